@@ -16,7 +16,6 @@ BENCHMARKS = {
     "onnx": "onnxruntime and npformer classifying the same batches (3 minutes)",
     "padding": "batches by length compared with full padding, and with PyTorch (10 minutes)",
     "ranks": "two ranks compared with two workers, and overlapped exchanges (5 minutes)",
-    "series": "SeriesClassifier with each mixer recognising speakers of vowels (5 minutes)",
     "sklearn": "EncoderClassifier compared with scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "writing": "generating, copying and reversing, compared with PyTorch (7 minutes)",

@@ -7,10 +7,7 @@ benchmarks/results/cpu.partial.json. `--resume` continues from there, `--minutes
 import argparse
 import hashlib
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from functools import partial
@@ -18,7 +15,7 @@ from importlib.metadata import version
 
 from benchmarks import cpu_report, workloads
 from benchmarks.jobs import add_options, pending, wanted
-from benchmarks.remote import Remote
+from benchmarks.remote import Remote, printed
 from benchmarks.results_files import RESULTS, ROOT, write
 from benchmarks.sides import QUICK, both, prepare, timing
 from benchmarks.timing import sgemm_peak, significant
@@ -105,15 +102,7 @@ def compare(section, case, options, kept):
     return figures
 
 
-def alone(*arguments, **environment):
-    """Return what `benchmarks.alone` prints, run in its own process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.alone", *map(str, arguments)],
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return json.loads(done.stdout)
+alone = partial(printed, "benchmarks.alone")
 
 
 def startup(options, kept):

@@ -2,6 +2,7 @@
 
 import statistics
 
+from benchmarks.results_files import markdown
 from benchmarks.workloads import DATA_SET, MIXERS
 
 HEADINGS = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
@@ -49,21 +50,37 @@ def in_short(figures):
 # Training -----------------------------------------------------------------------------------------
 
 
+def by_mixer(found, title, columns, label, cells):
+    """Return a table: one row per label of a case, some columns per mixer."""
+    mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
+    first, *others = columns
+    heads = [head for m in mixers for head in (f"{HEADINGS[m]}, {first}", *others)]
+    rows = {}
+    for figures in found:
+        rows.setdefault(label(figures["case"]), {})[figures["case"]["mixer"]] = figures
+    nothing = [""] * len(columns)
+    return markdown(
+        (title, *heads),
+        [
+            (name, *(cell for m in mixers for cell in (cells(row[m]) if m in row else nothing)))
+            for name, row in rows.items()
+        ],
+    )
+
+
 def training_table(found, peak, peaks):
     """Return times, ratios and shares of the peak: one row per model, four columns per mixer."""
-    mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
-    columns = [f"{HEADINGS[m]}, ms | / eager | / compiled | of peak" for m in mixers]
-    lines = [
-        f"| training step | {' | '.join(columns)} |",
-        f"|---|{'---:|' * 4 * len(mixers)}",
-    ]
-    for row, cells in rows(found, training_label).items():
-        text = [training_cells(cells.get(mixer), peak) for mixer in mixers]
-        lines.append(f"| {row} | {' | '.join(text)} |")
+
+    def cells(figures):
+        ms = figures["ms"]["npformer"]["median"]
+        rate = figures["matrix_flops"] / (ms / 1e3) / 1e9
+        return number(ms), *ratios(figures), f"{100 * rate / peak:.0f} %"
+
+    columns = "ms", "/ eager", "/ compiled", "of peak"
     readings = ", ".join(f"{p:.0f}" for p in peaks)
     return "\n".join(
         [
-            *lines,
+            by_mixer(found, "training step", columns, training_label, cells),
             "",
             "Medians of npformer's step (forward, loss, backward, Adam), divided by PyTorch's: "
             "below 1 npformer is faster. The peak is that of float32 matrix products of size 2048, "
@@ -83,26 +100,10 @@ def training_label(case):
     return f"{case['workload']['name']}, {case['activation']}, dropout {case['dropout']:g}"
 
 
-def training_cells(figures, peak):
-    if figures is None:
-        return " | ".join([""] * 4)
-    ms = figures["ms"]["npformer"]["median"]
-    rate = figures["matrix_flops"] / (ms / 1e3) / 1e9
-    return f"{number(ms)} | {ratios(figures)} | {100 * rate / peak:.0f} %"
-
-
-def rows(found, label):
-    """Return {label: {mixer: figures}}."""
-    by_row = {}
-    for figures in found:
-        by_row.setdefault(label(figures["case"]), {})[figures["case"]["mixer"]] = figures
-    return by_row
-
-
 def ratios(figures):
     """Return the cells of both ratios."""
     both = (figures["ratio"].get(who) for who in ("eager", "compiled"))
-    return " | ".join("" if r is None else f"{r['of_medians']:.2f}" for r in both)
+    return ["" if r is None else f"{r['of_medians']:.2f}" for r in both]
 
 
 def ratios_in_words(found):
@@ -178,25 +179,20 @@ def disturbances(found):
 
 def prediction_table(found, title, label):
     """Return times and ratios: one row per workload, three columns per mixer."""
-    mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
-    columns = [f"{HEADINGS[m]}, ms | / eager | / compiled" for m in mixers]
-    lines = [f"| {title} | {' | '.join(columns)} |", f"|---|{'---:|' * 3 * len(mixers)}"]
-    for row, cells in rows(found, label).items():
-        text = [prediction_cells(cells.get(mixer)) for mixer in mixers]
-        lines.append(f"| {row} | {' | '.join(text)} |")
-    lines += [
-        "",
-        "Prediction is ids to labels; PyTorch in evaluation and inference mode. gelu, dropout 0.",
-        *reasons(found),
-        *disturbances(found),
-    ]
-    return "\n".join(lines)
 
+    def cells(figures):
+        return number(figures["ms"]["npformer"]["median"]), *ratios(figures)
 
-def prediction_cells(figures):
-    if figures is None:
-        return " | ".join([""] * 3)
-    return f"{number(figures['ms']['npformer']['median'])} | {ratios(figures)}"
+    return "\n".join(
+        [
+            by_mixer(found, title, ("ms", "/ eager", "/ compiled"), label, cells),
+            "",
+            "Prediction is ids to labels; PyTorch in evaluation and inference mode. "
+            "gelu, dropout 0.",
+            *reasons(found),
+            *disturbances(found),
+        ]
+    )
 
 
 def label(case):
@@ -218,49 +214,36 @@ def latency_label(case):
 
 def memory_table(found):
     """Return peaks of resident memory: one row per workload, two columns per mixer."""
-    mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
-    columns = [f"{HEADINGS[m]}, npformer | PyTorch" for m in mixers]
-    lines = [f"| peak memory, MiB | {' | '.join(columns)} |", f"|---|{'---:|' * 2 * len(mixers)}"]
-    for row, cells in rows(found, label).items():
-        lines.append(f"| {row} | {' | '.join(memory_cells(cells.get(m)) for m in mixers)} |")
-    imported = {
-        side: statistics.median(f[side]["import_mib"] for f in found)
-        for side in ("npformer", "torch")
-    }
-    w = found[-1]["case"]["workload"]
-    last = (
-        f"; {w['name']} is batch {w['batch']}, length {w['length']}, {w['layers']} layer, and "
-        f"{found[-1]['steps']} step"
-        if found[-1]["steps"] == 1
-        else ""
-    )
-    lines += [
-        "",
+    sides = "npformer", "torch"
+
+    def cells(figures):
+        return [figures[side]["peak_mib"] for side in sides]
+
+    imported = [statistics.median(f[side]["import_mib"] for f in found) for side in sides]
+    w, last = found[-1]["case"]["workload"], ""
+    if found[-1]["steps"] == 1:
+        last = (
+            f"; {w['name']} is batch {w['batch']}, length {w['length']}, {w['layers']} layer, and "
+            "1 step"
+        )
+    return (
+        f"{by_mixer(found, 'peak memory, MiB', ('npformer', 'PyTorch'), label, cells)}\n\n"
         "Peak of resident memory of a process that takes 3 training steps with gelu and dropout "
-        f"0.1{last}. Of that, after the imports alone: npformer {imported['npformer']:.0f} MiB, "
-        f"PyTorch {imported['torch']:.0f} MiB.",
-    ]
-    return "\n".join(lines)
-
-
-def memory_cells(figures):
-    if figures is None:
-        return " | "
-    return " | ".join(f"{figures[side]['peak_mib']}" for side in ("npformer", "torch"))
+        f"0.1{last}. Of that, after the imports alone: npformer {imported[0]:.0f} MiB, "
+        f"PyTorch {imported[1]:.0f} MiB."
+    )
 
 
 def startup_table(figures):
-    lines = ["| start-up, each in a fresh process | seconds |", "|---|---:|"]
-    for name, seconds in figures["seconds"].items():
-        lines.append(f"| {name} | {seconds:.2f} |")
-    said = (
-        "A first step is import, building S with attention, and one training step. Medians of "
-        f"{figures['runs']['import numpy']} runs"
-    )
+    """Return seconds, each a median."""
+    seconds = [(name, f"{each:.2f}") for name, each in figures["seconds"].items()]
     compiled = figures["runs"].get("first step, torch.compile")
-    if compiled:
-        said += f", of {compiled} with torch.compile, which found nothing compiled"
-    return "\n".join([*lines, "", f"{said}."])
+    last = f", of {compiled} with torch.compile, which found nothing compiled" if compiled else ""
+    return (
+        f"{markdown(('start-up, each in a fresh process', 'seconds'), seconds)}\n\n"
+        "A first step is import, building S with attention, and one training step. Medians of "
+        f"{figures['runs']['import numpy']} runs{last}."
+    )
 
 
 def number(ms):

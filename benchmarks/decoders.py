@@ -1,7 +1,9 @@
 """Models that write, compared with PyTorch: npformer's side, and how both are timed."""
 
+import argparse
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 import npformer as nf
 from benchmarks import ours
@@ -79,6 +81,25 @@ def compare(recipe, seconds, threads=None):
         figures = timing(turns, (ours.pid, theirs.pid), seconds=seconds)
         figures["ratio"] = figures["ratio"]["PyTorch"]
         return figures | {"adam": adam, "shared_by": ours.call("shared_by")}
+
+
+def parser_of(name, doc, steps, example):
+    """Return a parser of the options of a benchmark that trains both sides on a file."""
+
+    def existing(file):
+        if not Path(file).is_file():
+            raise argparse.ArgumentTypeError(f"there is no file {file}; expected {example}")
+        return file
+
+    parser = argparse.ArgumentParser(
+        prog=f"python -m benchmarks {name}",
+        description=doc,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", metavar="FILE", type=existing)
+    parser.add_argument("--steps", type=int, default=steps, help="with fewer, nothing is written")
+    parser.add_argument("--threads", type=int, help="for each side; default: all cores")
+    return parser
 
 
 def train_both(ours, theirs, steps, turn):

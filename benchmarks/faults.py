@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import npformer as nf
-from benchmarks.results_files import COMMIT, RESULTS, write
+from benchmarks.results_files import COMMIT, RESULTS, markdown, write
 from npformer.cli.recipes.recipes import RECIPES
 from tests.faults.kills import Fit, Train, kills
 from tests.faults.mutated_files import mutated_files
@@ -67,16 +67,10 @@ def checkpoint_cost():
     dataset = recipe.load("stratified", 0)
 
     def seconds(folder):
-        model = recipe.model(dataset)
+        model, options = recipe.model(dataset), {"epochs": 10, "progress": False}
         began = time.perf_counter()
-        nf.fit(
-            model,
-            dataset.train,
-            validation=dataset.validation,
-            epochs=10,
-            progress=False,
-            checkpoint=folder,
-        )
+        validation = dataset.validation
+        nf.fit(model, dataset.train, validation=validation, checkpoint=folder, **options)
         return time.perf_counter() - began
 
     ratios = []
@@ -90,32 +84,29 @@ def checkpoint_cost():
 
 
 def table(figures):
-    """Return what was tried and what failed, one line each."""
-    lines = ["| what | tried | failed | | commit |", "|---|---|---|---|---|"]
-    kills_ = figures["kills"]
+    """Return what was tried and what failed, one row each."""
+    kills_, files, calls = (figures[name] for name in ("kills", "mutated_files", "wrong_calls"))
+    rows = []
     for victim in (Fit, Train):
         found = kills_[victim.name]
         detail = f"{found['lost']} lost, {found['different']} not equal bit for bit"
-        lines.append(
-            f"| kills of `{victim.name}` | {found['kills']} | {found['lost'] + found['different']} "
-            f"| {found['runs']} trainings continued to their end: {detail} | {kills_['commit']} |"
-        )
-    files, calls = figures["mutated_files"], figures["wrong_calls"]
-    lines.append(
-        f"| mutated files | {files['tried']} | {files['failed']} | {files['refused']} refused in "
-        f"words, {files['consistent lies']} loaded as they say; at most "
-        f"{files['largest peak in MB']:.1f} MB, {files['longest wait in ms'] / 1e3:.1f} s a file "
-        f"| {files['commit']} |"
+        tried = found["kills"], found["lost"] + found["different"]
+        said = f"{found['runs']} trainings continued to their end: {detail}"
+        rows.append((f"kills of `{victim.name}`", *tried, said, kills_["commit"]))
+    said = (
+        f"{files['refused']} refused in words, {files['consistent lies']} loaded as they say; at "
+        f"most {files['largest peak in MB']:.1f} MB, {files['longest wait in ms'] / 1e3:.1f} s a "
+        "file"
     )
-    lines.append(
-        f"| wrong calls | {calls['calls']} | {calls['raw'] + calls['silent'] + calls['hang']} "
-        f"| {calls['words']} refused in words, {calls['right']} right | {calls['commit']} |"
-    )
+    rows.append(("mutated files", files["tried"], files["failed"], said, files["commit"]))
+    failed = calls["raw"] + calls["silent"] + calls["hang"]
+    said = f"{calls['words']} refused in words, {calls['right']} right"
+    rows.append(("wrong calls", calls["calls"], failed, said, calls["commit"]))
     cost = figures["checkpoint_cost"]
     ratios = cost["ratios"]
-    lines.append(
-        f"\nA digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of "
+    return (
+        f"{markdown(('what', 'tried', 'failed', '', 'commit'), rows, left=5)}\n\n"
+        f"A digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of "
         f"one without (median of {len(ratios)} interleaved pairs, from {min(ratios):.3f} to "
         f"{max(ratios):.3f}; commit {cost['commit']})."
     )
-    return "\n".join(lines)

@@ -1,8 +1,8 @@
 """What each optimization gains: a training step without it, compared with the full step."""
 
+import itertools
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ import numpy as np
 from scipy.special import erf
 
 import npformer as nf
-from benchmarks.results_files import write
-from npformer.cli.speed import CLASSES, VOCABULARY, WORKLOADS
+from benchmarks import ours
+from benchmarks.results_files import markdown, write
+from benchmarks.workloads import WORKLOADS, Case, batches
 from npformer.engine import cpu, threads
-from npformer.engine.team import Team
 
 ROUNDS = {"S": 72, "M": 9, "X": 7}
 STEPS = {"S": 5, "M": 1, "X": 1}
@@ -159,33 +159,27 @@ STEPS_WITHOUT = [
 ]
 
 
-class Training:
+class Training(ours.Training):
     """A model and a team made without some feature: the team's copies would see no later change."""
 
     def __init__(self, workload, step):
-        w = workload
-        rng = np.random.default_rng(0)
-        self.model = w.model(step.mixer, step.dropout)
-        self.generator, self.away = rng, step.away
-        self.optimizer = nf.Adam(self.model.parameters(), lr=1e-4)
-        self.x = rng.integers(VOCABULARY, size=(w.batch, w.length))
-        self.y = rng.integers(CLASSES, size=w.batch)
-        self.team = Team(self.model, step.workers, processes=step.processes)
+        parts = begun(workload, step.mixer, step.dropout)
+        super().__init__(*parts, step.workers, step.processes)
+        self.away = step.away
         self.turn(1)
 
     def turn(self, n):
-        """Return the seconds per step, over n steps."""
+        """Return the seconds per step, over n steps after an untimed one."""
         with self.away():
-            self.step()
-            began = time.perf_counter()
-            for _ in range(n):
-                self.step()
-            return (time.perf_counter() - began) / n
+            self.train()
+            return self.seconds(n)
 
-    def step(self):
-        """Run one step."""
-        _, gradients = self.team.step(self.model.batch(self.x, self.y), generator=self.generator)
-        self.optimizer.step(gradients)
+
+def begun(workload, mixer, dropout=0.0, share=1):
+    """Return a workload's model, Adam, and its only batch, again and again; or a share of it."""
+    model = ours.classifier(Case("train", workload, mixer, dropout=dropout))
+    batch = [array[: workload.batch // share] for array in batches(workload)[0]]
+    return model, nf.Adam(model.parameters(), lr=1e-4), itertools.repeat(batch)
 
 
 def measure(workload):
@@ -214,18 +208,28 @@ def measure(workload):
 
 def run():
     figures = {}
-    for name, workload in WORKLOADS.items():
+    for name in ROUNDS:
+        workload = WORKLOADS[name]
         figures[name] = {what: summary(ratios) for what, ratios in measure(workload).items()}
         print(name, {k: f["median"] for k, f in figures[name].items()}, flush=True)
-    rows = [f"| time of a step, divided by that with everything | {' | '.join(figures)} |"]
-    rows.append("|---|" + "---:|" * len(figures))
-    for step in STEPS_WITHOUT:
-        found = [f[step.name] for f in figures.values()]
-        values = " | ".join(f"{f['median']:.2f} ({f['q1']:.2f}-{f['q3']:.2f})" for f in found)
-        rows.append(f"| {step.name} | {values} |")
+    write("kernels", figures, table(figures))
+
+
+def table(figures):
+    """Return a row for each step without something, and a column for each workload."""
+    rows = [
+        (
+            step.name,
+            *(
+                "{median:.2f} ({q1:.2f}-{q3:.2f})".format(**found[step.name])
+                for found in figures.values()
+            ),
+        )
+        for step in STEPS_WITHOUT
+    ]
     rounds = ", ".join(f"{n} on {name}" for name, n in ROUNDS.items())
-    rows += ["", f"Medians and quartiles over rounds: {rounds}."]
-    write("kernels", figures, "\n".join(rows))
+    made = markdown(("time of a step, divided by that with everything", *figures), rows)
+    return f"{made}\n\nMedians and quartiles over rounds: {rounds}."
 
 
 def summary(ratios):

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 
 import npformer as nf
-from benchmarks.results_files import RESULTS, write
+from benchmarks.results_files import RESULTS, markdown, write
 from benchmarks.timing import Others, interleave, significant, summary, timed
 from benchmarks.workloads import HEADS, MIXERS, THREADS
 from npformer.core.inputs import Sequences
@@ -113,8 +113,8 @@ def run(lengths=LENGTHS, **rounds):
             for f in figures[-len(MIXERS) :]:
                 print(f, flush=True)
     growth = {what: {m: exponents(figures, what, m) for m in MIXERS} for what in WHAT}
-    text = "\n\n".join((table(figures), growth_table(growth), "\n".join(verdicts(figures))))
-    write("lengths", {"measured": figures, "growth": growth}, text)
+    found = {"measured": figures, "growth": growth}
+    write("lengths", found, table(found))
     plot(figures)
 
 
@@ -182,46 +182,43 @@ def verdicts(figures):
     return lines
 
 
-def table(figures):
-    """Return times and memory: one row per length."""
-    heads = [f"{NAMES[m]}: layer, ms | mixer, ms | layer, MiB" for m in MIXERS]
-    lines = [
-        f"| length | batch | {' | '.join(heads)} |",
-        f"|---:|---:|{'---:|' * 3 * len(MIXERS)}",
-    ]
+def table(found):
+    """Return times and memory with one row per length, how they grow, and who is faster."""
+    figures, growth = found["measured"], found["growth"]
     by = {(f["what"], f["mixer"], f["length"]): f for f in figures}
+    rows = []
     for length in dict.fromkeys(f["length"] for f in figures):
         cells = []
         for mixer in MIXERS:
             layer, alone = by["layer", mixer, length], by["mixer", mixer, length]
             cells += [f"{f['ms']['median']:.1f}" for f in (layer, alone)]
             cells.append(f"{layer['peak_mib']:.0f}")
-        lines.append(f"| {length} | {layer['batch']} | {' | '.join(cells)} |")
+        rows.append((length, layer["batch"], *cells))
+    whats = "layer, ms", "mixer, ms", "layer, MiB"
+    exponents = [
+        (named, *(f"{growth[what][m][key]:.2f}" for m in MIXERS for key in ("time", "memory")))
+        for what, named in WHAT.items()
+    ]
+    first = f"exponent p of length^p, from {FITTED} on, for a fixed number of tokens"
     shares = [f["others_share"] or 0.0 for f in figures]
-    lines += [
-        "",
+    parts = (
+        markdown(("length", "batch", *named(whats)), rows, left=0),
         f"Forward and backward of {TOKENS} tokens, d_model {D_MODEL}, {HEADS} heads, d_ff {D_FF}, "
         f"float32, {THREADS} threads; medians of interleaved rounds. Threads share the batch, or, "
         "of one sequence, each call; with Fourier, BLAS's threads share its products instead. A "
         "mixer's projections count as its own. Memory is the peak of what NumPy allocates, "
         "gradients included. Other programs took "
         f"at most {100 * max(shares):.0f} % of the machine.",
-    ]
-    return "\n".join(lines)
+        markdown((first, *named(("time", "memory"))), exponents),
+        "\n".join(verdicts(figures)),
+    )
+    return "\n\n".join(parts)
 
 
-def growth_table(growth):
-    """Return the exponents."""
-    lines = [
-        f"| exponent p of length^p, from {FITTED} on, for a fixed number of tokens | "
-        + " | ".join(f"{NAMES[m]}: time | memory" for m in MIXERS)
-        + " |",
-        f"|---|{'---:|' * 2 * len(MIXERS)}",
-    ]
-    for what, named in WHAT.items():
-        cells = [f"{growth[what][m][key]:.2f}" for m in MIXERS for key in ("time", "memory")]
-        lines.append(f"| {named} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def named(columns):
+    """Return the heads of some columns for each mixer, the first with its name."""
+    first, *others = columns
+    return [head for m in MIXERS for head in (f"{NAMES[m]}: {first}", *others)]
 
 
 # The plot -----------------------------------------------------------------------------------------

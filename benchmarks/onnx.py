@@ -7,7 +7,7 @@ import numpy as np
 import onnxruntime
 
 import npformer as nf
-from benchmarks.results_files import write
+from benchmarks.results_files import markdown, write
 from benchmarks.timing import interleave, timed
 from npformer.core.arrays import cores
 
@@ -40,9 +40,7 @@ def turns(mixer, batch, folder):
 
 def run():
     """Measure each mixer and batch, and write benchmarks/results/onnx.md and .json."""
-    lines = ["| mixer | batch | npformer, ms | onnxruntime, ms | onnxruntime / npformer |"]
-    lines.append("|---|---:|---:|---:|---:|")
-    figures = {}
+    figures, rows = {}, []
     for mixer in MIXERS:
         for batch in BATCHES:
             with tempfile.TemporaryDirectory() as folder:
@@ -50,12 +48,13 @@ def run():
             ours, theirs = (np.array(seconds[each]) for each in ("npformer", "onnxruntime"))
             ratio = float(np.median(theirs / ours))
             figures[f"{mixer}, {batch}"] = ratio
-            ms = " | ".join(f"{1e3 * np.median(each):.2f}" for each in (ours, theirs))
-            lines.append(f"| `{mixer}` | {batch} | {ms} | {ratio:.2f} |")
-            print(lines[-1], flush=True)
-    lines.append(
-        f"\nLogits of a classifier of token ids, {LENGTH} of them, d_model {SIZES['d_model']}, "
+            ms = (f"{1e3 * np.median(each):.2f}" for each in (ours, theirs))
+            rows.append((f"`{mixer}`", batch, *ms, f"{ratio:.2f}"))
+            print(*rows[-1], flush=True)
+    heads = "mixer", "batch", "npformer, ms", "onnxruntime, ms", "onnxruntime / npformer"
+    about = (
+        f"Logits of a classifier of token ids, {LENGTH} of them, d_model {SIZES['d_model']}, "
         f"{SIZES['n_layers']} layers, with {cores()} threads on both sides; medians of rounds in "
         f"turn. onnxruntime {onnxruntime.__version__}."
     )
-    write("onnx", figures, "\n".join(lines))
+    write("onnx", figures, f"{markdown(heads, rows)}\n\n{about}")

@@ -67,16 +67,19 @@ class Training:
         return (time.perf_counter() - began) / n
 
 
+def classifier(case):
+    """Return npformer's model of a case."""
+    settings = {"mixer": case.mixer, "activation": case.activation, "dropout": case.dropout}
+    config = nf.EncoderConfig(**case.workload.sizes(), **settings)
+    classes, words = workloads.CLASSES, workloads.VOCABULARY
+    return nf.SequenceClassifier(config, classes, vocab_size=words, pooling="mean", seed=0)
+
+
 class Ours(Training):
     """npformer's classifier of a case, and its steps."""
 
     def __init__(self, case, backend="numpy", precision="float32"):
-        w = case.workload
-        config = nf.EncoderConfig(
-            **w.sizes(), mixer=case.mixer, activation=case.activation, dropout=case.dropout
-        )
-        classes, words = workloads.CLASSES, workloads.VOCABULARY
-        model = nf.SequenceClassifier(config, classes, vocab_size=words, pooling="mean", seed=0)
+        w, model = case.workload, classifier(case)
         self.case, self.backend = case, backend
         nf.use_precision(precision, backend)
         model.to(backend)

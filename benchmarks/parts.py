@@ -9,16 +9,14 @@ import time
 from contextlib import contextmanager
 from unittest import mock
 
-import numpy as np
-
-import npformer as nf
-from benchmarks.results_files import write
+from benchmarks.kernels import begun
+from benchmarks.ours import Training
+from benchmarks.results_files import markdown, write
+from benchmarks.workloads import WORKLOADS
 from npformer import functional as F
 from npformer import optim
-from npformer.cli.speed import CLASSES, VOCABULARY, WORKLOADS
 from npformer.engine import cpu
 from npformer.engine.blas import ONE_BLAS_THREAD
-from npformer.engine.team import Team
 
 NAMES = {
     "fourier_mixing": "Fourier mixing",
@@ -77,41 +75,24 @@ def timed_on(clock, name, plain):
         yield
 
 
-class Training:
-    """One worker's half of a batch, and the update that follows."""
-
-    def __init__(self, w):
-        self.model = w.model("fourier", dropout=0.1)
-        self.generator = np.random.default_rng(0)
-        self.x = self.generator.integers(VOCABULARY, size=(w.batch // 2, w.length))
-        self.y = self.generator.integers(CLASSES, size=w.batch // 2)
-        self.optimizer = nf.Adam(self.model.parameters(), lr=1e-4)
-        self.team = Team(self.model)
-
-    def step(self):
-        """Run one step."""
-        _, gradients = self.team.step(self.model.batch(self.x, self.y), generator=self.generator)
-        self.optimizer.step(gradients)
-
-
 def measure(workload):
     """Return the milliseconds of a step, and of each part with and without its kernel."""
-    training, n = Training(workload), STEPS[workload.name]
-    whole, parts = [], {(name, plain): [] for name in NAMES for plain in (False, True)}
+    parts = begun(workload, "fourier", dropout=0.1, share=2)
+    training, n = Training(*parts, workers=1), STEPS[workload.name]
+    whole, timings = [], {(name, plain): [] for name in NAMES for plain in (False, True)}
     with ONE_BLAS_THREAD:
         for _ in range(ROUNDS[workload.name]):
-            for (name, plain), taken in parts.items():
+            for (name, plain), taken in timings.items():
                 clock = Clock()
                 with timed_on(clock, name, plain):
-                    training.step()
-                    clock.seconds, began = 0.0, time.perf_counter()
-                    for _ in range(n):
-                        training.step()
+                    training.train()
+                    clock.seconds = 0.0
+                    seconds = training.seconds(n)
                     if not plain:
-                        whole.append((time.perf_counter() - began) / n)
+                        whole.append(seconds)
                 taken.append(clock.seconds / n)
     step = 1e3 * statistics.median(whole)
-    found = {key: 1e3 * statistics.median(taken) for key, taken in parts.items()}
+    found = {key: 1e3 * statistics.median(taken) for key, taken in timings.items()}
     return {
         "step": round(step, 3),
         "parts": {
@@ -126,18 +107,22 @@ def measure(workload):
 
 
 def run():
-    figures = {name: measure(workload) for name, workload in WORKLOADS.items()}
-    rows = [f"| ms of a step: the kernel's, the pair's | {' | '.join(figures)} |"]
-    rows.append("|---|" + "---:|" * len(figures))
-    for name, title in NAMES.items():
-        parts = [f["parts"][name] for f in figures.values()]
-        cells = [f"{p['kernel']:.3g}, {p['pair']:.3g} ({100 * p['gain']:.0f} %)" for p in parts]
-        rows.append(f"| {title} | {' | '.join(cells)} |")
+    figures = {name: measure(WORKLOADS[name]) for name in ROUNDS}
+    write("parts", figures, table(figures))
+
+
+def table(figures):
+    """Return a row for each kernel, and a column for each workload."""
+    cell = "{kernel:.3g}, {pair:.3g} ({gain:.0%})"
+    rows = [
+        (title, *(cell.format(**f["parts"][name]).replace("%", " %") for f in figures.values()))
+        for name, title in NAMES.items()
+    ]
     steps = ", ".join(f"{f['step']:.3g} ms on {name}" for name, f in figures.items())
-    rows += [
-        "",
+    made = markdown(("ms of a step: the kernel's, the pair's", *figures), rows)
+    return (
+        f"{made}\n\n"
         "Forward and backward, in a training step of half a batch on one core with a Fourier "
         f"mixer, gelu and dropout 0.1, which takes {steps}. In brackets: what the kernel gains, "
-        "as a share of that step. Medians.",
-    ]
-    write("parts", figures, "\n".join(rows))
+        "as a share of that step. Medians."
+    )

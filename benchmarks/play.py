@@ -16,7 +16,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from benchmarks.results_files import write
+from benchmarks.results_files import markdown, write
 
 SETTINGS = {"task": "digits", "mixers": ["attention", "attention"], "d_model": 64, "dropout": 0.2}
 EPOCHS = 25
@@ -107,7 +107,7 @@ def run():
             found |= _answers(page)
         finally:
             page.end()
-    write("play", found, _table(found))
+    write("play", found, table(found))
 
 
 def _times(page, folder):
@@ -161,16 +161,15 @@ def _cpu(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _table(found):
+def table(found):
     """Return the table in Markdown."""
-    rows = [
-        ("answers within 100 ms while a run trains", f"{found['within_100_ms']} of {ASKED}"),
-        ("median, slowest answer", f"{found['median_ms']} ms, {found['slowest_ms']} ms"),
-        (
-            "a weight's gradients, while paused: median, slowest",
-            f"{found['weight_while_paused_ms']} ms, {found['slowest_weight_while_paused_ms']} ms",
-        ),
-        ("training with a page / without", f"{found['ratio']:.2f}"),
-        ("the server's share of a core", f"{100 * found['servers_share_of_a_core']:.1f} %"),
-    ]
-    return "\n".join(["| | |", "|---|---:|", *(f"| {a} | {b} |" for a, b in rows)])
+    paused = "{weight_while_paused_ms} ms, {slowest_weight_while_paused_ms} ms"
+    cells = {
+        "answers within 100 ms while a run trains": "{within_100_ms} of {asked}",
+        "median, slowest answer": "{median_ms} ms, {slowest_ms} ms",
+        "a weight's gradients, while paused: median, slowest": paused,
+        "training with a page / without": "{ratio:.2f}",
+        "the server's share of a core": "{servers_share_of_a_core:.1%}",
+    }
+    found = [(name, cell.format(**found).replace("%", " %")) for name, cell in cells.items()]
+    return markdown(("", ""), found)

@@ -5,16 +5,14 @@ FILE is a table of words and phones, such as the CMU Pronouncing Dictionary as C
 the same weights and take the same batches, without dropout.
 """
 
-import argparse
 import statistics
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 import npformer as nf
-from benchmarks.decoders import Training, both, train_both, versions
-from benchmarks.results_files import write
+from benchmarks.decoders import Recipe, config_of, parser_of, started, train_both, versions
+from benchmarks.results_files import markdown, write
 from benchmarks.timing import significant
 from npformer.data.tables import read_table
 
@@ -32,7 +30,7 @@ TURN, AT_ONCE = 50, 500
 
 
 @dataclass(frozen=True)
-class Recipe(Training):
+class Pairs(Recipe):
     """A training on pairs, given as rows of numbers that end in padding."""
 
     source: np.ndarray
@@ -56,16 +54,7 @@ class Recipe(Training):
 
     def model(self):
         """Return npformer's model."""
-        d_model, layers, heads, d_ff = SIZES
-        config = nf.EncoderConfig(
-            d_model=d_model,
-            n_layers=layers,
-            n_heads=heads,
-            d_ff=d_ff,
-            max_len=self.max_len,
-            activation="relu",
-            norm="pre",
-        )
+        config = config_of(SIZES, self.max_len, activation="relu", norm="pre")
         return nf.EncoderDecoder(config, *self.vocabs, seed=self.seed)
 
     def shape(self):
@@ -138,9 +127,9 @@ class Words:
 
 def of_seed(words, seed, steps, threads=None):
     """Train both sides once; return the shares that they write correctly."""
-    recipe = Recipe(words.source, words.target, words.vocabs, steps, seed)
+    recipe = Pairs(words.source, words.target, words.vocabs, steps, seed)
     longest = words.target.shape[1] - 1
-    with both(recipe, threads) as sides:
+    with started(recipe, threads) as sides:
         train_both(*sides, steps, TURN)
         found = {}
         for who, side in zip(("npformer", "PyTorch"), sides, strict=True):
@@ -154,18 +143,9 @@ def of_seed(words, seed, steps, threads=None):
 
 def run(options):
     """Train both with several seeds, and write the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks pronunciations",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("file", metavar="FILE")
-    parser.add_argument("--steps", type=int, default=STEPS, help="with fewer, nothing is written")
+    parser = parser_of("pronunciations", __doc__, STEPS, "a table of words and phones")
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N")
-    parser.add_argument("--threads", type=int, help="for each side; default: all cores")
     chosen = parser.parse_args(options)
-    if not Path(chosen.file).is_file():
-        parser.error(f"there is no file {chosen.file}; expected a table of words and phones")
     words, figures = Words(chosen.file), {}
     print(
         f"{len(words.source):,} pairs to train on, {len(words.unseen):,} unseen words", flush=True
@@ -178,17 +158,18 @@ def run(options):
         print("Not written: only a run with all steps and seeds is.")
         return
     on = versions() | ({"threads": chosen.threads} if chosen.threads else {})
-    write("pronunciations", figures, f"{table(figures)}\n\n{HOW}", **on)
+    write("pronunciations", figures, table(figures), **on)
 
 
 def table(figures):
-    """Return a row for each seed, and one for the mean."""
-    lines = ["| exactly right | npformer | PyTorch |", "|---|---:|---:|"]
-    rows = list(figures.values())
-    mean = {who: statistics.mean(row[who] for row in rows) for who in rows[0]}
-    for name, each in (*figures.items(), ("mean", mean)):
-        lines.append(f"| {name} | {each['npformer']:.3f} | {each['PyTorch']:.3f} |")
-    return "\n".join(lines)
+    """Return a row for each seed, one for the mean, and what was done."""
+    several = list(figures.values())
+    mean = {who: statistics.mean(row[who] for row in several) for who in several[0]}
+    rows = [
+        (name, f"{each['npformer']:.3f}", f"{each['PyTorch']:.3f}")
+        for name, each in (*figures.items(), ("mean", mean))
+    ]
+    return f"{markdown(('exactly right', 'npformer', 'PyTorch'), rows)}\n\n{HOW}"
 
 
 HOW = (

@@ -8,6 +8,7 @@ import numpy as np
 import npformer as nf
 from benchmarks.causal_mixers import CausalConvolution, CausalFourier
 from benchmarks.questions_training import EPOCHS, fitted
+from benchmarks.results_files import markdown
 from npformer.cli.recipes.recipes import SMALL
 
 nf.MIXERS.register("causal_fourier", CausalFourier)
@@ -98,18 +99,12 @@ def _next_character(settings):
 
 def causal_table(found):
     """Return a row for each model."""
-    lines = [
-        "| model | recall | next character, window at once | bits a character "
-        "| next character, earlier ones alone | largest change of a logit |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    for entry in found:
-        cells = [
-            f"{entry['recall']:.3f}",
-            f"{entry['whole']:.3f}",
-            f"{entry['bits']:.2f}",
-            f"{entry['alone']:.3f}",
-            f"{entry['apart']:.1e}",
-        ]
-        lines.append(f"| {entry['model']} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    columns = {
+        "recall": "{recall:.3f}",
+        "next character, window at once": "{whole:.3f}",
+        "bits a character": "{bits:.2f}",
+        "next character, earlier ones alone": "{alone:.3f}",
+        "largest change of a logit": "{apart:.1e}",
+    }
+    rows = [(each["model"], *(c.format(**each) for c in columns.values())) for each in found]
+    return markdown(("model", *columns), rows)

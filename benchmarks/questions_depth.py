@@ -3,6 +3,7 @@
 import numpy as np
 
 import npformer as nf
+from benchmarks.results_files import markdown
 from npformer import layers
 
 LENGTH, D_MODEL, HEADS, DEPTH = 32, 64, 4, 24
@@ -56,10 +57,5 @@ def collapse(say):
 
 def collapse_table(found):
     """Return a row for each variant, and columns for some depths."""
-    lines = [
-        f"| layers | {' | '.join(map(str, SHOWN))} |",
-        f"|---|{'---:|' * len(SHOWN)}",
-    ]
-    for name, values in found.items():
-        lines.append(f"| {name} | {' | '.join(f'{values[n]:.1e}' for n in SHOWN)} |")
-    return "\n".join(lines)
+    rows = [(name, *(f"{values[n]:.1e}" for n in SHOWN)) for name, values in found.items()]
+    return markdown(("layers", *SHOWN), rows)

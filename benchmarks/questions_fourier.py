@@ -3,6 +3,7 @@
 from typing import Any
 
 import npformer as nf
+from benchmarks.results_files import markdown
 from benchmarks.scaled_fourier import ScaledFourier
 
 SEEDS = (0, 1)
@@ -93,18 +94,14 @@ def settings_table(found):
     means = {
         (f["task"], f["mixer"], f["change"]): sum(f["accuracy"]) / len(f["accuracy"]) for f in found
     }
-    lines = [
-        f"| test accuracy, mean of seeds {' and '.join(map(str, SEEDS))} "
-        + "".join(f"| {task}, {mixer} " for task, mixer in columns)
-        + "|",
-        f"|---|{'---:|' * len(columns)}",
-    ]
+    rows = []
     for change in CHANGES:
         cells = [means.get((*column, change)) for column in columns]
-        lines.append(f"| {change} | {' | '.join('' if c is None else f'{c:.3f}' for c in cells)} |")
+        rows.append((change, *("" if c is None else f"{c:.3f}" for c in cells)))
     spans = []
     for column in columns:
         of_column = [m for key, m in means.items() if key[:2] == column and "lr" not in key[2]]
         spans.append(f"{max(of_column) - min(of_column):.3f}")
-    lines.append(f"| best minus worst, learning rates aside | {' | '.join(spans)} |")
-    return "\n".join(lines)
+    rows.append(("best minus worst, learning rates aside", *spans))
+    first = f"test accuracy, mean of seeds {' and '.join(map(str, SEEDS))}"
+    return markdown((first, *(f"{task}, {mixer}" for task, mixer in columns)), rows)

@@ -1,16 +1,15 @@
 """Replacements for attention in a GPT: tasks, a text, times, and the size of states."""
 
 import gzip
-import statistics
 from dataclasses import replace
-from functools import partial
 from importlib import resources
 
 import numpy as np
 
 import npformer as nf
+from benchmarks.questions_time import relative
 from benchmarks.questions_training import EPOCHS, fitted
-from benchmarks.timing import interleave, significant, timed
+from benchmarks.results_files import markdown
 from npformer.cli.recipes.recipes import RECIPES
 from npformer.tasks.estimators.ngrams import ngram_loss
 
@@ -70,15 +69,15 @@ def gpt_table(found):
     """Return a row for each model."""
     train, test = plays()
     counted = ngram_loss(train[:TOKENS], test, 5)
-    lines = [
-        "| mixer | recall | pointer | parity | plays, nats a character |",
-        "|---|---:|---:|---:|---:|",
+    rows = [
+        (_named(each), *(f"{each[figure]:.3f}" for figure in (*TASKS, "nats"))) for each in found
     ]
-    for each in found:
-        cells = [f"{each[figure]:.3f}" for figure in (*TASKS, "nats")]
-        lines.append(f"| {each['model'].replace(',', ', ')} | {' | '.join(cells)} |")
-    lines.append(f"| n-grams of order 5 | | | | {counted:.3f} |")
-    return "\n".join(lines)
+    rows.append(("n-grams of order 5", "", "", "", f"{counted:.3f}"))
+    return markdown(("mixer", *TASKS, "plays, nats a character"), rows)
+
+
+def _named(entry):
+    return entry["model"].replace(",", ", ")
 
 
 # What they cost -----------------------------------------------------------------------------------
@@ -92,26 +91,16 @@ def costs(say):
             **_sizes(tuple(name.split(",")) if "," in name else name), norm="pre", causal=True
         )
         models[name] = nf.LanguageModel(replace(config, max_len=LONG), VOCAB, seed=0)
-    of_steps = _medians({name: _step(model) for name, model in models.items()})
-    of_tokens = _medians({name: _tokens(model) for name, model in models.items()})
+    steps = {name: _step(model) for name, model in models.items()}
+    tokens = {name: _tokens(model) for name, model in models.items()}
+    of_steps, of_tokens = (relative(each, lambda _: "attention", 20.0) for each in (steps, tokens))
     found = []
     for name, model in models.items():
-        found.append(
-            {
-                "model": name,
-                "step": significant(of_steps[name] / of_steps["attention"]),
-                "token": significant(of_tokens[name] / of_tokens["attention"]),
-                "bytes": [model.state_bytes(length) for length in (LENGTH, LONG)],
-            }
-        )
+        state = [model.state_bytes(length) for length in (LENGTH, LONG)]
+        times = {"step": of_steps[name], "token": of_tokens[name]}
+        found.append({"model": name, **times, "bytes": state})
         say(found[-1])
     return found
-
-
-def _medians(turns):
-    timings = {name: partial(timed, turn) for name, turn in turns.items()}
-    taken = interleave(timings, seconds=20.0, least=5, most=15)
-    return {name: statistics.median(seconds) for name, seconds in taken.items()}
 
 
 def _step(model):
@@ -130,13 +119,12 @@ def _tokens(model):
 
 def costs_table(found):
     """Return a row for each model."""
-    lines = [
-        f"| mixer | a step / attention's | a token / attention's | state of {LENGTH} tokens, KiB "
-        f"| of {LONG} |",
-        "|---|---:|---:|---:|---:|",
+    rows = [
+        (
+            *(_named(each), f"{each['step']:.2f}", f"{each['token']:.2f}"),
+            *(f"{size / 1024:.0f}" for size in each["bytes"]),
+        )
+        for each in found
     ]
-    for each in found:
-        cells = [f"{each['step']:.2f}", f"{each['token']:.2f}"]
-        cells += [f"{size / 1024:.0f}" for size in each["bytes"]]
-        lines.append(f"| {each['model'].replace(',', ', ')} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    heads = "mixer", "a step / attention's", "a token / attention's"
+    return markdown((*heads, f"state of {LENGTH} tokens, KiB", f"of {LONG}"), rows)

@@ -2,10 +2,12 @@
 
 import statistics
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 
 import npformer as nf
+from benchmarks.results_files import markdown
 from benchmarks.timing import interleave, significant, timed
 
 # A training step with each mixer ------------------------------------------------------------------
@@ -15,15 +17,20 @@ SIZES = {"d_model": 128, "n_layers": 2, "n_heads": 4, "d_ff": 512}
 MIXERS = ("identity", "fourier", "attention")
 
 
+def relative(steps, base, seconds):
+    """Return how long each step takes, in turn, relative to the one that `base` names for it."""
+    turns = {name: partial(timed, step) for name, step in steps.items()}
+    taken = interleave(turns, seconds=seconds, least=5, most=15)
+    medians = {name: statistics.median(each) for name, each in taken.items()}
+    return {name: significant(medians[name] / medians[base(name)]) for name in medians}
+
+
 def steps(say):
     """Return how long a step takes with each mixer, relative to `identity`."""
     found = []
     for length in LENGTHS:
-        turns = {mixer: partial(timed, _step(mixer, length)) for mixer in MIXERS}
-        taken = interleave(turns, seconds=10.0, least=5, most=15)
-        medians = {mixer: statistics.median(seconds) for mixer, seconds in taken.items()}
-        relative = {m: significant(medians[m] / medians["identity"]) for m in MIXERS}
-        found.append({"length": length, "relative": relative})
+        ways = {mixer: _step(mixer, length) for mixer in MIXERS}
+        found.append({"length": length, "relative": relative(ways, lambda _: "identity", 10.0)})
         say(found[-1])
     return found
 
@@ -45,14 +52,11 @@ def _step(mixer, length):
 
 def steps_table(found):
     """Return a row for each length."""
-    lines = [
-        f"| time of a training step / that of `identity` | {' | '.join(MIXERS)} |",
-        f"|---|{'---:|' * len(MIXERS)}",
+    rows = [
+        (f"{entry['length']} tokens", *(f"{entry['relative'][mixer]:.2f}" for mixer in MIXERS))
+        for entry in found
     ]
-    for entry in found:
-        cells = [f"{entry['relative'][mixer]:.2f}" for mixer in MIXERS]
-        lines.append(f"| {entry['length']} tokens | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return markdown(("time of a training step / that of `identity`", *MIXERS), rows)
 
 
 # Features last or first ---------------------------------------------------------------------------
@@ -62,17 +66,11 @@ BATCH, POSITIONS, WIDTH = 128, (8, 32, 128), 512
 
 def layouts(say):
     """Return how long one map of a feed-forward network takes, relative to features last."""
+    base = {"NumPy": "NumPy, features last", "PyTorch": "PyTorch, Linear"}
     found = []
     for length in POSITIONS:
-        turns = {name: partial(timed, step) for name, step in _maps(length).items()}
-        taken = interleave(turns, seconds=8.0, least=5, most=15)
-        base = {"NumPy": "NumPy, features last", "PyTorch": "PyTorch, Linear"}
-        medians = {name: statistics.median(seconds) for name, seconds in taken.items()}
-        relative = {
-            name: significant(medians[name] / medians[base[name.partition(",")[0]]])
-            for name in medians
-        }
-        found.append({"length": length, "relative": relative})
+        of = relative(_maps(length), lambda name: base[name.partition(",")[0]], 8.0)
+        found.append({"length": length, "relative": of})
         say(found[-1])
     return found
 
@@ -102,40 +100,18 @@ def _maps(length):
         "NumPy, features first": first,
         "NumPy, features first, from and to last": there_and_back,
     }
-    return found | _torch_maps(x, x_first, W_first)
+    if find_spec("torch"):
+        from benchmarks.peers.layouts import maps
 
-
-def _torch_maps(x, x_first, W_first):
-    try:
-        import torch
-    except ImportError:
-        return {}
-    torch.set_num_threads(1)
-    x, x_first, W = (torch.from_numpy(array) for array in (x, x_first, W_first))
-    kernel = W[:, :, None]
-
-    def inference(step):
-        def run():
-            with torch.inference_mode():
-                return step()
-
-        return run
-
-    conv = torch.nn.functional.conv1d
-    return {
-        "PyTorch, Linear": inference(lambda: torch.nn.functional.linear(x, W)),
-        "PyTorch, Conv1d": inference(lambda: conv(x_first, kernel)),
-        "PyTorch, Conv1d, from and to last": inference(
-            lambda: conv(x.transpose(1, 2), kernel).transpose(1, 2).contiguous()
-        ),
-    }
+        found |= maps(x, x_first, W)
+    return found
 
 
 def layouts_table(found):
     """Return a row for each way, and a column for each length."""
-    heads = " | ".join(f"{entry['length']} positions" for entry in found)
-    lines = [f"| time / features last | {heads} |", f"|---|{'---:|' * len(found)}"]
-    for name in found[0]["relative"]:
-        cells = [f"{entry['relative'][name]:.2f}" for entry in found]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    heads = "time / features last", *(f"{entry['length']} positions" for entry in found)
+    rows = [
+        (name, *(f"{entry['relative'][name]:.2f}" for entry in found))
+        for name in found[0]["relative"]
+    ]
+    return markdown(heads, rows)

@@ -3,6 +3,8 @@
 import numpy as np
 
 import npformer as nf
+from benchmarks import mixers
+from benchmarks.results_files import markdown
 from npformer.cli.recipes.recipes import RECIPES, SMALL, TRAINING
 
 EPOCHS = 4  # for generated tasks: enough for those that are learned at all
@@ -12,12 +14,7 @@ MIXERS = ("attention", "fourier", "identity")
 
 def fitted(model, dataset, seed, **training):
     """Train a model in this process as `npformer train` does, and return it."""
-    options = {**TRAINING, **training}
-    steps = options["epochs"] * -(-len(dataset.train[0]) // options["batch_size"])
-    warmup = int(options.pop("warmup") * steps)
-    schedule = nf.optim.cosine(steps, warmup=warmup)
-    nf.fit(model, dataset.train, schedule=schedule, seed=seed, workers=1, progress=False, **options)
-    return model
+    return mixers.fitted(model, dataset, seed, workers=1, **{**TRAINING, **training})
 
 
 def trained(task, seed, **changes):
@@ -46,22 +43,20 @@ def ablation(task, say):
 
 def ablation_table(found):
     """Return a row for each task, and two columns for each mixer."""
-    heads = [f"{mixer}, {word}" for mixer in MIXERS for word in ("with", "without")]
-    lines = [f"| test accuracy | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
-    for task in RECIPES:
-        row = [_cell(found, task, m, ffn) for m in MIXERS for ffn in ("linear", "none")]
-        lines.append(f"| {_named(task)} | {' | '.join(row)} |")
-    return "\n".join(lines)
+    columns = [(mixer, ffn) for mixer in MIXERS for ffn in ("linear", "none")]
+    heads = [f"{mixer}, {'with' if ffn == 'linear' else 'without'}" for mixer, ffn in columns]
+    return _accuracies(found, heads, columns)
 
 
 def mixers_table(found):
     """Return the same trainings, with a feed-forward network: `identity` first."""
     names = ("identity", "fourier", "attention")
-    lines = [f"| test accuracy | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    for task in RECIPES:
-        row = [_cell(found, task, mixer, "linear") for mixer in names]
-        lines.append(f"| {_named(task)} | {' | '.join(row)} |")
-    return "\n".join(lines)
+    return _accuracies(found, names, [(mixer, "linear") for mixer in names])
+
+
+def _accuracies(found, heads, columns):
+    rows = [(_named(task), *(_cell(found, task, *each) for each in columns)) for task in RECIPES]
+    return markdown(("test accuracy", *heads), rows)
 
 
 def _named(task):
@@ -101,14 +96,9 @@ def lookup(say):
 
 def lookup_table(found):
     """Return a row for each number of keys."""
-    lines = [
-        f"| recall: test accuracy | {' | '.join(COMPARED)} |",
-        f"|---|{'---|' * len(COMPARED)}",
-    ]
-    for keys in KEYS:
-        by_mixer = {f["mixer"]: f"{f['accuracy']:.3f}" for f in found if f["keys"] == keys}
-        lines.append(f"| {keys} keys | {' | '.join(by_mixer[m] for m in COMPARED)} |")
-    return "\n".join(lines)
+    by_case = {(f["keys"], f["mixer"]): f"{f['accuracy']:.3f}" for f in found}
+    rows = [(f"{keys} keys", *(by_case[keys, mixer] for mixer in COMPARED)) for keys in KEYS]
+    return markdown(("recall: test accuracy", *COMPARED), rows)
 
 
 # Feed-forward layers as memories ----------------------------------------------------------------
@@ -186,13 +176,12 @@ def _share(values):
 
 def memories_table(found):
     """Return shares for each block and for tokens drawn at random."""
-    lines = [
-        f"| of a unit's {TOP} strongest tokens, mean over units | same row | same digit "
-        "| the unit's value raises that digit most |",
-        "|---|---:|---:|---:|",
-    ]
     named = [(f"block {k}, {b['units']} units", b) for k, b in enumerate(found["blocks"])]
-    for name, shares in (*named, ("tokens drawn at random", found["chance"])):
-        cells = [f"{100 * shares[key]:.0f} %" for key in ("row", "digit", "agrees")]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    named.append(("tokens drawn at random", found["chance"]))
+    rows = [
+        (name, *(f"{100 * shares[key]:.0f} %" for key in ("row", "digit", "agrees")))
+        for name, shares in named
+    ]
+    first = f"of a unit's {TOP} strongest tokens, mean over units"
+    last = "the unit's value raises that digit most"
+    return markdown((first, "same row", "same digit", last), rows)

@@ -1,9 +1,7 @@
 """Two ranks with a core each, compared with two workers in one process: `fit` on M and X."""
 
-import json
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from benchmarks.results_files import ROOT, write
+from benchmarks.remote import printed
+from benchmarks.results_files import markdown, write
 from benchmarks.workloads import CLASSES, LEARNING_RATE, MIXERS, VOCABULARY, WORKLOADS
 from npformer.core import cores
 from npformer.training.distributed import world
@@ -91,14 +90,7 @@ def mpiexec():
 def figure(by_ranks, *case):
     """Return what this file prints for a case, run by ranks or by one process."""
     launcher = [mpiexec(), "-n", str(cores())] if by_ranks else []
-    done = subprocess.run(
-        [*launcher, sys.executable, "-m", "benchmarks.ranks", *case],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    return printed("benchmarks.ranks", *case, launcher=launcher)
 
 
 def run():
@@ -111,25 +103,30 @@ def run():
         for *case, way in seconds:
             seconds[*case, way].append(figure(way == "ranks", *case))
         print({" ".join(each): round(taken[-1], 3) for each, taken in seconds.items()}, flush=True)
-    n, figures = cores(), {}
-    lines = [f"| size | mixer | {n} ranks / {n} workers |", "|---|---|---:|"]
+    figures = {}
     for mixer, size in cases:
         pairs = zip(seconds[mixer, size, "ranks"], seconds[mixer, size, "workers"], strict=True)
-        figures[f"{mixer}, {size}"] = ratio = statistics.median(a / b for a, b in pairs)
-        lines.append(f"| {size} | `{mixer}` | {ratio:.2f} |")
-    lines.append(
-        f"\nTime of a step of `fit` by {n} ranks with one core each, divided by its time by {n} "
+        figures[f"{mixer}, {size}"] = statistics.median(a / b for a, b in pairs)
+    together = statistics.median(figure(True, "overlap", "-") for _ in range(ROUNDS))
+    figures["overlapped / in turn"] = together
+    write("ranks", figures, table(figures))
+
+
+def table(figures):
+    """Return a row for each case, and a sentence about the exchange."""
+    *cases, (_, gain) = figures.items()
+    n, rows = cores(), []
+    for name, ratio in cases:
+        mixer, size = name.split(", ")
+        rows.append((size, f"`{mixer}`", f"{ratio:.2f}"))
+    return (
+        f"{markdown(('size', 'mixer', f'{n} ranks / {n} workers'), rows, left=2)}\n\n"
+        f"Time of a step of `fit` by {n} ranks with one core each, divided by its time by {n} "
         f"workers of one process: float32, dropout 0.1, medians of {ROUNDS} rounds in turn. M: "
         "batches of 32 with 128 tokens, d_model 256, 4 layers; X: 16 with 512 tokens, 2 layers."
-    )
-    figures["overlapped / in turn"] = gain = statistics.median(
-        figure(True, "overlap", "-") for _ in range(ROUNDS)
-    )
-    lines.append(
-        f"\nAn exchange of {EXCHANGED >> 18} MB in {LAYERS} pieces beside products of matrices "
+        f"\n\nAn exchange of {EXCHANGED >> 18} MB in {LAYERS} pieces beside products of matrices "
         f"takes {gain:.2f} of the time of both in turn, on {n} ranks of this machine."
     )
-    write("ranks", figures, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,23 @@ before, and their threads would compete for cores. Users of npformer have no PyT
 """
 
 import importlib
+import json
 import multiprocessing
+import os
+import subprocess
+import sys
 import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def printed(*words, launcher=(), **environment):
+    """Return what ``python -m WORDS`` prints last, which is JSON, in its own process."""
+    command = [*launcher, sys.executable, "-m", *map(str, words)]
+    environment = os.environ | environment
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 class Remote:

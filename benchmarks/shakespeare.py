@@ -4,7 +4,6 @@ FILE is a text, plain or .gz: the plays of Shakespeare that char-rnn and nanoGPT
 characters, which nanoGPT's data/shakespeare_char/prepare.py downloads. It is not included here.
 """
 
-import argparse
 import gzip
 import math
 from dataclasses import dataclass
@@ -13,8 +12,16 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from benchmarks.decoders import Training, both, ratio_of, train_both, versions
-from benchmarks.results_files import write
+from benchmarks.decoders import (
+    Recipe,
+    config_of,
+    parser_of,
+    ratio_of,
+    started,
+    train_both,
+    versions,
+)
+from benchmarks.results_files import markdown, write
 from benchmarks.timing import Others, significant, summary
 from npformer.core import cores
 from npformer.optim import NORMS_AND_BIASES
@@ -34,7 +41,7 @@ LOSS_APART, RATIO = 0.02, 1.05
 
 
 @dataclass(frozen=True)
-class Recipe(Training):
+class Characters(Recipe):
     """A training on characters, given as numbers."""
 
     ids: np.ndarray
@@ -52,13 +59,9 @@ class Recipe(Training):
 
     def model(self):
         """Return npformer's model."""
-        d_model, layers, heads, d_ff = SIZES
-        config = nf.EncoderConfig(
-            d_model=d_model,
-            n_layers=layers,
-            n_heads=heads,
-            d_ff=d_ff,
-            max_len=LENGTH,
+        config = config_of(
+            SIZES,
+            LENGTH,
             norm="pre",
             causal=True,
             positions="learned",
@@ -96,24 +99,12 @@ def windows(ids):
 
 def run(words):
     """Train both, and write the losses that they reach and how long a step takes."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks shakespeare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("file", metavar="FILE")
-    parser.add_argument("--steps", type=int, default=STEPS, help="with fewer, nothing is written")
-    parser.add_argument("--threads", type=int, help="for each side; nothing is written")
-    chosen = parser.parse_args(words)
-    if not Path(chosen.file).is_file():
-        parser.error(
-            f"there is no file {chosen.file}; expected a text, such as nanoGPT's input.txt"
-        )
+    chosen = parser_of("shakespeare", __doc__, STEPS, "nanoGPT's input.txt").parse_args(words)
     ids, vocab = read(chosen.file)
     cut = int(TRAINED * len(ids))
     x, y = windows(ids[cut:])
-    recipe = Recipe(ids[:cut], vocab, chosen.steps)
-    with both(recipe, chosen.threads) as (ours, theirs):
+    recipe = Characters(ids[:cut], vocab, chosen.steps)
+    with started(recipe, chosen.threads) as (ours, theirs):
         with Others(ours.pid, theirs.pid) as others:
             taken = train_both(ours, theirs, chosen.steps, TURN)
         loss = {"npformer": ours.call("loss", x, y), "PyTorch": theirs.call("loss", x, y)}
@@ -131,15 +122,17 @@ def run(words):
     if chosen.threads or chosen.steps < STEPS:
         print("Not written: only a run with all steps, on all cores, is.")
         return
-    write("shakespeare", figures, f"{table(figures)}\n\n{verdict(figures)}\n\n{HOW}", **versions())
+    write("shakespeare", figures, table(figures), **versions())
 
 
 def table(figures):
-    """Return a row for each side."""
-    lines = ["| | validation, nats a character | step, ms |", "|---|---:|---:|"]
-    for who, nats in figures["loss"].items():
-        lines.append(f"| {who} | {nats:.3f} | {figures['ms'][who]['median']:.1f} |")
-    return "\n".join(lines)
+    """Return a row for each side, whether both bounds hold, and what was done."""
+    rows = [
+        (who, f"{nats:.3f}", f"{figures['ms'][who]['median']:.1f}")
+        for who, nats in figures["loss"].items()
+    ]
+    made = markdown(("", "validation, nats a character", "step, ms"), rows)
+    return f"{made}\n\n{verdict(figures)}\n\n{HOW}"
 
 
 def verdict(figures):

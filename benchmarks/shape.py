@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from benchmarks.results_files import COMMIT, RESULTS, ROOT, write
+from benchmarks.results_files import COMMIT, RESULTS, ROOT, markdown, write
 
 PACKAGE = Path(nf.__file__).parent
 FILE = RESULTS / "shape.json"
@@ -180,13 +180,13 @@ def run(words):
 
 def table(figures):
     """Return a table of the counts with their limits, and one of the rooms."""
-    lines = ["| from `nf.fit` to Adam's update, and before | | at most |", "|---|---:|---:|"]
-    lines += [f"| {what} | {n:,} | {MOST.get(what, '')} |" for what, n in figures["counts"].items()]
+    counts, rooms = figures["counts"], figures["rooms"]
+    rows = [(what, f"{n:,}", MOST.get(what, "")) for what, n in counts.items()]
     if tests := figures["tests"]:
-        name = f"seconds of `{tests['command']}`, at {tests['commit']}"
-        lines.append(f"| {name} | {tests['seconds']} | |")
-    rooms = figures["rooms"]
-    lines += ["", "| room | lines of code |", "|---|---:|"]
-    lines += [f"| {room} | {rooms[room]:,} |" for room in sorted(rooms, key=height)]
-    lines.append(f"| all | {sum(rooms.values()):,} |")
-    return "\n".join(lines)
+        rows.append(
+            (f"seconds of `{tests['command']}`, at {tests['commit']}", tests["seconds"], "")
+        )
+    by_room = [(room, f"{rooms[room]:,}") for room in sorted(rooms, key=height)]
+    by_room.append(("all", f"{sum(rooms.values()):,}"))
+    heads = "from `nf.fit` to Adam's update, and before", "", "at most"
+    return f"{markdown(heads, rows)}\n\n{markdown(('room', 'lines of code'), by_room)}"

@@ -15,12 +15,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from benchmarks.results_files import write
+from benchmarks.results_files import markdown, write
 
 SEEDS = (0, 1)
 
 
-def table(name):
+def columns(name):
     """Return a table from scikit-learn, and the preprocessing that a linear model needs."""
     x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     return x, y, StandardScaler()
@@ -64,8 +64,8 @@ def topics(n):
 
 # name: (data, how many of them to train on, seeds)
 SETS = {
-    "breast_cancer, table of 30 columns": (lambda: table("breast_cancer"), 427, SEEDS),
-    "wine, table of 13 columns": (lambda: table("wine"), 133, SEEDS),
+    "breast_cancer, table of 30 columns": (lambda: columns("breast_cancer"), 427, SEEDS),
+    "wine, table of 13 columns": (lambda: columns("wine"), 133, SEEDS),
     "digits, series of 8 rows": (digits, 1347, SEEDS),
     "digits, series of 8 rows, few": (digits, 500, SEEDS),
     "texts in five topics, generated": (lambda: topics(1500), 500, SEEDS),
@@ -104,30 +104,30 @@ def run():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of MLPClassifier
         figures = [measure(name) for name in SETS]
-    write("sklearn", figures, table_of(figures), scikit_learn=sklearn.__version__)
+    write("sklearn", figures, table(figures), scikit_learn=sklearn.__version__)
 
 
-def table_of(figures):
-    """Return the table."""
-    lines = [
-        "| data, and samples to train on | logistic regression | `MLPClassifier` | "
-        "`EncoderClassifier` | its epochs, CPU seconds |",
-        "|---|---:|---:|---:|---:|",
+def table(figures):
+    """Return a row for each set."""
+    names = "logistic", "mlp", "encoder"
+
+    def mean(found, name, what):
+        return np.mean([each[what] for each in found[name]])
+
+    rows = [
+        (
+            f"{found['set']}: {found['n_train']:,}",
+            *(f"{mean(found, name, 'accuracy'):.3f}" for name in names),
+            f"{mean(found, 'encoder', 'epochs'):.0f}, {mean(found, 'encoder', 'seconds'):.1f}",
+        )
+        for found in figures
     ]
-    for found in figures:
-        cells = [f"{found['set']}: {found['n_train']:,}"]
-        for which in ("logistic", "mlp", "encoder"):
-            accuracies = [each["accuracy"] for each in found[which]]
-            cells.append(f"{np.mean(accuracies):.3f}")
-        epochs = np.mean([each["epochs"] for each in found["encoder"]])
-        seconds = np.mean([each["seconds"] for each in found["encoder"]])
-        cells.append(f"{epochs:.0f}, {seconds:.1f}")
-        lines.append(f"| {' | '.join(cells)} |")
-    lines += [
-        "",
+    heads = "data, and samples to train on", "logistic regression", "`MLPClassifier`"
+    made = markdown((*heads, "`EncoderClassifier`", "its epochs, CPU seconds"), rows)
+    return (
+        f"{made}\n\n"
         "Accuracy on other samples, the mean over two seeds of the split and of the training, "
         "one seed for the largest set. All three as they come; logistic regression and the MLP "
         "get scaled columns, one-hot token ids, and TF-IDF of texts; the encoder gets the data "
-        "themselves.",
-    ]
-    return "\n".join(lines)
+        "themselves."
+    )

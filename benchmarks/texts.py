@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.results_files import RESULTS, write
+from benchmarks.results_files import RESULTS, markdown, write
 from npformer.data.tables import read_table
 from npformer.tasks.estimators import TextClassifier
 from npformer.tasks.estimators.class_names import ClassNames
@@ -68,8 +68,7 @@ def measured():
 
 def save(figures):
     """Write figures and their table."""
-    text = "\n\n".join((table(figures), "\n".join(verdicts(figures)), HOW))
-    write("texts", figures, text, scikit_learn=version("scikit-learn"))
+    write("texts", figures, table(figures), scikit_learn=version("scikit-learn"))
 
 
 # One set ------------------------------------------------------------------------------------------
@@ -173,34 +172,30 @@ def values(of_set, name, what="accuracy"):
 
 
 def table(figures):
-    """Return a table of accuracies, and one of losses, calibration errors and seconds."""
-    everywhere = MAJORITY, LOGISTIC, SVC, USUAL
-    lines = [
-        f"| set | texts | classes | words in a text | splits | {' | '.join(everywhere)} | "
-        f"{ALONE}, {USUAL} there |",
-        f"|---|{'---:|' * (len(everywhere) + 5)}",
-    ]
+    """Return tables of accuracies, and of losses, calibration errors and seconds; verdicts."""
+    everywhere, heard = (MAJORITY, LOGISTIC, SVC, USUAL), (MAJORITY, LOGISTIC, ALONE, USUAL)
+    first, second = [], []
     for key, of_set in figures.items():
-        about = [key, f"{of_set['texts']:,}", of_set["classes"], of_set["words"]]
+        about = key, f"{of_set['texts']:,}", of_set["classes"], of_set["words"]
         found = [cell(of_set, name) for name in everywhere]
-        lines.append(row(*about, len(values(of_set, USUAL)), *found, beside_alone(of_set)))
-    heard = MAJORITY, LOGISTIC, ALONE, USUAL
-    lines += [
-        "",
-        f"| set | {' | '.join(f'loss, {name}' for name in heard)} | "
-        f"{' | '.join(f'calibration error, {name}' for name in heard[1:])} | "
-        f"seconds to train, divided by {ALONE}'s | seconds to predict, divided by {ALONE}'s |",
-        f"|---|{'---:|' * (2 * len(heard) + 1)}",
-    ]
-    for key, of_set in figures.items():
+        first.append((*about, len(values(of_set, USUAL)), *found, beside_alone(of_set)))
         losses = [f"{values(of_set, name, 'loss').mean():.3f}" for name in heard]
         errors = [f"{of_set['calibration'][name]:.3f}" for name in heard[1:]]
-        lines.append(row(key, *losses, *errors, *times(of_set)))
-    return "\n".join(lines)
-
-
-def row(*cells):
-    return f"| {' | '.join(map(str, cells))} |"
+        second.append((key, *losses, *errors, *times(of_set)))
+    heads = "set", "texts", "classes", "words in a text", "splits", *everywhere
+    others = (
+        "set",
+        *(f"loss, {name}" for name in heard),
+        *(f"calibration error, {name}" for name in heard[1:]),
+        f"seconds to train, divided by {ALONE}'s",
+        f"seconds to predict, divided by {ALONE}'s",
+    )
+    parts = (
+        markdown((*heads, f"{ALONE}, {USUAL} there"), first),
+        markdown(others, second),
+        *("\n".join(verdicts(figures)), HOW),
+    )
+    return "\n\n".join(parts)
 
 
 def times(of_set):

@@ -13,16 +13,16 @@ from functools import partial
 import numpy as np
 
 import npformer as nf
-from benchmarks.decoders import Training, compare, versions
+from benchmarks.decoders import Recipe, compare, config_of, versions
 from benchmarks.jobs import add_options, pending
-from benchmarks.results_files import write
+from benchmarks.results_files import markdown, write
 from npformer.core import cores
 
 VOCAB, BATCHES = 1000, 4
 
 
 @dataclass(frozen=True)
-class Case(Training):
+class Case(Recipe):
     """A model for sources and targets of some length, and its batch."""
 
     d_model: int
@@ -51,17 +51,9 @@ class Case(Training):
 
     def model(self):
         """Return npformer's model."""
-        d_model, layers, heads, d_ff = self.sizes
-        config = nf.EncoderConfig(
-            d_model=d_model,
-            n_layers=layers,
-            n_heads=heads,
-            d_ff=d_ff,
-            max_len=max(self.source, self.target),
-            activation="relu",
-            norm=self.norm,
-            dropout=self.dropout,
-        )
+        settings = {"norm": self.norm, "dropout": self.dropout}
+        longest = max(self.source, self.target)
+        config = config_of(self.sizes, longest, activation="relu", **settings)
         return nf.EncoderDecoder(config, VOCAB, VOCAB, tied=self.tied, seed=0)
 
     def shape(self):
@@ -131,7 +123,7 @@ def run(words):
     if chosen.threads or len(figures) < len(CASES):
         print(verdict(figures), "Not written: only a run of all cases, on all cores, is.", sep="\n")
         return
-    write("translating", figures, f"{verdict(figures)}\n\n{table(figures)}\n\n{HOW}", **versions())
+    write("translating", figures, table(figures), **versions())
 
 
 def in_short(figure):
@@ -153,12 +145,13 @@ def verdict(figures):
 
 
 def table(figures):
-    """Return a row for each case."""
-    lines = ["| d_model, layers, lengths, batch | ms | / PyTorch |", "|---|---:|---:|"]
-    for name, each in figures.items():
-        ms, ratio = each["ms"]["npformer"]["median"], each["ratio"]["of_medians"]
-        lines.append(f"| {name} | {ms:.3g} | {ratio:.2f} |")
-    return "\n".join(lines)
+    """Return a sentence about all ratios, a row for each case, and what was done."""
+    rows = [
+        (name, f"{each['ms']['npformer']['median']:.3g}", f"{each['ratio']['of_medians']:.2f}")
+        for name, each in figures.items()
+    ]
+    made = markdown(("d_model, layers, lengths, batch", "ms", "/ PyTorch"), rows)
+    return f"{verdict(figures)}\n\n{made}\n\n{HOW}"
 
 
 HOW = (

@@ -8,12 +8,12 @@ which the faster counts.
 import argparse
 import statistics
 import time
-from dataclasses import replace
 
 import numpy as np
 
 import npformer as nf
-from benchmarks.results_files import write
+from benchmarks.decoders import config_of
+from benchmarks.results_files import markdown, write
 from benchmarks.timing import ratio, significant
 from npformer.core import cores
 
@@ -27,25 +27,18 @@ SYMBOLS, LONGEST, SAMPLES, BATCH, STEPS = 26, 20, 1000, 64, 1000
 SEEDS = 0, 1, 2
 
 
-def config_of(sizes, max_len, **changes):
-    """Return a configuration with sizes in that order."""
-    names = "d_model", "n_layers", "n_heads", "d_ff"
-    named = dict(zip(names, sizes, strict=True))
-    return nf.EncoderConfig(**named, max_len=max_len, activation="relu", **changes)
-
-
 def tokens(rounds):
     """Return ours / theirs for a generated token, with a cache, and what the cache gains."""
     import torch
 
-    from benchmarks.decoders_peers import GPT
+    from benchmarks.peers.decoders import GPT
 
     found = {}
     for name, sizes in GPTS.items():
         for batch in (1, 16):
             ids = np.random.default_rng(0).integers(0, VOCAB, (batch, PROMPT))
             config = config_of(sizes, PROMPT + NEW, norm="pre", causal=True)
-            ours = nf.LanguageModel(replace(config, activation="gelu"), VOCAB, seed=0)
+            ours = nf.LanguageModel(config, VOCAB, seed=0)
             theirs = GPT(sizes, PROMPT + NEW, VOCAB)
             given, taken = torch.from_numpy(ids), {"ours": [], 1: [], 2: []}
             for _ in range(rounds):
@@ -59,7 +52,8 @@ def tokens(rounds):
                     taken[threads].append(time.perf_counter() - began)
             best = min((1, 2), key=lambda threads: statistics.median(taken[threads]))
             found[f"{name}, batch {batch}"] = ratio(taken["ours"], taken[best])["of_medians"]
-    long = replace(config_of(GPTS["d 128, 4 layers"], 512, norm="pre"), causal=True)
+    settings = {"activation": "relu", "norm": "pre", "causal": True}
+    long = config_of(GPTS["d 128, 4 layers"], 512, **settings)
     model, ids = nf.LanguageModel(long, VOCAB, seed=0), np.zeros((1, 480), int)
     both = {}
     for cache in (True, False):
@@ -109,12 +103,12 @@ def one_training(task, seed):
     """Train both sides on a task; return the shares written right and the ratio of their times."""
     import torch
 
-    from benchmarks.decoders_peers import Translator
+    from benchmarks.peers.decoders import Translator
 
     vocab, max_len = 3 + SYMBOLS, LONGEST + 2
     source, target = pairs_of(task, BATCH * STEPS, 2 * seed)
     unseen = pairs_of(task, SAMPLES, 2 * seed + 1)
-    config = config_of(SIZES, max_len, norm="pre", scale_embeddings=False)
+    config = config_of(SIZES, max_len, activation="relu", norm="pre", scale_embeddings=False)
     model = nf.EncoderDecoder(config, vocab, vocab, seed=seed)
     theirs = Translator(SIZES, max_len, (vocab, vocab), norm="pre")
     theirs.load(model.parameters())
@@ -159,22 +153,29 @@ def run(options):
     figures = {"tokens": tokens(chosen.rounds)}
     print(figures, flush=True)
     figures["tasks"] = tasks()
-    lines = ["| generated token, with a cache | npformer / PyTorch |", "|---|---:|"]
-    *both, gain = figures["tokens"].items()
-    lines += [f"| {name} | {value:.2f} |" for name, value in both]
-    lines += ["", f"Time {gain[0]} (d 128, 4 layers, batch 1): {gain[1]:.1f}.", ""]
-    lines += ["| task | written right | PyTorch's | time / PyTorch's |", "|---|---:|---:|---:|"]
-    for task, several in figures["tasks"].items():
-        shares = [
-            " ".join(f"{each[who]:.3f}" for each in several) for who in ("npformer", "PyTorch")
-        ]
-        times = " ".join(f"{each['time']:.2f}" for each in several)
-        lines.append(f"| {task} | {' | '.join(shares)} | {times} |")
-    lines.append(
-        f"\n{cores()} threads each, medians. Generation: greedy, {NEW} "
+    write("writing", figures, table(figures))
+
+
+def table(figures):
+    """Return both tables, and what was done."""
+    *tokens, (what, gain) = figures["tokens"].items()
+    rows = [
+        (
+            task,
+            *(" ".join(f"{run[who]:.3f}" for run in runs) for who in ("npformer", "PyTorch")),
+            " ".join(f"{run['time']:.2f}" for run in runs),
+        )
+        for task, runs in figures["tasks"].items()
+    ]
+    heads = "generated token, with a cache", "npformer / PyTorch"
+    parts = (
+        markdown(heads, [(name, f"{value:.2f}") for name, value in tokens]),
+        f"Time {what} (d 128, 4 layers, batch 1): {gain:.1f}.",
+        markdown(("task", "written right", "PyTorch's", "time / PyTorch's"), rows),
+        f"{cores()} threads each, medians. Generation: greedy, {NEW} "
         f"tokens behind {PROMPT}, PyTorch with one or two threads, whichever is faster. Tasks: 1 "
         f"to {LONGEST} of {SYMBOLS} symbols, {STEPS} steps of {BATCH}, d_model 64, two layers on "
         f"each side, pre-norm, lr 0.001 after 100 steps, the same weights at first, seeds "
-        f"{' '.join(map(str, SEEDS))}; {SAMPLES} unseen sequences, written freely, exact."
+        f"{' '.join(map(str, SEEDS))}; {SAMPLES} unseen sequences, written freely, exact.",
     )
-    write("writing", figures, "\n".join(lines))
+    return "\n\n".join(parts)

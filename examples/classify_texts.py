@@ -31,7 +31,7 @@ for i, probability in scores.worst[:3]:
 
 # Does the order of words matter here? Compare with a classifier that only counts them.
 y, y_test = classifier.names.numbers(labels), classifier.names.numbers(right)
-counted = baselines.tf_idf(classifier.classes, (texts, y), (others, y_test))
+counted = baselines.tf_idf(classifier.names.names, (texts, y), (others, y_test))
 if counted is None:
     print('for the comparison: python -m pip install "npformer[sklearn]"')
 else:
@@ -47,7 +47,7 @@ with tempfile.TemporaryDirectory() as folder:
 with suppress(ImportError):  # a picture, where matplotlib is installed
     import matplotlib.pyplot as plt
 
-    classes = classifier.classes
+    classes = classifier.classes_.tolist()
     shares = classifier.predict_probabilities(others)
     of_right = [row[classes.index(label)] for row, label in zip(shares, right, strict=True)]
     figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")

@@ -21,9 +21,9 @@ from npformer.core import asarray as asarray
 from npformer.core import backends as backends
 from npformer.core import to_numpy as to_numpy
 from npformer.core import use_precision as use_precision
+from npformer.core.dispatch import use_kernels as use_kernels
 from npformer.engine import Workspace as Workspace
 from npformer.engine import fast as fast
-from npformer.engine import use_kernels as use_kernels
 from npformer.interop import from_pretrained as from_pretrained
 from npformer.learn.museum import published as published
 from npformer.mixers import MIXERS as MIXERS
@@ -33,6 +33,7 @@ from npformer.models import Encoder as Encoder
 from npformer.models import EncoderBlock as EncoderBlock
 from npformer.models import EncoderConfig as EncoderConfig
 from npformer.models import losses as losses
+from npformer.optim import SGD as SGD
 from npformer.optim import Adam as Adam
 from npformer.optim import NonFiniteGradientError as NonFiniteGradientError
 from npformer.optim import clip_by_global_norm as clip_by_global_norm
@@ -58,7 +59,6 @@ from npformer.training.history import History as History
 from npformer.training.inspection.explain import explain as explain
 from npformer.training.inspection.summary import summary as summary
 from npformer.training.inspection.trace import trace as trace
-from npformer.training.loss_watch import NonFiniteLossError as NonFiniteLossError
 from npformer.training.own_loop import Checkpoint as Checkpoint
 from npformer.training.own_loop import load_checkpoint as load_checkpoint
 from npformer.training.own_loop import save_checkpoint as save_checkpoint
@@ -70,5 +70,6 @@ from npformer.training.trainable import Model as Model
 from npformer.training.trainable import SequenceClassifier as SequenceClassifier
 from npformer.training.trainable import predict_to_file as predict_to_file
 from npformer.training.trainable.text_encoder import TextEncoder as TextEncoder
+from npformer.training.watchers import NonFiniteLossError as NonFiniteLossError
 
 __version__: str

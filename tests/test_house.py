@@ -25,12 +25,12 @@ BUDGET: dict[str, int] = {
     "models": 976,
     "optim": 459,
     "proof": 1624,
-    "data": 1657,
+    "data": 1656,
     "engine": 3296,
-    "training": 3585,
-    "interop": 2265,
-    "tasks": 3070,
-    "learn": 6266,
+    "training": 3573,
+    "interop": 1968,
+    "tasks": 2952,
+    "learn": 4944,
     "cli": 2821,
     "__init__": 27,
     "__main__": 1,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 30_233
+IN_ALL = 28_483
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

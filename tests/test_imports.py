@@ -45,21 +45,6 @@ FLOORS = [
 The last one has the names of the package, and what `python -m npformer` runs.
 """
 
-DEBTS = {
-    "data/stored_samples.py": {"training/distributed"},
-    "models/step.py": {"data"},
-    "optim/adam.py": {"engine"},
-    "optim/clipping.py": {"engine", "training/distributed"},
-    "optim/sharded_adam.py": {"training/distributed"},
-    "proof/device_cases.py": {"engine"},
-    "proof/device_kernels.py": {"engine"},
-    "proof/gradcheck.py": {"engine"},
-    "proof/cases/published.py": {"learn/museum"},
-    "proof/cases/decoders.py": {"training/trainable"},
-    "proof/cases/models.py": {"training/trainable"},
-}
-"""Imports that still go up."""
-
 MATHEMATICS = ("functional", "layers", "mixers", "models")
 PLAIN = ("core/padding.py", "core/context.py")
 
@@ -143,7 +128,7 @@ def test_imports_go_down_only_and_are_absolute():
         own = floor_of(name_of(file).removesuffix(".py"))
         return {floor for floor in floors_imported_by(file) if FLOOR_OF[floor] > FLOOR_OF[own]}
 
-    assert {name_of(file): up(file) for file in FILES if up(file)} == DEBTS
+    assert {name_of(file): up(file) for file in FILES if up(file)} == {}
     assert offenders(FILES, lambda file: {n for n in imports_of(file) if n.startswith(".")}) == {}
 
 
@@ -259,7 +244,7 @@ KNOWS_NO_MODEL = [
     *(ROOT / "training").glob("*.py"),
     *(
         ROOT / "engine" / f"{name}.py"
-        for name in ("team", "team_copies", "batch_shares", "snapshot", "processes")
+        for name in ("team", "team_copies", "micro_batches", "snapshot", "processes")
     ),
 ]
 """Training and workers, which any model may use: they ask it, and know no class of it."""
@@ -316,7 +301,7 @@ def test_a_plain_step_is_short_enough_to_be_read(inputs):
     files = Counter(name for name, _ in seen)
     assert files["functional/attention.py"] > 5
     of_the_engine = {name for name in files if name.startswith("engine/")}
-    # Whether the engine is used, what is known of the model, and whether Adam has a kernel.
-    asked = {f"engine/{name}.py" for name in ("switch", "kept_with_model", "snapshot", "updates")}
+    # What is known of the model.
+    asked = {f"engine/{name}.py" for name in ("kept_with_model", "snapshot")}
     assert of_the_engine <= asked, "a plain step passes through the engine"
     assert len(seen) <= LINES_OF_A_STEP[inputs], f"a plain step runs {len(seen)} lines: {files}"

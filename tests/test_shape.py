@@ -78,18 +78,21 @@ def test_lines_of_code_are_counted_without_what_explains_them(package):
 
 def test_the_rooms_are_all_there_are():
     assert set(shape.ROOMS) == {floor.partition("/")[0] for floor in FLOORS if floor}
-    assert set(shape.lines_by_room()) == {*shape.ROOMS, "__init__", "__main__"}
 
 
 @pytest.mark.slow
 def test_what_is_over_its_limit_is_named(monkeypatch, capsys):
-    monkeypatch.setattr(shape, "MOST", {"kernels off: files": 20, "default: lines": 10**6})
-    with pytest.raises(SystemExit, match=r"^too much: kernels off: files$"):
-        shape.run(["--check"])
+    monkeypatch.setattr(shape, "modules", lambda: 121)
+    monkeypatch.setattr(shape, "lines_by_room", lambda: {"cli": 7, "core": 1000})
+    monkeypatch.setattr(shape, "way", lambda plain: ({("core/a.py", 1)}, {("core/a.py", "cli.py")}))
+    shape.run(["--list"])
     printed = capsys.readouterr().out
-    assert "| kernels off: files |" in printed
-    assert "| core |" in printed
-    shape.run([])
+    assert "core/a.py -> cli.py" in printed
+    assert "| modules loaded by `import npformer` | 121 | 120 |" in printed
+    assert "| default: upward hops | 1 |  |" in printed
+    assert printed.endswith("| core | 1,000 |\n| cli | 7 |\n| all | 1,007 |\n")
+    with pytest.raises(SystemExit, match=r"^too much: modules loaded by `import npformer`$"):
+        shape.run(["--check"])
 
 
 def test_the_way_passes_through_what_everyone_reads():

@@ -5,7 +5,7 @@ import numpy as np
 
 import npformer as nf
 from npformer.training.generation.choosing import Choice
-from npformer.training.generation.writing import written
+from npformer.training.generation.writing import write_tokens
 
 MAX_LEN, PROMPT, N = 64, 16, 160
 
@@ -47,6 +47,6 @@ def computed(cache):
     model = Counting(config, vocab_size=8)
     model.computed = []
     with nf.use_kernels(False):
-        for _ in written(model, [np.arange(PROMPT) % 8], N, Choice(0.0), cache=cache):
+        for _ in write_tokens(model, [np.arange(PROMPT) % 8], N, Choice(0.0), cache=cache):
             pass
     return model.computed

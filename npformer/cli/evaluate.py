@@ -17,8 +17,8 @@ from npformer.cli.measured import of_pairs, of_text
 from npformer.cli.plugins import load_plugins
 from npformer.core import checks, use_precision
 from npformer.tasks.estimators import (
-    RawClassifier,
-    RawModel,
+    Classifier,
+    Estimator,
     TextClassifier,
     TextTranslator,
     TextWriter,
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     load_plugins(options.plugin)
     path, split = options.model, options.split
     raw = load_any(path, options.backend, force=options.force)
-    if isinstance(raw, RawModel):
+    if isinstance(raw, Estimator):
         with use_precision(options.precision, options.backend):
             return _of_file(options, raw)
     if options.input is not None:
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_file(options: argparse.Namespace, model: RawModel) -> int:
+def _of_file(options: argparse.Namespace, model: Estimator) -> int:
     """Print how well a model does on a file."""
     part = held_out_part(options, notes_of(options.model, force=options.force), model)
     shared: dict[str, Any] = {"batch_size": options.batch_size, "communicator": options.ranks}
@@ -83,7 +83,7 @@ def _of_file(options: argparse.Namespace, model: RawModel) -> int:
         print(of_text(model.evaluate(*part.data(), **shared), {}))
     elif isinstance(model, TextTranslator):
         print(of_pairs(model.evaluate(*part.data(), **shared)), end="")
-    elif isinstance(model, RawClassifier):
+    elif isinstance(model, Classifier):
         scores = model.evaluate(*part.data(), **shared)
         kind = "texts" if isinstance(model, TextClassifier) else "series"
         print(f"{common.counted(len(part), kind)} on {common.device_of(options)}\n{scores}\n")

@@ -17,7 +17,7 @@ from npformer.data.tables import Table, read_table
 from npformer.data.tokenizers import TOKENIZERS
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import (
-    RawModel,
+    Estimator,
     SeriesClassifier,
     TextClassifier,
     TextTranslator,
@@ -117,7 +117,7 @@ def _check_two(file: str, table: Table, one: str, other: str, roles: str) -> Non
         )
 
 
-def model_for(options: argparse.Namespace, task: FileTask) -> RawModel:
+def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     """Return an untrained model with the settings that were given."""
     config = {name: value for name, value in vars(options).items() if name in ENCODER}
     config = {name: v for name, v in config.items() if v is not None and name != "max_len"}
@@ -151,7 +151,7 @@ def _writer(
     task: BookTask | PairsTask,
     config: dict[str, Any],
     given: dict[str, Any],
-) -> RawModel:
+) -> Estimator:
     """Return a model that writes."""
     if options.vocab_size is not None:
         given["vocab_size"] = options.vocab_size

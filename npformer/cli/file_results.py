@@ -20,8 +20,8 @@ from npformer.cli.recipes.task_notes import task_of_notes, trained_on
 from npformer.cli.recipes.writing_tasks import Book, BookTask, PairsTask
 from npformer.data.tables import read_table
 from npformer.tasks.estimators import (
-    RawClassifier,
-    RawModel,
+    Classifier,
+    Estimator,
     Scores,
     TextClassifier,
     TextWriter,
@@ -29,9 +29,7 @@ from npformer.tasks.estimators import (
 )
 
 
-def scores_of_baselines(
-    classifier: RawClassifier, parts: dict[str, Part]
-) -> dict[str, Scores | None]:
+def scores_of_baselines(classifier: Classifier, parts: dict[str, Part]) -> dict[str, Scores | None]:
     """Return the scores of baselines, which learn from the same samples."""
     names, test = classifier.names, parts["test"]
     samples = [*parts["train"].samples, *parts["validation"].samples]
@@ -73,7 +71,7 @@ def compared(scores: Scores, beside: dict[str, Scores | None]) -> str:
     return "\n".join(lines)
 
 
-def worst_mistakes(scores: Scores, test: Part, classifier: RawClassifier, n: int = 5) -> str:
+def worst_mistakes(scores: Scores, test: Part, classifier: Classifier, n: int = 5) -> str:
     """Return the mistakes that the model was surest of."""
     if not scores.worst:
         return "no mistakes\n"
@@ -103,7 +101,7 @@ def part_of(
     file: str,
     options: argparse.Namespace,
     task: FileTask | None,
-    classifier: RawClassifier,
+    classifier: Classifier,
     *,
     labelled: bool,
 ) -> Part:
@@ -127,11 +125,11 @@ def part_of(
     return TextTask(file=file, skip_empty=options.skip_empty, **names).of(table)
 
 
-def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: RawModel) -> Part:
+def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: Estimator) -> Part:
     """Return the samples of a file with their right answers, or else the test part."""
     task = file_task(notes)
     if options.input is not None:
-        if not isinstance(model, RawClassifier):
+        if not isinstance(model, Classifier):
             return _written_part(options, task, model)
         part = part_of(options.input, options, task, model, labelled=True)
         if isinstance(task, LabelledTask) and (known := trained_on(notes["task"])) is not None:
@@ -148,7 +146,7 @@ def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: Raw
     return test
 
 
-def _written_part(options: argparse.Namespace, task: FileTask | None, model: RawModel) -> Part:
+def _written_part(options: argparse.Namespace, task: FileTask | None, model: Estimator) -> Part:
     """Return the text of a file, or its pairs."""
     file, encoding = options.input, options.encoding or "utf-8"
     if isinstance(model, TextWriter):

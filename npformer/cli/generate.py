@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.ranks.rank:
         return 0  # only the first writes
-    tokenizer = writer.tokenizer if isinstance(writer, PretrainedWriter) else writer.of_tokenizer
+    tokenizer = writer.tokenizer if isinstance(writer, PretrainedWriter) else writer.tokenizer_
     if unknown := tokenizer.unknown_in(options.prompt):
         warnings.warn(
             f"the model was not trained on {', '.join(map(repr, unknown))}: it knows nothing of "

@@ -59,6 +59,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _chosen(options: argparse.Namespace) -> list[Any]:
     """Return the cases whose names contain one of the given words, or all if none is given."""
+    # These two add their cases; with the engine, layers are compared with their twins.
+    import npformer.learn.museum.published_cases
+    import npformer.training.trainable.cases  # noqa: F401
     from npformer.cli.plugin_cases import plugin_cases
     from npformer.proof.cases import cases
 

@@ -10,7 +10,7 @@ from npformer.cli.common import option
 from npformer.cli.recipes.recipes import RECIPES, Recipe
 from npformer.cli.recipes.writing_tasks import is_data_file
 from npformer.core import a_type
-from npformer.tasks.estimators import RawModel
+from npformer.tasks.estimators import Estimator
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import checkpoint_name, load, read_notes
 from npformer.training.trainable import SequenceClassifier
@@ -50,7 +50,7 @@ def task_of(path: Path, instead: str, *, force: bool = False) -> tuple[Recipe, d
 def load_classifier(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier:
     """Return the model in a file or folder; it need not come from `npformer train`."""
     model = load_any(path, backend, force=force)
-    if isinstance(model, RawModel):
+    if isinstance(model, Estimator):
         raise ValueError(
             f"{path} holds {a_type(model)}, for files; expected a model of one of "
             f"npformer's tasks: {', '.join(RECIPES)}"
@@ -58,7 +58,7 @@ def load_classifier(path: Path, backend: str, *, force: bool = False) -> Sequenc
     return model
 
 
-def load_any(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier | RawModel:
+def load_any(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier | Estimator:
     """Return what is in a file or folder: a model of arrays, or one of a file."""
     path = _file(path)
     try:
@@ -77,7 +77,7 @@ def load_any(path: Path, backend: str, *, force: bool = False) -> SequenceClassi
             f"{path} needs {' and '.join(error.unregistered)}, which plugins registered for its "
             f"training. No file decides what code runs, so name them again: {again}"
         ) from error
-    if not isinstance(model, SequenceClassifier | RawModel):
+    if not isinstance(model, SequenceClassifier | Estimator):
         raise ValueError(
             f"{path} holds a model of the class {type(model).__name__}; expected one that "
             "`npformer train` wrote, or a SequenceClassifier"

@@ -18,7 +18,7 @@ from npformer.cli.load_model import (
 from npformer.cli.plugins import load_plugins
 from npformer.cli.run_folder import REPORT
 from npformer.core import checks
-from npformer.tasks.estimators import RawClassifier, RawModel
+from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
 from npformer.training.storage.models import checkpoint_name
 
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     load_plugins(options.plugin)
     samples = _numbers(options.samples)
     found = load_any(options.model, "numpy", force=options.force)
-    if isinstance(found, RawModel):
+    if isinstance(found, Estimator):
         return _of_file(options, found, samples)
     if options.input is not None:
         raise ValueError(f"{options.input} is given, and the model was not trained on a file")
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_file(options: argparse.Namespace, model: RawModel, samples: int | list[int]) -> int:
+def _of_file(options: argparse.Namespace, model: Estimator, samples: int | list[int]) -> int:
     """Write the report on a model of a file."""
     if options.compare or options.split:
         raise ValueError("--compare and --split are for npformer's tasks; expected neither")
@@ -117,7 +117,7 @@ def _of_file(options: argparse.Namespace, model: RawModel, samples: int | list[i
     folder = options.model if options.model.is_dir() else options.model.parent
     place = folder / REPORT if options.out is None else options.out
     shown: dict[str, Any] = {"samples": samples}
-    if isinstance(model, RawClassifier):
+    if isinstance(model, Classifier):
         shown["batch_size"] = options.batch_size
     raw: Any = model
     print(raw.report(*part.data(), place, **shown))

@@ -12,8 +12,8 @@ from npformer.cli.file_results import compared, scores_of_baselines, worst_mista
 from npformer.cli.recipes.file_task import Part
 from npformer.cli.run_folder import REPORT
 from npformer.tasks.estimators import (
-    RawClassifier,
-    RawModel,
+    Classifier,
+    Estimator,
     TextTranslator,
     TextWriter,
     Translations,
@@ -37,11 +37,11 @@ class Measured(NamedTuple):
 
 
 def measure(
-    options: argparse.Namespace, model: RawModel, parts: dict[str, Part], path: Path
+    options: argparse.Namespace, model: Estimator, parts: dict[str, Part], path: Path
 ) -> Measured | None:
     """Measure a model on the part "test". All ranks call this; all but the first get None."""
     found: Measured | None
-    if isinstance(model, RawClassifier):
+    if isinstance(model, Classifier):
         found = _classified(options, model, parts, path)
     elif isinstance(model, TextWriter):
         text = parts["test"].samples[0]
@@ -62,7 +62,7 @@ def measure(
 
 
 def _classified(
-    options: argparse.Namespace, model: RawClassifier, parts: dict[str, Part], path: Path
+    options: argparse.Namespace, model: Classifier, parts: dict[str, Part], path: Path
 ) -> Measured | None:
     test = parts["test"]
     scores = model.evaluate(test.samples, test.labels, communicator=options.ranks)

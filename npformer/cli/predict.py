@@ -25,7 +25,7 @@ from npformer.cli.load_model import (
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks, use_precision
 from npformer.data.stored import read, sharded
-from npformer.tasks.estimators import RawClassifier, RawModel, TextTranslator
+from npformer.tasks.estimators import Classifier, Estimator, TextTranslator
 from npformer.training.trainable import SequenceClassifier, predict_to_file
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
@@ -69,12 +69,12 @@ def run(options: argparse.Namespace) -> int:
     """Print or write what the model predicts."""
     load_plugins(options.plugin)
     model = load_any(options.model, options.backend, force=options.force)
-    _check_out(options.out, (".csv", ".tsv") if isinstance(model, RawModel) else (".npy",))
+    _check_out(options.out, (".csv", ".tsv") if isinstance(model, Estimator) else (".npy",))
     with use_precision(options.precision, options.backend):
         if isinstance(model, SequenceClassifier):
             return _predict(options, model)
         task = file_task(notes_of(options.model, force=options.force))
-        if isinstance(model, RawClassifier):
+        if isinstance(model, Classifier):
             return predict_file.run(options, model, task)
         if isinstance(model, TextTranslator):
             return translate_file.run(options, model, task)

@@ -15,13 +15,13 @@ from npformer.cli import common
 from npformer.cli.file_results import part_of, shown
 from npformer.cli.recipes.file_task import FileTask, Part
 from npformer.data.tables import SUFFIXES, kind_of, read_table
-from npformer.tasks.estimators import RawClassifier, TextClassifier
+from npformer.tasks.estimators import Classifier, TextClassifier
 from npformer.training.storage.files import write_whole
 
 PREDICTED, PROBABILITY = "predicted", "probability"
 
 
-def run(options: argparse.Namespace, classifier: RawClassifier, task: FileTask | None) -> int:
+def run(options: argparse.Namespace, classifier: Classifier, task: FileTask | None) -> int:
     """Print or write what the classifier predicts; `task` is that of the training."""
     with_texts = isinstance(classifier, TextClassifier)
     kind = "texts" if with_texts else "series"
@@ -130,7 +130,7 @@ def is_table(word: str) -> bool:
 
 def _table(
     options: argparse.Namespace,
-    classifier: RawClassifier,
+    classifier: Classifier,
     columns: dict[str, list[Any]],
     found: np.ndarray,
     predicted: list[Any],

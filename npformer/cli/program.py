@@ -26,7 +26,7 @@ from npformer.cli.streams import drop, forgiving, usable_streams
 from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
 from npformer.engine.processes import CopyDiedError
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
-from npformer.training.loss_watch import NonFiniteLossError
+from npformer.training.watchers import NonFiniteLossError
 
 EXPLAINED = (
     ValueError,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import npformer
-from npformer.training.storage.checkpoint_folder import CHECKPOINT, reserved
+from npformer.training.storage.checkpoint_folder import CHECKPOINT, reserve
 from npformer.training.storage.files import write_whole
 from npformer.training.storage.models import checkpoint_name
 
@@ -94,7 +94,7 @@ class RunFolder:
         self, options: Mapping[str, Any], plugins: list[str], *, resume: bool
     ) -> Iterator[None]:
         """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`."""
-        with reserved(self.path):
+        with reserve(self.path):
             if self._read() != self.saved:
                 raise ValueError(f"{self.path}: another run has begun there; choose another --out")
             if self.files() and (not resume or self._half_set_aside()):

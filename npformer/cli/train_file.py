@@ -25,7 +25,7 @@ from npformer.cli.run_folder import RunFolder
 from npformer.core import checks
 from npformer.data.pairs import PAIRS
 from npformer.optim import SCHEDULES
-from npformer.tasks.estimators import RawClassifier, RawModel
+from npformer.tasks.estimators import Classifier, Estimator
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.files import write_whole
 from npformer.training.storage.models import checkpoint_name, save
@@ -78,10 +78,10 @@ def run(
         )
         about = {"task": task.to_dict(), "seed": options.seed, "plugins": plugins}
         save(model, folder.path / checkpoint_name(), notes=about)
-        stopped = model.histories[-1].stopped
+        stopped = model.histories_[-1].stopped
         if (status := common.STATUS.get(stopped)) is not None:
-            done = len(model.histories[-1].train_loss)
-            print(f"{stopped} after {done} of {model.settings['epochs']} epochs. To go on:")
+            done = len(model.histories_[-1].train_loss)
+            print(f"{stopped} after {done} of {model.settings_['epochs']} epochs. To go on:")
             file, out = shlex.quote(task.file), shlex.quote(str(folder.path))
             print(f"npformer train {file} --out {out} --resume")
             return status
@@ -107,40 +107,40 @@ def _training(options: argparse.Namespace) -> dict[str, Any]:
 class _Summary(npformer.Callback):
     """Shows the first model before it is trained."""
 
-    def __init__(self, model: RawModel, data: tuple[Any, ...], say: Callable[[str], None]) -> None:
+    def __init__(self, model: Estimator, data: tuple[Any, ...], say: Callable[[str], None]) -> None:
         self.model, self.data, self.say = model, data, say
 
     def on_start(self, state: npformer.TrainingState) -> None:
         """Print the summary of the model."""
-        if state.model is self.model.models[0]:
+        if state.model is self.model.models_[0]:
             self.say(f"{summary(state.model, self.model.example(*self.data))}\n")
 
 
 def _finish(
     options: argparse.Namespace,
     folder: RunFolder,
-    model: RawModel,
+    model: Estimator,
     parts: dict[str, Part],
     about: dict[str, Any],
 ) -> None:
     """Measure the model on the test part, write what is known about it, and print it."""
     path, test = folder.path, parts["test"]
-    histories = [history.to_dict() for history in model.histories]
+    histories = [history.to_dict() for history in model.histories_]
     metrics: dict[str, Any] = {
         **about,
         "kind": about["task"]["kind"],
         "npformer": npformer.__version__,
         "numpy": np.__version__,
-        "members": len(model.models),
+        "members": len(model.models_),
         "parameters": model.model.n_parameters(),
         "config": model.model.config.to_dict(),
         "samples": {name: len(part) for name, part in parts.items()},
-        "training": {n: _plain(v) for n, v in model.settings.items() if n not in LEFT_OUT},
+        "training": {n: _plain(v) for n, v in model.settings_.items() if n not in LEFT_OUT},
         "best_epochs": [history["best_epoch"] for history in histories],
         "seconds": round(sum(sum(history["seconds"]) for history in histories), 2),
     }
-    if isinstance(model, RawClassifier):
-        metrics["classes"] = model.classes
+    if isinstance(model, Classifier):
+        metrics["classes"] = model.classes_.tolist()
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(test):
         found = measure(options, model, parts, path)
@@ -153,11 +153,11 @@ def _finish(
         write_whole(path / f"{name}.json", (json.dumps(values, indent=2) + "\n").encode())
     title = f"{Path(options.task).name}, {options.mixer}, seed {options.seed}"
     tested = {"": metrics.get("test", {}).get("accuracy", math.nan)}
-    curves = draw_curves({"": model.history}, tested, title, path)
-    history = model.history
+    curves = draw_curves({"": model.history_}, tested, title, path)
+    history = model.history_
     epochs = f"weights of epoch {history.best_epoch} of {len(history.train_loss)}"
-    if len(model.models) > 1:
-        print(f"{len(model.models)} models with different seeds, whose probabilities are averaged")
+    if len(model.models_) > 1:
+        print(f"{len(model.models_)} models with different seeds, whose probabilities are averaged")
     print(f"{epochs}, {metrics['seconds']:.1f} s")
     print(f"{path}: {', '.join(files)}; {curves}")
     command, what = NEXT[type(model).__name__]

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace, translator: TextTranslator, task: FileTask 
         column = str(usual) if known else chosen_column(table, options.source, "source")
         columns = {**table.columns, column: table.texts(column, missing="")}
     sources = columns[column]
-    if unknown := sum(bool(translator.tokenizers[0].unknown_in(source)) for source in sources):
+    if unknown := sum(bool(translator.tokenizers_[0].unknown_in(source)) for source in sources):
         print(
             f"{unknown:,} of {len(sources):,} sources have characters that the model was not "
             "trained on: what it makes of them is a guess",

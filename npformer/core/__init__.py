@@ -22,7 +22,7 @@ from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.initializers import INITIALIZERS, Seed
 from npformer.core.inputs import TwoInputLayer
-from npformer.core.layer import KEPT, Layer
+from npformer.core.layer import Layer
 from npformer.core.out_of_memory import BatchTooLargeError, enough_memory, explained_memory_error
 from npformer.core.padding import Padding, check_ends_in_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
@@ -34,7 +34,6 @@ from npformer.core.words import a_type
 
 __all__ = [
     "INITIALIZERS",
-    "KEPT",
     "PLUGIN_FILE",
     "PRECISIONS",
     "Array",

@@ -44,7 +44,7 @@ class Gradients(Mapping[str, Array]):
                 what = f"layer is {described(layer)}; expected a Layer"
                 raise TypeError(f"{what}, or what its parameters() returns")
             layer = Parameters(layer.trainable())
-        self._parameters, self.shapes = layer, layer.shapes
+        self.parameters, self.shapes = layer, layer.shapes
         if layer.named:
             first = next(iter(layer.named.values())).value
             self.flat = (zeros or array_module(first).zeros)(layer.size, first.dtype)
@@ -53,8 +53,8 @@ class Gradients(Mapping[str, Array]):
         self._make_views()
 
     def _make_views(self) -> None:
-        self._views = self._parameters.split(self.flat)
-        self._by_identity = {id(p): self._views[n] for n, p in self._parameters.named.items()}
+        self._views = self.parameters.split(self.flat)
+        self._by_identity = {id(p): self._views[n] for n, p in self.parameters.named.items()}
 
     def copy(self) -> Gradients:
         """Return a copy with a buffer of its own, for the same parameters.
@@ -99,7 +99,7 @@ class Gradients(Mapping[str, Array]):
 
     def parts_in(self, part: slice) -> dict[str, Array]:
         """Return what a part of the buffer holds of each gradient, as vectors."""
-        return {name: self.flat[part][at] for name, _, at in self._parameters.overlaps(part)}
+        return {name: self.flat[part][at] for name, _, at in self.parameters.overlaps(part)}
 
     def zero(self) -> None:
         """Set every gradient to 0, in place."""

@@ -17,16 +17,15 @@ from npformer.core.out_of_memory import enough_memory
 from npformer.core.registry import Registry
 
 Initializer = Callable[[Any, tuple[int, ...]], np.ndarray]
-Seed: TypeAlias = "int | np.random.Generator"  # quoted: importing numpy.random takes time
+Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.random takes time
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """Return a random generator from a seed, or the generator itself.
-
-    None is refused, because nobody could build the same model again.
-    """
+    """Return a random generator from a seed, or the generator itself; for None one of its own."""
     if isinstance(seed, np.random.Generator):
         return seed
+    if seed is None:
+        return np.random.default_rng()
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise TypeError(
             f"seed is {seed!r}; expected a whole number of at least 0 or a numpy.random.Generator"

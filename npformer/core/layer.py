@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from npformer.core import checks
 from npformer.core.arrays import asarray, backend_of, get_backend
+from npformer.core.attachment import Attachable, attachment
 from npformer.core.backend import Array
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
@@ -22,7 +23,7 @@ from npformer.core.name_patterns import matching
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
 
 
-class Layer:
+class Layer(Attachable):
     """A function with parameters.
 
     A subclass defines `forward` and `backward`, and sets parameters and other layers as attributes,
@@ -33,16 +34,7 @@ class Layer:
     n_inputs = 1
     """How many arrays `forward` takes before the context. `TwoInputLayer` has 2."""
 
-    # The last slot is for the engine. Copies and files leave it out.
-    __slots__ = ("__dict__", "__weakref__", "_npformer_kept")
-
-    def __getstate__(self) -> Any:
-        state = super().__getstate__()
-        if not isinstance(state, tuple):
-            return state
-        attributes, slots = state
-        slots.pop("_npformer_kept", None)
-        return (attributes, slots) if slots else attributes
+    __slots__ = ("__dict__", "__weakref__")
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the result and what `backward` needs."""
@@ -171,7 +163,8 @@ class Layer:
         is refused with ValueError: it shares a flat buffer, which only moves as a whole.
         """
         get_backend(backend)
-        _release_kept(self)  # it may refer to layers that were taken out of this one
+        if (kept := attachment(self)) is not None:
+            kept.release()  # it may refer to layers that were taken out of this one
         for buffer in self._check_whole("move", f"model.to({backend!r})"):
             buffer.flat = asarray(buffer.flat, backend)
         return self
@@ -212,16 +205,3 @@ class Layer:
             if isinstance(value, int | float | str) and not name.startswith("_")
         )
         return f"{type(self).__name__}({described})"
-
-
-KEPT: Any = vars(Layer)["_npformer_kept"]
-"""The slot for the engine, which bypasses any ``__getattr__`` or ``__setattr__`` of a subclass."""
-
-
-def _release_kept(layer: Layer) -> None:
-    try:
-        kept = KEPT.__get__(layer)
-    except AttributeError:
-        return
-    if kept is not None:
-        kept.release()

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from npformer.core import Array, Context
 from npformer.core.inputs import Sequences, arrays_of, within
 from npformer.models.losses import Loss
+
+
+class Shard(NamedTuple):
+    """Where one rank's shard of a batch stands in the batch of all ranks."""
+
+    first: int
+    """Its first row in the whole batch."""
+    total: float
+    """How much all samples of the whole batch count together."""
+    lengths: tuple[int, ...] | None = None
+    """Tokens of a sample in each input of the whole batch, with padding; None: as many as in the
+    shard. They may be more if `Snapshot.lengths_of_shard` says so."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +33,7 @@ class Batch:
     weights: Array | None = None  # of the targets in the mean: (batch,) or (batch, length)
     counts: Array | None = None  # how much each sample counts in it: NumPy array, (batch,)
     targets_of: int | None = None  # the input whose tokens each have a target; None: samples do
+    shard: Shard | None = None  # if it is a shard of a batch: its place there
 
     def __len__(self) -> int:
         rows: Any = self.inputs[0].x if self.inputs else self.y

@@ -7,6 +7,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.dataset import Dataset
+from npformer.data.raw_data import packaged_arrays
 
 SPLITS = ("stratified", "ordered")
 
@@ -29,16 +30,11 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
     Pixels are scaled from 0..16 to -1..1. An eighth of the training samples are for validation:
     every eighth of each class (stratified), or the last ones (ordered, so again other writers).
     """
-    from importlib import resources  # here, because it is slow to import
-
     checks.choice("split", split, SPLITS)
     checks.choice("dtype", dtype, checks.FLOATS)
-    with (
-        resources.files("npformer.data").joinpath("digits.npz").open("rb") as file,
-        np.load(file, allow_pickle=False) as stored,
-    ):
-        images, labels = stored["images"], stored["labels"].astype("int64")
-        train, test = stored["stratified_train"], stored["stratified_test"]
+    stored = packaged_arrays("digits.npz")
+    images, labels = stored["images"], stored["labels"].astype("int64")
+    train, test = stored["stratified_train"], stored["stratified_test"]
     x = images.astype(dtype) / 8.0 - 1.0
     if split == "ordered":
         cut = len(x) - len(test)

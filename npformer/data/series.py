@@ -68,7 +68,7 @@ def read_series(
     """
     place = checks.path("path", path)
     if place.suffix.lower() != ".npz":
-        return of_table(
+        return series_of_table(
             read_table(place, encoding=encoding), id=id, time=time, label=label, features=features
         )
     given = [name for name, v in (("id", id), ("time", time), ("label", label)) if v is not None]
@@ -76,10 +76,10 @@ def read_series(
         raise ValueError(
             f"{place} is an .npz file, and {given[0]} is given, which is for tables; expected none"
         )
-    return _of_arrays(place)
+    return _read_arrays(place)
 
 
-def of_table(
+def series_of_table(
     table: Table,
     *,
     id: str | None,
@@ -209,7 +209,7 @@ def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list
     return [str(value) for value in found]
 
 
-def _of_arrays(path: Path) -> SeriesData:
+def _read_arrays(path: Path) -> SeriesData:
     check_file(path)
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -225,7 +225,7 @@ def _of_arrays(path: Path) -> SeriesData:
         raise ValueError(
             f"{path}: lengths is {lengths.dtype} {lengths.shape}; expected whole numbers, (series,)"
         )
-    series = _parted(path, arrays, lengths)
+    series = _split(path, arrays, lengths)
     labels = arrays.get("labels")
     if labels is not None and labels.shape != (len(series),):
         raise ValueError(
@@ -241,7 +241,7 @@ def _of_arrays(path: Path) -> SeriesData:
     )
 
 
-def _parted(path: Path, arrays: dict[str, np.ndarray], lengths: np.ndarray | None) -> Any:
+def _split(path: Path, arrays: dict[str, np.ndarray], lengths: np.ndarray | None) -> Any:
     name = "values" if "values" in arrays else "x"
     values, axes = arrays[name], 2 if name == "values" else 3
     if values.ndim == axes - 1:

@@ -173,11 +173,6 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     return ShardedArray([Path(file) for file in files])
 
 
-def is_stored(array: object) -> bool:
-    """Return whether an array stays in files, and is to be read a few rows at a time."""
-    return isinstance(array, np.memmap | ShardedArray)
-
-
 def read(array: Any, rows: Any) -> np.ndarray:
     """Return rows of an array, in files or not, as a plain NumPy array."""
     return np.asarray(array[rows])

@@ -22,11 +22,10 @@ from npformer.core.telling import saying
 from npformer.data.batch import Batch
 from npformer.data.read_ahead import ReadAhead
 from npformer.data.samples import Samples, in_words
-from npformer.data.stored import is_stored, read
-from npformer.data.user_arrays import read_inputs
+from npformer.data.stored import read
+from npformer.data.user_arrays import is_stored, read_inputs
 from npformer.data.weights import target_weights
 from npformer.models.losses import Loss
-from npformer.training.distributed import Communicator
 
 BYTES_AT_ONCE = 1 << 24
 """About how many bytes of samples, and of what a model makes of them, are in memory at a time."""
@@ -68,6 +67,7 @@ class StoredSamples(Samples):
     loss : Loss
     sample_weight : array, optional
     ranks : Communicator
+        They check the samples together.
     progress : bool
         Whether to show a bar while all samples are checked, if that takes long.
     """
@@ -78,12 +78,12 @@ class StoredSamples(Samples):
         inputs: tuple[Sequences, ...],
         y: Any,
         loss: Loss,
-        sample_weight: Any = None,
-        ranks: Communicator | None = None,
+        sample_weight: Any,
+        ranks: Any,
         progress: bool = False,
     ) -> None:
         self._model, self._loss = model, loss
-        self._ranks = ranks or Communicator()
+        self._ranks = ranks
         self._rows: np.ndarray | None = None  # of the samples of a `subset`
         self._reader = ReadAhead()  # also that of subsets: one read at a time
         self._at_once = rows_at_once(model, inputs)
@@ -203,7 +203,8 @@ class StoredSamples(Samples):
 
     def _joined(self, own: list[Any], none: np.ndarray) -> np.ndarray:
         """Return numbers of all samples, from those of this rank's pieces, if it has any."""
-        return self._ranks.concatenate(np.concatenate([none, *own]).astype(none.dtype))
+        joined = np.concatenate([none, *own]).astype(none.dtype)
+        return np.asarray(self._ranks.concatenate(joined))
 
     def _of_rows(self, rows: Any) -> Batch:
         if self._rows is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from npformer.core import a_type, checks
-from npformer.data.text_file import check_file, opened
+from npformer.data.text_file import check_file, open_text
 
 SUFFIXES = {
     ".csv": "csv",
@@ -58,7 +58,7 @@ class Table:
         if name not in self.columns:
             hint = checks.did_you_mean(name, self.columns)
             raise ValueError(
-                f"{self.path} has no column {name!r}; it has {_listed(list(self.columns))}{hint}"
+                f"{self.path} has no column {name!r}; it has {_quoted(list(self.columns))}{hint}"
             )
         return self.columns[name]
 
@@ -108,7 +108,7 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     """
     place = checks.path("path", path)
     if str(place) == "-":
-        return _of_csv(place, sys.stdin)
+        return _read_csv(place, sys.stdin)
     kind = kind_of(place)
     if kind is None and not place.is_dir():
         sheet = place.suffix.lower() in (".xlsx", ".xls", ".ods")
@@ -118,12 +118,12 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
         )
     check_file(place)
     if kind == "parquet":
-        return _of_parquet(place)
-    with opened(place, encoding) as file:
-        return _of_csv(place, file) if kind == "csv" else _of_json(place, file)
+        return _read_parquet(place)
+    with open_text(place, encoding) as file:
+        return _read_csv(place, file) if kind == "csv" else _read_json(place, file)
 
 
-def _of_csv(path: Path, file: IO[str]) -> Table:
+def _read_csv(path: Path, file: IO[str]) -> Table:
     # A field may hold a whole book; the limit is the module's, so it is restored.
     limit = csv.field_size_limit(2**31 - 1)
     try:
@@ -162,7 +162,7 @@ def _of_csv(path: Path, file: IO[str]) -> Table:
         raise ValueError(f"{path}: line {reader.line_num + 1}: {error}") from None
     finally:
         csv.field_size_limit(limit)
-    return _checked(Table(path, dict(zip(names, columns, strict=True)), lines))
+    return _check_rows(Table(path, dict(zip(names, columns, strict=True)), lines))
 
 
 def _delimiter(path: Path, heading: str) -> str:
@@ -172,7 +172,7 @@ def _delimiter(path: Path, heading: str) -> str:
     return max(counts, key=counts.__getitem__)  # the first of equals, so a comma if there is none
 
 
-def _of_json(path: Path, file: IO[str]) -> Table:
+def _read_json(path: Path, file: IO[str]) -> Table:
     rows: list[dict[str, Any]] = []
     lines = []
     for number, line in enumerate(file, start=1):
@@ -190,47 +190,47 @@ def _of_json(path: Path, file: IO[str]) -> Table:
         rows.append(row)
         lines.append(number)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return _checked(Table(path, {name: [row.get(name) for row in rows] for name in names}, lines))
+    return _check_rows(
+        Table(path, {name: [row.get(name) for row in rows] for name in names}, lines)
+    )
 
 
-def _of_parquet(path: Path) -> Table:
+def _read_parquet(path: Path) -> Table:
     try:
-        import pyarrow.parquet
-    except ImportError:
-        pyarrow = None
-    try:
-        if pyarrow is not None:
-            return _checked(Table(path, pyarrow.parquet.read_table(path).to_pydict()))
-        import pandas
+        columns = _parquet_columns(path)
     except ImportError as error:
         raise ImportError(
-            f"{path} is a Parquet file, which pyarrow or pandas reads; neither is installed: "
-            "python -m pip install pyarrow"
+            f"{path} is a Parquet file, which pyarrow reads, or pandas with another library; none "
+            "is installed: python -m pip install pyarrow"
         ) from error
-    except Exception as error:  # a damaged file may raise anything of pyarrow's
+    except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} is not a Parquet file: {error}") from None
+    return _check_rows(Table(path, columns))
+
+
+def _parquet_columns(path: Path) -> dict[str, list[Any]]:
     try:
-        frame = pandas.read_parquet(path)
-    except ImportError:  # pandas has no reader of its own
-        raise ImportError(
-            f"{path} is a Parquet file, which pandas reads with pyarrow, and that is not "
-            "installed: python -m pip install pyarrow"
-        ) from None
-    return _checked(Table(path, {str(name): frame[name].tolist() for name in frame}))
+        from pyarrow.parquet import read_table
+    except ImportError:
+        from pandas import read_parquet
+
+        frame = read_parquet(path)
+        return {str(name): frame[name].tolist() for name in frame}
+    found: dict[str, list[Any]] = read_table(path).to_pydict()
+    return found
 
 
-def _checked(table: Table) -> Table:
+def _check_rows(table: Table) -> Table:
     if len(table) == 0:
         raise ValueError(f"{table.path} has no rows; expected at least one below its heading")
     return table
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if twice:
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise ValueError(f"{path} has several columns named {twice[0]!r}; expected different names")
 
 
-def _listed(names: list[str]) -> str:
+def _quoted(names: list[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:12])
     return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown

@@ -21,7 +21,7 @@ def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> str:
     """
     place = checks.path("path", path)
     check_file(place)
-    with opened(place, encoding) as file:
+    with open_text(place, encoding) as file:
         return file.read().replace("\r\n", "\n")
 
 
@@ -33,7 +33,7 @@ def check_file(place: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path, encoding: str) -> Iterator[IO[str]]:
+def open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
     """Open a text file; an encoding error says where it is and what to try."""
     try:
         with _binary(path) as raw, io.TextIOWrapper(raw, _with_mark(encoding), newline="") as file:

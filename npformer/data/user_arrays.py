@@ -14,7 +14,7 @@ Data = Sequence[Any]
 model with two inputs, x, mask and types are tuples with one for each."""
 
 
-def labelled(model: Any, name: str, data: Data) -> tuple[tuple[Sequences, ...], Any]:
+def labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences, ...], Any]:
     """Return the inputs and the targets of some data, after checking their types and lengths."""
     if not isinstance(data, tuple | list) or len(data) not in (2, 3, 4):
         size = f" of {len(data)}" if isinstance(data, tuple | list) else ""
@@ -23,12 +23,12 @@ def labelled(model: Any, name: str, data: Data) -> tuple[tuple[Sequences, ...], 
             "token types (x, y, mask, types)"
         )
     x, y, mask, types = model.arranged(*(*data, None, None)[:4])
-    inputs = unlabelled(model, name, x, mask, types)
+    inputs = unlabelled_inputs(model, name, x, mask, types)
     _check(f"y in {name}", y, len(inputs[0].x))
     return inputs, y
 
 
-def unlabelled(
+def unlabelled_inputs(
     model: Layer, name: str, x: Any, mask: Any = None, types: Any = None
 ) -> tuple[Sequences, ...]:
     """Return the inputs of some data, after checking their types and lengths."""
@@ -53,6 +53,11 @@ def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ..
         Sequences(some(each.x), each.padding and Padding(some(each.mask)), some(each.types))
         for each in inputs
     )
+
+
+def is_stored(array: object) -> bool:
+    """Return whether an array stays in files, and is to be read a few rows at a time."""
+    return isinstance(array, np.memmap | ShardedArray)
 
 
 def _check(name: str, array: Any, n: int | None) -> None:

@@ -6,7 +6,7 @@
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.raw_data import RawData, RawPart
+from npformer.data.raw_data import RawData, RawPart, packaged_arrays
 
 
 def vowels(dtype: str = "float64") -> RawData:
@@ -20,15 +20,10 @@ def vowels(dtype: str = "float64") -> RawData:
     ----------
     dtype : {"float32", "float64"}
     """
-    from importlib import resources  # here, because it is slow to import
-
     checks.choice("dtype", dtype, checks.FLOATS)
-    with (
-        resources.files("npformer.data").joinpath("vowels.npz").open("rb") as file,
-        np.load(file, allow_pickle=False) as stored,
-    ):
-        low, middle, high = stored["bytes"].astype("int32")  # each [12, steps of all series]
-        lengths, labels = stored["lengths"], stored["labels"].astype("str").tolist()
+    stored = packaged_arrays("vowels.npz")
+    low, middle, high = stored["bytes"].astype("int32")  # each [12, steps of all series]
+    lengths, labels = stored["lengths"], stored["labels"].astype("str").tolist()
     millionths = low + (middle << 8) + (high << 16) - (1 << 23)
     values = (millionths.T / 1e6).astype(dtype)
     series = np.split(values, np.cumsum(lengths, dtype="int64")[:-1])

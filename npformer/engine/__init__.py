@@ -6,9 +6,10 @@ tree of layers with other forward and backward passes, which call kernels: funct
 and reuses it. A `Team` shares a batch among threads, or among copies of the process.
 """
 
+from npformer.core.dispatch import enabled, use_kernels
 from npformer.engine import fast_layers, fast_linear, fast_mixers, fast_models  # they fill TABLE
+from npformer.engine import updates as updates  # it registers the optimizer's kernels
 from npformer.engine.context import EngineContext
-from npformer.engine.switch import enabled, use_kernels
 from npformer.engine.twins import fast, has_twin
 from npformer.engine.workspace import Workspace
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array
+from npformer.core.dispatch import enabled
 from npformer.engine.context import EngineContext
-from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS, Saved
 from npformer.engine.twins import kernels_of
 from npformer.engine.verdict import proven

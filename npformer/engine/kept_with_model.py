@@ -1,11 +1,9 @@
-"""What the engine keeps with a model while the model lives: its twins, a snapshot, and memory.
-
-It is stored on the model itself, so both are freed together even if the model refers to itself.
-"""
+"""What the engine keeps with a model while the model lives: its twins, a snapshot, and memory."""
 
 from typing import Any
 
-from npformer.core import KEPT, Layer
+from npformer.core import Layer
+from npformer.core.attachment import ATTACHMENT, attachment
 
 
 class Kept:
@@ -28,14 +26,11 @@ class Kept:
 
 def kept_of(model: Layer) -> Kept:
     """Return what is kept with a model; a twin's is in the `Twins` that it belongs to."""
-    try:
-        found = KEPT.__get__(model)
-    except AttributeError:
-        found = None
+    found = attachment(model)
     if type(found) is Kept:
         return found
     if found is not None:
         return found.kept.setdefault(id(model), Kept())  # type: ignore[no-any-return]
     new = Kept()
-    KEPT.__set__(model, new)
+    ATTACHMENT.__set__(model, new)
     return new

@@ -50,21 +50,21 @@ class Snapshot:
         self.in_parts = all(map(_in_parts, layers))  # whether threads can share its mixers' calls
         self.observable = all(map(observable, layers))  # by `fits` and the values of `constants`
         self.needs_masks = any(map(_needs_masks, layers))  # even those that keep every token
-        self.cuts_parts = all(map(_is_own, layers))  # a user's layer may draw any masks
+        self.cuts_shards = all(map(_is_own, layers))  # a user's layer may draw any masks
 
     @property
     def backend(self) -> str:
         """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
         return "numpy" if self._first is None else backend_of(x=self._first._buffer.flat).name
 
-    def lengths_of_part(self, longest: Any, whole: Any) -> tuple[int, ...]:
+    def lengths_of_shard(self, longest: Any, whole: Any) -> tuple[int, ...]:
         """Return how many tokens a part of a batch must have in each input.
 
         Its longest samples have `longest` tokens, those of the whole batch `whole`, and dropout's
         masks remain those of the whole batch. An axis's length in such a mask must tell whether it
         is the axis of tokens, and of which input.
         """
-        if not self.cuts_parts:
+        if not self.cuts_shards:
             return tuple(whole)
         chosen: list[int] = []
         for length, of_all in zip(longest, whole, strict=True):

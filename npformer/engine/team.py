@@ -1,4 +1,4 @@
-"""Workers: each computes a part of a batch with gradients of its own, which are then summed.
+"""A team of workers: each computes some samples of a batch, and their gradients are summed.
 
 Workers are threads or copies of the process; the numbers are the same bit for bit.
 """
@@ -6,7 +6,7 @@ Workers are threads or copies of the process; the numbers are the same bit for b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -23,12 +23,12 @@ from npformer.core import (
     step_key,
 )
 from npformer.data.batch import Batch
-from npformer.engine.batch_shares import WHOLE, Part, Plan, Share, counts_of, rows_of, share_of
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
 from npformer.engine.frozen import above_frozen
 from npformer.engine.kept_with_model import kept_of
+from npformer.engine.micro_batches import MicroBatch, micro_batches_of_worker, rows_of_worker
 from npformer.engine.processes import CannotCopyError
 from npformer.engine.snapshot import Snapshot, observable, snapshot_of
 from npformer.engine.team_copies import TeamCopies
@@ -61,7 +61,7 @@ class Team:
     workers : int or "auto"
         How many.
     micro_batch : int, optional
-        Samples that a worker computes at a time, to limit its memory; None: its whole share.
+        Samples that a worker computes at a time, to limit its memory; None: all that it has.
     workspaces : list of Workspace, optional
         Memory that outlives this team, one for each worker; missing ones are added.
     processes : bool or "auto"
@@ -99,7 +99,7 @@ class Team:
         self.model = model
         self.workers = workers
         self.micro_batch = micro_batch
-        self.loss: Loss | None = getattr(model, "loss", None) if loss is None else loss
+        self.loss: Any = getattr(model, "loss", None) if loss is None else loss
         self._processes = processes is not False and wants_copies(
             processes, model_fits=isinstance(model.parameters().flat, np.ndarray)
         )
@@ -119,119 +119,111 @@ class Team:
         self._stop()
         self._gradients, self._workspaces = [], []
 
-    def step(
-        self,
-        batch: Batch,
-        *,
-        generator: Any = None,
-        snapshot: Snapshot | None = None,
-        part: Part = WHOLE,
-    ) -> tuple[Array, Gradients]:
+    def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
         """Return the loss of a batch, an array without axes, and its gradients.
 
-        The batch is checked and on the model's backend; `snapshot` is the model's, if known. The
-        next step overwrites the gradients. Dropout's masks depend on the `generator` alone, which
-        draws one number; how the batch is shared changes only the order of sums. `part` says where
-        the batch stands in a larger one: the loss returned is its part of the larger one's mean.
+        The batch is checked and on the model's backend. The next step overwrites the gradients.
+        Dropout's masks depend on the `generator` alone, which draws one number; how the batch is
+        shared changes only the order of sums. The loss of a rank's shard, and its gradients, are
+        its part of the whole batch's mean.
         """
-        snapshot = snapshot or snapshot_of(self.model)
+        snapshot = snapshot_of(self.model)
         if not (self._insist or (snapshot.observable and observable(self.loss))):
             self._processes = False
             self._stop()
-        plan = self._plan(snapshot, batch, self._processes)
-        backend, n = plan.backend, plan.workers
-        self._start(plan, snapshot)
-        counts, masked = self._counts(batch, n, part), snapshot.needs_masks
-        key = step_key(generator)
-
-        def share(k: int) -> Share:
-            return share_of(k, plan, batch, self.micro_batch, counts, key, part, masked)
-
-        at_once = self.micro_batch or -(-len(batch) // n)
-        with explained_memory_error(backend, len(batch), at_once):
+        backend, (n, threads, seconds) = snapshot.backend, self._sharing(snapshot, batch)
+        self._start(backend, n, snapshot)
+        counts, key = self._counts(batch, n), step_key(generator)
+        masked, most = snapshot.needs_masks, self.micro_batch
+        work = [micro_batches_of_worker(k, n, batch, most, counts, masked) for k in range(n)]
+        with explained_memory_error(backend, len(batch), most or -(-len(batch) // n)):
             if copies := n > 1 and self._processes and self._start_copies(n - 1, snapshot):
-                losses = self._run_copies([share(k) for k in range(n)])
+                losses = self._run_copies(key, work)
             else:
-                losses = self._run(plan, lambda k: self._accumulate(k, share(k), backend))
-        self.shared_by = plan.in_words(copies)
+                alone = one_blas_thread(backend, seconds, threads)
+                losses = _run(
+                    lambda k: self._accumulate(k, key, work[k], backend, threads), n, alone
+                )
+        workers = "1 worker" if n == 1 else f"{n} {'processes' if copies else 'threads'}"
+        self.shared_by = workers if threads == 1 else f"{threads} threads in a call"
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:
             summed.flat += gradients.flat
         return array_module(summed.flat).asarray(sum(losses[1:], losses[0])), summed
 
-    def forward(self, batch: Batch, snapshot: Snapshot | None = None) -> Array:
-        """Return the model's results at evaluation; arguments as in `step`."""
-        snapshot = snapshot or snapshot_of(self.model)
-        plan = self._plan(snapshot, batch)
-        backend, n = plan.backend, plan.workers
-        self._start(plan)
+    def forward(self, batch: Batch) -> Array:
+        """Return the model's results at evaluation; the batch is as in `step`."""
+        snapshot = snapshot_of(self.model)
+        backend, (n, threads, seconds) = snapshot.backend, self._sharing(snapshot, batch, False)
+        self._start(backend, n)
         at_once = self.micro_batch
         # Threads that share calls take all samples at once: they need many heads to share.
-        if at_once is None and backend == "numpy" and plan.threads == 1:
+        if at_once is None and backend == "numpy" and threads == 1:
             at_once = max(1, PREDICTED_AT_ONCE // batch.n_tokens)
         model: Any = twin_on(backend, self.model)
 
-        def part(k: int) -> list[Array]:
-            context = EngineContext(keep=False, workspace=self._memory(k), threads=plan.threads)
+        def predicted(k: int) -> list[Array]:
+            context = EngineContext(keep=False, workspace=self._memory(k), threads=threads)
             if n == 1 and (at_once is None or at_once >= len(batch)):
                 return [model.forward(*batch.arrays(), batch.within(context))[0]]
-            some = [batch.of_rows(rows) for rows in rows_of(k, n, len(batch), at_once)]
+            some = [batch.of_rows(rows) for rows in rows_of_worker(k, n, len(batch), at_once)]
             return [model.forward(*rows.arrays(), rows.within(context))[0] for rows in some]
 
         together = len(batch) if at_once is None else min(len(batch), n * at_once)
         with explained_memory_error(backend, together):
-            made = [y for several in self._run(plan, part) for y in several]
+            alone = one_blas_thread(backend, seconds, threads)
+            made = [y for several in _run(predicted, n, alone) for y in several]
         if len(made) == 1:
             return made[0]
         with explained_memory_error(backend, len(batch)):
             return array_module(made[0]).concatenate(made)
 
-    def _plan(self, snapshot: Snapshot, batch: Batch, processes: bool = False) -> Plan:
+    def _sharing(
+        self, snapshot: Snapshot, batch: Batch, step: bool = True
+    ) -> tuple[int, int, float]:
+        """Return how many workers share a batch, or threads one worker's calls, and its cost."""
         backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
-        seconds = snapshot.cost.seconds(samples, length)
+        processes, seconds = step and self._processes, snapshot.cost.seconds(samples, length)
         n = choose_workers(self.workers, backend, samples, samples * length, seconds, processes)
-        threads = 1
         if not (processes and self._insist):
             threads = choose_threads(self.workers, snapshot, backend, samples, length)
-        return Plan(backend, n if threads == 1 else 1, threads, seconds)
+            if threads > 1:
+                return 1, threads, seconds
+        return n, 1, seconds
 
-    def _counts(self, batch: Batch, n: int, part: Part) -> np.ndarray | None:
-        """Return how much each sample counts; None if the batch is computed as a whole."""
-        in_one = part is WHOLE and n == 1 and (self.micro_batch or len(batch)) >= len(batch)
-        return None if in_one else counts_of(batch, self.loss)
+    def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
+        """Return how much each sample counts; None if the batch is computed as a whole.
 
-    def _accumulate(self, k: int, share: Share, backend: str = "numpy") -> Array:
-        """Put the gradients of a share into worker k's; return the share's part of the loss."""
-        assert self.loss is not None
+        It may wait for labels on a GPU.
+        """
+        at_once = self.micro_batch or len(batch)
+        if batch.shard is None and n == 1 and at_once >= len(batch):
+            return None
+        return np.asarray(batch.counts_for(self.loss) if batch.counts is None else batch.counts)
+
+    def _accumulate(
+        self, k: int, key: Any, work: list[MicroBatch], backend: str = "numpy", threads: int = 1
+    ) -> Array:
+        """Put the gradients of micro-batches into worker k's; return their part of the loss."""
         model = above_frozen(twin_on(backend, self.model, of_data=True))
-        gradients, total = self._gradients[k], 0.0
+        gradients, total, memory = self._gradients[k], 0.0, self._memory(k)
         if self._used.get(k) is gradients:
             gradients.zero()
         self._used[k] = gradients
-        memory, whole = self._memory(k), len(share.parts) == 1
         # An overflow still shows in the loss, where `fit` finds it and names the tensor.
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, weight in share.parts:
-                if rows.start == rows.stop:
-                    continue  # a part of a batch of fewer samples than parts
-                batch = share.batch if whole else share.batch.of_rows(rows)
-                drawn = part_generator(share.key, share.first + rows.start, len(batch), share.cut)
-                context = EngineContext(True, drawn, workspace=memory, threads=share.threads)
+            for batch, weight, first, cut in work:
+                drawn = part_generator(key, first, len(batch), cut)
+                context = EngineContext(True, drawn, workspace=memory, threads=threads)
                 loss = fast_loss(self.loss, backend, context)
                 total = total + accumulate(model, loss, batch, context, gradients, weight)
         return total
 
-    def _run(self, plan: Plan, part: Callable[[int], Result]) -> list[Result]:
-        if plan.workers > 1:
-            return side_by_side(part, list(range(plan.workers)))
-        with one_blas_thread(plan.backend, plan.seconds, plan.threads):
-            return [part(0)]
-
-    def _run_copies(self, shares: list[Share]) -> list[Array]:
-        """Compute the first share here and the others in copies of this process."""
+    def _run_copies(self, key: Any, work: list[list[MicroBatch]]) -> list[Array]:
+        """Compute the first worker's part here and the others' in copies of this process."""
         assert self._copies is not None
         try:
-            losses = self._copies.run(shares, self._accumulate)
+            losses = self._copies.run(key, work, self._accumulate)
         except BaseException:
             self._stop(at_once=True)  # a late answer would be taken for the next step's
             raise
@@ -242,9 +234,8 @@ class Team:
                 self._stop()
         return losses
 
-    def _start(self, plan: Plan, snapshot: Snapshot | None = None) -> None:
+    def _start(self, backend: str, n: int, snapshot: Snapshot | None = None) -> None:
         """Give each worker memory, and gradients in the layout of a snapshot if there is one."""
-        backend, n = plan.backend, plan.workers
         if self._gradients and backend_of(g=self._gradients[0].flat).name != backend:
             self._gradients.clear()  # the model moved since the last step
             self._workspaces.clear()
@@ -283,6 +274,16 @@ class Team:
     def _memory(self, k: int) -> Workspace:
         self._workspaces[k].tidy()
         return self._workspaces[k]
+
+
+def _run(
+    compute: Callable[[int], Result], n: int, alone: AbstractContextManager[Any]
+) -> list[Result]:
+    """Return [compute(0), ..., compute(n - 1)], in threads; a single one in a context, here."""
+    if n > 1:
+        return side_by_side(compute, list(range(n)))
+    with alone:
+        return [compute(0)]
 
 
 @contextmanager

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Gradients, Layer
-from npformer.engine.batch_shares import Share
 from npformer.engine.blas import ONE_BLAS_THREAD
+from npformer.engine.micro_batches import MicroBatch
 from npformer.engine.processes import Copies, shared_array
 from npformer.engine.snapshot import Snapshot
 
-Accumulate = Callable[[int, Share], Array]
-"""Puts the gradients of a share into worker k's, and returns the share's part of the loss."""
+Accumulate = Callable[[int, Any, list[MicroBatch]], Array]
+"""Puts gradients into worker k's, and returns a part of the loss, as `Team` does for itself."""
 
 
 class TeamCopies:
-    """Copies that compute the shares of workers 1 to n, while this process computes worker 0's.
+    """Copies that are workers 1 to n, while this process is worker 0.
 
     Weights and gradients lie in shared memory: the copies see weights as they change, and their
     gradients replace those in the team's list. They see no other change of the model or the loss.
@@ -41,10 +41,10 @@ class TeamCopies:
         for k in range(1, n + 1):
             gradients[k] = Gradients(snapshot.layout, zeros=shared_array)
 
-        def answer(k: int, share: Share) -> Array:
+        def answer(k: int, request: Any) -> Array:
             if parameters.flat is not weights:  # the first request
                 parameters.flat = weights
-            return accumulate(k + 1, share)
+            return accumulate(k + 1, *request)
 
         with ONE_BLAS_THREAD:
             self._copies = Copies(n, answer)
@@ -61,14 +61,17 @@ class TeamCopies:
             )
         )
 
-    def run(self, shares: list[Share], accumulate: Accumulate) -> list[Array]:
-        """Compute the first share here and the others in the copies; return parts of the loss."""
+    def run(self, key: Any, work: list[list[MicroBatch]], accumulate: Accumulate) -> list[Array]:
+        """Compute worker 0's part here and the others' in copies; return parts of the loss.
+
+        `key` is that of the step's random numbers: see `step_key`.
+        """
         self._weights[...] = self._parameters.flat
-        for k, share in enumerate(shares[1:]):
-            self._copies.ask(k, share)
+        for k, its_own in enumerate(work[1:]):
+            self._copies.ask(k, (key, its_own))
         with ONE_BLAS_THREAD:
-            losses = [accumulate(0, shares[0])]
-        return losses + [self._copies.answer(k) for k in range(len(shares) - 1)]
+            losses = [accumulate(0, key, work[0])]
+        return losses + [self._copies.answer(k) for k in range(len(work) - 1)]
 
     def close(self, at_once: bool = False) -> None:
         """Stop the copies; `at_once` in the middle of what they compute."""

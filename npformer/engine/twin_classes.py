@@ -8,7 +8,8 @@ which looks up the twin of whatever child the layer has at that moment.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from npformer.core import KEPT, Layer
+from npformer.core import Layer
+from npformer.core.attachment import ATTACHMENT
 
 FLOATS = "fd"
 """The dtypes of kernels, float32 and float64, as codes; other arrays run in the plain layers."""
@@ -28,7 +29,7 @@ class Fast:
     """First base of all classes of twins; the plain class follows."""
 
     __slots__ = ()
-    _twins: Any = KEPT  # the `Twins` that it belongs to, outside of __dict__
+    _twins: Any = ATTACHMENT  # the `Twins` that it belongs to, outside of __dict__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Copy or pickle a twin as the layer itself."""

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from npformer.core import Array, Layer, a_type, get_backend
+from npformer.core.dispatch import enabled, register
 from npformer.engine.kept_with_model import kept_of
-from npformer.engine.switch import enabled
 from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass
 from npformer.engine.verdict import proven
 
@@ -118,6 +118,14 @@ def fast(model: Model, *, of_data: bool = False) -> Model:
     if twin is not model and not isinstance(model, Fast):
         twin._twins.root = model  # type: ignore[attr-defined]
     return twin
+
+
+def _twin_of(layer: Layer) -> Layer | None:
+    twin = fast(layer)
+    return None if twin is layer else twin
+
+
+register(Layer, _twin_of)
 
 
 def twin_on(backend: str, model: Model, of_data: bool = False) -> Model:

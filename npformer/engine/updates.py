@@ -1,30 +1,36 @@
 """Kernels for the optimizer's update and for clipping, and the generator of masks on a GPU."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, backend_of, is_array
-from npformer.engine.switch import enabled
+from npformer.core.dispatch import register
 from npformer.engine.twin_classes import FLOATS
 from npformer.engine.verdict import proven
+from npformer.optim import adam_update, clip_by_global_norm
 
 
-def update(name: str, x: Array) -> Callable[..., Any] | None:
-    """Return the kernel for ``"adam_update"`` or another function of vectors like x, or None."""
-    if not enabled() or x.ndim != 1 or x.dtype.char not in FLOATS:
+def kernel(name: str, x: Array) -> Callable[..., Any] | None:
+    """Return the kernel of the function `name` for arrays like x; None if there is none."""
+    if x.dtype.char not in FLOATS:
         return None
     if type(x) is np.ndarray:
         from npformer.engine import cpu
 
-        return cpu.UPDATES.get(name)
-    if is_array(x) and backend_of(x=x).name == "cupy":
+        return cpu.UPDATES.get(name) if x.flags.c_contiguous or x.ndim == 1 else None
+    if x.ndim == 1 and is_array(x) and backend_of(x=x).name == "cupy":
         from npformer.engine import gpu
 
         found = gpu.UPDATES.get(name)
         return found if found is None or proven(name, x.dtype.char) else None
     return None
+
+
+for _plain in (adam_update, clip_by_global_norm):
+    register(_plain, partial(kernel, _plain.__name__))
 
 
 def device_generator(backend: str, seed: int) -> Any:

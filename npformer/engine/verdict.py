@@ -1,7 +1,8 @@
 """Which kernels a GPU runs: those that a child process has seen compute what the plain pairs do.
 
-The child, `npformer.proof.device_kernels`, is there because a kernel that writes outside its arrays
-would spoil the device for its process. The verdict is kept on disk, so it takes time only once.
+The child, `npformer.engine.gpu.device_kernels`, is there because a kernel that writes outside its
+arrays would spoil the device for its process. The verdict is kept on disk, so it takes time only
+once.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ CACHE_VARIABLE = "NPFORMER_CACHE"
 TIMEOUT = 300.0
 """Seconds after which a child counts as hanging; most of them are for compiling."""
 
-PROGRAM = ("-P", "-m", "npformer.proof.device_kernels")
+PROGRAM = ("-P", "-m", "npformer.engine.gpu.device_kernels")
 
 DTYPES = {"f": "float32", "d": "float64"}
 
@@ -89,8 +90,7 @@ def in_words(found: Verdict) -> str:
 @cache
 def digest() -> str:
     """Return a digest of the kernels' sources and of what checks them."""
-    root = Path(__file__).parents[1]
-    files = [*(root / "engine" / "gpu").rglob("*.*"), *(root / "proof").glob("device_*.py")]
+    files = (Path(__file__).parent / "gpu").rglob("*.*")
     found = hashlib.sha256()
     for file in sorted(file for file in files if file.suffix in (".py", ".cu", ".cuh")):
         found.update(file.read_bytes())

@@ -9,10 +9,10 @@ attention (`EngineContext.in_parts`).
 from numbers import Integral
 
 from npformer.core import Layer, cores
+from npformer.core.dispatch import enabled
 from npformer.engine import processes
 from npformer.engine.processes import processes_on_the_cores
 from npformer.engine.snapshot import Snapshot, snapshot_of
-from npformer.engine.switch import enabled
 
 # The least cost, in seconds of a training step, for which sharing is worth it. A prediction takes
 # less time than a step, but its calls are shorter too, so the same numbers serve.

@@ -42,11 +42,11 @@ def encoded_in_batches(
     seconds = snapshot_of(encoder).cost.seconds(len(ids), batches.mean_length())
     n = choose_workers("auto", backend, len(ids), int(mask.sum()), seconds)
 
-    def of_batch(batch: Batch) -> np.ndarray:
+    def convert_batch(batch: Batch) -> np.ndarray:
         some_ids, some_mask, some_types = as_given(batch.inputs)
         kept = None if np.all(some_mask) else asarray(some_mask, backend)
         return convert(encoder(some_ids, kept, some_types).hidden, kept)
 
     several = [*batches.share(0, 1)]
-    made = side_by_side(of_batch, several, n) if n > 1 else [*map(of_batch, several)]
+    made = side_by_side(convert_batch, several, n) if n > 1 else [*map(convert_batch, several)]
     return batches.in_order([made])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import a_type, checks
+from npformer.training.storage.files import check_writable, write_whole
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
@@ -16,6 +17,9 @@ OTHER_WEIGHTS = (
     *("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack"),
     *("model.ckpt.index", "model.onnx"),
 )
+
+OF_A_FILE = ("torch_dtype", "dtype", "_name_or_path", "quantization_config", "transformers_version")
+"""Keys of config.json that do not describe a model, but the file that it was read from."""
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 """Kinds of numbers that weights may have in a file."""
@@ -157,3 +161,18 @@ def _bfloat16(file: Path) -> dict[str, np.ndarray]:
         for name, stored in deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
         if stored["dtype"] == "BF16"
     }
+
+
+def write_contents(folder: Path, contents: Mapping[str, Any], overwrite: bool) -> None:
+    """Write files, {name: bytes, or content for JSON}; FileExistsError if there are such files."""
+    there = [name for name in contents if (folder / name).exists()]
+    if there and not overwrite:
+        raise FileExistsError(
+            f"{folder} has {', '.join(there)} already; expected a new folder. To replace them, "
+            "pass overwrite=True"
+        )
+    for name, content in contents.items():
+        check_writable((folder / name).parent)
+        if not isinstance(content, bytes):
+            content = (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
+        write_whole(folder / name, content)

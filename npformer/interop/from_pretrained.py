@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
-from npformer.interop.architecture import POSITIONS
-from npformer.interop.architectures import architecture_of
+from npformer.interop.architecture import POSITIONS, architecture_of
 from npformer.interop.dense_head import read_dense_head
 from npformer.interop.folder import (
     CONFIG,
@@ -110,7 +109,7 @@ def from_pretrained(
             f"{inside} cannot be read: {error}. (hf_config is its {CONFIG}, state its weights.)"
         ) from error
     unused = architecture.unused_positions(hf_config)
-    table = encoder_arrays(architecture, state)[architecture.names(0, pooler=False)[POSITIONS]]
+    table = encoder_arrays(architecture, state)[architecture.places([POSITIONS])[POSITIONS].name]
     settings = sentences or SentenceSettings()
     chosen: dict[str, Any] = {"pooling": pooling, "normalize": normalize}
     if pooling is not None:

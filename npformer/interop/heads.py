@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, Seed, checks, initializers
-from npformer.interop.architecture import Architecture, Head, parameter_names, transposed
+from npformer.interop.architecture import Architecture, Head
 from npformer.interop.huggingface import with_newer_name
 from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
@@ -46,13 +46,13 @@ def read_head(
     if head is None:
         return None
     state = {with_newer_name(name): array for name, array in state.items()}
-    names = parameter_names(head.layers)
-    if missing := [theirs for theirs in names.values() if theirs not in state]:
+    places = architecture.with_head(head).places(head.names())
+    if missing := [place.name for place in places.values() if place.name not in state]:
         raise ValueError(
             f"the weights have no {missing[0]}; expected those of a "
             f"{architecture.class_name(head)}, which the configuration names"
         )
-    arrays = {ours: transposed(ours, state[theirs]) for ours, theirs in names.items()}
+    arrays = {ours: place.ours(state[place.name]) for ours, place in places.items()}
     n = arrays["classify.bias"].size
     return TrainedHead(head, arrays, read_classes(hf_config, n), output_of(hf_config, n))
 

@@ -36,10 +36,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, a_type, checks, initializers, to_numpy
-from npformer.interop.architecture import POSITIONS, Architecture, transposed
-from npformer.interop.architectures import BERT, FNET
-from npformer.interop.huggingface_config import foreign_settings, translated
+from npformer.core import Layer, a_type, checks, initializers
+from npformer.interop.architecture import ARCHITECTURES, POSITIONS, Architecture, laid_out
+from npformer.interop.settings import encoder_config, foreign_settings
 from npformer.training.trainable.text_encoder import TextEncoder
 
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
@@ -70,7 +69,7 @@ def from_bert(state: Mapping[str, np.ndarray], hf_config: Mapping[str, Any]) -> 
     Devlin et al., 2019, arXiv 1810.04805. Weights of linear layers are transposed, from (out, in)
     to (in, out); nothing else is changed, and `to_bert` returns exactly the same arrays.
     """
-    return encoder_of(BERT, state, hf_config)
+    return encoder_of(ARCHITECTURES["bert"], state, hf_config)
 
 
 def from_fnet(
@@ -86,7 +85,7 @@ def from_fnet(
         What to do with a padding mask: see `EncoderConfig`. The published model takes none, and
         treats padding like any other token; without a mask, so does this one.
     """
-    return encoder_of(FNET, state, hf_config, padding=padding)
+    return encoder_of(ARCHITECTURES["fnet"], state, hf_config, padding=padding)
 
 
 def encoder_of(
@@ -97,9 +96,9 @@ def encoder_of(
     padding: str = "refuse",
 ) -> TextEncoder:
     """Return a `TextEncoder` with the weights of a model of any family: see `from_bert`."""
-    config = translated(architecture, hf_config, padding)
+    config = encoder_config(architecture, hf_config, padding)
     theirs = encoder_arrays(architecture, state)
-    pooler = f"{architecture.pooler}.weight" in theirs
+    pooler = f"{architecture.layers.get('pool.dense')}.weight" in theirs
     dtype = str(next(iter(theirs.values())).dtype)
     # Drawing a hundred million weights takes seconds. Sizes that are far off are refused at once.
     most = 4 * sum(array.size for array in theirs.values()) + (1 << 20)
@@ -108,13 +107,12 @@ def encoder_of(
         encoder = TextEncoder(config, vocab_size, pooler=pooler, seed=seed, dtype=dtype)
     except ValueError as error:
         raise ValueError(f"hf_config does not fit state: {error}; expected equal sizes") from error
-    names = architecture.names(config.n_layers, pooler=pooler)
-    if unused := architecture.unused_positions(hf_config):
-        rows = theirs.get(names[POSITIONS])
-        if rows is not None:
-            theirs[names[POSITIONS]] = rows[unused:]
     parameters = encoder.parameters()
-    expected = {name: transposed(ours, parameters[ours]) for ours, name in names.items()}
+    places = architecture.places(parameters)
+    table = places[POSITIONS].name
+    if table in theirs:
+        theirs[table] = theirs[table][architecture.unused_positions(hf_config) :]
+    expected = {place.name: place.theirs(parameters[ours]) for ours, place in places.items()}
     if problems := checks.misfits(theirs, expected):
         raise ValueError(
             f"state does not fit hf_config: {problems}. Expected the weights of the "
@@ -185,12 +183,12 @@ def to_bert(encoder: TextEncoder, arrays: Mapping[str, Any] | None = None) -> di
         Copies, on the host. For PyTorch:
         ``model.load_state_dict({k: torch.from_numpy(v) for k, v in state.items()})``.
     """
-    return _to(BERT, encoder, arrays)
+    return _to(ARCHITECTURES["bert"], encoder, arrays)
 
 
 def to_fnet(encoder: TextEncoder, arrays: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
     """Return the weights of a `TextEncoder` as those of ``FNetModel``; see `to_bert`."""
-    return _to(FNET, encoder, arrays)
+    return _to(ARCHITECTURES["fnet"], encoder, arrays)
 
 
 def _to(
@@ -206,20 +204,12 @@ def _to(
             f"Expected an encoder as npformer.interop.from_{architecture.model_type} makes it"
         )
     values = values_of(encoder) if arrays is None else arrays
-    names = architecture.names(encoder.config.n_layers, pooler=encoder.pool is not None)
-    if missing := [ours for ours in names if ours not in values]:
+    places = architecture.places(values_of(encoder))
+    if missing := [ours for ours in places if ours not in values]:
         raise ValueError(f"arrays has no {missing[0]!r}; expected one for each parameter")
-    return laid_out(names, values)
+    return laid_out(places, values)
 
 
 def values_of(layer: Layer) -> dict[str, Any]:
     """Return all parameters by name, including those that are not trained."""
     return {name: parameter.value for name, parameter in layer.named_parameters().items()}
-
-
-def laid_out(names: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return copies of our arrays under their names and in their layout, on the host."""
-    return {
-        theirs: np.array(transposed(ours, to_numpy(values[ours])), order="C")
-        for ours, theirs in names.items()
-    }

@@ -2,103 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from npformer.core import checks, initializers
-from npformer.interop.family import (
-    Family,
-    Place,
-    activation_of,
-    check_fits,
-    check_only,
-    norm,
-    of_settings,
-    pair_of,
-    their_activation,
-)
+from npformer.interop.family import Family
+from npformer.interop.settings import check_fits, foreign_settings, their_settings
 from npformer.models import EncoderConfig
 from npformer.training.trainable import EncoderDecoder
 
+IDS = {
+    "padding_id": "pad_token_id",
+    "begin_id": "decoder_start_token_id",
+    "end_id": "eos_token_id",
+}
+"""{our name of a token's id: theirs}."""
+
 
 class Marian(Family):
-    """Marian (Junczys-Dowmunt et al., 2018): post-norm, sinusoids in halves, one table."""
+    """Marian (Junczys-Dowmunt et al., 2018)."""
 
-    model_type, class_name = "marian", "MarianMTModel"
-    settings: ClassVar[dict[str, str]] = {
-        "d_model": "d_model",
-        "max_len": "max_position_embeddings",
-        "dropout": "dropout",
-        "attention_dropout": "attention_dropout",
-        "ffn_dropout": "activation_dropout",
-    }
-    of_side: ClassVar[dict[str, str]] = {
-        "n_layers": "layers",
-        "n_heads": "attention_heads",
-        "d_ff": "ffn_dim",
-    }
-    fixed: ClassVar[dict[str, Any]] = {
-        "norm": "post",
-        "positions": "sinusoidal_halves",
-        "mixer": "attention",
-        "ffn": "linear",
-        "norm_eps": 1e-5,
-    }
-    only: ClassVar[dict[str, Any]] = {
-        "share_encoder_decoder_embeddings": True,
-        "tie_word_embeddings": True,
-        "normalize_before": False,
-        "normalize_embedding": False,
-        "add_final_layer_norm": False,
-        "static_position_embeddings": True,
-    }
+    def __init__(self, model_type: str) -> None:
+        super().__init__(model_type)
+        settings = self.architecture.settings.items()
+        self.sides = [
+            replace(self.architecture, settings={o: t.format(side=side) for o, t in settings})
+            for side in ("encoder", "decoder")
+        ]
 
-    def model(
-        self, config: Mapping[str, Any], state: Mapping[str, Any], dtype: str
-    ) -> EncoderDecoder:
+    def model(self, config: Mapping[str, Any], dtype: str) -> EncoderDecoder:
         """Return a model of these sizes, its weights not drawn yet."""
-        check_only(config, self.only)
-        common = of_settings(config, self.settings) | self.fixed
-        common["scale_embeddings"] = bool(config.get("scale_embedding", False))
-        common["activation"] = activation_of(config, "activation_function")
-        sides = {}
-        for side in ("encoder", "decoder"):
-            theirs = {ours: f"{side}_{name}" for ours, name in self.of_side.items()}
-            sides[side] = EncoderConfig(
-                **common, **of_settings(config, theirs), causal=side == "decoder"
-            )
-        size = checks.positive("vocab_size", config.get("vocab_size"))
+        scale = {"scale_embeddings": bool(config.get("scale_embedding", False))}
+        encoder, decoder = (self.settings(config, side) | scale for side in self.sides)
+        size = config["vocab_size"]
         ids = {
             ours: checks.whole(theirs, config.get(theirs), at_least=0, at_most=size - 1)
-            for ours, theirs in (
-                ("padding_id", "pad_token_id"),
-                ("begin_id", "decoder_start_token_id"),
-                ("end_id", "eos_token_id"),
-            )
+            for ours, theirs in IDS.items()
         }
-        made: dict[str, Any] = {"tied": True, "output_bias": True, **ids, "dtype": dtype}
-        made["seed"] = initializers.undrawn()
-        return EncoderDecoder(sides["encoder"], size, size, decoder=sides["decoder"], **made)
-
-    def places(self, model: EncoderDecoder) -> Iterator[Place]:
-        """Yield where each parameter lies. Sinusoids are not in the file."""
-        yield Place("source.tokens.weight", "model.shared.weight")
-        yield Place("output.bias", "final_logits_bias")
-        for side, config in (("encoder", model.config), ("decoder", model.decoder_config)):
-            for i in range(config.n_layers):
-                ours, theirs = f"{side}.blocks.{i}", f"model.{side}.layers.{i}"
-                parts = {"mixer": "self_attn", "cross_attention": "encoder_attn"}
-                for own, their_own in [*parts.items()][: 1 if side == "encoder" else 2]:
-                    for name in ("query", "key", "value", "output"):
-                        short = "out" if name == "output" else name[0]
-                        place = f"{theirs}.{their_own}.{short}_proj"
-                        yield from pair_of(f"{ours}.{own}.{name}", place, turned=True)
-                    yield from norm(f"{ours}.{own}_norm", f"{theirs}.{their_own}_layer_norm")
-                yield from pair_of(f"{ours}.feed_forward.expand", f"{theirs}.fc1", turned=True)
-                yield from pair_of(f"{ours}.feed_forward.contract", f"{theirs}.fc2", turned=True)
-                yield from norm(f"{ours}.feed_forward_norm", f"{theirs}.final_layer_norm")
+        return EncoderDecoder(
+            EncoderConfig(**encoder, causal=False),
+            size,
+            size,
+            decoder=EncoderConfig(**decoder, causal=True),
+            tied=True,
+            output_bias=True,
+            **ids,
+            seed=initializers.undrawn(),
+            dtype=dtype,
+        )
 
     def written(self, model: EncoderDecoder) -> dict[str, np.ndarray]:
         """Return the weights; their bias of the logits has shape (1, vocab_size)."""
@@ -107,33 +61,26 @@ class Marian(Family):
 
     def config_of(self, model: EncoderDecoder) -> dict[str, Any]:
         """Return the content of config.json."""
+        sides = [*zip(self.sides, (model.config, model.decoder_config), strict=True)]
         one, other = model.config, model.decoder_config
-        check_fits(self.class_name, one, self.fixed)
-        check_fits(self.class_name, other, self.fixed)
-        same = (*self.settings, "activation", "scale_embeddings")
-        differing = [name for name in same if getattr(one, name) != getattr(other, name)]
-        if differing or not (model.tied and model.output_bias):
-            raise ValueError(
-                f"transformers' {self.class_name} cannot hold this model: "
-                f"{differing[0] if differing else 'tied or output_bias'} "
-                f"{'differs between sides' if differing else 'is False'}. npformer.save writes any "
-                "model"
-            )
-        written = {theirs: getattr(one, ours) for ours, theirs in self.settings.items()}
-        for side, config in (("encoder", one), ("decoder", other)):
-            written |= {
-                f"{side}_{theirs}": getattr(config, ours) for ours, theirs in self.of_side.items()
-            }
+        found = [each for side, config in sides for each in foreign_settings(side, config)]
+        common = [o for o, t in self.architecture.settings.items() if "{side}" not in t]
+        found += [
+            f"{name} that differs between sides"
+            for name in (*common, "scale_embeddings")
+            if getattr(one, name) != getattr(other, name)
+        ]
+        found += [f"{name} = False" for name in ("tied", "output_bias") if not getattr(model, name)]
+        check_fits(self.architecture, found)
+        written: dict[str, Any] = {}
+        for side, config in sides:
+            written |= their_settings(side, config)
         return {
-            "model_type": self.model_type,
             **written,
-            "activation_function": their_activation(self.class_name, one),
             "scale_embedding": one.scale_embeddings,
             "vocab_size": model.source_vocab,
             "decoder_vocab_size": model.target_vocab,
-            "pad_token_id": model.padding_id,
-            "decoder_start_token_id": model.begin_id,
-            "eos_token_id": model.end_id,
+            **{theirs: getattr(model, ours) for ours, theirs in IDS.items()},
             "forced_eos_token_id": model.end_id,
             "is_encoder_decoder": True,
             "share_encoder_decoder_embeddings": True,

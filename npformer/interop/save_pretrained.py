@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,23 +11,26 @@ import numpy as np
 
 from npformer.core import a_type, checks
 from npformer.data.tokenizers import LibraryTokenizer
-from npformer.interop.architecture import POSITIONS, Architecture, Head
-from npformer.interop.architectures import ARCHITECTURES
+from npformer.interop.architecture import (
+    ARCHITECTURES,
+    POSITIONS,
+    Architecture,
+    Head,
+    laid_out,
+)
 from npformer.interop.dense_head import dense_files
-from npformer.interop.folder import CONFIG, WEIGHTS
+from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.heads import head_config, head_for
-from npformer.interop.huggingface import laid_out, values_of
-from npformer.interop.huggingface_config import foreign_settings, to_hf_config
+from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
+from npformer.interop.settings import check_fits, encoder_settings, foreign_settings
 from npformer.interop.writers import FAMILIES, write_writer
-from npformer.training.storage.files import check_writable, write_whole
 from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 from npformer.training.trainable.text_encoder import TextEncoder
 
 OF_A_HEAD = ("architectures", "id2label", "label2id", "problem_type")
-OF_A_FILE = ("torch_dtype", "_name_or_path", "quantization_config", "transformers_version")
-"""Keys of config.json that do not describe the model being written."""
+"""Keys of config.json that belong to a head."""
 
 
 def save_pretrained(
@@ -142,17 +144,7 @@ def write_folder(
     elif origin.sentences is not None and written_head is None:
         contents |= sentence_files(origin.sentences, model.config.d_model)
     contents[CONFIG] = config
-    there = [name for name in contents if (path / name).exists()]
-    if there and not overwrite:
-        raise FileExistsError(
-            f"{path} has {', '.join(there)} already; expected a new folder. To replace them, pass "
-            "overwrite=True"
-        )
-    for name, content in contents.items():
-        check_writable((path / name).parent)
-        if not isinstance(content, bytes):
-            content = (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
-        write_whole(path / name, content)
+    write_contents(path, contents, overwrite)
 
 
 def _architecture_for(model: TextEncoder | SequenceClassifier, name: str | None) -> Architecture:
@@ -177,11 +169,7 @@ def _check_fits(model: TextEncoder | SequenceClassifier, architecture: Architect
     found = foreign_settings(architecture, model.config)
     if model.vocab_size is None:
         found.append("feature vectors instead of token ids")
-    if found:
-        raise ValueError(
-            f"transformers' {architecture.class_name()} cannot hold this model: it has "
-            f"{', '.join(found)}. npformer.save writes any model"
-        )
+    check_fits(architecture, found)
 
 
 def _config(
@@ -193,7 +181,7 @@ def _config(
 ) -> dict[str, Any]:
     before = origin.hf_config
     padding_id = before.get("pad_token_id")
-    ours = to_hf_config(architecture, model.config, int(model.vocab_size or 0), padding_id)
+    ours = encoder_settings(architecture, model.config, int(model.vocab_size or 0), padding_id)
     written = {key: v for key, v in before.items() if key not in (*OF_A_HEAD, *OF_A_FILE)}
     written |= ours | {"dtype": model.dtype}
     if isinstance(model, SequenceClassifier) and head is not None:
@@ -213,17 +201,12 @@ def _weights(
     from safetensors.numpy import save
 
     values = {**others, **values_of(model)}
-    n_layers = model.config.n_layers
-    if head is None:
-        pooler = architecture.pooler != "" and "pool.dense.weight" in values
-        names = architecture.names(n_layers, pooler=pooler)
-    else:
-        names = architecture.names_with(head, n_layers)
-    theirs = laid_out(names, values)
+    places = (architecture if head is None else architecture.with_head(head)).places(values)
+    theirs = laid_out(places, values)
     if unused := architecture.unused_positions(config):
-        table = theirs[names[POSITIONS]]
+        name = places[POSITIONS].name
         first = origin.unused_positions
         if first is None:
-            first = np.zeros((unused, table.shape[1]))
-        theirs[names[POSITIONS]] = np.concatenate([first.astype(table.dtype), table])
+            first = np.zeros((unused, theirs[name].shape[1]))
+        theirs[name] = np.concatenate([first.astype(theirs[name].dtype), theirs[name]])
     return bytes(save(theirs, metadata={"format": "pt"}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,13 +12,12 @@ from npformer.data.tokenizers import MarianTokenizer, Tokenizer, read_tokenizer
 from npformer.data.tokenizers.read_tokenizer import END_OF_TEXT
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
 from npformer.interop.family import Family
-from npformer.interop.folder import CONFIG, WEIGHTS
+from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.gpt2 import GPT2
 from npformer.interop.marian import Marian
-from npformer.training.storage.files import check_writable, write_whole
 from npformer.training.trainable import EncoderDecoder, LanguageModel
 
-FAMILIES: dict[str, Family] = {each.model_type: each for each in (GPT2(), Marian())}
+FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
 """Families of models that write, by ``model_type`` in config.json."""
 
 KEPT = (
@@ -27,8 +25,6 @@ KEPT = (
     *("vocab.json", "merges.txt", "source.spm", "target.spm", "generation_config.json"),
 )
 """Files that are written as they were read."""
-
-OF_A_FILE = ("architectures", "torch_dtype", "dtype", "_name_or_path", "transformers_version")
 
 
 class Pretrained:
@@ -74,8 +70,8 @@ class Pretrained:
         )
 
     def __repr__(self) -> str:
-        size = f"{self.model.n_parameters():,} parameters"
-        return f"{type(self).__name__}({self._family.model_type}, {size}, from {self._folder})"
+        kind, size = self._family.architecture.model_type, self.model.n_parameters()
+        return f"{type(self).__name__}({kind}, {size:,} parameters, from {self._folder})"
 
 
 class PretrainedWriter(Pretrained):
@@ -202,21 +198,8 @@ def write_writer(
 
     checks.flag("overwrite", overwrite)
     path = checks.path("folder", folder)
-    kept = {key: value for key, value in before.items() if key not in OF_A_FILE}
-    config = kept | family.config_of(model)
-    config |= {"architectures": [family.class_name], "dtype": model.dtype}
-    weights = {name: array.copy(order="C") for name, array in family.written(model).items()}
-    contents = {
-        WEIGHTS: bytes(save(weights, metadata={"format": "pt"})),
-        **files,
-        CONFIG: (json.dumps(config, indent=2) + "\n").encode(),
-    }
-    there = [name for name in contents if (path / name).exists()]
-    if there and not overwrite:
-        raise FileExistsError(
-            f"{path} has {', '.join(there)} already; expected a new folder. To replace them, pass "
-            "overwrite=True"
-        )
-    check_writable(path)
-    for name, content in contents.items():
-        write_whole(path / name, content)
+    config = {key: value for key, value in before.items() if key not in OF_A_FILE}
+    config |= family.config_of(model)
+    config |= {"architectures": [family.architecture.class_name()], "dtype": model.dtype}
+    weights = bytes(save(family.written(model), metadata={"format": "pt"}))
+    write_contents(path, {WEIGHTS: weights, **files, CONFIG: config}, overwrite)

@@ -34,7 +34,7 @@ class Conv1d(Layer):
         *,
         padding: str = "same",
         bias: bool = True,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
         init: initializers.Initializer = initializers.xavier_uniform,
     ) -> None:

@@ -43,7 +43,7 @@ class Embedding(Layer):
         d_model: int,
         *,
         scale: bool = False,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         checks.positive("vocab_size", vocab_size)
@@ -129,7 +129,7 @@ class Positions(Layer):
         kind: str = "sinusoidal",
         *,
         std: float = 0.02,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         checks.positive("max_len", max_len)

@@ -43,7 +43,7 @@ class PositionwiseFeedForward(Layer):
         ffn: str = "linear",
         initializer: str = "xavier_uniform",
         dropout: float = 0.0,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         checks.choice("ffn", ffn, MAPS)

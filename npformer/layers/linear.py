@@ -30,7 +30,7 @@ class Linear(Layer):
         d_out: int,
         *,
         bias: bool = True,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
         init: initializers.Initializer = initializers.xavier_uniform,
     ) -> None:

@@ -116,7 +116,12 @@ class Pooler(Pooling):
     """
 
     def __init__(
-        self, d_model: int, *, activation: str = "tanh", seed: Seed, dtype: str = "float32"
+        self,
+        d_model: int,
+        *,
+        activation: str = "tanh",
+        seed: Seed = None,
+        dtype: str = "float32",
     ) -> None:
         checks.positive("d_model", d_model)
         ACTIVATIONS.parse(activation, "activation")

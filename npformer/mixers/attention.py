@@ -30,7 +30,7 @@ class AttentionScores(Scores):
         n_heads: int = 1,
         *,
         initializer: str = "xavier_uniform",
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         check_heads(d_model, n_heads)
@@ -90,7 +90,7 @@ class Attention(AveragingMixer):
         memory: str | None = None,
         initializer: str = "xavier_uniform",
         attention_dropout: float = 0.0,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         if isinstance(memory, str) and memory == "blocks" and memory not in self.memories:

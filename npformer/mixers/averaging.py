@@ -97,7 +97,7 @@ class AveragingMixer(Mixer):
         causal: bool = False,
         initializer: str = "xavier_uniform",
         attention_dropout: float = 0.0,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         check_heads(d_model, n_heads)
@@ -219,7 +219,7 @@ class Synthesizer(AveragingMixer):
         causal: bool = False,
         initializer: str = "xavier_uniform",
         attention_dropout: float = 0.0,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         rng = initializers.generator(seed)

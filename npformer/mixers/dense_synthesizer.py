@@ -30,7 +30,7 @@ class DenseScores(Scores):
         max_len: int = 128,
         *,
         initializer: str = "xavier_uniform",
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         drawn = initializer, initializers.generator(seed), dtype
@@ -75,7 +75,7 @@ class FactorizedDenseScores(Scores):
         max_len: int = 128,
         *,
         initializer: str = "xavier_uniform",
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         max_len = checks.positive("max_len", max_len)  # NumPy's small integers would overflow

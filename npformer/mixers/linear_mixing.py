@@ -35,7 +35,7 @@ class LinearMixing(WholeSequenceMixer):
         max_len: int = 128,
         padding: str = "refuse",
         *,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         super().__init__(padding)

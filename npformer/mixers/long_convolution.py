@@ -50,7 +50,7 @@ class GatedConvolution(Mixer):
         max_len: int = 128,
         *,
         initializer: str = "xavier_uniform",
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         d_model, max_len = checks.positive("d_model", d_model), checks.positive("max_len", max_len)

@@ -84,7 +84,9 @@ class MixtureScores(Scores):
 class Mixture(AveragingMixer):
     """head_i = softmax(sum_k alpha_k S_k^i(x)) x W_V^i; ``settings.mixture`` names the parts."""
 
-    def __init__(self, settings: MixerSettings, *, seed: Seed, dtype: str = "float32") -> None:
+    def __init__(
+        self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
+    ) -> None:
         checks.instance("settings", settings, MixerSettings)
         rng = initializers.generator(seed)
         scores = MixtureScores.build(settings, seed=rng, dtype=dtype)

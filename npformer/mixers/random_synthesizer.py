@@ -29,7 +29,12 @@ class RandomScores(Scores):
     trained = True
 
     def __init__(
-        self, n_heads: int = 1, max_len: int = 128, *, seed: Seed, dtype: str = "float32"
+        self,
+        n_heads: int = 1,
+        max_len: int = 128,
+        *,
+        seed: Seed = None,
+        dtype: str = "float32",
     ) -> None:
         n_heads = checks.positive("n_heads", n_heads)  # NumPy's small integers would overflow
         max_len = checks.positive("max_len", max_len)
@@ -73,7 +78,7 @@ class FactorizedRandomScores(Scores):
         max_len: int = 128,
         rank: int = 8,
         *,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         for name, size in (("n_heads", n_heads), ("max_len", max_len), ("rank", rank)):

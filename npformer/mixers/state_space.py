@@ -53,7 +53,7 @@ class StateSpace(Mixer):
         n_states: int = N_STATES,
         *,
         initializer: str = "xavier_uniform",
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         d_model = checks.positive("d_model", d_model)

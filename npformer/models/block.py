@@ -118,7 +118,12 @@ class EncoderBlock(Layer):
     """
 
     def __init__(
-        self, config: EncoderConfig, mixer: str = "attention", *, seed: Seed, dtype: str = "float32"
+        self,
+        config: EncoderConfig,
+        mixer: str = "attention",
+        *,
+        seed: Seed = None,
+        dtype: str = "float32",
     ) -> None:
         checks.instance("config", config, EncoderConfig)
         rng = initializers.generator(seed)

@@ -80,7 +80,7 @@ class DecoderBlock(EncoderBlock):
         mixer: str = "attention",
         *,
         d_memory: int | None = None,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         checks.instance("config", config, EncoderConfig)

@@ -38,7 +38,7 @@ class InputEmbedding(Layer):
         *,
         vocab_size: int | None,
         n_features: int | None,
-        seed: Seed,
+        seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         checks.instance("config", config, EncoderConfig)

@@ -1,19 +1,28 @@
 """The two passes of a training step."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from npformer.core import Context, Gradients
-from npformer.core.inputs import arrays_of, within
+from npformer.core.inputs import Sequences, arrays_of, within
 from npformer.models.losses import Loss
 
-if TYPE_CHECKING:
-    from npformer.data.batch import Batch
+
+class Samples(Protocol):
+    """What a step asks of a batch."""
+
+    @property
+    def inputs(self) -> tuple[Sequences, ...]:
+        """One for each input of the model, in the order of `forward`."""
+
+    def targets(self) -> tuple[Any, ...]:
+        """Return what the loss takes after the outputs."""
+        ...
 
 
 def accumulate(
     model: Any,
     loss: Loss,
-    batch: "Batch",
+    batch: Samples,
     context: Context,
     gradients: Gradients,
     weight: float = 1.0,

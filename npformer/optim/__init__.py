@@ -1,7 +1,8 @@
-"""Adam by hand, its schedules, weight decay and clipping, and moments that ranks share out."""
+"""Optimizers by hand: what training asks of one, Adam, SGD, schedules, weight decay, clipping."""
 
 from npformer.optim.adam import Adam, adam_update
 from npformer.optim.clipping import NonFiniteGradientError, clip_by_global_norm, global_norm
+from npformer.optim.optimizer import Optimizer
 from npformer.optim.schedules import (
     SCHEDULES,
     Schedule,
@@ -12,13 +13,16 @@ from npformer.optim.schedules import (
     schedule_of,
     warmup_inverse_sqrt,
 )
+from npformer.optim.sgd import SGD, sgd_update
 from npformer.optim.weight_decay import NORMS_AND_BIASES
 
 __all__ = [
     "NORMS_AND_BIASES",
     "SCHEDULES",
+    "SGD",
     "Adam",
     "NonFiniteGradientError",
+    "Optimizer",
     "Schedule",
     "adam_update",
     "clip_by_global_norm",
@@ -28,5 +32,6 @@ __all__ = [
     "linear",
     "schedule_for",
     "schedule_of",
+    "sgd_update",
     "warmup_inverse_sqrt",
 ]

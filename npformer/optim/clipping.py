@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, array_module, backend_of, checks
-from npformer.engine.updates import update as kernel_of
+from npformer.core import Array, array_module, backend_of, checks
+from npformer.core.dispatch import faster
 from npformer.optim.moments import flat_of
-from npformer.training.distributed import Communicator
 
 
 class NonFiniteGradientError(ArithmeticError):
@@ -47,7 +46,7 @@ def global_norm(gradients: Mapping[str, Array]) -> Array:
     It neither overflows nor vanishes where the squares would. It is NaN or infinite if a gradient
     is.
     """
-    return _norm(_arrays(gradients))
+    return norm_together(_arrays(gradients))
 
 
 def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Array:
@@ -61,40 +60,18 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     checks.number("max_norm", max_norm, above=0.0)
     arrays = _arrays(gradients)
     check_writable("the gradient of", zip(gradients, arrays, strict=False))
-    if flat_of(gradients) is not None and (kernel := kernel_of("clip_by_global_norm", arrays[0])):
-        return kernel(arrays[0], float(max_norm))
-    norm = _norm(arrays)
-    if _on_host(norm) and not norm < math.inf:
-        raise _largest(gradients)[1]
-    factor = _factor(norm, max_norm)
+    if flat_of(gradients) is not None and (fast := faster(clip_by_global_norm, arrays[0])):
+        return fast(arrays[0], float(max_norm))
+    norm = norm_together(arrays)
+    if on_host(norm) and not norm < math.inf:
+        raise largest(gradients)[1]
+    factor = clipping_factor(norm, max_norm)
     for array in arrays:
         array *= factor
     return norm
 
 
-def clip_over_ranks(
-    gradients: Gradients, max_norm: float, ranks: Communicator, *, own_shard: bool
-) -> None:
-    """Do what `clip_by_global_norm` does, for gradients on several ranks.
-
-    Each rank computes the norm of its own shard, and the norm of these norms is the global one. It
-    has the same bits whether each rank has all gradients or, with `own_shard`, only its shard.
-    """
-    flat = gradients.flat
-    own = ranks.shard(flat.size)
-    shard = flat[own]
-    norms = array_module(flat).zeros(ranks.size, dtype=flat.dtype)
-    norms[ranks.rank] = _norm([shard])
-    ranks.all_reduce(norms)
-    norm = _norm([norms])
-    if _on_host(norm) and not norm < math.inf:
-        of_ranks = ranks.gather(_largest(gradients.parts_in(own)))
-        raise max(of_ranks, key=lambda found: found[0])[1]
-    target = shard if own_shard else flat
-    target *= _factor(norm, max_norm)
-
-
-def _largest(gradients: Mapping[str, Array]) -> tuple[float, NonFiniteGradientError]:
+def largest(gradients: Mapping[str, Array]) -> tuple[float, NonFiniteGradientError]:
     """Return how large gradients are, infinity if one is NaN, and the error for the largest."""
     sizes = {name: float(np.abs(g).max(initial=0.0)) for name, g in gradients.items()}
     sizes = {name: size if size < math.inf else math.inf for name, size in sizes.items()}
@@ -104,7 +81,7 @@ def _largest(gradients: Mapping[str, Array]) -> tuple[float, NonFiniteGradientEr
     return sizes[name], non_finite_gradient(name, gradients[name], "the norm of all gradients")
 
 
-def _factor(norm: Array, max_norm: float) -> Array:
+def clipping_factor(norm: Array, max_norm: float) -> Array:
     """Return what gradients are multiplied by; NaN if their norm is not finite."""
     xp = array_module(norm)
     # The small number, which is PyTorch's, keeps the factor finite for a norm of 0.
@@ -112,13 +89,14 @@ def _factor(norm: Array, max_norm: float) -> Array:
     return xp.where(norm < math.inf, factor, math.nan)
 
 
-def _norm(arrays: list[Array]) -> Array:
+def norm_together(arrays: list[Array]) -> Array:
+    """Return the global norm of arrays, as `global_norm` says."""
     xp = array_module(arrays[0])
     filled = [array for array in arrays if array.size]
     if not filled:
         return arrays[0].sum()
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if _on_host(filled[0]):
+        if on_host(filled[0]):
             total = sum((array * array).sum() for array in filled)
             info = np.finfo(total.dtype)
             # Far above the smallest number, so that no square that matters was rounded to 0.
@@ -132,7 +110,8 @@ def _norm(arrays: list[Array]) -> Array:
         return scale * xp.sqrt(sum(((array / scale) ** 2).sum() for array in filled))
 
 
-def _on_host(x: Array) -> bool:
+def on_host(x: Array) -> bool:
+    """Return whether an array is NumPy's, so that looking at it does not wait."""
     return isinstance(x, np.ndarray | np.generic)
 
 

@@ -1,4 +1,4 @@
-"""Adam's moments m and v: where they lie, and how they are saved and put back."""
+"""What an optimizer keeps for each parameter, such as Adam's m and v: saved and put back."""
 
 import math
 from collections.abc import Mapping
@@ -27,23 +27,24 @@ def flat_of(named: Mapping[str, Array]) -> Array | None:
 
 
 class Moments:
-    """m and v of each parameter, 0 at first, laid out like the parameters and on their backend.
+    """Some arrays of each parameter, 0 at first, laid out like it and on its backend.
 
     Layout and backend may change between steps: parameters are flattened, or moved to a GPU.
+    `kinds` names them.
     """
 
-    def __init__(self, parameters: Mapping[str, Array]) -> None:
-        self._parameters = parameters
-        self._pairs: dict[str, tuple[Array, Array]] = {}
+    def __init__(self, parameters: Mapping[str, Array], kinds: tuple[str, ...]) -> None:
+        self._parameters, self._kinds = parameters, kinds
+        self._arrays: dict[str, tuple[Array, ...]] = {}
 
-    def of(self, place: str, theta: Array) -> tuple[Array, Array]:
-        """Return m and v for one of the `places`."""
-        if place not in self._pairs:
-            self.load(self._named(self._pairs))
-        m, v = self._pairs[place]
-        if backend_of(m=m) is not (owner := backend_of(theta=theta)):
-            self._pairs[place] = asarray(m, owner.name), asarray(v, owner.name)
-        return self._pairs[place]
+    def of(self, place: str, theta: Array) -> tuple[Array, ...]:
+        """Return the arrays, one of each kind, for one of the `places`."""
+        if place not in self._arrays:
+            self.load(self._named(self._arrays))
+        arrays = self._arrays[place]
+        if arrays and backend_of(x=arrays[0]) is not (owner := backend_of(theta=theta)):
+            self._arrays[place] = tuple(asarray(x, owner.name) for x in arrays)
+        return self._arrays[place]
 
     def places(self) -> list[tuple[str, Array]]:
         """Return (FLAT, buffer) if parameters lie in one buffer, else (name, array) of each."""
@@ -57,10 +58,11 @@ class Moments:
         return {place: x}
 
     def save(self) -> dict[str, np.ndarray]:
-        """Return host copies: ``"m.NAME"`` and ``"v.NAME"`` for each parameter."""
-        self._pairs = {place: self.of(place, theta) for place, theta in self.places()}
+        """Return host copies, ``"KIND.NAME"`` for each kind and parameter."""
+        self._arrays = {place: self.of(place, theta) for place, theta in self.places()}
         host = {
-            p: (np.array(to_numpy(m)), np.array(to_numpy(v))) for p, (m, v) in self._pairs.items()
+            place: tuple(np.array(to_numpy(x)) for x in arrays)
+            for place, arrays in self._arrays.items()
         }
         return self._named(host)  # a buffer comes from a GPU in one copy
 
@@ -68,7 +70,9 @@ class Moments:
         """Return why `load` cannot take these arrays; "" if it can."""
         if not isinstance(arrays, Mapping) or {type(x) for x in arrays.values()} - {np.ndarray}:
             return "expected a mapping of names to NumPy arrays"
-        wanted = {f"{kind}.{name}": x for kind in "mv" for name, x in self._parameters.items()}
+        wanted = {
+            f"{kind}.{name}": x for kind in self._kinds for name, x in self._parameters.items()
+        }
         if problem := checks.misfits(arrays, wanted):
             return problem
         for name, x in arrays.items():
@@ -79,18 +83,18 @@ class Moments:
 
     def load(self, named: Mapping[str, Array]) -> None:
         """Put back what `save` returned, bit for bit; zeros if `named` is empty."""
-        self._pairs.clear()
+        self._arrays.clear()
         for place, theta in self.places():
             zeros = array_module(theta).zeros_like
-            self._pairs[place] = zeros(theta), zeros(theta)
+            self._arrays[place] = tuple(zeros(theta) for _ in self._kinds)
         if named:
-            for name, x in self._named(self._pairs).items():
+            for name, x in self._named(self._arrays).items():
                 x[...] = asarray(named[name], backend_of(x=x).name)
 
-    def _named(self, pairs: Mapping[str, tuple[Array, Array]]) -> dict[str, Array]:
+    def _named(self, placed: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
         """Return the parts of arrays at their places, under the names they are saved with."""
         named: dict[str, Array] = {}
-        for place, pair in pairs.items():
-            for kind, x in zip("mv", pair, strict=True):
+        for place, arrays in placed.items():
+            for kind, x in zip(self._kinds, arrays, strict=True):
                 named |= {f"{kind}.{name}": part for name, part in self.parts(place, x).items()}
         return named

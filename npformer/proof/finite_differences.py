@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from npformer.proof import complex_step
+from npformer.proof.central_difference import STEP, Slopes, central_difference
 from npformer.proof.complex_step import NotAnalytic
 from npformer.proof.problem import Problem
 from npformer.proof.report import TensorReport
 
-STEP = np.finfo(np.float64).eps ** (1 / 3)  # balances rounding (eps / h) and truncation (h^2)
 TINY = float(np.finfo(np.float64).tiny)  # the smallest divisor
 
 
@@ -62,7 +63,7 @@ class Probe:
         if not units:
             return TensorReport(self.name, self.array.shape, checked, 0.0, None, 0.0, 0.0, 0)
         analytic = np.array([(self.gradient * u).sum() for u in units])
-        numeric = np.array([0.5 * sum(self._slopes(u, STEP)) for u in units])
+        numeric = np.array([self._slopes(u).central for u in units])
         corners, looked_at = np.zeros((2, len(units)), dtype=bool)
         while True:  # corners do not count in the scale: each one found may reveal smaller errors
             smooth = np.abs([analytic[~corners], numeric[~corners]])
@@ -79,10 +80,10 @@ class Probe:
         if corners.sum() > 1:
             first = np.flatnonzero(corners)[0]
             tied = np.sum([units[j] for j in np.flatnonzero(corners)], axis=0)
-            below, above = self._slopes(tied, STEP)
-            total, along = float(analytic[corners].sum()), 0.5 * (below + above)
+            slopes = self._slopes(tied)
+            total, along = float(analytic[corners].sum()), slopes.central
             # Ties that move together may have a derivative: the sum of their gradients.
-            if abs(total - along) > max(self.tolerance * scale, 10.0 * abs(above - below)):
+            if abs(total - along) > max(self.tolerance * scale, 10.0 * slopes.gap):
                 analytic[first], numeric[first] = total, along
                 errors[first] = abs(total - along) / scale
         exact = self._exact(units, analytic, corners)
@@ -128,22 +129,17 @@ class Probe:
             return None
         return exact
 
-    def _slopes(self, u: np.ndarray, h: float) -> tuple[float, float]:
+    def _slopes(self, u: np.ndarray, h: float = STEP) -> Slopes:
         """Return the slopes of L along u from below and from above, each over a step h."""
-        kept = self.array.copy()
-        try:
-            self.array[...] = kept - h * u
-            low = np.array(self.problem.forward()[0])
-            self.array[...] = kept + h * u
-            high = np.array(self.problem.forward()[0])
-        finally:
-            self.array[...] = kept
-        # Subtract before summing: outputs that do not depend on this entry cancel exactly.
-        below = float(((self.y - low) * self.v).sum()) / h
-        above = float(((high - self.y) * self.v).sum()) / h
-        return (
-            below + self._rounded_away(u, kept - h * u, kept, h),
-            above + self._rounded_away(u, kept, kept + h * u, h),
+
+        def f() -> Any:
+            return self.problem.forward()[0]
+
+        below, above = central_difference(f, self.array, u, self.v, y=self.y, h=h)
+        x = self.array
+        return Slopes(
+            below + self._rounded_away(u, x - h * u, x, h),
+            above + self._rounded_away(u, x, x + h * u, h),
         )
 
     def _rounded_away(self, u: np.ndarray, low: np.ndarray, high: np.ndarray, h: float) -> float:
@@ -164,21 +160,20 @@ class Probe:
         As the step shrinks, the slopes from below and above approach each other, unless there is a
         corner. There, any value between them is accepted.
         """
-        below, above = self._slopes(u, STEP)
-        gap, numeric = abs(above - below), 0.5 * (below + above)
+        slopes = self._slopes(u)
+        gap, numeric = slopes.gap, slopes.central
         size = float(np.abs(self.array).max(initial=0.0))
         for shrink in (8.0, 64.0, *([1.0 / size] if 0.0 < size < 1.0 / 64.0 else [])):
             closer = self._slopes(u, STEP / shrink)
             if np.isnan(closer).any():  # the step is lost in the rounding of x
                 continue
-            near = 0.5 * sum(closer)
-            if abs(analytic - near) / scale <= self.tolerance:
-                return near, False
+            if abs(analytic - closer.central) / scale <= self.tolerance:
+                return closer.central, False
             if shrink <= 64.0:  # smaller steps, for tiny x, are too noisy to judge a corner by
-                (below, above), numeric = closer, near
+                slopes, numeric = closer, closer.central
         slack = self.tolerance * scale
-        stays = abs(above - below) > max(0.5 * gap, 1e3 * slack)
-        if stays and min(below, above) - slack <= analytic <= max(below, above) + slack:
+        stays = slopes.gap > max(0.5 * gap, 1e3 * slack)
+        if stays and min(slopes) - slack <= analytic <= max(slopes) + slack:
             return analytic, True
         return numeric, False
 

@@ -11,8 +11,8 @@ float32.
 Then the same in float32, where it must be equal up to rounding, and for a dy with gaps between its
 entries, in Fortran order, and read-only.
 
-For a layer, the plain code is checked. Then its twin (`npformer.fast`), which runs in its place, is
-compared with it in float64 and in float32.
+For a layer, the plain code is checked. Then, if the engine is in use, its twin (`npformer.fast`),
+which runs in its place, is compared with it in float64 and in float32.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Layer, checks
+from npformer.core.dispatch import faster
 from npformer.core.inputs import as_inputs, checked_inputs, within
-from npformer.engine import fast
 from npformer.proof.finite_differences import Probe
 from npformer.proof.problem import layer_problem, pair_problem
 from npformer.proof.report import (
@@ -184,7 +184,7 @@ def gradcheck(
     if not draws:  # in float32 a generator may draw other numbers
         broken += broken_in_float32
     twins: list[TwinReport] = []
-    if isinstance(target, Layer) and (twin := fast(target)) is not target:
+    if isinstance(target, Layer) and (twin := faster(Layer, target)) is not None:
         twins, broken_by_twin = check_twin(target, twin, inputs, new_context, v, truth, of_plain)
         broken += [f"twin: {rule}" for rule in broken_by_twin]
     report = GradcheckReport(

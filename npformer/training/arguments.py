@@ -2,84 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from npformer.core import Layer, checks, use_precision
-from npformer.data.held_out import held_out_rows, validation_share
-from npformer.data.samples import Samples
-from npformer.data.user_arrays import Data
 from npformer.engine.updates import device_generator
-from npformer.models.losses import Loss
 from npformer.optim import Adam
-from npformer.training.distributed import Communicator
-from npformer.training.evaluation import Evaluation, checked_data, measure
+from npformer.training.batches import WAYS
+from npformer.training.storage.checkpoint_folder import checked_folder
 from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import Metric, checked_metric
-
-WAYS = ("by_length", "cut", "shuffled")
-"""The ways in which samples are put into batches."""
-
-
-class Task(NamedTuple):
-    """What is trained: the samples, the loss, and the metric that chooses the best epoch."""
-
-    samples: Samples  # all that were given
-    rows: np.ndarray  # those to train on
-    part: Samples  # the same, as samples
-    held_out: Samples | None  # those to validate on
-    rows_held_out: list[int] | None  # the same, if they are a share of the samples
-    loss: Loss
-    metric: Metric
-
-
-def checked_task(
-    model: Model,
-    data: Data,
-    validation: Any,
-    rng: np.random.Generator,
-    ranks: Communicator,
-    progress: bool,
-    *,
-    loss: Loss | None,
-    label_smoothing: float,
-    metric: Metric,
-    sample_weight: Any,
-    class_weight: Any,
-) -> Task:
-    """Check all data, so that a wrong label in the last batch does not cost an epoch."""
-    given, loss = loss is not None, model.loss_with(loss, label_smoothing)
-    metric = checked_metric(metric, model.figures, loss)
-    samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
-    model.remember(samples.notes)
-    rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
-    if (share := validation_share(validation)) is not None:
-        counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
-        rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
-        part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
-    elif validation is not None:
-        held_out = checked_data(model, "validation", validation, loss, None, ranks)
-    if class_weight is not None:
-        if given:
-            raise ValueError(
-                "class_weight and a loss are given; expected one of the two. Pass it to the loss: "
-                "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
-            )
-        loss = model.loss_with_class_weights(loss, class_weight, part)
-    return Task(samples, rows, part, held_out, of_share, loss, metric)
-
-
-@np.errstate(over="ignore", invalid="ignore")  # the loss shows it
-def evaluate_task(
-    model: Model, task: Task, batch_size: int, processes: bool | str, ranks: Communicator
-) -> Evaluation | None:
-    """Evaluate a model on the samples to validate on; None if there are none."""
-    if task.held_out is None:
-        return None
-    return measure(model, task.held_out, task.loss, batch_size, processes, ranks, task.metric)
 
 
 def check_optional(clip_norm: float | None, numbers: Mapping[str, int | None]) -> None:
@@ -91,9 +27,12 @@ def check_optional(clip_norm: float | None, numbers: Mapping[str, int | None]) -
             checks.positive(name, value)
 
 
-def check_choices(shard_moments: bool, on_interrupt: str, masks: str, batches: str) -> None:
+def check_choices(
+    shard_moments: bool, progress: bool, on_interrupt: str, masks: str, batches: str
+) -> None:
     """Check arguments that are one of a few words, or a flag."""
     checks.flag("shard_moments", shard_moments)
+    checks.flag("progress", progress)
     checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
     checks.choice("masks", masks, ("host", "device"))
     checks.choice("batches", batches, ("auto", *WAYS))
@@ -138,10 +77,26 @@ def check_trains(optimizer: Adam, model: Layer) -> None:
         )
 
 
+def check_unchanged(optimizer: Adam, model: Layer) -> None:
+    """Raise ValueError if the optimizer no longer updates the model's own arrays."""
+    if not trains(optimizer, model):
+        raise ValueError(
+            "the model's parameters are no longer the optimizer's: during the training, a "
+            "layer was replaced or a parameter frozen. Expected no change until it ends: "
+            "change the model before fit, or call fit again"
+        )
+
+
 def trains(optimizer: Adam, model: Layer) -> bool:
     """Return whether an optimizer updates exactly the model's own arrays, not copies of them."""
     theirs, ours = optimizer.parameters, model.parameters()
     return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
+
+
+def shared(workers: int | str, processes: bool | str, micro_batch: int | None) -> bool:
+    """Return whether a step is more than one worker's, who has the whole batch at once."""
+    alone = workers == "auto" or (workers == 1 and workers is not True)
+    return not (alone and (processes is False or processes == "auto") and micro_batch is None)
 
 
 def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any:
@@ -155,31 +110,28 @@ def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any
     return own
 
 
-def way_of_batches(model: Model, samples: Samples, batches: str) -> str:
-    """Return the way in which samples are put into batches, one of `WAYS`."""
-    if batches == "shuffled" or (lengths := samples.lengths) is None:
-        return "shuffled"
-    if not model.skips_padding():
-        if batches == "auto":
-            return "shuffled"
-        raise ValueError(
-            f"batches is {batches!r} and the amount of padding changes what this model computes "
-            "(padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
-        )
-    if (lengths == samples.padded_lengths).all():
-        return "shuffled"
-    if batches == "auto":  # batches of a single length pull a decoder back and forth
-        return "by_length" if model.n_inputs == 1 else "cut"
-    return batches
-
-
-def precision_of(model: Model, precision: str | None) -> AbstractContextManager[Any]:
-    """Return a context in which matrix products have a precision; None changes nothing."""
-    if precision is None:
-        return nullcontext()
+def precision_of(model: Model, precision: str) -> AbstractContextManager[Any]:
+    """Return a context in which matrix products have a precision."""
     if precision == "tf32" and model.dtype != "float32":
         raise ValueError(
             f"precision is 'tf32' and the model's dtype is {model.dtype}; expected float32, whose "
             "products TF32 rounds. Build the model with dtype='float32', or leave precision out"
         )
     return use_precision(precision, model.backend)
+
+
+def checkpoint_folder(
+    folder: str | os.PathLike[str] | None, every: object, resume: object
+) -> Path | None:
+    """Return the folder of a training's checkpoints, after checking it and its options."""
+    checks.positive("every", every)
+    checks.flag("resume", resume)
+    if folder is not None:
+        return checked_folder(folder)
+    if resume or every != 1:
+        given = "resume=True" if resume else f"every={every}"
+        raise ValueError(
+            f"{given} without a checkpoint; expected the folder of the training as well: "
+            "checkpoint='runs/mine'"
+        )
+    return None

@@ -1,49 +1,107 @@
-"""Batches of a training: the order of an epoch, and which rows of each batch are this rank's."""
+"""Batches of a training: what is trained, and the order of an epoch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from npformer.core import Feed, explained_memory_error
-from npformer.data.batch import Batch
+from npformer.data.batch import Batch, Shard
+from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.lengths import shuffled_by_length
-from npformer.engine.batch_shares import WHOLE, Part
-from npformer.engine.snapshot import Snapshot
-from npformer.training.arguments import Task
+from npformer.data.samples import Samples
+from npformer.data.user_arrays import Data
+from npformer.models.losses import Loss
 from npformer.training.distributed import Communicator
-from npformer.training.distributed.parts import parts_by_tokens
+from npformer.training.evaluation import checked_data
 from npformer.training.trainable import Model
+from npformer.training.trainable.metrics import Metric, checked_metric
+
+WAYS = ("by_length", "cut", "shuffled")
+"""The ways in which samples are put into batches."""
 
 
-class Picked(NamedTuple):
-    """The part of a batch that this rank computes."""
+class Task(NamedTuple):
+    """What is trained: the samples, the loss, and the metric that chooses the best epoch."""
 
-    rows: np.ndarray  # the numbers of its samples
-    batch: Batch  # on the model's backend
-    part: Part  # where it stands in the batch of all ranks
-    snapshot: Snapshot  # of the model
+    samples: Samples  # all that were given
+    rows: np.ndarray  # those to train on
+    part: Samples  # the same, as samples
+    held_out: Samples | None  # those to validate on
+    rows_held_out: list[int] | None  # the same, if they are a share of the samples
+    loss: Loss
+    metric: Metric
+
+
+def checked_task(
+    model: Model,
+    data: Data,
+    validation: Any,
+    rng: np.random.Generator,
+    ranks: Communicator,
+    progress: bool,
+    *,
+    loss: Loss | None,
+    label_smoothing: float,
+    metric: Metric,
+    sample_weight: Any,
+    class_weight: Any,
+) -> Task:
+    """Check all data, so that a wrong label in the last batch does not cost an epoch."""
+    given, loss = loss is not None, model.loss_with(loss, label_smoothing)
+    metric = checked_metric(metric, model.figures, loss)
+    samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
+    model.remember(samples.notes)
+    rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
+    if validation is None:
+        pass
+    elif (share := validation_share(validation)) is None:
+        held_out = checked_data(model, "validation", validation, loss, None, ranks)
+    else:
+        counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
+        rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
+        part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
+    if class_weight is not None:
+        if given:
+            raise ValueError(
+                "class_weight and a loss are given; expected one of the two. Pass it to the loss: "
+                "SoftmaxCrossEntropy(class_weight=[1.0, 2.0])"
+            )
+        loss = model.loss_with_class_weights(loss, class_weight, part)
+    return Task(samples, rows, part, held_out, of_share, loss, metric)
+
+
+def way_of_batches(model: Model, samples: Samples, batches: str) -> str:
+    """Return the way in which samples are put into batches, one of `WAYS`."""
+    if batches == "shuffled" or (lengths := samples.lengths) is None:
+        return "shuffled"
+    if not model.skips_padding():
+        if batches == "auto":
+            return "shuffled"
+        raise ValueError(
+            f"batches is {batches!r} and the amount of padding changes what this model computes "
+            "(padding='zero' or pooling='flatten'); expected 'shuffled' or 'auto'"
+        )
+    if (lengths == samples.padded_lengths).all():
+        return "shuffled"
+    if batches == "auto":  # batches of a single length pull a decoder back and forth
+        return "by_length" if model.n_inputs == 1 else "cut"
+    return batches
 
 
 @dataclass
 class Batches:
-    """The batches of a training; `task` has the samples, the rows to train on, and the loss.
+    """The batches of a training; `task` has the samples, the rows to train on, and the loss."""
 
-    Each rank computes a part of each batch.
-    """
-
+    model: Model
     task: Task
     batch_size: int
     way: str  # how samples are put together, one of `WAYS`
     shuffle: np.random.Generator  # draws the order of each epoch
-    ranks: Communicator
     order: np.ndarray | None = None  # of the rows in the epoch; None between epochs
-
-    def __post_init__(self) -> None:
-        several, task = self.ranks.size > 1, self.task
-        self._counts = task.samples.counts_for(task.loss) if several else None
+    feed: Feed | None = None  # uploads batches while a device computes
 
     def __len__(self) -> int:
         """Return how many batches an epoch has."""
@@ -58,32 +116,20 @@ class Batches:
             order = self.shuffle.permutation(len(self.task.rows))
         self.order = self.task.rows[order]
 
-    def pick(self, k: int, model: Model, snapshot: Snapshot, feed: Feed | None) -> Picked:
-        """Return this rank's part of batch k, counted from 0: read, cut and uploaded."""
-        rows, part, at_least = self._own(k, snapshot)
-        backend = snapshot.backend  # looked up once: it takes time
+    def pick(self, k: int) -> tuple[np.ndarray, Batch]:
+        """Return batch k, counted from 0: the rows of its samples, and these, cut and uploaded."""
+        rows, at_least, shard = self._rows(k)
+        samples, backend = self.task.samples, self.model.backend
         with explained_memory_error(backend, len(rows)):
-            batch = self.task.samples.of_rows(rows)
+            batch = samples.of_rows(rows)
             if k + 1 < len(self):
-                self.task.samples.expect(lambda: self._own(k + 1, snapshot)[0])
+                samples.expect(lambda: self._rows(k + 1)[0])
             if self.way != "shuffled":
                 batch = batch.cut(at_least)
-            batch = model.upload(batch, backend, feed, loss=self.task.loss)
-        return Picked(rows, batch, part, snapshot)
+            batch = self.model.upload(batch, backend, self.feed, loss=self.task.loss)
+        return rows, batch if shard is None else replace(batch, shard=shard)
 
-    def _own(self, k: int, snapshot: Snapshot) -> tuple[np.ndarray, Part, Any]:
-        """Return this rank's rows of batch k, their place in it, and to what length to cut them."""
+    def _rows(self, k: int) -> tuple[np.ndarray, Any, Shard | None]:
+        """Return the rows of batch k; to what length to cut them; and their place if a shard."""
         assert self.order is not None, "an epoch has begun"
-        rows = self.order[k * self.batch_size : (k + 1) * self.batch_size]
-        if self._counts is None:
-            return rows, WHOLE, 1
-        own: slice = self.ranks.shard(len(rows))
-        whole, at_least = self.task.samples.padded_lengths, np.ones(1, dtype=int)
-        if self.way != "shuffled" and self.task.samples.lengths is not None:
-            lengths = self.task.samples.lengths[rows]
-            whole = tuple(lengths.max(axis=0).tolist())
-            if snapshot.cuts_parts:
-                own = parts_by_tokens(lengths.sum(axis=1), self.ranks.size)[self.ranks.rank]
-            longest = lengths[own].max(axis=0, initial=1).tolist()
-            at_least = np.array(snapshot.lengths_of_part(longest, whole))
-        return rows[own], Part(own.start, float(self._counts[rows].sum()), whole), at_least
+        return self.order[k * self.batch_size : (k + 1) * self.batch_size], 1, None

@@ -15,10 +15,10 @@ from npformer import engine
 from npformer.core import asarray, checks, described, precision
 from npformer.data.samples import Samples
 from npformer.optim import Adam
-from npformer.optim.adam import SETTINGS
 from npformer.optim.schedules import factors_of
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, Now, TrainingState
+from npformer.training.distributed import Communicator
 from npformer.training.history import History
 from npformer.training.own_loop import sections_of
 from npformer.training.storage import checkpoint_folder as folders
@@ -40,6 +40,7 @@ class Checkpoints(Callback):
     folder: Path
     every: int  # epochs between checkpoints
     batches: Batches
+    ranks: Communicator
     dropout: Any  # the generator of dropout's masks
     own: Mapping[str, Any]  # the callbacks of `fit` that have a state to keep
     of_user: list[Callback]
@@ -56,7 +57,7 @@ class Checkpoints(Callback):
 
         Raises ValueError if there is one and `resume` is False, or it is of another training.
         """
-        stored = self.batches.ranks.first(folders.read(self.folder) if state.rank == 0 else None)
+        stored = self.ranks.first(folders.read(self.folder) if state.rank == 0 else None)
         if stored is None:
             return
         if not resume:
@@ -64,7 +65,7 @@ class Checkpoints(Callback):
                 f"{self.folder} holds the checkpoint of an earlier training; expected an empty "
                 "folder. Pass resume=True to continue that training, or name another folder"
             )
-        with folders.understood(self.folder, KeyError, TypeError, AttributeError):
+        with folders.explain_damage(self.folder, KeyError, TypeError, AttributeError):
             self._restore(state, stored)
         self._written = self._position(state)
         self._steps_before = dict(state.history.workers)
@@ -79,7 +80,7 @@ class Checkpoints(Callback):
         if self._position(state) == self._written:
             return
         stored = self._stored(state)
-        if self.batches.ranks.first(state.rank == 0 and self._write(stored, state)):
+        if self.ranks.first(state.rank == 0 and self._write(stored, state)):
             self._written = self._position(state)
 
     def _write(self, stored: dict[str, Any], state: TrainingState) -> bool:
@@ -148,7 +149,10 @@ class Checkpoints(Callback):
             )
         check_agreement(stored["settings"], self.settings)
         parameters = state.model.named_parameters()
-        tensors, best = stored["model"]["tensors"], progress["watchers"]["best"]["weights"]
+        tensors, best = (
+            stored["model"]["tensors"],
+            progress["watchers"].get("best", {}).get("weights"),
+        )
         trained = {name: parameters[name] for name in state.model.parameters()}
         problems = checks.misfits(tensors, parameters) or (best and checks.misfits(best, trained))
         if problems:
@@ -219,7 +223,7 @@ def settings_of(
         "metric": name_of(task.metric),
         "loss": {"class": type(task.loss).__name__, **of_loss},
         "seed": int(seed) if isinstance(seed, int | np.integer) else described(seed),
-        **{name: getattr(optimizer, name) for name in SETTINGS},
+        **{name: getattr(optimizer, name) for name in optimizer.settings},
     }
     return {
         "must": json.loads(json.dumps(must, default=float)),  # as they will be read back

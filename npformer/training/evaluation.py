@@ -13,9 +13,8 @@ from npformer.core import checks, described, to_numpy
 from npformer.core.inputs import as_given
 from npformer.core.telling import saying
 from npformer.data.samples import Samples
-from npformer.data.stored import is_stored
 from npformer.data.stored_samples import StoredSamples
-from npformer.data.user_arrays import Data, labelled
+from npformer.data.user_arrays import Data, is_stored, labelled_inputs
 from npformer.models.losses import Loss, Measured
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.trainable import Model
@@ -135,7 +134,7 @@ def checked_data(
 
     If they are in files, each rank checks its part.
     """
-    inputs, y = labelled(model, name, data)
+    inputs, y = labelled_inputs(model, name, data)
     with saying(f"in {name}, "):
         if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
             x, mask, types = as_given(inputs)

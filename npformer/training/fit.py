@@ -2,28 +2,28 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from functools import partial
 from typing import Any
 
-from npformer.core import Seed, checks, get_backend
+from npformer import engine
+from npformer.core import Seed, checks, get_backend, initializers
 from npformer.data.user_arrays import Data
 from npformer.engine.team import Team
 from npformer.models.losses import Loss
-from npformer.optim import Adam, Schedule
-from npformer.optim.sharded_adam import ShardedAdam
+from npformer.optim import Adam, Schedule, clip_by_global_norm
+from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_choices,
     check_optional,
     check_patience,
-    checked_task,
+    checkpoint_folder,
     dropout_generator,
-    evaluate_task,
     optimizer_for,
     precision_of,
-    way_of_batches,
+    shared,
 )
-from npformer.training.batches import Batches
+from npformer.training.batches import Batches, checked_task, way_of_batches
 from npformer.training.callbacks import (
     Callback,
     Function,
@@ -31,24 +31,16 @@ from npformer.training.callbacks import (
     checked_callbacks,
 )
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
-from npformer.training.distributed import as_communicator
-from npformer.training.early_stopping import EarlyStopping
-from npformer.training.evaluation import batch_at_evaluation, require_model
+from npformer.training.distributed import Communicator, as_communicator
+from npformer.training.distributed.sharded_adam import ShardedAdam
+from npformer.training.evaluation import batch_at_evaluation, measure, require_model
 from npformer.training.history import History
-from npformer.training.interrupts import Interrupts
-from npformer.training.loss_watch import LossWatch
-from npformer.training.progress import ProgressBar, Recorder
-from npformer.training.storage.checkpoint_folder import checkpoint_folder, reserved
+from npformer.training.loop import Interrupts, Training
+from npformer.training.storage.checkpoint_folder import reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
-from npformer.training.training import Training
-from npformer.training.workers import (
-    SameWeights,
-    Workers,
-    begin_together,
-    common_generator,
-    sharded,
-)
+from npformer.training.trainable.step import PlainStep
+from npformer.training.watchers import EarlyStopping, LossWatch, ProgressBar, Recorder
 
 
 def fit(
@@ -221,61 +213,80 @@ def fit(
         Before the first step: the folder cannot be written or is in use, or its checkpoint is
         damaged or that of another training. Later, failing to write a checkpoint only warns.
     """
-    with as_communicator(communicator).guard() as ranks:
+    alone = nullcontext(Communicator())
+    with alone if communicator is None else as_communicator(communicator).guard() as ranks:
         optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
         check_optional(clip_norm, optional)
         epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
         at_a_time = checks.positive("batch_size", batch_size)
         batch_size = at_a_time * checks.positive("accumulate", accumulate)
-        check_choices(shard_moments, on_interrupt, masks, batches)
+        check_choices(shard_moments, progress, on_interrupt, masks, batches)
         check_patience(patience, validation)
         folder = checkpoint_folder(checkpoint, every, resume)
         of_user = checked_callbacks(callbacks)
         require_model(model)
-        rng = common_generator(ranks, seed)
+        several = ranks.size > 1
+        rng = over_ranks.common_generator(ranks, seed) if several else initializers.generator(seed)
         dropout = dropout_generator(model, masks, rng)
         better: Any = {"loss": loss, "label_smoothing": label_smoothing, "metric": metric}
         weights: Any = {"sample_weight": sample_weight, "class_weight": class_weight}
         task = checked_task(model, data, validation, rng, ranks, progress, **better, **weights)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
-        adam = optimizer_for(model, optimizer, lr=lr, **settings)
+        used = optimizer_for(model, optimizer, lr=lr, **settings)
         if batch_size > at_a_time:
             micro_batch = min(at_a_time, micro_batch or at_a_time)
-        drawn = Batches(task, batch_size, way_of_batches(model, task.part, batches), rng, ranks)
+        parts = model, task, batch_size, way_of_batches(model, task.part, batches), rng
+        drawn = over_ranks.RankBatches(*parts, ranks=ranks) if several else Batches(*parts)
         alike = epochs, clip_norm, seed
-        given = partial(settings_of, model, adam, drawn, *alike, micro_batch=micro_batch)
-        begin_together(ranks, model, adam, given)
-        used = sharded(adam, ranks, of_user) if shard_moments else adam
+        given = partial(settings_of, model, used, drawn, *alike, micro_batch=micro_batch)
+        losses = LossWatch(task, check_every or (1 if model.backend == "numpy" else 50), ranks)
+        own: dict[str, Any] = {"losses": losses, "recorder": Recorder(losses, task.metric)}
+        if task.held_out is not None:
+            own["best"] = EarlyStopping(patience, task.metric)
+        watching = [*own.values(), *of_user]
+        if progress and ranks.rank == 0:
+            watching.insert(len(own), ProgressBar())
+        adam = used
+        if several:
+            over_ranks.begin_together(ranks, model, adam, given)
+            watching.append(over_ranks.SameWeights(ranks, of_user))
+        if shard_moments:
+            used = over_ranks.sharded(adam, ranks, of_user)
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
-        if ranks.size > 1 and processes == "auto":
-            processes = False  # MPI does not promise to survive a copied process
-        check_every = check_every or (1 if model.backend == "numpy" else 50)
-        losses = LossWatch(task, check_every, ranks)
-        own = {"losses": losses, "recorder": Recorder(losses, task.metric)}
-        own["best"] = EarlyStopping(patience, task.metric)
-        watching = [*own.values(), ProgressBar(progress, ranks.rank), *of_user]
-        if ranks.size > 1 and of_user:
-            watching.append(SameWeights(ranks, of_user))
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
             if folder is not None and ranks.rank == 0:  # which writes for all
-                contexts.enter_context(reserved(folder, n_bytes(model, task.samples)))
-            contexts.enter_context(precision_of(model, precision))
-            start = get_backend(model.backend).feed  # uploads while the device computes
-            feed = None if start is None else contexts.enter_context(closing(start()))
-            team = Team(model, workers, micro_batch, processes=processes, loss=task.loss)
-            computing = Workers(contexts.enter_context(team), ranks, used is not adam)
+                contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
+            if precision is not None:
+                contexts.enter_context(precision_of(model, precision))
+            if (start := get_backend(model.backend).feed) is not None:
+                drawn.feed = contexts.enter_context(closing(start()))
+            step: Any = PlainStep(model, task.loss)
+            clip: Any = clip_by_global_norm
+            if several or engine.enabled() or shared(workers, processes, micro_batch):
+                # MPI does not promise to survive a copied process.
+                processes = False if several and processes == "auto" else processes
+                team = Team(model, workers, micro_batch, processes=processes, loss=task.loss)
+                step = contexts.enter_context(team)
+            if several:
+                step = over_ranks.RankStep(step, ranks, used is not adam)
+                clip = step.clip
             if folder is not None:
-                checkpoints = Checkpoints(folder, every, drawn, dropout, own, of_user, given())
+                checkpoints = Checkpoints(
+                    folder, every, drawn, ranks, dropout, own, of_user, given()
+                )
                 checkpoints.begin(state, resume)
                 watching.append(checkpoints)
-            # Copies evaluate whole batches only if workers="auto" leaves their number open;
-            # processes=True demands copies for training alone.
-            copies = "auto" if processes and workers == "auto" else False
-            at_once = batch_at_evaluation(batch_size, micro_batch)
-            evaluate = partial(evaluate_task, model, task, at_once, copies, ranks)
-            parts = drawn, computing, [*watching, interrupts], losses, interrupts, evaluate
-            stop = Training(state, *parts, clip_norm, dropout, feed).to_the_end(contexts)
+            evaluate = None
+            if task.held_out is not None:
+                # Copies evaluate whole batches only if workers="auto" leaves their number open;
+                # processes=True demands copies for training alone.
+                copies = "auto" if processes and workers == "auto" else False
+                how = batch_at_evaluation(batch_size, micro_batch), copies, ranks, task.metric
+                evaluate = partial(measure, model, task.held_out, task.loss, *how)
+            of_loop = drawn, step, [*watching, interrupts], losses, interrupts, evaluate
+            clip = None if clip_norm is None else partial(clip, max_norm=clip_norm)
+            stop = Training(state, *of_loop, clip, dropout).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()
         if stop is not None and on_interrupt == "raise":

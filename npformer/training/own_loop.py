@@ -12,7 +12,6 @@ import numpy as np
 
 from npformer.core import Layer, checks, is_numpy_generator
 from npformer.optim import SCHEDULES, Adam, Schedule, schedule_of
-from npformer.optim.adam import SETTINGS
 from npformer.training.arguments import check_trains
 from npformer.training.history import History
 from npformer.training.storage import checkpoint_folder as folders
@@ -140,14 +139,14 @@ def load_checkpoint(
             "fit(checkpoint=...) or npformer.save_checkpoint wrote"
         )
     file = path / folders.CHECKPOINT
-    with folders.understood(path, Exception):
+    with folders.explain_damage(path, Exception):
         tensors = stored["model"].pop("tensors")
         if model is None:
             model = model_of(file, stored["model"], tensors)
         else:
             fill(file, model, tensors, given=True)
         saved = stored["optimizer"]["values"]
-        options = {name: saved[name] for name in SETTINGS}
+        options = {name: saved[name] for name in Adam.settings}
         chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule
         optimizer = Adam(model.parameters(), **options, schedule=chosen)
         optimizer.restore(saved, stored["optimizer"]["moments"])

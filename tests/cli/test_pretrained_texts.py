@@ -49,7 +49,7 @@ def test_whole_fine_tuning_changes_the_encoder(folder):
     before = nf.from_pretrained(folder).encoder.parameters()
     weight = "encoder.blocks.0.mixer.query.weight"
     assert not np.array_equal(found.model.parameters()[weight], before[weight])
-    assert found.settings["no_decay"] == nf.optim.NORMS_AND_BIASES
+    assert found.settings_["no_decay"] == nf.optim.NORMS_AND_BIASES
 
 
 def test_the_embedding_alone_may_be_frozen():

@@ -189,7 +189,7 @@ def test_a_move_that_was_killed_is_finished_by_the_next_run(tmp_path, monkeypatc
 
 def test_two_runs_do_not_share_a_folder(tmp_path, refused, monkeypatch):
     monkeypatch.setattr(folders, "WAIT", 0.1)
-    with folders.reserved(tmp_path):
+    with folders.reserve(tmp_path):
         assert "is in use by another training" in refused("train", *SMALL, "--out", tmp_path)
 
 

@@ -76,7 +76,7 @@ def test_ragged_arrays(tmp_path, prints):
         labels=labels,
     )
     prints("train", tmp_path / "a.npz", *TINY, "--out", tmp_path / "run")
-    assert nf.load(tmp_path / "run" / "model.safetensors").classes == ["down", "up"]
+    assert nf.load(tmp_path / "run" / "model.safetensors").classes_.tolist() == ["down", "up"]
     assert prints("predict", tmp_path / "run", tmp_path / "a.npz").count("\n") == 60
 
 

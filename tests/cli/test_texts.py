@@ -59,7 +59,7 @@ def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
 
 def test_the_model_is_the_one_that_was_measured(trained_on_texts, prints):
     classifier = nf.load(trained_on_texts / "model.safetensors")
-    assert classifier.classes == ["food", "weather"]
+    assert classifier.classes_.tolist() == ["food", "weather"]
     test = metrics_of(trained_on_texts)["test"]
     assert f"accuracy {test['accuracy']:.4f}" in prints("evaluate", trained_on_texts)
 
@@ -193,7 +193,7 @@ def test_an_ensemble_with_other_tokens_and_mixer(tmp_path, prints):
     report = (tmp_path / "run" / "report.html").read_text("utf-8")
     assert "This model is 2 models with different seeds" in report
     classifier = nf.load(tmp_path / "run" / "model.safetensors")
-    assert len(classifier.models) == 2
+    assert len(classifier.models_) == 2
     assert classifier.model.config.mixer == ("fourier", "attention")
     prints("train", table, "--keep-repeated", *TINY, "--tokenizer", "word", "--out", tmp_path / "b")
 

@@ -3,6 +3,9 @@ import math
 import numpy as np
 import pytest
 
+import npformer as nf
+from npformer import layers as L
+from npformer import mixers as M
 from npformer.core import initializers
 
 
@@ -40,6 +43,7 @@ def test_a_generator_is_handed_on_and_a_number_makes_one():
     generator = np.random.default_rng(0)
     assert initializers.generator(generator) is generator
     assert initializers.generator(7).random() == np.random.default_rng(7).random()
+    assert initializers.generator(None).random() != initializers.generator(None).random()
     assert initializers.generator(np.int64(7)).random() == np.random.default_rng(7).random()
 
 
@@ -51,3 +55,18 @@ def test_ones_and_zeros_draw_nothing():
 def test_he_normal_counts_all_inputs_of_a_convolution():
     drawn = initializers.he_normal(np.random.default_rng(0), (5, 40, 100))
     assert drawn.std() == pytest.approx(np.sqrt(2.0 / (5 * 40)), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: L.Linear(4, 3),
+        lambda: L.Embedding(5, 4),
+        lambda: M.Attention(4, 2),
+        lambda: M.DenseSynthesizer(4, 2),
+        lambda: nf.Encoder(nf.EncoderConfig(d_model=4, n_heads=2), seed=None),
+    ],
+)
+def test_without_a_seed_no_two_layers_are_alike(make):
+    one, other = (next(iter(layer.parameters().values())) for layer in (make(), make()))
+    assert not np.array_equal(one, other)

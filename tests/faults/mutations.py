@@ -1,7 +1,7 @@
 """Ways to damage a model file, and ways in which one can lie.
 
-Damage leaves the checksums as they were, or takes them out; a lie comes with checksums that fit
-it. Each takes a generator, the bytes of a file and those of another one, and returns the bytes of a
+Damage leaves the checksum as it was, or takes it out; a lie comes with a checksum that fits it.
+Each takes a generator, the bytes of a file and those of another one, and returns the bytes of a
 mutated file.
 """
 
@@ -16,10 +16,11 @@ import safetensors.numpy
 
 Mutation = Callable[[np.random.Generator, bytes, bytes], bytes]
 
-SUMS = ("data_sha256", "header_sha256")
+SUM = "npformer_sha256"
+NO_SUM = "0" * 64
 
 
-# Taking files apart, and joining them with checksums that fit -------------------------------------
+# Taking files apart, and joining them with a checksum that fits -----------------------------------
 
 
 def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
@@ -36,23 +37,21 @@ def of_model(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def joined(entries: Any, description: Any, tensors: bytes) -> bytes:
-    """Return a file; texts are written as they are, and the checksums fit if there are any."""
+    """Return a file; texts are written as they are, and the checksum fits if there is one."""
     if isinstance(entries, dict) and "npformer" in entries.get("__metadata__", {}):
         said = description if isinstance(description, str) else json.dumps(description)
         metadata = entries["__metadata__"] | {"npformer": said}
-        metadata |= {key: "0" * 64 for key in SUMS if key in metadata}
+        metadata |= {SUM: NO_SUM} if SUM in metadata else {}
         entries = entries | {"__metadata__": metadata}
     text = entries if isinstance(entries, str) else json.dumps(entries, separators=(",", ":"))
     header = struct.pack("<Q", len(text.encode())) + text.encode()
-    for key, of in (("data_sha256", tensors), ("header_sha256", None)):
-        digits = hashlib.sha256(header if of is None else of).hexdigest()
-        header = header.replace(f'"{key}":"{"0" * 64}"'.encode(), f'"{key}":"{digits}"'.encode())
-    return header + tensors
+    digits = hashlib.sha256(header + tensors).hexdigest()
+    return header.replace(f'"{SUM}":"{NO_SUM}"'.encode(), f'"{SUM}":"{digits}"'.encode()) + tensors
 
 
 def sealed(tensors: dict[str, np.ndarray], description: Any) -> bytes:
-    """Return a file of these tensors with checksums that fit."""
-    metadata = {"npformer": "{}", **dict.fromkeys(SUMS, "0" * 64)}
+    """Return a file of these tensors with a checksum that fits."""
+    metadata = {"npformer": "{}", SUM: NO_SUM}
     entries, _, data = taken_apart(safetensors.numpy.save(tensors, metadata=metadata))
     return joined(entries, description, data)
 
@@ -147,12 +146,10 @@ def edited(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     return struct.pack("<Q", len(text)) + text + tensors
 
 
-def without_checksums(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
-    """Take out a checksum or both; one that stays fits."""
+def without_checksum(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Take out the checksum."""
     entries, description, tensors = taken_apart(data)
-    first = int(rng.integers(2))
-    for key in SUMS[first : first + int(rng.integers(1, 3))]:
-        del entries["__metadata__"][key]
+    del entries["__metadata__"][SUM]
     return joined(entries, description, tensors)
 
 
@@ -302,6 +299,6 @@ DAMAGE: list[Mutation] = [
     swapped,
 ]
 DAMAGE += [repeated, begun_as_another, header_of_another, another_length, edited]
-DAMAGE += [without_checksums]
+DAMAGE += [without_checksum]
 LIES: list[Mutation] = [size_that_lies, setting_that_lies, description_that_lies, text_that_lies]
 LIES += [table_that_lies]

@@ -26,11 +26,14 @@ def test_a_seed_gives_the_same_table_but_for_time_and_memory():
     }
 
 
+READ = model_file._read
+
+
 @pytest.mark.parametrize(
     ("name", "instead", "found"),
     [
-        ("_header_sum_fits", lambda *_: True, ": damage was accepted"),
-        ("_refused", lambda path, damage, force: "", "CheckpointWarning: "),
+        ("_damage", lambda *_: "", ": damage was accepted"),
+        ("_read", lambda path, force: READ(path, True), "CheckpointWarning: "),
     ],
 )
 def test_a_check_that_is_left_out_is_noticed(monkeypatch, name, instead, found):

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,18 @@ CALLS: list[Target] = []
 
 def call(name: str, function: Any, /, **slots: Slot) -> None:
     CALLS.append(Target(name, function, slots))
+
+
+def checked(kind: Any) -> Any:
+    """Return a function that makes an estimator and checks its arguments, as `fit` does."""
+
+    @wraps(kind)
+    def make(**arguments: Any) -> Any:
+        found = kind(**arguments)
+        found.check()
+        return found
+
+    return make
 
 
 def method(name: str, of: Callable[[], Any], /, **slots: Slot) -> None:
@@ -694,10 +706,10 @@ def models() -> None:
         "dtype": dtype(),
         "backend": choice("numpy", "cupy"),
     }
-    call("SeriesClassifier", nf.SeriesClassifier, **raw, scale=flag(True))
+    call("SeriesClassifier", checked(nf.SeriesClassifier), **raw, scale=flag(True))
     call(
         "TextClassifier",
-        nf.TextClassifier,
+        checked(nf.TextClassifier),
         **raw,
         tokenizer=choice("word", "wordpiece", "bpe"),
         vocab_size=or_none(count(9)),
@@ -709,7 +721,7 @@ def models() -> None:
     writing = {"vocab_size": count(99)}
     call(
         "TextWriter",
-        nf.TextWriter,
+        checked(nf.TextWriter),
         **of_writers,
         tokenizer=choice("char", "word", "bpe"),
         **writing,
@@ -717,7 +729,7 @@ def models() -> None:
     )
     call(
         "TextTranslator",
-        nf.TextTranslator,
+        checked(nf.TextTranslator),
         **of_writers,
         tokenizer=choice("auto", "char", "word", "bpe"),
         **writing,

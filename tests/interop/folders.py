@@ -32,7 +32,7 @@ def random_model(kind, pooling=None, dtype="float64", **changes):
     """Return a TextEncoder, or a classifier, with random values for every parameter."""
     config = config_of(kind, **changes)
     if pooling is None:
-        pooler = ARCHITECTURES[kind].pooler != ""
+        pooler = "pool.dense" in ARCHITECTURES[kind].layers
         model = nf.TextEncoder(config, len(WORDS), pooler=pooler, dtype=dtype)
     else:
         model = nf.SequenceClassifier(

@@ -9,10 +9,12 @@ import pytest
 import npformer as nf
 from npformer import Context, Encoder, EncoderConfig, Gradients
 from npformer import layers as L
-from npformer.engine import EngineContext, Workspace, cpu, fast_models, gpu, switch
+from npformer.core import dispatch
+from npformer.core.dispatch import faster
+from npformer.engine import EngineContext, Workspace, cpu, fast_models, gpu
 from npformer.engine.twin_classes import Fast, Saved
 from npformer.engine.twins import Twins, kernels_of
-from npformer.engine.updates import device_generator, update
+from npformer.engine.updates import device_generator
 from npformer.mixers import MixerSettings
 from npformer.proof import complex_step
 from tests.engine.users import Scaled
@@ -26,7 +28,7 @@ class Used(Exception):
 @pytest.fixture(autouse=True)
 def on(monkeypatch):
     """Begin with kernels, and end as it was."""
-    monkeypatch.setattr(switch, "_enabled", True)
+    monkeypatch.setattr(dispatch, "_enabled", True)
 
 
 @pytest.fixture
@@ -219,10 +221,13 @@ def test_a_pair_without_a_kernel_is_the_pair(rng, monkeypatch):
 
 def test_the_update_of_adam(rng):
     x = rng.normal(size=3)
-    assert update("adam_update", x) is cpu.UPDATES["adam_update"]
-    assert update("no such update", x) is None
+    assert faster(nf.optim.adam_update, x) is cpu.UPDATES["adam_update"]
+    assert faster(nf.optim.clip_by_global_norm, x) is None
+    assert faster(np.sum, x) is None
+    assert faster(nf.optim.adam_update, np.ones((2, 3))) is cpu.UPDATES["adam_update"]
+    assert faster(nf.optim.adam_update, np.ones((3, 2)).T) is None  # `reshape` would copy it
     with nf.use_kernels(False):
-        assert update("adam_update", x) is None
+        assert faster(nf.optim.adam_update, x) is None
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -284,7 +289,7 @@ class Own(np.ndarray):
 )
 def test_there_are_no_kernels_for_other_dtypes_and_classes(x):
     assert kernel("feed_forward", x) is None
-    assert update("adam_update", x) is None
+    assert faster(nf.optim.adam_update, x) is None
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -279,7 +279,7 @@ def test_a_learning_rate_that_a_callback_sets_wrong_is_refused(lr):
 def test_the_update_refuses_arrays_that_do_not_fit(wrong, error, message):
     arrays = {name: np.ones(3) for name in ("theta", "g", "m", "v")} | wrong
     with pytest.raises(error, match=message):
-        adam_update(**arrays, step_size=0.1, betas=(0.9, 0.99), eps=1e-8, shrink=1.0)
+        adam_update(**arrays, t=1, lr=0.1, betas=(0.9, 0.99), eps=1e-8)
 
 
 def test_defaults_are_those_of_the_paper():

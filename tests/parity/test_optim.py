@@ -1,4 +1,4 @@
-"""Adam, schedules and clipping beside torch.optim."""
+"""Adam, SGD, schedules and clipping beside torch.optim."""
 
 import math
 
@@ -67,6 +67,18 @@ def test_weight_decay_agrees_with_adamw(where, weight_decay):
     leaves = {name: leaf(value) for name, value in parameters.items()}
     ours = nf.Adam(parameters, lr=0.03, weight_decay=weight_decay)
     theirs = torch.optim.AdamW(leaves.values(), lr=0.03, weight_decay=weight_decay)
+    train_both(parameters, gradients, ours, theirs, leaves)
+
+
+@WHERE
+@pytest.mark.parametrize(
+    ("momentum", "nesterov"), [(0.0, False), (0.9, False), (0.9, True), (0.3, True)]
+)
+def test_sgd_agrees(where, momentum, nesterov):
+    parameters, gradients = where()
+    leaves = {name: leaf(value) for name, value in parameters.items()}
+    ours = nf.SGD(parameters, 0.03, momentum, nesterov)
+    theirs = torch.optim.SGD(leaves.values(), lr=0.03, momentum=momentum, nesterov=nesterov)
     train_both(parameters, gradients, ours, theirs, leaves)
 
 

@@ -403,7 +403,8 @@ def test_one_step_of_fine_tuning_agrees(make, name):
     assert abs(loss - theirs.loss.item()) < 1e-12
     architecture = ours.architecture
     head = architecture.head_of(ours.origin.hf_config)
-    names = architecture.names_with(head, classifier.config.n_layers)
+    places = architecture.with_head(head).places(gradients)
+    names = {mine: place.name for mine, place in places.items()}
     grads = {n: p.grad for n, p in model.named_parameters()}
     largest = max(g.abs().max().item() for g in grads.values() if g is not None)
     after = {n: p.detach().numpy() for n, p in model.named_parameters()}

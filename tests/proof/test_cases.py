@@ -6,6 +6,8 @@ import pkgutil
 import pytest
 
 import npformer
+import npformer.learn.museum.published_cases
+import npformer.training.trainable.cases
 from npformer import functional as F
 from npformer.core import Layer, TwoInputLayer
 from npformer.engine.twin_classes import TABLE, Fast

@@ -354,7 +354,7 @@ def test_wrong_arguments_are_explained(begin, changes, error, message):
 
 def test_a_folder_belongs_to_one_training_at_a_time(begin, tmp_path, monkeypatch):
     monkeypatch.setattr(folders, "WAIT", 0.1)
-    with folders.reserved(tmp_path / "run"), pytest.raises(OSError, match="in use by another"):
+    with folders.reserve(tmp_path / "run"), pytest.raises(OSError, match="in use by another"):
         begin()
     begin()
 

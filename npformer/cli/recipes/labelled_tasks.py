@@ -12,7 +12,7 @@ import numpy as np
 
 from npformer.cli.recipes import doubts
 from npformer.cli.recipes.file_task import FileTask, Part, as_share
-from npformer.data.series import of_table, read_series
+from npformer.data.series import read_series, series_of_table
 from npformer.data.tables import Table, read_table
 from npformer.tasks.estimators.class_names import ClassNames
 from npformer.tasks.estimators.split import repeated, stratified
@@ -177,7 +177,7 @@ def series_of(file: str, task: SeriesTask, *, labelled: bool) -> Part:
                 )
         if columns is None and not labelled:  # a column of labels is no feature
             columns = [c for c in table.columns if c not in (task.id, task.time, task.label)]
-        found = of_table(
+        found = series_of_table(
             table,
             id=task.id,
             time=task.time,

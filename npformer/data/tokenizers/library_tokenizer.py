@@ -32,7 +32,7 @@ class LibraryTokenizer(Tokenizer):
     """
 
     def __init__(self, library: Any, *, padding: str | None = None) -> None:
-        kinds = of_library()
+        kinds = tokenizers_library()
         if not isinstance(library, kinds.Tokenizer):
             raise TypeError(f"library is {described(library)}; expected a tokenizers.Tokenizer")
         stated = (library.padding or {}).get("pad_token")
@@ -89,7 +89,7 @@ class LibraryTokenizer(Tokenizer):
         checks.flag("lower", lower)
         checks.flag("writes", writes)
         listed = checked_texts(texts)
-        tk = of_library()
+        tk = tokenizers_library()
         special = [PADDING[0], *((BEGIN, END) if writes else ())]
         steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
         sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
@@ -158,7 +158,9 @@ class LibraryTokenizer(Tokenizer):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
-        return cls(of_library().Tokenizer.from_str(values["json"]), padding=values["padding"])
+        return cls(
+            tokenizers_library().Tokenizer.from_str(values["json"]), padding=values["padding"]
+        )
 
     @contextmanager
     def _cut_at(self, max_len: int | None) -> Iterator[None]:
@@ -173,7 +175,7 @@ class LibraryTokenizer(Tokenizer):
             self.library.no_truncation()
 
 
-def of_library() -> Any:
+def tokenizers_library() -> Any:
     """Return the module `tokenizers`; if there is none, an ImportError says how to get it."""
     try:
         import tokenizers

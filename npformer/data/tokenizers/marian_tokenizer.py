@@ -31,7 +31,7 @@ class MarianTokenizer(Tokenizer):
     """
 
     def __init__(self, source: bytes, target: bytes, vocabulary: Mapping[str, int]) -> None:
-        processor = of_library().SentencePieceProcessor
+        processor = sentencepiece_library().SentencePieceProcessor
         self._source, self._target = source, target
         self._of_source = processor(model_proto=source)
         self._of_target = processor(model_proto=target)
@@ -48,8 +48,7 @@ class MarianTokenizer(Tokenizer):
     def read(cls, folder: str | os.PathLike[str]) -> Self:
         """Return the tokenizer of a folder with source.spm, target.spm and vocab.json."""
         path = checks.path("folder", folder)
-        missing = [name for name in FILES if not (path / name).is_file()]
-        if missing:
+        if missing := [name for name in FILES if not (path / name).is_file()]:
             raise FileNotFoundError(f"{path} has no {missing[0]}; expected {', '.join(FILES)}")
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
         return cls(source, target, json.loads((path / FILES[2]).read_text("utf-8")))
@@ -91,7 +90,7 @@ class MarianTokenizer(Tokenizer):
         return cls(source, target, values["vocabulary"])
 
 
-def of_library() -> Any:
+def sentencepiece_library() -> Any:
     """Return the module `sentencepiece`; if there is none, an ImportError says how to get it."""
     try:
         import sentencepiece

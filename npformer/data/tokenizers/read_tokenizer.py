@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
-from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, of_library
+from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, tokenizers_library
 
 END_OF_TEXT = "<|endoftext|>"
 FILES = "tokenizer.json, vocab.txt, or vocab.json with merges.txt"
@@ -41,7 +41,7 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
         elif (folder / "merges.txt").is_file() and file.name != "tokenizer.json":
             library = _bpe(file, folder / "merges.txt", settings)
         else:
-            library = of_library().Tokenizer.from_file(str(file))
+            library = tokenizers_library().Tokenizer.from_file(str(file))
     except ImportError:
         raise
     except Exception as error:  # the library raises plain Exception
@@ -52,7 +52,7 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
 
 def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
     """Return the tokenizer of BERT with a vocabulary: one token per line."""
-    tk = of_library()
+    tk = tokenizers_library()
     words = file.read_text("utf-8").splitlines()
     vocabulary = {word: id for id, word in enumerate(words)}
     unknown, first, last = (
@@ -84,7 +84,7 @@ def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
 
 def _bpe(vocabulary: Path, merges: Path, settings: dict[str, Any]) -> Any:
     """Return the tokenizer of RoBERTa with a vocabulary and its merges."""
-    tk = of_library()
+    tk = tokenizers_library()
     library = tk.Tokenizer(tk.models.BPE.from_file(str(vocabulary), str(merges)))
     library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(
         add_prefix_space=settings.get("add_prefix_space", False)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array
+from npformer.engine.adam_numbers import adam_numbers
 from npformer.engine.cpu.rows import pieces
 
 
@@ -35,12 +36,15 @@ def adam_update(
     m: Array,
     v: Array,
     *,
-    step_size: float,
+    t: int,
+    lr: float,
     betas: tuple[float, float],
     eps: float,
-    shrink: float,
+    weight_decay: float = 0.0,
 ) -> None:
-    """`optim.adam_update` for vectors."""
+    """`optim.adam_update` for vectors, and for other arrays whose entries lie one after another."""
+    step_size, eps, shrink = adam_numbers(t, lr, betas, eps, weight_decay)
+    theta, g, m, v = (x.reshape(-1) for x in (theta, g, m, v))
     beta1, beta2 = betas
     root = math.sqrt(1.0 - beta2)
     parts = pieces(theta.size, 1)

@@ -3,6 +3,7 @@
 import math
 
 from npformer.core import Array, array_module
+from npformer.engine.adam_numbers import adam_numbers
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
 
 ADAM = Source("adam")
@@ -17,12 +18,14 @@ def adam_update(
     m: Array,
     v: Array,
     *,
-    step_size: float,
+    t: int,
+    lr: float,
     betas: tuple[float, float],
     eps: float,
-    shrink: float,
+    weight_decay: float = 0.0,
 ) -> None:
     """`optim.adam_update`."""
+    step_size, eps, shrink = adam_numbers(t, lr, betas, eps, weight_decay)
     beta1, beta2 = betas
     written = (theta, m, v)
     theta_, m_, v_ = (contiguous(x) for x in written)

@@ -5,6 +5,6 @@ pass and a blank. ``npformer exercises check DIR`` runs what the reader wrote, a
 wrong with it but never what would be right. docs/exercises.md shows how to use them.
 
 Each exercise has a solved file, ``solved/NAME.py``, from which the reader's file is made by leaving
-out the solution, and a file ``marks/NAME.py`` with hints, a derivation, typical mistakes, and the
-inputs and invariants that mark it. Nothing here is imported by ``import npformer``.
+out the solution, and ``texts/NAME.toml`` with hints, a derivation and typical mistakes. `marks` has
+the inputs and invariants that mark it. Nothing here is imported by ``import npformer``.
 """

@@ -1,4 +1,4 @@
-"""A reader's file: run in a namespace of its own, with every error explained."""
+"""A reader's file: run in a namespace of its own, with every error in_words."""
 
 import contextlib
 import io
@@ -98,11 +98,11 @@ class Answer:
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call the reader's code, and explain what it raises."""
-        with self.watched():
+        with self.watch():
             return function(*args)
 
     @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
+    def watch(self) -> Iterator[None]:
         """Run the reader's code, and explain what it raises."""
         out = self.printed if self.listening else Printed()
         profile = sys.getprofile()
@@ -120,7 +120,7 @@ class Answer:
         except (Stuck, NotBegun, KeyboardInterrupt):
             raise
         except BaseException as error:  # a reader's file may call sys.exit
-            raise self.explained(error) from error
+            raise self.in_words(error) from error
         finally:
             sys.setprofile(profile)
 
@@ -135,7 +135,7 @@ class Answer:
         if self.path in (frame.f_code.co_filename, caller.f_code.co_filename):
             self.calls[f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"] += 1
 
-    def borrowed(self, given: Iterable[Any]) -> list[str]:
+    def borrowed_names(self, given: Iterable[Any]) -> list[str]:
         """Return which functions of npformer the file called, except those it was given."""
         allowed = [f"{getattr(f, '__module__', '')}.{getattr(f, '__name__', '')}" for f in given]
         return sorted(name for name in set(self.calls) - set(allowed) if name.startswith(OURS))
@@ -155,7 +155,7 @@ class Answer:
         rest = [f"... and so on, {self.printed.written} characters"] if long else []
         return "\n".join(lines[:MOST_LINES] + rest)
 
-    def explained(self, error: BaseException) -> Exception:
+    def in_words(self, error: BaseException) -> Exception:
         """Return an error of the reader's code in words."""
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
         number = frames[-1].lineno if frames else None

@@ -62,20 +62,20 @@ def fault_of(
     if got.dtype.kind not in "fiub":
         return f"{name} has dtype {got.dtype}; expected floating-point numbers"
     if same(got, right):
-        return _of_dtype(name, got, right)
+        return _dtype_fault(name, got, right)
     for says, variant in variants:
         if same(got, variant) and not same(variant, right):
             return f"{name}: {says}"
     if got.shape != right.shape:
-        return f"{name} {_of_shape(name, got, right)}"
+        return f"{name} {_shape_fault(name, got, right)}"
     if not np.isfinite(got).all():
         bad = int((~np.isfinite(got)).sum())
         return f"{name} holds NaN or infinity, in {bad} of its {got.size} entries"
-    says = _of_values(got.astype(float), right, others or {}, of_ones, counts or {})
-    return f"{name} {says or _of_entries(got, right, truth)}"
+    says = _values_fault(got.astype(float), right, others or {}, of_ones, counts or {})
+    return f"{name} {says or _entries_fault(got, right, truth)}"
 
 
-def _of_dtype(name: str, got: np.ndarray, right: np.ndarray) -> str:
+def _dtype_fault(name: str, got: np.ndarray, right: np.ndarray) -> str:
     if got.dtype.kind == "f" and got.dtype.itemsize < right.dtype.itemsize:
         return (
             f"{name} is {got.dtype}; expected {right.dtype}, as all arrays that came in are. Is "
@@ -84,7 +84,7 @@ def _of_dtype(name: str, got: np.ndarray, right: np.ndarray) -> str:
     return ""
 
 
-def _of_shape(name: str, got: np.ndarray, right: np.ndarray) -> str:
+def _shape_fault(name: str, got: np.ndarray, right: np.ndarray) -> str:
     of = name.removeprefix("d")
     shapes = f"its shape is {got.shape}; expected {right.shape}, the shape of {of}"
     missing = got.ndim - right.ndim
@@ -100,7 +100,7 @@ def _of_shape(name: str, got: np.ndarray, right: np.ndarray) -> str:
     return f"has the wrong shape: {shapes}"
 
 
-def _of_values(
+def _values_fault(
     got: np.ndarray,
     right: np.ndarray,
     others: Mapping[str, np.ndarray],
@@ -121,11 +121,11 @@ def _of_values(
     if right.any():
         factor = float((got * right).sum() / (right * right).sum())
         if factor and same(got, factor * right):
-            return _of_factor(factor, counts)
+            return _factor_fault(factor, counts)
     return ""
 
 
-def _of_factor(factor: float, counts: Mapping[str, float]) -> str:
+def _factor_fault(factor: float, counts: Mapping[str, float]) -> str:
     sign = "has the wrong sign, and " if factor < 0.0 else ""
     size = abs(factor)
     for what, count in counts.items():
@@ -137,7 +137,7 @@ def _of_factor(factor: float, counts: Mapping[str, float]) -> str:
     return f"{sign}is {much}, everywhere: a constant factor"
 
 
-def _of_entries(got: np.ndarray, right: np.ndarray, truth: str) -> str:
+def _entries_fault(got: np.ndarray, right: np.ndarray, truth: str) -> str:
     wrong = np.abs(got - right) > CLOSE * np.abs(right).max(initial=0.0)
     at = tuple(map(int, np.argwhere(wrong)[0]))
     first = f"{list(at)} it is {got[at]:.5g}, where {truth} is {right[at]:.5g}"

@@ -18,6 +18,7 @@ from npformer.learn.exercises.folder import find, source_of
 from npformer.learn.exercises.referee import NOT_BY_HAND, NOT_ITS_FILES, PASSED, RIGHT, judge
 from npformer.learn.exercises.table import exercise as exercise_of
 from npformer.learn.exercises.table import stem
+from npformer.learn.exercises.trials import check_returned, mistaken_results, slopes
 from npformer.learn.exercises.yours import is_open
 from npformer.proof.cases.case import draw
 
@@ -25,7 +26,6 @@ PAIRS = ("linear", "relu", "layer_norm", "multi_head", "pooling", "cross_entropy
 FILES = (*(f"{name}_backward" for name in PAIRS), "adam_update")
 TAKEN = re.compile(r"""^[^#\n]*\byours\([^)]*["'](\w+)["'],?\s*\)""", re.MULTILINE)
 X, DLOGITS = draw(3, 8, 8), draw(3, 10, seed=1)
-EPS = 1e-5
 ENOUGH = 0.95
 
 
@@ -46,10 +46,10 @@ def _files(answer: Answer) -> dict[str, Path | None]:
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Check the encoder, and then the files that it uses: the fault may be in one of them."""
     try:
-        problems = _marked(exercise, answer)
+        problems = _problems(exercise, answer)
     except Stuck as stuck:
         problems = [str(stuck)]
-    wrong, borrowed = _of_files(answer)
+    wrong, borrowed = _judge_files(answer)
     if problems:
         return wrong + problems
     answer.state = NOT_ITS_FILES if wrong else NOT_BY_HAND if borrowed else RIGHT
@@ -57,7 +57,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     return []
 
 
-def _of_files(answer: Answer) -> tuple[list[str], list[str]]:
+def _judge_files(answer: Answer) -> tuple[list[str], list[str]]:
     """Return which of the files are wrong, and which are right, but not by hand, in words."""
     wrong: list[str] = []
     borrowed: list[str] = []
@@ -71,10 +71,10 @@ def _of_files(answer: Answer) -> tuple[list[str], list[str]]:
     return wrong, borrowed
 
 
-def _marked(exercise: Exercise, answer: Answer) -> list[str]:
+def _problems(exercise: Exercise, answer: Answer) -> list[str]:
     """Check the logits, then the gradients, then the result of training."""
     functions = map(answer.function, ("parameters", "encoder", "encoder_backward", "train"))
-    parameters, encoder, backward, train = (_called(answer, function) for function in functions)
+    parameters, encoder, backward, train = (_guarded(answer, function) for function in functions)
     p = {
         name: array.astype("float64") + 0.3 * draw(*array.shape, seed=i)
         for i, (name, array) in enumerate(parameters(8, 12).items())
@@ -87,7 +87,7 @@ def _marked(exercise: Exercise, answer: Answer) -> list[str]:
     return problems or _training(answer, encoder, train)
 
 
-def _called(answer: Answer, function: Callable[..., Any]) -> Callable[..., Any]:
+def _guarded(answer: Answer, function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **settings: answer.call(lambda: function(*args, **settings))
 
 
@@ -110,15 +110,9 @@ def _encoders(exercise: Exercise, answer: Answer) -> list[tuple[str, types.Simpl
 
 def _alike(got: Any, of: Callable[[types.SimpleNamespace], Any], mistakes: Any) -> list[str]:
     """Return the mistake that gives the same result as the reader's encoder, if one does."""
-    found = []
-    for says, names in mistakes:
-        try:
-            with np.errstate(all="ignore"):
-                found.append((says, of(names)))
-        except Exception:  # a mistake that does not run here explains nothing
-            continue
-        if same(got, found[0][1]):
-            return []
+    found = mistaken_results(mistakes, of)
+    if same(got, found[0][1]):
+        return []
     return [says for says, other in found[1:] if same(got, other)][:1]
 
 
@@ -129,9 +123,7 @@ def _flat(arrays: dict[str, Array]) -> Array:
 def _forward(encoder: Callable[..., Any], p: dict[str, Array], mistakes: Any) -> list[str]:
     given = copy.deepcopy(p)
     result = encoder(X, p)
-    if not isinstance(result, tuple) or len(result) != 2:
-        kind = "nothing" if result is None else a_type(result)
-        return [f"encoder returned {kind}; expected a tuple: logits and a cache"]
+    check_returned("encoder", result, 2, "logits and a cache")
     logits = result[0]
     if np.shape(logits) != (3, 10):
         return [f"the logits of 3 images have the shape {np.shape(logits)}; expected (3, 10)"]
@@ -141,12 +133,8 @@ def _forward(encoder: Callable[..., Any], p: dict[str, Array], mistakes: Any) ->
         return ["encoder changed a parameter in place"]
     if says := _alike(logits, lambda names: names.encoder(X, p)[0], mistakes):
         return [f"encoder: {says[0]}"]
-    unused = [
-        name
-        for name in p
-        if same(encoder(X, p | {name: p[name] + 0.1 * draw(*p[name].shape)})[0], logits)
-    ]
-    if unused:
+    moved = {name: p | {name: p[name] + 0.1 * draw(*p[name].shape)} for name in p}
+    if unused := [name for name in p if same(encoder(X, moved[name])[0], logits)]:
         return [f"encoder does not use {', '.join(unused)}: when they change, no logit does"]
     return []
 
@@ -186,7 +174,8 @@ def _gradients(
     right: list[str] = []
     for name in reversed(p):
         counts = {"the batch size": 3.0, "the length": 8.0}
-        if fault := fault_of(f"d{name}", g[name], _slopes(encoder, p, name), counts=counts):
+        slope = slopes(lambda: encoder(X, p)[0], p[name], DLOGITS)
+        if fault := fault_of(f"d{name}", g[name], slope, counts=counts):
             says = _alike(
                 got,
                 lambda names: _flat(names.encoder_backward(DLOGITS, names.encoder(X, p)[1])),
@@ -198,19 +187,6 @@ def _gradients(
     answer.listening = True
     answer.notes = ["right so far: the logits and the gradients"]
     return []
-
-
-def _slopes(encoder: Callable[..., Any], p: dict[str, Array], name: str) -> Array:
-    """Return central differences, entry by entry."""
-    slopes = np.zeros_like(p[name])
-    for at in np.ndindex(slopes.shape):
-        ends = []
-        for h in (EPS, -EPS):
-            moved = p[name].copy()
-            moved[at] += h
-            ends.append(encoder(X, p | {name: moved})[0])
-        slopes[at] = ((ends[0] - ends[1]) * DLOGITS).sum() / (2.0 * EPS)
-    return slopes
 
 
 def _steps(parameters: Any, train: Callable[..., Any], mistakes: Any) -> list[str]:

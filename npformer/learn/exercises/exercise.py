@@ -5,7 +5,7 @@ import importlib.resources
 import re
 import types
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 BLANK = re.compile(r"^( *)# your code\n(.*?)^ *# end of your code\n", re.MULTILINE | re.DOTALL)
 """The part of a solved file that readers write themselves."""
+
+Mark = Callable[["Exercise", "Answer"], list[str]]
+"""How an answer is marked: it returns what is wrong, in words."""
 
 FOOT = """
     Check it:  npformer exercises check {name}
@@ -26,25 +29,25 @@ FOOT = """
 class Wrong:
     """A typical mistake: some text of the solved file, and what a wrong answer has instead."""
 
-    says: str  # what to tell a reader whose answer has the same values
     right: str
     wrong: str
+    says: str = ""  # what to tell a reader whose answer has the same values
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise. Its solved file is ``solved/NAME.py``."""
+    """One exercise: the solved file ``solved/NAME.py``, and ``texts/NAME.toml`` with the rest."""
 
     name: str
+    mark: Mark
     title: str  # what to write
     page: str  # of docs/, to read on
-    hints: tuple[str, ...]  # from a nudge to nearly the answer
+    hints: list[str]  # from a nudge to nearly the answer
     why: str  # a short derivation of the solution
-    mark: "Callable[[Exercise, Answer], list[str]]"  # what is wrong with an answer, in words
-    wrong: tuple[Wrong, ...] = ()  # typical mistakes
-    breaks: tuple[tuple[str, str], ...] = ()  # (right, wrong): bugs instead of a blank
-    unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
+    wrong: list[Wrong] = field(default_factory=list)  # typical mistakes
+    breaks: list[Wrong] = field(default_factory=list)  # bugs instead of a blank
     seconds: float = 20.0  # how long an answer may run
+    unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
 
     @functools.cached_property
     def solved(self) -> str:
@@ -57,8 +60,8 @@ class Exercise:
     def blank(self) -> str:
         """The file as readers get it."""
         text = self.with_foot(self.solved)
-        for right, wrong in self.breaks:
-            text = text.replace(right, wrong)
+        for bug in self.breaks:
+            text = text.replace(bug.right, bug.wrong)
         return BLANK.sub(r"\1raise NotImplementedError  # your code\n", text)
 
     @property

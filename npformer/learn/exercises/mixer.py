@@ -9,33 +9,32 @@ from npformer.core import Array, Context, Gradients, a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import failing
+from npformer.learn.exercises.invariants import failing_invariants
+from npformer.learn.exercises.trials import check_returned, gradcheck_problems, slopes
 from npformer.mixers import Mixer, MixerSettings
 from npformer.proof.cases.case import draw, keep
-from npformer.proof.gradcheck import GradcheckError, gradcheck
 
 SETTINGS = MixerSettings(d_model=8, n_heads=2, max_len=6)
 MASK = keep([4, 2, 1], 4)
-EPS = 1e-5
 TOLERANCE = 1e-9
 TO_CACHE = "The cache is for what a call needs later; self is for parameters"
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Return the first rules that the mixer breaks."""
-    mixer = _built(answer)
+    mixer = _build(answer)
     x = draw(3, 4, 8)
     problems = _shapes(answer, mixer, x) or _mixing(answer, mixer, x)
     problems = problems or _gradients(answer, mixer, x, None, "without a mask")
     answer.quiet()
-    problems = problems or _explained(answer, mixer, x, None, "without a mask")
+    problems = problems or _explanation_problems(answer, mixer, x, None, "without a mask")
     problems = problems or _padding(answer, mixer, x)
     problems = problems or _gradients(answer, mixer, x, MASK, "with a mask")
-    problems = problems or _explained(answer, mixer, x, MASK, "with a mask")
-    return problems or _remembers(answer, mixer, x) or _gradcheck(answer, mixer, x)
+    problems = problems or _explanation_problems(answer, mixer, x, MASK, "with a mask")
+    return problems or _memory_problems(answer, mixer, x) or _gradcheck(answer, mixer, x)
 
 
-def _built(answer: Answer) -> Mixer:
+def _build(answer: Answer) -> Mixer:
     kind = answer.function("OwnMixer")
     if not (isinstance(kind, type) and issubclass(kind, Mixer)):
         raise Stuck("OwnMixer is not a Mixer any more; keep `class OwnMixer(Mixer)`")
@@ -53,10 +52,8 @@ def _built(answer: Answer) -> Mixer:
 
 def _run(answer: Answer, mixer: Mixer, x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     result = answer.call(mixer.forward, x, Context(mask=mask))
-    if not isinstance(result, tuple) or len(result) != 2:
-        kind = "nothing" if result is None else a_type(result)
-        raise Stuck(f"forward returned {kind}; expected a tuple: y and a cache")
-    return result
+    check_returned("forward", result, 2, "y and a cache")
+    return result  # type: ignore[no-any-return]
 
 
 def _shapes(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
@@ -74,7 +71,7 @@ def _shapes(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     return []
 
 
-def _moved(answer: Answer, mixer: Mixer, x: Array, mask: Array | None = None) -> Array:
+def _dependences(answer: Answer, mixer: Mixer, x: Array, mask: Array | None = None) -> Array:
     """Return whether token i depends on token j, (batch, length, length), by trying."""
     y, _ = _run(answer, mixer, x, mask)
     moved = np.zeros((len(x), x.shape[1], x.shape[1]), dtype=bool)
@@ -93,7 +90,7 @@ def _mixing(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     other[1] += draw(4, 8, seed=9)
     if np.abs(_run(answer, mixer, other)[0][[0, 2]] - y[[0, 2]]).max() > TOLERANCE:
         return ["one sequence of the batch sees another: a change of the second changed the others"]
-    if not (_moved(answer, mixer, x) & ~np.eye(4, dtype=bool)).any():
+    if not (_dependences(answer, mixer, x) & ~np.eye(4, dtype=bool)).any():
         return ["no token takes anything from another one, so nothing is mixed"]
     return []
 
@@ -111,7 +108,7 @@ def _gradients(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     found = {"x": dx, **gradients}
     problems = []
     for name, array in arrays.items():
-        right = _slopes(answer, mixer, arrays["x"], mask, array, dy)
+        right = slopes(lambda: _run(answer, mixer, arrays["x"], mask)[0], array, dy)
         counts = {"the length": 4.0, "the batch size": 3.0}
         if name != "x" and right.any() and not np.any(found[name]):
             problems.append(f"d{name} is 0: backward adds no gradient of this parameter")
@@ -123,20 +120,6 @@ def _gradients(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
         if not np.array_equal(again, dx):
             return ["backward gives different numbers when called again with the same cache"]
     return problems
-
-
-def _slopes(
-    answer: Answer, mixer: Mixer, x: Array, mask: Array | None, array: Array, dy: Array
-) -> Array:
-    slopes = np.zeros_like(array)
-    for at in np.ndindex(array.shape):
-        kept, ends = array[at], []
-        for h in (EPS, -EPS):
-            array[at] = kept + h
-            ends.append(_run(answer, mixer, x, mask)[0])
-        array[at] = kept
-        slopes[at] = ((ends[0] - ends[1]) * dy).sum() / (2.0 * EPS)
-    return slopes
 
 
 def _padding(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
@@ -161,14 +144,16 @@ def _padding(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     empty, _ = _run(answer, mixer, x, keep([4, 0, 1], 4))
     if not np.isfinite(empty).all():
         return [*problems, "a sequence of padding alone gives NaN: is something divided by 0?"]
-    return problems or failing(answer, mixer, "padding_changes_no_kept_token")
+    return problems or failing_invariants(answer, mixer, "padding_changes_no_kept_token")
 
 
-def _explained(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when: str) -> list[str]:
+def _explanation_problems(
+    answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when: str
+) -> list[str]:
     kept = x.copy()
     matrices = answer.call(mixer.explain, x, Context(mask=mask))
     if not isinstance(matrices, np.ndarray) or matrices.ndim != 4:
-        found = f"explain gives {_described(matrices)}"
+        found = f"explain gives {_in_words(matrices)}"
         return [f"{found}; expected an array (batch, heads, length, length)"]
     batch, heads, *pairs = matrices.shape
     if batch != len(x) or not heads or pairs != [x.shape[1]] * 2:
@@ -183,7 +168,7 @@ def _explained(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     both = tokens[:, :, None] & tokens[:, None, :]
     if (takes & ~both).any():
         return [f"explain is not 0 in all rows and columns of padding {when}"]
-    differ = (takes != _moved(answer, mixer, x, mask)) & both
+    differ = (takes != _dependences(answer, mixer, x, mask)) & both
     if not differ.any():
         return []
     b, i, j = map(int, np.argwhere(differ)[0])
@@ -193,7 +178,7 @@ def _explained(answer: Answer, mixer: Mixer, x: Array, mask: Array | None, when:
     return [f"explain {when} says that {of} takes nothing from token {j}, but it changes with it"]
 
 
-def _remembers(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
+def _memory_problems(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     """Check that a call leaves nothing in the mixer that another call overwrites."""
     dy, context = draw(*x.shape, seed=5), Context(mask=MASK)
 
@@ -220,7 +205,7 @@ def _remembers(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     return []
 
 
-def _described(found: object) -> str:
+def _in_words(found: object) -> str:
     if isinstance(found, np.ndarray):
         return f"an array with {found.ndim} axes"
     return "nothing" if found is None else a_type(found)
@@ -228,12 +213,6 @@ def _described(found: object) -> str:
 
 def _gradcheck(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
     """Let gradcheck have the last word."""
-    for mask, when in ((None, "without a mask"), (MASK, "with a mask")):
-        try:
-            answer.call(lambda mask=mask: gradcheck(mixer, x, mask=mask))
-        except Stuck as stuck:
-            if not isinstance(error := stuck.__cause__, GradcheckError):
-                raise
-            broken = [f"gradcheck {when}: {rule}" for rule in error.report.broken_rules]
-            return broken or [f"gradcheck {when}: a relative error of {error.report.error:.1e}"]
-    return []
+    return gradcheck_problems(answer, " without a mask", "", mixer, x) or gradcheck_problems(
+        answer, " with a mask", "", mixer, x, mask=MASK
+    )

@@ -4,8 +4,8 @@ import copy
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,98 +14,99 @@ from npformer.core import a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.proof.gradcheck import GradcheckError, gradcheck
-
-Inputs = tuple[Any, ...]
+from npformer.learn.exercises.trials import (
+    Trial,
+    first_problems,
+    gradcheck_problems,
+    mistaken_results,
+)
 
 ROUNDING, SINGLE = 1e-12, 1e-9
 """Relative errors: a formula in float64 has less than the first, central differences have less than
 the second, and what is rounded to float32 has more."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """Arguments of the forward pass, and what to call them."""
-
-    label: str  # completes "right for ..."
-    inputs: Inputs
-    counts: Mapping[str, float] = field(default_factory=dict)  # what a constant factor may be
+Check = Callable[[Answer, Any], list[str]]
 
 
-@dataclass(frozen=True)
 class Pair:
-    """How to mark a backward pass whose forward pass is given. Called, it returns what is wrong."""
+    """How to mark NAME_backward, for which NAME is given. Called, it returns what is wrong.
 
-    forward: str
-    backward: str
-    gradients: tuple[str, ...]  # what backward returns, in order: "dx", "dW"
-    trials: tuple[Trial, ...]
-    invariants: Callable[[Answer], list[str]] = lambda answer: []  # of the museum
+    `gradients` are what it returns, in order: "dx dW". `invariants` are the museum's.
+    """
+
+    def __init__(self, gradients: str, *trials: Trial, invariants: Check | None = None) -> None:
+        self.gradients, self.trials, self.invariants = gradients.split(), trials, invariants
 
     def __call__(self, exercise: Exercise, answer: Answer) -> list[str]:
         """Return what is wrong, in words; an empty list if all is right."""
-        right_for: list[str] = []
-        for trial in self.trials:
-            try:
-                problems = self._values(exercise, answer, trial) or self._rules(answer, trial)
-            except Stuck as stuck:
-                broke_off = isinstance(stuck.__cause__, Exception)
-                problems = [f"{stuck} {self._shapes(exercise, trial)}" if broke_off else str(stuck)]
-            if problems:
-                return [_beside(right_for, trial.label), *problems] if right_for else problems
-            right_for.append(trial.label)
+        marking = Marking(exercise, answer, self.gradients)
+        if problems := first_problems(self.trials, marking.problems):
+            return problems
         answer.quiet()
         if answer.differences:  # which are neither made for float32 nor exact enough for gradcheck
             return []
-        return self._dtype(answer) or self._gradcheck(answer) or self.invariants(answer)
+        found = marking.dtype(self.trials[0])
+        for trial in self.trials:
+            beside = f" for {trial.label}"
+            found = found or gradcheck_problems(answer, "", beside, marking.own, *trial.inputs)
+        if found or self.invariants is None:
+            return found
+        return self.invariants(answer, marking.own)
 
-    def _values(self, exercise: Exercise, answer: Answer, trial: Trial) -> list[str]:
-        """Compare values with those of the solution and of typical mistakes."""
+
+class Marking:
+    """A reader's pair beside the right one."""
+
+    def __init__(self, exercise: Exercise, answer: Answer, gradients: list[str]) -> None:
+        self.exercise, self.answer, self.gradients = exercise, answer, gradients
+        self.names = exercise.name.removesuffix("_backward"), exercise.name
         solved = exercise.run(exercise.solved)
-        y, _ = getattr(solved, self.forward)(*copy.deepcopy(trial.inputs))
-        dy = upstream(y)
-        result = self._run(answer, trial.inputs, dy, y)
-        if isinstance(result, str):
-            return [result]
-        right = self._of(solved, trial.inputs, dy)
-        ones = self._of(solved, trial.inputs, np.ones_like(dy))
-        variants = []
-        for says, names in exercise.variants():
-            try:
-                variants.append((says, self._of(names, trial.inputs, dy)))
-            except Exception:  # a mistake that does not run on this trial explains nothing
-                continue
-        problems = []
-        for i, name in enumerate(self.gradients):
-            problems.append(
-                fault_of(
-                    name,
-                    result[i],
-                    right[i],
-                    variants=[(says, gradients[i]) for says, gradients in variants],
-                    others={
-                        other: right[j]
-                        for j, other in enumerate(self.gradients)
-                        if j != i and not same(right[j], right[i])
-                    },
-                    of_ones=ones[i],
-                    counts=trial.counts,
-                )
-            )
-        if not any(problems):
-            return self._digits(answer, max(map(_error, result, right)))
-        fine = [name for name, problem in zip(self.gradients, problems, strict=True) if not problem]
-        problems = [problem for problem in problems if problem]
-        if problems and fine:
-            problems.append(f"right: {', '.join(fine)}")
-        return problems
+        self.right = tuple(getattr(solved, name) for name in self.names)
+        self.own = tuple(map(answer.function, self.names))
 
-    def _digits(self, answer: Answer, error: float) -> list[str]:
-        """Say if gradients were rounded to float32; note if they seem to be finite differences."""
-        if answer.called(self.forward) > 2 * answer.called(self.backward):
-            says = (
-                f"{self.forward} is called over and over, to measure slopes; what is the formula?"
+    def problems(self, trial: Trial) -> list[str]:
+        """Return what is wrong with the values, or with the rules that a backward pass keeps."""
+        try:
+            return self._values(trial) or self._rules(trial)
+        except Stuck as stuck:
+            broke_off = isinstance(stuck.__cause__, Exception)
+            return [f"{stuck} {self._shapes(trial)}" if broke_off else str(stuck)]
+
+    def _values(self, trial: Trial) -> list[str]:
+        """Compare values with those of the solution and of typical mistakes."""
+        y, _ = self.right[0](*copy.deepcopy(trial.inputs))
+        dy = upstream(y)
+        result = self._tuple(self._backward(trial, dy, y))
+        right, ones = (self._of(self.right, trial, each) for each in (dy, np.ones_like(dy)))
+
+        def gradients(names: types.SimpleNamespace) -> tuple[Any, ...]:
+            return self._of([getattr(names, name) for name in self.names], trial, dy)
+
+        mistakes = mistaken_results(self.exercise.variants(), gradients)
+        problems = {}
+        for i, name in enumerate(self.gradients):
+            others = zip(self.gradients, right, strict=True)
+            problems[name] = fault_of(
+                name,
+                result[i],
+                right[i],
+                variants=[(says, found[i]) for says, found in mistakes],
+                others={o: g for o, g in others if o != name and not same(g, right[i])},
+                of_ones=ones[i],
+                counts=trial.counts,
             )
+        if not any(problems.values()):
+            return self._digits(max(map(_error, result, right)))
+        fine = [name for name, problem in problems.items() if not problem]
+        found = [problem for problem in problems.values() if problem]
+        return [*found, f"right: {', '.join(fine)}"] if fine else found
+
+    def _digits(self, error: float) -> list[str]:
+        """Say if gradients were rounded to float32; note if they seem to be finite differences."""
+        answer, (forward, backward) = self.answer, self.names
+        if answer.called(forward) > 2 * answer.called(backward):
+            says = f"{forward} is called over and over, to measure slopes; what is the formula?"
             answer.differences = says
         elif error > ROUNDING:
             digits = f"right to {-math.log10(error):.0f} digits, where a formula gives 15"
@@ -114,89 +115,81 @@ class Pair:
             answer.differences = f"{digits}: differences, or a constant that is cut short?"
         return []
 
-    def _shapes(self, exercise: Exercise, trial: Trial) -> str:
+    def _shapes(self, trial: Trial) -> str:
         """Return the shapes of a trial's arrays, in words."""
-        solved = exercise.run(exercise.solved)
-        forward, backward = getattr(solved, self.forward), getattr(solved, self.backward)
-        named = dict(zip(inspect.signature(forward).parameters, trial.inputs, strict=False))
-        given = {name: x.shape for name, x in named.items() if isinstance(x, np.ndarray)}
-        y, _ = forward(*copy.deepcopy(trial.inputs))
-        shapes = given | {next(iter(inspect.signature(backward).parameters)): np.shape(y)}
+        forward, backward = (inspect.signature(function).parameters for function in self.right)
+        given = zip(forward, trial.inputs, strict=False)
+        shapes = {name: x.shape for name, x in given if isinstance(x, np.ndarray)}
+        y, _ = self.right[0](*copy.deepcopy(trial.inputs))
+        shapes[next(iter(backward))] = np.shape(y)
         return f"[{', '.join(f'{name} {shape}' for name, shape in shapes.items())}]"
 
-    def _run(self, answer: Answer, inputs: Inputs, dy: Any, y: Any) -> Any:
-        """Return the reader's gradients for dy, or what is wrong with the call, in words."""
-        forward, backward = (answer.function(name) for name in (self.forward, self.backward))
+    def _backward(self, trial: Trial, dy: Any, y: Any) -> Any:
+        """Return what the reader's pair returns for dy, after a look at its form."""
+        forward, backward = self.names
         try:
-            own, cache = answer.call(forward, *copy.deepcopy(inputs))
+            own, cache = self.answer.call(self.own[0], *copy.deepcopy(trial.inputs))
         except (TypeError, ValueError):
-            raise Stuck(f"{self.forward} no longer returns (y, cache)") from None
+            raise Stuck(f"{forward} no longer returns (y, cache)") from None
         if not same(own, y):
             raise Stuck(
-                f"{self.forward} gives other numbers than the one you were given; put it back. "
-                f"`npformer exercises start DIR {self.backward} --force` writes the file anew"
+                f"{forward} gives other numbers than the one you were given; put it back. "
+                f"`npformer exercises start DIR {backward} --force` writes the file anew"
             )
-        result = answer.call(backward, np.array(dy), cache)
-        return self._complaint(result) or (result if len(self.gradients) > 1 else (result,))
+        result = self.answer.call(self.own[1], np.array(dy), cache)
+        if complaint := self._complaint(result):
+            raise Stuck(f"{backward} returned {complaint}")
+        return result
 
     def _complaint(self, result: Any) -> str:
         """Return what is wrong with the number of gradients, or ""."""
-        wanted = ", ".join(self.gradients)
+        wanted, n = ", ".join(self.gradients), len(self.gradients)
         if result is None:
-            return f"{self.backward} returned nothing; expected {wanted}. Is a `return` missing?"
-        if len(self.gradients) == 1:
-            if isinstance(result, tuple | list):
-                kind = type(result).__name__
-                return f"{self.backward} returned a {kind}; expected one array, {wanted}"
-            return ""
+            return f"nothing; expected {wanted}. Is a `return` missing?"
+        if n == 1:
+            several = isinstance(result, tuple | list)
+            return f"a {type(result).__name__}; expected one array, {wanted}" if several else ""
         if not isinstance(result, tuple):
             kind = "one array" if isinstance(result, np.ndarray) else a_type(result)
-            return f"{self.backward} returned {kind}; expected a tuple: {wanted}, in this order"
-        if len(result) != len(self.gradients):
-            return (
-                f"{self.backward} returned {len(result)} gradients; expected "
-                f"{len(self.gradients)}: {wanted}, in this order"
-            )
+            return f"{kind}; expected a tuple: {wanted}, in this order"
+        if len(result) != n:
+            return f"{len(result)} gradients; expected {n}: {wanted}, in this order"
         return ""
 
-    def _of(self, names: types.SimpleNamespace, inputs: Inputs, dy: Any) -> tuple[Any, ...]:
-        """Return the gradients that a solved file, or a mistake, gives."""
-        _, cache = getattr(names, self.forward)(*copy.deepcopy(inputs))
-        with np.errstate(all="ignore"):
-            result = getattr(names, self.backward)(np.array(dy), cache)
-        return result if len(self.gradients) > 1 else (result,)
+    def _of(self, pair: Any, trial: Trial, dy: Any) -> tuple[Any, ...]:
+        """Return the gradients that the right pair, or a mistake, gives."""
+        forward, backward = pair
+        _, cache = forward(*copy.deepcopy(trial.inputs))
+        return self._tuple(backward(np.array(dy), cache))
 
-    def _rules(self, answer: Answer, trial: Trial) -> list[str]:
+    def _rules(self, trial: Trial) -> list[str]:
         """Check that backward changes neither dy nor the cache, and may be called twice."""
-        forward, backward = (answer.function(name) for name in (self.forward, self.backward))
-        y, cache = answer.call(forward, *copy.deepcopy(trial.inputs))
-        dy = upstream(y)
-        kept_dy, kept_cache = dy.copy(), copy.deepcopy(_arrays(cache))
-        first = copy.deepcopy(self._tuple(answer.call(backward, dy, cache)))
-        if not np.array_equal(dy, kept_dy):
+        y, cache = self.answer.call(self.own[0], *copy.deepcopy(trial.inputs))
+        dy, again = upstream(y), partial(self.answer.call, self.own[1])
+        dy_before, arrays_before = dy.copy(), copy.deepcopy(_arrays(cache))
+        first = copy.deepcopy(self._tuple(again(dy, cache)))
+        if not np.array_equal(dy, dy_before):
             return [
                 "the values are right, but the gradient that came in was changed in place; "
                 "somebody else may still need it"
             ]
-        if any(not np.array_equal(a, b) for a, b in zip(_arrays(cache), kept_cache, strict=True)):
+        if not all(map(np.array_equal, _arrays(cache), arrays_before)):
             return [
                 "the values are right, but an array of the cache was changed in place; a second "
                 "call of the backward pass would be wrong"
             ]
-        second = self._tuple(answer.call(backward, dy, cache))
-        if any(not same(a, b) for a, b in zip(second, first, strict=True)):
+        if not all(map(same, self._tuple(again(dy, cache)), first)):
             return ["the values are right, but a second call with the same cache differs"]
         return []
 
     def _tuple(self, result: Any) -> tuple[Any, ...]:
-        return result if isinstance(result, tuple) else (result,)
+        return result if len(self.gradients) > 1 else (result,)
 
-    def _dtype(self, answer: Answer) -> list[str]:
+    def dtype(self, trial: Trial) -> list[str]:
         """Check that float32 stays float32."""
-        inputs = tuple(map(_single, copy.deepcopy(self.trials[0].inputs)))
-        forward, backward = (answer.function(name) for name in (self.forward, self.backward))
-        y, cache = answer.call(forward, *inputs)
-        result = self._tuple(answer.call(backward, _single(upstream(y)), cache))
+        inputs = tuple(map(_single, copy.deepcopy(trial.inputs)))
+        y, cache = self.answer.call(self.own[0], *inputs)
+        result = self._tuple(self.answer.call(self.own[1], _single(upstream(y)), cache))
         for name, gradient in zip(self.gradients, result, strict=True):
             if (found := np.asarray(gradient).dtype) != np.float32:
                 return [
@@ -206,33 +199,10 @@ class Pair:
                 ]
         return []
 
-    def _gradcheck(self, answer: Answer) -> list[str]:
-        """Let gradcheck have the last word."""
-        pair = answer.function(self.forward), answer.function(self.backward)
-        for trial in self.trials:
-            try:
-                answer.call(lambda trial=trial: _checked(pair, trial.inputs))
-            except Stuck as stuck:
-                if not isinstance(error := stuck.__cause__, GradcheckError):
-                    raise
-                broken = error.report.broken_rules
-                return [f"gradcheck: {rule}" for rule in broken] or [
-                    f"gradcheck: a relative error of {error.report.error:.1e} for {trial.label}"
-                ]
-        return []
-
-
-def _checked(pair: Any, inputs: Inputs) -> None:
-    gradcheck(pair, *copy.deepcopy(inputs))
-
 
 def _error(got: Any, right: np.ndarray) -> float:
     scale = max(np.abs(right).max(initial=0.0), 1.0)
     return float(np.abs(got - right).max(initial=0.0) / scale)
-
-
-def _beside(right_for: list[str], label: str) -> str:
-    return f"right for {', and '.join(right_for)}; but for {label}:"
 
 
 def upstream(y: Any) -> np.ndarray:

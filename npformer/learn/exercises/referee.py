@@ -54,7 +54,7 @@ def by_others(exercise: Exercise, answer: Answer) -> list[str]:
     imports = exercise.run(
         "\n".join(line for line in lines if line.startswith(("import ", "from ")))
     )
-    borrowed = answer.borrowed(vars(imports).values())
+    borrowed = answer.borrowed_names(vars(imports).values())
     notes = [f"it calls {name}; can you do without?" for name in borrowed]
     return [*notes, answer.differences] if answer.differences else notes
 

@@ -23,7 +23,7 @@ from npformer import functional as F
 from npformer.core import Context, Layer
 from npformer.layers import GELU, Dropout, LayerNorm
 from npformer.learn.museum.mixers import Pair
-from npformer.learn.museum.probes import TOKENS, WIDTH, found, small, weights_of
+from npformer.learn.museum.probes import TOKENS, WIDTH, layers_in, small, weights_of
 from npformer.mixers import Attention, AveragingMixer, Fourier, Mixer, WholeSequenceMixer
 from npformer.models import Encoder, EncoderBlock
 from npformer.optim import Adam, warmup_inverse_sqrt
@@ -54,7 +54,7 @@ def gradient_of_softmax(pair: Pair) -> None:
 @invariant
 def gradient_of_layer_norm(layer: Layer) -> None:
     """Layer norm's backward pass is the derivative of its forward pass, for gamma far from 1."""
-    for norm in copy.deepcopy(found(layer, LayerNorm)):
+    for norm in copy.deepcopy(layers_in(layer, LayerNorm)):
         norm.gamma.value[...] = 1.5 + draw(*norm.gamma.shape, seed=1)
         gradcheck(norm, draw(3, norm.gamma.size))
 
@@ -62,7 +62,7 @@ def gradient_of_layer_norm(layer: Layer) -> None:
 @invariant
 def gradient_of_dropout_at_evaluation(layer: Layer) -> None:
     """Dropout's backward pass is right at evaluation too."""
-    for dropout in found(layer, Dropout):
+    for dropout in layers_in(layer, Dropout):
         gradcheck(dropout, draw(3, 4))
 
 
@@ -94,7 +94,7 @@ def a_referee_passes_no_nan(report: type[GradcheckReport]) -> None:
 def softmax_sums_to_1_over_the_last_axis(softmax: Pair | Layer) -> None:
     """Softmax sums to 1 over the last axis, for any number of axes."""
     if isinstance(softmax, Layer):  # of every mixer in it
-        weights = [weights_of(mixer) for mixer in found(softmax, AveragingMixer)]
+        weights = [weights_of(mixer) for mixer in layers_in(softmax, AveragingMixer)]
     else:
         shapes = (4,), (3, 4), (2, 3, 4), (2, 2, 3, 4)
         weights = [softmax[0](draw(*shape))[0] for shape in shapes]
@@ -105,7 +105,7 @@ def softmax_sums_to_1_over_the_last_axis(softmax: Pair | Layer) -> None:
 @invariant
 def attention_averages_over_the_keys(layer: Layer) -> None:
     """The weights of each query over the keys sum to 1 and are not all the same."""
-    for mixer in found(layer, AveragingMixer):
+    for mixer in layers_in(layer, AveragingMixer):
         weights = weights_of(mixer)
         np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-9)
         assert weights.std(axis=-1).min() > 1e-3, "scores differ but weights do not"
@@ -128,14 +128,14 @@ def queries_ask_and_keys_answer(pair: Pair) -> None:
 def attention_without_positions_knows_no_order(layer: Layer) -> None:
     """Permuting the tokens permutes the result: attention does not see their order."""
     x, order = draw(2, 5, WIDTH), [3, 0, 4, 1, 2]
-    for mixer in found(layer, Attention):
+    for mixer in layers_in(layer, Attention):
         np.testing.assert_allclose(mixer(x[:, order]), mixer(x)[:, order], rtol=1e-9, atol=1e-12)
 
 
 @invariant
 def causal_attention_does_not_look_ahead(layer: Layer) -> None:
     """In a causal mixer, a token does not change when a later one does."""
-    for mixer in found(layer, AveragingMixer):
+    for mixer in layers_in(layer, AveragingMixer):
         if mixer.causal:
             x = draw(2, 5, WIDTH)
             y = mixer(x)
@@ -147,7 +147,7 @@ def causal_attention_does_not_look_ahead(layer: Layer) -> None:
 def padding_changes_no_kept_token(layer: Layer) -> None:
     """Padding changes no other token, whatever its values are, unless it is refused."""
     mask = np.arange(4) < np.array([4, 2, 1])[:, None]
-    for mixer in found(layer, Mixer):
+    for mixer in layers_in(layer, Mixer):
         x = draw(3, 4, WIDTH)
         try:
             y = mixer(x, mask)
@@ -162,7 +162,7 @@ def padding_changes_no_kept_token(layer: Layer) -> None:
 def padding_is_never_mixed_in_silence(layer: Layer) -> None:
     """A mixer of whole sequences refuses a padding mask, unless `padding` says how to treat it."""
     mask = np.array([[True, True, False]])
-    for mixer in found(layer, WholeSequenceMixer):
+    for mixer in layers_in(layer, WholeSequenceMixer):
         if mixer.padding == "refuse":
             with contextlib.suppress(ValueError):
                 mixer(draw(1, 3, WIDTH), mask)
@@ -172,7 +172,7 @@ def padding_is_never_mixed_in_silence(layer: Layer) -> None:
 @invariant
 def fourier_mixing_is_the_transform_of_its_own_length(layer: Layer) -> None:
     """Fourier mixing is the discrete Fourier transform of the given length."""
-    for mixer in found(layer, Fourier):
+    for mixer in layers_in(layer, Fourier):
         for length in (1, 3, 8):
             x = draw(2, length, WIDTH)
             np.testing.assert_allclose(mixer.mix(x, Context())[0], np.fft.fft2(x).real, atol=1e-12)
@@ -182,7 +182,7 @@ def fourier_mixing_is_the_transform_of_its_own_length(layer: Layer) -> None:
 def dropout_does_nothing_at_evaluation(layer: Layer) -> None:
     """At evaluation dropout is the identity, whatever its rate."""
     without = copy.deepcopy(layer)
-    for dropout, copied in zip(found(layer, Dropout), found(without, Dropout), strict=True):
+    for dropout, copied in zip(layers_in(layer, Dropout), layers_in(without, Dropout), strict=True):
         np.testing.assert_array_equal(dropout(TOKENS), TOKENS)
         copied.rate = 0.0
     y, expected = (one.forward(TOKENS, Context())[0] for one in (layer, without))
@@ -192,7 +192,7 @@ def dropout_does_nothing_at_evaluation(layer: Layer) -> None:
 @invariant
 def a_constant_row_is_finite(layer: Layer) -> None:
     """Layer norm of a constant row is beta, not NaN."""
-    for norm in found(layer, LayerNorm):
+    for norm in layers_in(layer, LayerNorm):
         with np.errstate(all="ignore"):
             y = norm(np.full((2, norm.gamma.size), 3.0))
         np.testing.assert_array_equal(y, [norm.beta.value] * 2)
@@ -201,7 +201,7 @@ def a_constant_row_is_finite(layer: Layer) -> None:
 @invariant
 def a_large_mean_costs_no_digits(layer: Layer) -> None:
     """Layer norm in float32 is right at a mean of 1e4."""
-    for norm in copy.deepcopy(found(layer, LayerNorm)):
+    for norm in copy.deepcopy(layers_in(layer, LayerNorm)):
         exact = 1e4 + draw(8, norm.gamma.size)
         expected, _ = F.layer_norm(exact, norm.gamma.value, norm.beta.value, norm.eps)
         with np.errstate(all="ignore"), parameters_as(norm, lambda flat: flat.astype("float32")):
@@ -215,7 +215,7 @@ def gelu_is_the_one_that_was_asked_for(layer: Layer) -> None:
     x = np.linspace(-4.0, 4.0, 41)
     inner = math.sqrt(2.0 / math.pi) * (x + 0.044715 * x * x * x)
     forms = {"none": x * scipy.special.ndtr(x), "tanh": 0.5 * x * (1.0 + np.tanh(inner))}
-    for gelu in found(layer, GELU):
+    for gelu in layers_in(layer, GELU):
         np.testing.assert_allclose(gelu(x), forms[gelu.approximate], atol=1e-14)
 
 
@@ -225,7 +225,7 @@ def gelu_is_the_one_that_was_asked_for(layer: Layer) -> None:
 @invariant
 def a_block_owns_two_norms(layer: Layer) -> None:
     """The two layer norms of a block have separate gammas and betas."""
-    for block in found(layer, EncoderBlock):
+    for block in layers_in(layer, EncoderBlock):
         assert block.mixer_norm is not block.feed_forward_norm, "one norm is used twice"
         assert sum("norm" in name for name in block.parameters()) == 4
 
@@ -233,7 +233,7 @@ def a_block_owns_two_norms(layer: Layer) -> None:
 @invariant
 def layers_are_tied_only_when_asked(layer: Layer) -> None:
     """An encoder's blocks share no parameters, unless the configuration says so."""
-    for encoder in found(layer, Encoder):
+    for encoder in layers_in(layer, Encoder):
         depth = 1 if encoder.config.share_layers else encoder.config.n_layers
         blocks = set(encoder.blocks)
         assert len(blocks) == depth, "blocks are the same object"
@@ -246,7 +246,7 @@ def layers_are_tied_only_when_asked(layer: Layer) -> None:
 def each_residual_adds_its_own_input(layer: Layer) -> None:
     """Each residual connection of a block adds the input of its own sublayer."""
     x = TOKENS
-    for block in found(layer, EncoderBlock):
+    for block in layers_in(layer, EncoderBlock):
         if block.norm == "post":
             h = block.mixer_norm(x + block.mixer(x))
             expected = block.feed_forward_norm(h + block.feed_forward(h))

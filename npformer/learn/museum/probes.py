@@ -28,7 +28,7 @@ def small(**changes: Any) -> EncoderConfig:
     return case.small(**({"d_model": WIDTH, "d_ff": 12, "max_len": 5} | changes))
 
 
-def found(layer: Layer, kind: type[Kind]) -> list[Kind]:
+def layers_in(layer: Layer, kind: type[Kind]) -> list[Kind]:
     """Return every layer of a class in a model, itself included; a TypeError if there is none."""
     by_id = {id(one): one for _, one in layer.layers() if isinstance(one, kind)}  # shared ones once
     if not by_id:

@@ -13,7 +13,7 @@ from npformer.data.tables import Table
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.works import Work
-from npformer.tasks.estimators import RawModel, TextClassifier, TextTranslator, TextWriter
+from npformer.tasks.estimators import Estimator, TextClassifier, TextTranslator, TextWriter
 from npformer.tasks.estimators.split import stratified
 from npformer.tasks.estimators.text_writer import windows
 from npformer.training.trainable import Model
@@ -34,10 +34,10 @@ class RawWork(Work):
         of = self.settings
         given = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, **options}
         self.begin(given)
-        return self.pipeline.history
+        return self.pipeline.history_
 
     @abstractmethod
-    def begin(self, options: dict[str, Any]) -> RawModel:
+    def begin(self, options: dict[str, Any]) -> Estimator:
         """Call the pipeline's `fit`."""
 
 
@@ -60,9 +60,9 @@ class TextsWork(RawWork):
         )
         self.classes = names
 
-    def begin(self, options: dict[str, Any]) -> RawModel:
+    def begin(self, options: dict[str, Any]) -> Estimator:
         """Train on texts and labels."""
-        found: RawModel = self.pipeline.fit(
+        found: Estimator = self.pipeline.fit(
             *self.data, validation=self.held_out, calibration=0.0, **options
         )
         return found
@@ -90,7 +90,7 @@ class TextsWork(RawWork):
         if not text.strip():
             raise ValueError("the text is empty; expected at least one word")
         x, mask = self.pipeline.arrays(checked_texts([text], "texts"))
-        return x, mask, self.pipeline.of_tokenizer.tokens(x[0][mask[0]].tolist())
+        return x, mask, self.pipeline.tokenizer_.tokens(x[0][mask[0]].tolist())
 
 
 class BookWork(RawWork):
@@ -105,9 +105,9 @@ class BookWork(RawWork):
         cut = round(len(text) * (1.0 - HELD_OUT))
         self.data, self.held_out = (text[:cut],), (text[cut:],)
 
-    def begin(self, options: dict[str, Any]) -> RawModel:
+    def begin(self, options: dict[str, Any]) -> Estimator:
         """Train on the beginning of the text; validate on its end."""
-        found: RawModel = self.pipeline.fit(*self.data, validation=self.held_out[0], **options)
+        found: Estimator = self.pipeline.fit(*self.data, validation=self.held_out[0], **options)
         return found
 
     @cached_property
@@ -126,7 +126,7 @@ class BookWork(RawWork):
 
     def words(self, i: int) -> list[str] | None:
         """Return the characters of a window."""
-        tokens: list[str] = self.pipeline.of_tokenizer.tokens(self._windows[0][i].tolist())
+        tokens: list[str] = self.pipeline.tokenizer_.tokens(self._windows[0][i].tolist())
         return tokens
 
     def label(self, i: int) -> str | None:
@@ -135,14 +135,14 @@ class BookWork(RawWork):
 
     def answer(self, k: int) -> str:
         """Return a character."""
-        return str(self.pipeline.of_tokenizer.tokens([k])[0])
+        return str(self.pipeline.tokenizer_.tokens([k])[0])
 
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of the end of a text, as many as the model reads."""
         ids = self.pipeline.ids("text", text)[-self.pipeline.model.config.max_len :]
         if not len(ids):
             raise ValueError("the text is empty; expected at least one character")
-        return ids[None], None, self.pipeline.of_tokenizer.tokens(ids.tolist())
+        return ids[None], None, self.pipeline.tokenizer_.tokens(ids.tolist())
 
 
 class PairsWork(RawWork):
@@ -157,9 +157,9 @@ class PairsWork(RawWork):
         self.data = sources[:cut], targets[:cut]
         self.held_out = sources[cut:], targets[cut:]
 
-    def begin(self, options: dict[str, Any]) -> RawModel:
+    def begin(self, options: dict[str, Any]) -> Estimator:
         """Train on pairs."""
-        found: RawModel = self.pipeline.fit(*self.data, validation=self.held_out, **options)
+        found: Estimator = self.pipeline.fit(*self.data, validation=self.held_out, **options)
         return found
 
     def __len__(self) -> int:
@@ -182,7 +182,7 @@ class PairsWork(RawWork):
 
     def answer(self, k: int) -> str:
         """Return a letter."""
-        return str(self.pipeline.tokenizers[1].tokens([k])[0])
+        return str(self.pipeline.tokenizers_[1].tokens([k])[0])
 
 
 def _causal(sizes: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import numpy as np
 from npformer import data
 from npformer.learn.play.seen import Names
 from npformer.tasks.estimators import (
-    RawClassifier,
-    RawModel,
+    Classifier,
+    Estimator,
     TextClassifier,
     TextTranslator,
     TextWriter,
@@ -44,7 +44,7 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
             f"{path} does not exist; expected a folder that npformer train or npformer play wrote"
         )
     found, notes = load(path), read_notes(path)
-    raw = found if isinstance(found, RawModel) else None
+    raw = found if isinstance(found, Estimator) else None
     model = found if raw is None else raw.model
     metrics, history = (_json(folder / f"{name}.json") for name in ("metrics", "history"))
     task, split = notes.get("task"), notes.get("split")
@@ -63,8 +63,8 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
             what["names"] = Names([str(id) for id in range(model.vocab_size)])
     elif raw is not None:
         what |= _of_file(raw)
-        if len(raw.models) > 1:
-            what["facts"]["model"] = f"the first of {len(raw.models)}, whose answers are averaged"
+        if len(raw.models_) > 1:
+            what["facts"]["model"] = f"the first of {len(raw.models_)}, whose answers are averaged"
     settings |= {name: getattr(model.config, name) for name in SETTINGS}
     settings |= {"pooling": getattr(model, "pooling", None), "seed": notes.get("seed")}
     settings |= {k: v for k, v in (metrics.get("training") or {}).items() if np.isscalar(v)}
@@ -94,19 +94,19 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _of_file(raw: RawModel) -> dict[str, Any]:
+def _of_file(raw: Estimator) -> dict[str, Any]:
     """Return the names, and the samples, of a model of a file."""
-    classes = [str(label) for label in raw.classes] if isinstance(raw, RawClassifier) else None
+    classes = [str(label) for label in raw.classes_] if isinstance(raw, Classifier) else None
     if isinstance(raw, TextClassifier):
-        return {"names": Names(classes=classes, tokenizer=raw.of_tokenizer)}
+        return {"names": Names(classes=classes, tokenizer=raw.tokenizer_)}
     if isinstance(raw, TextWriter):
-        tokenizer = raw.of_tokenizer
+        tokenizer = raw.tokenizer_
         begin = raw.ids("prompt", "\n")[:1] if raw.ids("prompt", "\n").size else np.array([0])
         rows = [raw.model.generate(begin, N_WRITTEN, seed=seed) for seed in range(4)]
         x = np.array([row[:-1] for row in rows])
         return {"names": Names(tokenizer=tokenizer), "data": (x, x)}  # what it has written
     if isinstance(raw, TextTranslator):
-        source, target = raw.tokenizers
+        source, target = raw.tokenizers_
         names = [list(map(each.token, range(each.vocab_size))) for each in (source, target)]
         return {"names": Names(names[0], targets=names[1])}
     return {"names": Names(classes=classes)}

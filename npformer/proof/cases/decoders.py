@@ -3,7 +3,6 @@
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,6 @@ from npformer.core import Context, Gradients
 from npformer.core.inputs import TwoInputLayer
 from npformer.models import Decoder, DecoderBlock, NextToken, Transformer
 from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, pair, small
-from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
 X, MEMORY = draw(3, 3, 4), draw(3, 5, 4, seed=1)
@@ -108,17 +106,9 @@ def _models() -> Iterator[Case]:
         "applied twice", Twice(Decoder(causal(), dtype="float64")), X, MEMORY, **MODEL, **title
     )
 
-    pre, masks = {"norm": "pre", "dropout": 0.2}, (keep([4, 2, 0], 4), keep([3, 1, 3], 3))
-    for tied in (True, False):
-        label = "tied" if tied else "not tied"
-        sizes: dict[str, Any] = {"tied": tied, **SEEDED}
-        yield layer(label, NextToken(causal(), 6, **sizes), SOURCE, mask=masks[0], **MODEL)
-        whole = LanguageModel(causal(**pre), 6, **sizes)
-        yield layer(f"{label}, pre-norm, dropout", whole, SOURCE, training=True, **MODEL)
-        both = Transformer(small(), 6, 6, **sizes)
+    masks = keep([4, 2, 0], 4), keep([3, 1, 3], 3)
+    for label, tied in (("tied", True), ("not tied", False)):
+        writer = NextToken(causal(), 6, tied=tied, **SEEDED)
+        yield layer(label, writer, SOURCE, mask=masks[0], **MODEL)
+        both = Transformer(small(), 6, 6, tied=tied, **SEEDED)
         yield layer(label, both, SOURCE, TARGET, mask=masks, **MODEL)
-        model = EncoderDecoder(small(**pre), 6, 6, **sizes)
-        yield layer(f"{label}, pre-norm, dropout", model, SOURCE, TARGET, training=True, **MODEL)
-    decoder_config = replace(small(causal=True), d_model=6, n_heads=3)
-    fourier = EncoderDecoder(small(mixer="fourier"), 6, 5, decoder=decoder_config, **SEEDED)
-    yield layer("Fourier below attention", fourier, SOURCE, TARGET % 5, **MODEL)

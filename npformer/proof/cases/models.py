@@ -1,12 +1,10 @@
-"""Cases of whole models: blocks, encoders, embeddings, classifiers, text encoders, the loss."""
+"""Cases of whole models: blocks, encoders, embeddings, classifiers."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from npformer.layers import POOLINGS
 from npformer.mixers import MIXERS
 from npformer.models import (
     Encoder,
@@ -16,9 +14,6 @@ from npformer.models import (
     WideSequenceModel,
 )
 from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, small, twice
-from npformer.proof.gradcheck import gradcheck
-from npformer.training.trainable import SequenceClassifier, WideSequenceClassifier
-from npformer.training.trainable.text_encoder import TextEncoder
 
 MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
 
@@ -38,9 +33,6 @@ def models() -> Iterator[Case]:
     yield from _encoders()
     yield from _embeddings()
     yield from _classifiers()
-    yield from _wide()
-    yield from _text_encoders()
-    yield from _losses()
 
 
 def _blocks() -> Iterator[Case]:
@@ -116,95 +108,14 @@ def _embeddings() -> Iterator[Case]:
 
 
 def _classifiers() -> Iterator[Case]:
-    def classifier(
-        label: str,
-        x: np.ndarray = FEATURES,
-        changes: dict[str, Any] | None = None,
-        arguments: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> Case:
-        edge = {"vocab_size": 5} if x is IDS else {"n_features": 2}
-        given = {"n_classes": 3, **edge, **(arguments or {})}
-        made = SequenceClassifier(small(**(changes or {})), **given, **SEEDED)
-        return layer(label, made, x, covers=("SequenceModel",), **MODEL, **options)
-
     below = SequenceModel(small(), 3, vocab_size=5, **SEEDED)
     yield layer("below its face", below, IDS, mask=MASK, **MODEL)
-    yield classifier("tokens", IDS)
-    learned = {"positions": "learned"}
-    yield classifier("tokens, padding mask, learned positions", IDS, learned, mask=MASK)
-    yield classifier("features")
-    for pooling in POOLINGS:
-        arguments = {"pooling": pooling}
-        yield classifier(f"pooling {pooling}, padding mask", arguments=arguments, mask=MASK)
-    yield classifier("one logit", arguments={"n_classes": 2, "output": "sigmoid"})
-    dropped = {"dropout": 0.2, "norm": "pre"}
-    yield classifier("tokens, dropout, pre-norm", IDS, dropped, training=True)
-    yield classifier("ffn as convolutions", changes={"ffn": "conv1d"})
-    mixed = {"mixer": ("fourier", "attention"), "activation": "gelu_tanh"}
-    yield classifier("fourier and attention", IDS, mixed)
+    yield wide_case(WideSequenceModel)
 
 
-def _wide() -> Iterator[Case]:
-    covers = ("SequenceModel", "SequenceClassifier")
-    for kind in (WideSequenceModel, WideSequenceClassifier):
-        made = kind(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
-        case = layer("words and pairs, padding mask", made, IDS, mask=MASK, covers=covers, **MODEL)
-        made.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
-        yield case
-
-
-def _text_encoders() -> Iterator[Case]:
-    for label, changes, pooler, options in (
-        ("both outputs", BERT, True, {}),
-        ("BERT", BERT, True, {"types": TYPES}),
-        ("BERT, padding mask", BERT, True, {"types": TYPES, "mask": MASK}),
-        ("BERT without a pooler", BERT, False, {"mask": MASK}),
-        ("FNet, dropout", FNET, True, {"types": TYPES, "training": True}),
-    ):
-        made = TextEncoder(small(**changes), 5, pooler=pooler, dtype="float64")
-        yield layer(label, made, IDS, **MODEL, **options)
-
-
-def _losses() -> Iterator[Case]:
-    labels, by_token = np.array([0, 1, 1]), np.array([[0, 1, 2, -1], [1, -1, -1, -1], [2, 2, 0, 1]])
-    smooth: dict[str, Any] = {"label_smoothing": 0.1}
-    sigmoid, each = {"output": "sigmoid"}, {"pooling": "none"}
-    yield _loss("softmax, label smoothing", labels, {}, {}, **smooth)
-    yield _loss("sigmoid", labels, sigmoid, {})
-    yield _loss("sigmoid, label smoothing", labels, sigmoid, {}, **smooth)
-    yield _loss("one label a token, some without", by_token, each, {})
-    yield _loss("two workers, dropout", labels, {}, {"dropout": 0.2}, workers=2, seed=0)
-    yield _loss("two workers, one label a token", by_token, each, {}, workers=2)
-    given: dict[str, Any] = {"mask": MASK, "types": TYPES, "title": "SequenceClassifier"}
-    yield _loss("token types", labels, {"pooling": "pooler"}, BERT, workers=2, **given)
-    weighed: dict[str, Any] = {"sample_weight": np.array([2.0, 0.5, 1.0]), **smooth}
-    yield _loss("words and pairs", labels, {"n_pairs": 2}, {}, WideSequenceClassifier, **weighed)
-
-
-def _loss(
-    label: str,
-    y: np.ndarray,
-    arguments: dict[str, Any],
-    changes: dict[str, Any],
-    kind: type[SequenceClassifier] = SequenceClassifier,
-    title: str = "loss_and_gradients",
-    **options: Any,
-) -> Case:
-    """Return a case for `loss_and_gradients`, as a function of all parameters."""
-    n_classes = int(y.max()) + 1
-    config = small(n_layers=1, **changes)
-    model = kind(config, n_classes, vocab_size=5, **arguments, **SEEDED)
-    flat: Any = model.parameters().flat
-
-    def forward(parameters: np.ndarray) -> tuple[Any, Any]:
-        flat[...] = parameters
-        return model.loss_and_gradients(IDS, y, **options)
-
-    def backward(dloss: Any, gradients: Any) -> Any:
-        return dloss * gradients.flat
-
-    start = flat + 0.3 * draw(*flat.shape, seed=1)
-    run = partial(gradcheck, (forward, backward), start)
-    covers = kind.__name__, "loss_and_gradients"
-    return Case(f"{title}: {label}", "models", covers, run)
+def wide_case(kind: type[WideSequenceModel]) -> Case:
+    """Return a case of a model that also knows words and pairs of words."""
+    made = kind(small(n_layers=1), 3, vocab_size=5, n_pairs=2, **SEEDED)
+    case = layer("words and pairs, padding mask", made, IDS, mask=MASK, **MODEL)
+    made.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
+    return case

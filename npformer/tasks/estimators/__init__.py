@@ -1,8 +1,8 @@
 """From raw samples to labels or texts as people write them."""
 
 from npformer.tasks.estimators import file  # noqa: F401 - registers the models for npformer.save and load
-from npformer.tasks.estimators.raw_classifier import RawClassifier
-from npformer.tasks.estimators.raw_model import NotTrainedError, RawModel
+from npformer.tasks.estimators.classifier import Classifier
+from npformer.tasks.estimators.estimator import Estimator, NotTrainedError
 from npformer.tasks.estimators.scores import Scores
 from npformer.tasks.estimators.series_classifier import SeriesClassifier
 from npformer.tasks.estimators.text_classifier import TextClassifier
@@ -11,9 +11,9 @@ from npformer.tasks.estimators.text_writer import TextScores, TextWriter
 from npformer.tasks.estimators.translations import Translations
 
 __all__ = [
+    "Classifier",
+    "Estimator",
     "NotTrainedError",
-    "RawClassifier",
-    "RawModel",
     "Scores",
     "SeriesClassifier",
     "TextClassifier",

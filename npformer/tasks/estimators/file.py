@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 import npformer.training.storage.models as checkpoint
-from npformer.tasks.estimators.class_names import ClassNames
-from npformer.tasks.estimators.raw_classifier import RawClassifier
-from npformer.tasks.estimators.raw_model import RawModel
+from npformer.tasks.estimators.classifier import Classifier
+from npformer.tasks.estimators.estimator import Estimator
 from npformer.tasks.estimators.series_classifier import SeriesClassifier
 from npformer.tasks.estimators.text_classifier import TextClassifier
 from npformer.tasks.estimators.text_translator import TextTranslator
@@ -24,7 +23,7 @@ from npformer.tasks.estimators.text_writer import TextWriter
 from npformer.training.storage.model_file import CheckpointError, check_keys
 from npformer.training.storage.models import OTHERS, Kind, load, read_notes, save
 
-PIPELINES: dict[str, type[RawModel]] = {
+PIPELINES: dict[str, type[Estimator]] = {
     each.__name__: each for each in (TextClassifier, SeriesClassifier, TextWriter, TextTranslator)
 }
 
@@ -34,32 +33,32 @@ KEYS = ("class", "members", "classes", "arguments", "notes")
 PREPARATION = "preparation"
 
 
-def described(raw: RawModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def described(raw: Estimator) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the description of a model for its file, and its tensors."""
     raw.check_trained()
-    members = [checkpoint.rebuildable(model) for model in raw.models]
+    members = [checkpoint.rebuildable(model) for model in raw.models_]
     preparation = json.dumps(raw.preparation()).encode()
     tensors = {PREPARATION: np.frombuffer(preparation, dtype="uint8")}
-    for i, model in enumerate(raw.models):
+    for i, model in enumerate(raw.models_):
         tensors |= {f"{i}.{name}": array for name, array in checkpoint.tensors_of(model).items()}
     description = {
         "class": type(raw).__name__,
         "members": members,
-        "classes": raw.names.names if isinstance(raw, RawClassifier) else None,
-        "arguments": {"seed": raw.seed, "dtype": raw.dtype},
+        "classes": raw.classes_.tolist() if isinstance(raw, Classifier) else None,
+        "arguments": {"seed": raw.seed, "dtype": raw.model.dtype},
     }
     return description, tensors
 
 
-def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> RawModel:
+def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]) -> Estimator:
     """Return the model that a file describes; a CheckpointError names the file."""
     check_keys(path, description, KEYS)
     try:
         preparation = json.loads(tensors.pop(PREPARATION).tobytes())
         members, names, arguments = description["members"], None, dict(description["arguments"])
         kind = PIPELINES[description["class"]]
-        if issubclass(kind, RawClassifier):
-            names, arguments["members"] = ClassNames(description["classes"]), len(members)
+        if issubclass(kind, Classifier):
+            names, arguments["members"] = list(description["classes"]), len(members)
         raw = kind.prepared(preparation, **arguments)
     except ImportError:
         raise

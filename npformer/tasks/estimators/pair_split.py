@@ -1,10 +1,12 @@
-"""Splitting pairs of texts: all targets of a source stay together."""
+"""Pairs of texts: their checks, and their split, where all targets of a source stay together."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.tokenizers.tokenizer import checked_texts
 
 
 def parted_by_source(
@@ -33,3 +35,14 @@ def held_out_sources(sources: Sequence[str], share: float, seed: int) -> list[st
         )
     rows = np.random.default_rng(seed).permutation(len(different))[:n]
     return [different[i] for i in np.sort(rows)]
+
+
+def checked_pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
+    """Return sources and targets as lists, after checking that there are as many of both."""
+    found = checked_texts(sources, "sources"), checked_texts(targets, "targets")
+    if len(found[0]) != len(found[1]) or not found[0]:
+        raise ValueError(
+            f"there are {len(found[0]):,} sources and {len(found[1]):,} targets; expected the same "
+            "number of both, at least one"
+        )
+    return found

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from npformer.core import checks, described
-from npformer.data.tokenizers import (
-    TOKENIZERS,
-    Tokenizer,
-    WordTokenizer,
-    frequent_pairs,
-    tokenizer_of,
-    train_tokenizer,
-)
-from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
 from npformer.models import EncoderConfig
-from npformer.tasks.estimators import text_defaults
+from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.fitting_mixers import usual_pooling, usual_positions
-from npformer.tasks.estimators.raw_classifier import RawClassifier
+from npformer.tasks.estimators.readers import TextReader
 from npformer.training.trainable import SequenceClassifier, WideSequenceClassifier
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
 
 
-class TextClassifier(RawClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TextClassifier(Classifier):
     """A text classifier: tokenizer, class names and model in one.
 
         classifier = npformer.TextClassifier().fit(texts, labels)
@@ -40,7 +31,7 @@ class TextClassifier(RawClassifier):
     Parameters
     ----------
     config : EncoderConfig, or mapping of some of its settings, optional
-        The encoder. For settings that are not given, see `npformer.tasks.estimators.text_defaults`.
+        The encoder. For settings that are not given, see `npformer.tasks.estimators.defaults`.
     tokenizer : {"word", "wordpiece", "bpe"} or Tokenizer
         "word": words and punctuation, without a library. "wordpiece", "bpe": pieces of words, by
         Hugging Face's tokenizers (extra ``text``). Each gets its vocabulary from the training
@@ -54,7 +45,7 @@ class TextClassifier(RawClassifier):
         only the head.
     vocab_size, min_count, lower, ngrams : optional
         As in `npformer.data.tokenizers.train_tokenizer`; `ngrams` is for "word" only, and by
-        default 4 for short texts: see `npformer.tasks.estimators.text_defaults`.
+        default 4 for short texts: see `npformer.tasks.estimators.defaults`.
     max_len : int, optional
         How many tokens of a text are read at most. None: 256.
     pooling : str, optional
@@ -73,226 +64,140 @@ class TextClassifier(RawClassifier):
 
     Attributes
     ----------
-    tokenizer : Tokenizer, or its name before `fit`
-    classes : list
-        The labels that it tells apart, sorted: the columns of `predict_probabilities`.
-    models, histories : list
-        A `SequenceClassifier` for each member, and its `History`; `model` and `history`: the first.
+    classes_ : array
+        The labels that it tells apart, sorted: the columns of `predict_proba`.
+    tokenizer_ : Tokenizer
+    models_, histories_ : list
+        A `SequenceClassifier` for each member, and its `History`; `model` and `history_`: the
+        first.
     """
 
-    reads = "the tokenizer turns texts into ids and a mask, cut at max_len"
+    config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
+    tokenizer: str | Tokenizer = "word"
+    pretrained: str | os.PathLike[str] | PretrainedEncoder | None = None
+    freeze: Sequence[str] = ()
+    vocab_size: int | None = None
+    min_count: int | None = None
+    lower: bool | None = None
+    ngrams: int | None = None
+    max_len: int | None = None
+    pooling: str | None = None
+    wide: bool = True
+    members: int | None = None
+    seed: int = 0
+    dtype: str = "float32"
+    backend: str = "numpy"
 
-    def __init__(
-        self,
-        config: EncoderConfig | Mapping[str, Any] | None = None,
-        *,
-        tokenizer: str | Tokenizer = "word",
-        pretrained: str | os.PathLike[str] | PretrainedEncoder | None = None,
-        freeze: Sequence[str] = (),
-        vocab_size: int | None = None,
-        min_count: int | None = None,
-        lower: bool | None = None,
-        ngrams: int | None = None,
-        max_len: int | None = None,
-        pooling: str | None = None,
-        wide: bool = True,
-        members: int | None = None,
-        seed: int = 0,
-        dtype: str = "float32",
-        backend: str = "numpy",
-    ) -> None:
-        super().__init__(
-            config, pooling=pooling, members=members, seed=seed, dtype=dtype, backend=backend
-        )
-        for name, value in (("vocab_size", vocab_size), ("min_count", min_count)):
-            if value is not None:
-                checks.positive(name, value)
-        if lower is not None:
-            checks.flag("lower", lower)
-        if ngrams is not None:
-            checks.whole("ngrams", ngrams, at_least=0)
-            if ngrams and tokenizer != "word":
-                raise ValueError(f"ngrams is {ngrams}; expected only with tokenizer='word'")
-        given = {
-            "vocab_size": vocab_size,
-            "min_count": min_count,
-            "lower": lower,
-            "ngrams": ngrams if tokenizer == "word" else None,
-        }
-        self.vocabulary = {name: value for name, value in given.items() if value is not None}
-        if isinstance(tokenizer, Tokenizer):
-            if self.vocabulary:
-                raise ValueError(
-                    f"{', '.join(self.vocabulary)} is given together with a Tokenizer, which has a "
-                    "vocabulary; expected only one of the two"
-                )
-        elif isinstance(tokenizer, str):
-            checks.choice("tokenizer", tokenizer, TOKENIZERS)
-        else:
+    kind = "text"
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
+        super().check()
+        self.check_optional("vocab_size", "min_count")
+        self.check_optional("ngrams", at_least=0)
+        if self.lower is not None:
+            checks.flag("lower", self.lower)
+        checks.flag("wide", self.wide)
+        own = isinstance(self.tokenizer, Tokenizer)
+        if not own and not isinstance(self.tokenizer, str):
             raise TypeError(
-                f"tokenizer is {described(tokenizer)}; expected one of {', '.join(TOKENIZERS)}, or "
-                "an npformer.data.tokenizers.Tokenizer"
+                f"tokenizer is {described(self.tokenizer)}; expected one of "
+                f"{', '.join(TOKENIZERS)}, or an npformer.data.tokenizers.Tokenizer"
             )
-        if isinstance(freeze, str) or not isinstance(freeze, Sequence):
+        if self.ngrams and self.tokenizer != "word":
+            raise ValueError(f"ngrams is {self.ngrams}; expected only with tokenizer='word'")
+        if own and (given := self._vocabulary()):
+            raise ValueError(
+                f"{', '.join(given)} is given together with a Tokenizer, which has a "
+                "vocabulary; expected only one of the two"
+            )
+        if not own:
+            checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
+        if isinstance(self.freeze, str) or not isinstance(self.freeze, Sequence):
             raise TypeError(
-                f"freeze is {freeze!r}; expected a list of patterns, such as ['embed.*']"
+                f"freeze is {self.freeze!r}; expected a list of patterns, such as ['embed.*']"
             )
-        self.freeze = tuple(freeze)
-        checks.flag("wide", wide)
-        self.wide = wide
-        self._pairs: tuple[np.ndarray, np.ndarray] | None = None
-        self.pretrained: PretrainedEncoder | None = None
-        if pretrained is not None:
-            if config is not None or tokenizer != "word" or self.vocabulary or max_len is not None:
+        if self.pretrained is not None:
+            decided = self.config is not None or self.max_len is not None
+            if decided or self.tokenizer != "word" or self._vocabulary():
                 raise ValueError(
                     "pretrained is given together with config, a tokenizer, its settings or "
                     "max_len, which the folder decides; expected only pretrained"
                 )
-            from npformer import interop  # when needed
 
-            if isinstance(pretrained, str | os.PathLike):
-                pretrained = interop.from_pretrained(pretrained)
-            checks.instance("pretrained", pretrained, interop.PretrainedEncoder)
-            assert isinstance(pretrained, interop.PretrainedEncoder)
-            self.pretrained = pretrained
-            tokenizer, self.dtype = pretrained.tokenizer, pretrained.encoder.dtype
-        self._given = tokenizer
-        self.tokenizer = tokenizer
-        self.max_len = None if max_len is None else checks.positive("max_len", max_len)
-        self._learned = False
-        self._told_of_cut = False
+    def _vocabulary(self) -> dict[str, Any]:
+        """Return the settings of the vocabulary that were given."""
+        names = ("vocab_size", "min_count", "lower", "ngrams")
+        given = {name: getattr(self, name) for name in names}
+        if self.tokenizer != "word":
+            del given["ngrams"]
+        return {name: value for name, value in given.items() if value is not None}
 
-    def checked(self, samples: Any, name: str) -> list[str]:
-        """Check texts, and return them as a list."""
-        return checked_texts(samples, name)
+    def reader(self) -> TextReader:
+        """Return a reader that has learned nothing yet."""
+        if (pretrained := self.pretrained) is None:
+            given = {"wide": self.wide, "refuse_empty": True, **self._vocabulary()}
+            return TextReader(self.given_max_len(), self.tokenizer, **given)
+        from npformer import interop  # when needed
 
-    def learn(self, samples: Sequence[str]) -> None:
-        """Make the vocabulary."""
-        if empty := [i for i, text in enumerate(samples) if not text.strip()]:
-            raise ValueError(
-                f"{len(empty)} of {len(samples)} texts to train on are empty, the first is text "
-                f"number {empty[0] + 1}; expected words. Leave these samples out"
-            )
-        if isinstance(self._given, str):
-            usual = dict(text_defaults.VOCABULARY)
-            if self._given == "word":
-                usual["ngrams"] = text_defaults.ngrams(samples)
-            settings = {**usual, **self.vocabulary}
-            self.tokenizer = train_tokenizer(self._given, samples, **settings)
-        self._learned = True
-        if self.wide and self.pretrained is None:
-            tokenizer = self.of_tokenizer
-            parts = tokenizer.parts() if isinstance(tokenizer, WordTokenizer) else ()
-            self._pairs = frequent_pairs(
-                (tokenizer.ids(text) for text in samples), tokenizer.vocab_size, single=parts
-            )
+        if isinstance(pretrained, str | os.PathLike):
+            pretrained = interop.from_pretrained(pretrained)
+        checks.instance("pretrained", pretrained, interop.PretrainedEncoder)
+        assert isinstance(pretrained, interop.PretrainedEncoder)
+        self.pretrained_ = pretrained
+        return TextReader(pretrained.max_len, pretrained.tokenizer, refuse_empty=True)
 
     @property
-    def of_tokenizer(self) -> Tokenizer:
-        """The tokenizer, which must have its vocabulary."""
-        if isinstance(self.tokenizer, str) or not (self._learned or self.models):
-            self.check_trained()
-        assert isinstance(self.tokenizer, Tokenizer)
-        return self.tokenizer
-
-    def arrays(self, samples: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return token ids and their mask; warn once if texts had to be cut."""
-        tokenizer = self.of_tokenizer
-        max_len = self.models[0].config.max_len if self.models else self._max_len()
-        ids, mask = tokenizer.encode(samples, max_len)
-        if ids.shape[1] == max_len and not self._told_of_cut:
-            longer = sum(len(tokenizer.ids(text)) > max_len for text in samples)
-            if longer:
-                self._told_of_cut = True
-                warnings.warn(
-                    f"{longer:,} of {len(samples):,} texts have more than {max_len} tokens, and "
-                    "only their beginning is read. To read more: TextClassifier(max_len=...), or "
-                    "--max-len",
-                    stacklevel=3,
-                )
-        return ids, mask
+    def tokenizer_(self) -> Tokenizer:
+        """The tokenizer with its vocabulary."""
+        self.check_trained()
+        found: Tokenizer = self.reader_.tokenizer
+        return found
 
     def unknown(self, samples: Sequence[str]) -> list[int]:
         """Return the numbers of the texts without any token in the vocabulary."""
-        tokenizer = self.of_tokenizer
-        if tokenizer.unknown_id is None:
+        unknown, ids = self.tokenizer_.unknown_id, self.tokenizer_.ids
+        if unknown is None:
             return []
-        return [
-            i
-            for i, text in enumerate(samples)
-            if set(tokenizer.ids(text)) <= {tokenizer.unknown_id}
-        ]
-
-    def _max_len(self) -> int:
-        """Return the most tokens that a new model will read."""
-        if self.pretrained is not None:
-            return self.pretrained.max_len
-        if isinstance(self.config, EncoderConfig):
-            return self.config.max_len
-        if isinstance(self.config, Mapping) and "max_len" in self.config:
-            return int(self.config["max_len"])
-        return self.max_len or text_defaults.MAX_LEN
+        return [i for i, text in enumerate(samples) if set(ids(text)) <= {unknown}]
 
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for the vocabulary."""
-        tokenizer = self.of_tokenizer
         if self.pretrained is not None:
-            model = self.pretrained.classifier(n_classes, pooling=self.pooling, seed=seed)
+            model = self.pretrained_.classifier(n_classes, pooling=self.pooling, seed=seed)
             return model.freeze(*self.freeze) if self.freeze else model
-        config = self.config
-        if not isinstance(config, EncoderConfig):
-            usual = text_defaults.CONFIG | {"max_len": self._max_len()}
-            given = dict(config or {})
-            config = EncoderConfig(**{**usual, **given})
-            if "positions" not in given:
-                config = replace(config, positions=usual_positions(config))
+        config = self.configured(defaults.ENCODERS["text"] | {"max_len": self.reader_.max_len})
+        if not isinstance(self.config, EncoderConfig) and "positions" not in (self.config or {}):
+            config = replace(config, positions=usual_positions(config))
         kind: type[SequenceClassifier] = SequenceClassifier
-        of_pairs: dict[str, Any] = {}
-        if self._pairs is not None:
-            kind, of_pairs = WideSequenceClassifier, {"n_pairs": len(self._pairs[0])}
-        model = kind(
-            config,
-            n_classes,
-            vocab_size=tokenizer.vocab_size,
-            pooling=self.pooling or usual_pooling(config),
-            padding_id=tokenizer.padding_id,
-            expects_mask=True,
-            seed=seed,
-            dtype=self.dtype,
-            **of_pairs,
-        )
-        if isinstance(model, WideSequenceClassifier) and self._pairs is not None:
-            model.wide.learn(*self._pairs)
+        arguments, pairs = self.reader_.arguments(), self.reader_.pairs
+        if pairs is not None:
+            kind, arguments = WideSequenceClassifier, {**arguments, "n_pairs": len(pairs[0])}
+        pooling = self.pooling or usual_pooling(config)
+        model = kind(config, n_classes, pooling=pooling, seed=seed, dtype=self.dtype, **arguments)
+        if isinstance(model, WideSequenceClassifier):
+            model.wide.learn(*pairs)
         return model.freeze(*self.freeze) if self.freeze else model
 
     def usual_training(self, n_samples: int) -> dict[str, Any]:
         """Return the training settings for `n_samples` texts."""
-        if self.pretrained is not None:
-            return text_defaults.FINE_TUNING
-        return text_defaults.training(n_samples)
+        fine_tuning = self.pretrained is not None
+        return defaults.FINE_TUNING if fine_tuning else super().usual_training(n_samples)
 
     def usual_members(self, n_samples: int) -> int:
         """Return how many models are trained on `n_samples` texts."""
-        return 1 if self.pretrained is not None else text_defaults.members(n_samples)
-
-    def usual_calibration(self, n_samples: int) -> float:
-        """Return the share of `n_samples` texts that is held out to fit the temperature on."""
-        return text_defaults.calibration(n_samples)
-
-    def token_names(self) -> list[str]:
-        """Return the token of each id."""
-        return self.of_tokenizer.tokens(range(self.of_tokenizer.vocab_size))
+        return 1 if self.pretrained is not None else super().usual_members(n_samples)
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer as plain values."""
-        return {
-            "tokenizer": self.of_tokenizer.to_dict(),
-            "max_len": self.max_len,
-            "wide": self.wide,
-        }
+        return {**self.reader_.preparation(), "max_len": self.max_len, "wide": self.wide}
 
     @classmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return a classifier without models from what `preparation` returned."""
         tokenizer = tokenizer_of(values["tokenizer"])
-        return cls(tokenizer=tokenizer, max_len=values["max_len"], wide=values["wide"], **arguments)
+        settings = {"max_len": values["max_len"], "wide": values["wide"], **arguments}
+        found = cls(tokenizer=tokenizer, **settings)
+        found.check()
+        found.reader_ = found.reader()
+        return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,10 +15,10 @@ from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_t
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
 from npformer.data.user_arrays import Data
 from npformer.models import EncoderConfig
-from npformer.tasks.estimators import writing_defaults as usual
-from npformer.tasks.estimators.pair_split import parted_by_source
-from npformer.tasks.estimators.raw_model import RawModel, check_training
-from npformer.tasks.estimators.training_settings import check_without_validation, filled
+from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.defaults import check_without_validation, filled
+from npformer.tasks.estimators.estimator import Estimator, check_training
+from npformer.tasks.estimators.pair_split import checked_pairs, parted_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
 from npformer.training.distributed import as_communicator
 from npformer.training.trainable import EncoderDecoder
@@ -27,7 +28,8 @@ NOTHING = -1
 """Fills up the rows of generated ids."""
 
 
-class TextTranslator(RawModel):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TextTranslator(Estimator):
     """A model that turns one text into another, together with both tokenizers.
 
         translator = npformer.TextTranslator().fit(words, pronunciations)
@@ -37,7 +39,7 @@ class TextTranslator(RawModel):
     ----------
     config : EncoderConfig, or mapping of some of its settings, optional
         The encoder; the decoder is the same, but causal. For settings that are not given, see
-        `writing_defaults`.
+        `npformer.tasks.estimators.defaults`.
     decoder : EncoderConfig, optional
         As in `EncoderDecoder`.
     tokenizer : {"auto", "char", "word", "bpe"}, or two of them
@@ -53,33 +55,32 @@ class TextTranslator(RawModel):
     backend : {"numpy", "cupy"}
     """
 
-    def __init__(
-        self,
-        config: EncoderConfig | Mapping[str, Any] | None = None,
-        *,
-        decoder: EncoderConfig | None = None,
-        tokenizer: Any = AUTO,
-        vocab_size: int = 2_000,
-        max_len: int | None = None,
-        seed: int = 0,
-        dtype: str = "float32",
-        backend: str = "numpy",
-    ) -> None:
-        super().__init__(config, seed=seed, dtype=dtype, backend=backend)
-        both = tokenizer if isinstance(tokenizer, tuple | list) else (tokenizer, tokenizer)
-        if len(both) != 2:
+    config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
+    decoder: EncoderConfig | None = None
+    tokenizer: Any = AUTO
+    vocab_size: int = 2_000
+    max_len: int | None = None
+    seed: int = 0
+    dtype: str = "float32"
+    backend: str = "numpy"
+
+    tokenizers_: list[Any] = field(init=False)
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
+        super().check()
+        if len(both := self._both()) != 2:
             raise ValueError(f"tokenizer has {len(both)} names; expected one, or one for each side")
         for each in both:
             if not isinstance(each, Tokenizer):
                 checks.choice("tokenizer", each, (AUTO, *WRITING))
-        self.decoder = decoder
-        self.tokenizers = list(both)
-        self.vocab_size = checks.positive("vocab_size", vocab_size)
-        self.max_len = None if max_len is None else checks.positive("max_len", max_len)
+        checks.positive("vocab_size", self.vocab_size)
+        self.check_optional("max_len")
 
-    def __repr__(self) -> str:
-        known = f"{len(self.models[0].parameters())} arrays" if self.models else "not trained yet"
-        return f"{type(self).__name__}({known})"
+    def _both(self) -> list[Any]:
+        """Return the tokenizers, or their names, of sources and targets."""
+        given = self.tokenizer
+        return list(given) if isinstance(given, tuple | list) else [given, given]
 
     def fit(
         self,
@@ -104,34 +105,34 @@ class TextTranslator(RawModel):
         **training
             Other arguments of `npformer.fit`, which replace the defaults.
         """
+        self.check()
         check_training(training)
         if validation is None:
             check_without_validation(training)
-        sources, targets = _pairs(sources, targets)
+        sources, targets = checked_pairs(sources, targets)
         others = None
         if isinstance(validation, tuple | list):
             if len(validation) != 2:
                 raise ValueError("validation does not have two parts; expected (sources, targets)")
-            others = _pairs(*validation)
+            others = checked_pairs(*validation)
         elif validation is not None:
             sources, targets, others = parted_by_source(sources, targets, validation, self.seed)
-        for i, texts in enumerate((sources, targets)):
-            if self.tokenizers[i] == AUTO:
-                self.tokenizers[i] = usual.tokenizer_of_column(texts)
-            if isinstance(self.tokenizers[i], str):
-                made = writing_tokenizer(self.tokenizers[i], texts, self.vocab_size)
-                self.tokenizers[i] = made
-        x, y = self._ids(sources, targets)
+        self.tokenizers_ = [
+            self._tokenizer(given, texts)
+            for given, texts in zip(self._both(), (sources, targets), strict=True)
+        ]
+        x, y = self.arrays(sources, targets)
         longest = max(x.shape[1], y.shape[1])
-        few = {"dropout": usual.DROPOUT} if len(x) < usual.FEW_PAIRS else {}
-        config = self.configured(usual.TRANSLATOR | few | {"max_len": self.max_len or 2 * longest})
+        few = {"dropout": defaults.DROPOUT} if len(x) < defaults.FEW_PAIRS else {}
+        usual = defaults.ENCODERS["translator"] | few
+        config = self.configured(usual | {"max_len": self.max_len or 2 * longest})
         if longest > config.max_len:
             raise ValueError(
                 f"a text has {longest} tokens, those for its ends included; expected at most "
                 f"max_len, {config.max_len}. Take a larger max_len, or leave long texts out"
             )
-        self.settings = filled({**usual.translator_training(len(x)), **training}, len(x))
-        source, target = self.tokenizers
+        self.settings_ = filled({**defaults.training("translator", len(x)), **training}, len(x))
+        source, target = self.tokenizers_
         model = EncoderDecoder(
             config,
             source.vocab_size,
@@ -143,21 +144,30 @@ class TextTranslator(RawModel):
             seed=self.seed,
             dtype=self.dtype,
         )
-        self.models, self.histories = [], []
-        held_out: Data | None = None if others is None else self._ids(*others)
+        self.begin()
+        held_out: Data | None = None if others is None else self.arrays(*others)
         place = None if checkpoint is None else Path(checkpoint)
-        self.train(model, (x, y), held_out, place, seed=self.seed, **self.settings)
+        self.train(model, (x, y), held_out, place, seed=self.seed, **self.settings_)
         return self
 
-    def _ids(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    def _tokenizer(self, given: str | Tokenizer, texts: Sequence[str]) -> Tokenizer:
+        """Return a tokenizer, made for some texts if only its name is given."""
+        if isinstance(given, Tokenizer):
+            return given
+        name = defaults.tokenizer_for(texts) if given == AUTO else given
+        return writing_tokenizer(name, texts, self.vocab_size)
+
+    def arrays(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the padded ids of both sides; targets have tokens for beginning and end."""
-        target = self.tokenizers[1]
+        target = self.tokenizers_[1]
         rows = [[target.begin_id, *target.ids(text), target.end_id] for text in targets]
         return self.source_ids(sources), padded(rows, target.padding_id)[0]
 
     def source_ids(self, sources: Sequence[str]) -> np.ndarray:
         """Return the padded ids of sources, each followed by the end token."""
-        source = self.tokenizers[0]
+        source = self.tokenizers_[0]
         rows = [[*source.ids(text), source.end_id] for text in sources]
         return padded(rows, source.padding_id)[0]
 
@@ -167,7 +177,7 @@ class TextTranslator(RawModel):
         listed = checked_texts(sources, name)
         ids, most = self.source_ids(listed), self.model.config.max_len
         if ids.shape[1] > most:
-            i = int(np.argmax((ids != self.tokenizers[0].padding_id).sum(axis=1)))
+            i = int(np.argmax((ids != self.tokenizers_[0].padding_id).sum(axis=1)))
             raise ValueError(
                 f"{name}[{i}] has {ids.shape[1]} tokens, the end token included; expected at most "
                 f"{most}, the most that this model reads. Train it with max_len=... (--max-len on "
@@ -201,7 +211,7 @@ class TextTranslator(RawModel):
         with as_communicator(communicator).guard() as ranks:
             own = x[ranks.shard(len(x))]
             written = np.full((len(own), most), NOTHING)
-            lengths = (own != self.tokenizers[0].padding_id).sum(axis=1)
+            lengths = (own != self.tokenizers_[0].padding_id).sum(axis=1)
             order = np.argsort(-lengths, kind="stable")
             for start in range(0, len(own), batch_size):
                 rows = order[start : start + batch_size]
@@ -211,7 +221,13 @@ class TextTranslator(RawModel):
                 ):
                     written[row, : len(ids)] = ids
             every = ranks.concatenate(written)
-        return [self.tokenizers[1].decode(row[row != NOTHING].tolist()) for row in every]
+        return [self.tokenizers_[1].decode(row[row != NOTHING].tolist()) for row in every]
+
+    predict = translate
+
+    def score(self, sources: Any, targets: Any) -> float:
+        """Return the share of sources for which it writes one of their targets."""
+        return self.evaluate(sources, targets).exact
 
     def evaluate(
         self,
@@ -222,12 +238,12 @@ class TextTranslator(RawModel):
         communicator: Any = None,
     ) -> Translations:
         """Return how good the translations are; any target of a source counts as right."""
-        sources, targets = _pairs(sources, targets)
+        sources, targets = checked_pairs(sources, targets)
         right: dict[str, list[str]] = {}
         for source, target in zip(sources, targets, strict=True):
             right.setdefault(source, []).append(target)
         found = self.translate([*right], beams, batch_size=batch_size, communicator=communicator)
-        return translations_of(right, found, self.tokenizers[1].ids)
+        return translations_of(right, found, self.tokenizers_[1].ids)
 
     def report(
         self,
@@ -245,9 +261,10 @@ class TextTranslator(RawModel):
         from npformer.tasks.reports.attention_maps import Written, written_report  # when needed
         from npformer.tasks.reports.report import chosen_samples
 
+        self.check_trained()
         listed = checked_texts(sources, "sources")
         shown = []
-        source, target = self.tokenizers
+        source, target = self.tokenizers_
         for i in chosen_samples(samples, len(listed)):
             x = self._read([listed[i]])[1]
             written = self.model.generate(x)[0]
@@ -261,25 +278,21 @@ class TextTranslator(RawModel):
 
     def example(self, *data: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the first source, and its target up to the last token."""
-        x, y = self._ids(data[0][:1], data[1][:1])
+        x, y = self.arrays(data[0][:1], data[1][:1])
         return x, y[:, :-1]
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizers as plain values."""
-        return {"tokenizers": [each.to_dict() for each in self.tokenizers], "max_len": self.max_len}
+        return {
+            "tokenizers": [each.to_dict() for each in self.tokenizers_],
+            "max_len": self.max_len,
+        }
 
     @classmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return a translator without a model from what `preparation` returned."""
         both = [tokenizer_of(each) for each in values["tokenizers"]]
-        return cls(tokenizer=both, max_len=values["max_len"], **arguments)
-
-
-def _pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
-    found = checked_texts(sources, "sources"), checked_texts(targets, "targets")
-    if len(found[0]) != len(found[1]) or not found[0]:
-        raise ValueError(
-            f"there are {len(found[0]):,} sources and {len(found[1]):,} targets; expected the same "
-            "number of both, at least one"
-        )
-    return found
+        found = cls(tokenizer=both, max_len=values["max_len"], **arguments)
+        found.check()
+        found.tokenizers_ = both
+        return found

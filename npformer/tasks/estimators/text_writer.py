@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from math import exp, log
 from pathlib import Path
 from typing import Any, Self
@@ -15,9 +15,9 @@ from npformer.core import checks
 from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.functional import NO_LABEL
 from npformer.models import EncoderConfig
-from npformer.tasks.estimators import writing_defaults as usual
-from npformer.tasks.estimators.raw_model import RawModel, check_training
-from npformer.tasks.estimators.training_settings import check_without_validation, filled
+from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.defaults import check_without_validation, filled
+from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.training.evaluation import evaluate
 from npformer.training.trainable import LanguageModel
 
@@ -56,7 +56,8 @@ class TextScores:
         return {**asdict(self), "bits": self.bits, "perplexity": self.perplexity}
 
 
-class TextWriter(RawModel):
+@dataclass(kw_only=True, eq=False, repr=False)
+class TextWriter(Estimator):
     """A model that continues a text, together with its tokenizer.
 
         writer = npformer.TextWriter().fit(book)
@@ -65,7 +66,8 @@ class TextWriter(RawModel):
     Parameters
     ----------
     config : EncoderConfig, or mapping of some of its settings, optional
-        The decoder, with ``causal=True``. For settings that are not given, see `writing_defaults`.
+        The decoder, with ``causal=True``. For settings that are not given, see
+        `npformer.tasks.estimators.defaults`.
     tokenizer : {"char", "word", "bpe"} or Tokenizer
         See `npformer.data.tokenizers.writing_tokenizer`; the vocabulary comes from the text to
         train on.
@@ -79,28 +81,23 @@ class TextWriter(RawModel):
     backend : {"numpy", "cupy"}
     """
 
-    def __init__(
-        self,
-        config: EncoderConfig | Mapping[str, Any] | None = None,
-        *,
-        tokenizer: str | Tokenizer = "char",
-        vocab_size: int = 2_000,
-        tied: bool = True,
-        seed: int = 0,
-        dtype: str = "float32",
-        backend: str = "numpy",
-    ) -> None:
-        super().__init__(config, seed=seed, dtype=dtype, backend=backend)
-        if not isinstance(tokenizer, Tokenizer):
-            checks.choice("tokenizer", tokenizer, WRITING)
-        checks.flag("tied", tied)
-        self.tokenizer = tokenizer
-        self.vocab_size = checks.positive("vocab_size", vocab_size)
-        self.tied = tied
+    config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
+    tokenizer: str | Tokenizer = "char"
+    vocab_size: int = 2_000
+    tied: bool = True
+    seed: int = 0
+    dtype: str = "float32"
+    backend: str = "numpy"
 
-    def __repr__(self) -> str:
-        known = f"{len(self.models[0].parameters())} arrays" if self.models else "not trained yet"
-        return f"{type(self).__name__}({known})"
+    tokenizer_: Tokenizer = field(init=False)
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
+        super().check()
+        if not isinstance(self.tokenizer, Tokenizer):
+            checks.choice("tokenizer", self.tokenizer, WRITING)
+        checks.flag("tied", self.tied)
+        checks.positive("vocab_size", self.vocab_size)
 
     def fit(
         self,
@@ -125,6 +122,7 @@ class TextWriter(RawModel):
         **training
             Other arguments of `npformer.fit`, which replace the defaults.
         """
+        self.check()
         check_training(training)
         checks.text("text", text)
         if isinstance(validation, float):
@@ -134,22 +132,24 @@ class TextWriter(RawModel):
         held_out = None if validation is None else self._checked("validation", validation)
         if held_out is None:
             check_without_validation({n: v for n, v in training.items() if n != "metric"})
-        if isinstance(self.tokenizer, str):
+        if isinstance(self.tokenizer, Tokenizer):
+            self.tokenizer_ = self.tokenizer
+        else:
             self._checked("text", text)
-            self.tokenizer = writing_tokenizer(self.tokenizer, [text], self.vocab_size)
+            self.tokenizer_ = writing_tokenizer(self.tokenizer, [text], self.vocab_size)
         ids = self.ids("text", text)
-        few = {"dropout": usual.DROPOUT} if len(ids) < usual.FEW_TOKENS else {}
-        config = self.configured(usual.WRITER | few)
+        few = {"dropout": defaults.DROPOUT} if len(ids) < defaults.FEW_TOKENS else {}
+        config = self.configured(defaults.ENCODERS["writer"] | few)
         x, y = windows(ids, config.max_len)
-        self.settings = filled({**usual.writer_training(len(ids)), **training}, len(x))
+        self.settings_ = filled({**defaults.training("writer", len(ids)), **training}, len(x))
         sizes: dict[str, Any] = {"tied": self.tied, "seed": self.seed, "dtype": self.dtype}
-        model = LanguageModel(config, self.of_tokenizer.vocab_size, **sizes)
-        self.models, self.histories = [], []
+        model = LanguageModel(config, self.tokenizer_.vocab_size, **sizes)
+        self.begin()
         others = None
         if held_out is not None:
             others = windows(self.ids("validation", held_out), config.max_len)
         place = None if checkpoint is None else Path(checkpoint)
-        self.train(model, (x, y), others, place, seed=self.seed, **self.settings)
+        self.train(model, (x, y), others, place, seed=self.seed, **self.settings_)
         return self
 
     @staticmethod
@@ -162,15 +162,11 @@ class TextWriter(RawModel):
     def ids(self, name: str, text: str) -> np.ndarray:
         """Return the token ids of a text."""
         checks.text(name, text)
-        return np.array(self.of_tokenizer.ids(text), dtype="int64")
+        return np.array(self.tokenizer_.ids(text), dtype="int64")
 
-    @property
-    def of_tokenizer(self) -> Tokenizer:
-        """The tokenizer, which must have its vocabulary."""
-        if isinstance(self.tokenizer, str):
-            self.check_trained()
-        assert isinstance(self.tokenizer, Tokenizer)
-        return self.tokenizer
+    def score(self, text: str) -> float:
+        """Return the mean of log p per character, in nats: the larger the better."""
+        return -self.evaluate(text).nats
 
     def evaluate(self, text: str, batch_size: int = 256, communicator: Any = None) -> TextScores:
         """Return how well the model predicts a text, in windows of max_len that do not overlap."""
@@ -178,7 +174,7 @@ class TextWriter(RawModel):
         ids = self.ids("text", self._checked("text", text))
         data = windows(ids, self.model.config.max_len)
         found = evaluate(self.model, data, batch_size, communicator=communicator)
-        characters = len(text) - len(self.of_tokenizer.decode(ids[:1].tolist()))
+        characters = len(text) - len(self.tokenizer_.decode(ids[:1].tolist()))
         return TextScores(found.loss * found.labels / characters, found.labels, characters)
 
     def generate(self, prompt: str = "\n", n: int = 200, **options: Any) -> str:
@@ -199,7 +195,7 @@ class TextWriter(RawModel):
         ids = self.ids("prompt", prompt)
         if not len(ids):
             raise ValueError("prompt is empty; expected at least one character, such as '\\n'")
-        return self.of_tokenizer.pieces(self.model.stream(ids, n, **options))
+        return self.tokenizer_.pieces(self.model.stream(ids, n, **options))
 
     def report(
         self,
@@ -216,9 +212,10 @@ class TextWriter(RawModel):
         from npformer.tasks.reports.attention_maps import Written, written_report  # when needed
         from npformer.tasks.reports.report import chosen_samples
 
+        self.check_trained()
         rows, _ = windows(self.ids("text", self._checked("text", text)), LONGEST_SHOWN)
         shown = [
-            Written(f"Window {i}", rows[i : i + 1], (self.of_tokenizer.tokens(rows[i].tolist()),))
+            Written(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
             for i in chosen_samples(samples, len(rows))
         ]
         return written_report(self.model, shown, path, title)
@@ -230,12 +227,16 @@ class TextWriter(RawModel):
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer as plain values."""
-        return {"tokenizer": self.of_tokenizer.to_dict(), "tied": self.tied}
+        return {"tokenizer": self.tokenizer_.to_dict(), "tied": self.tied}
 
     @classmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return a writer without a model from what `preparation` returned."""
-        return cls(tokenizer=tokenizer_of(values["tokenizer"]), tied=values["tied"], **arguments)
+        tokenizer = tokenizer_of(values["tokenizer"])
+        found = cls(tokenizer=tokenizer, tied=values["tied"], **arguments)
+        found.check()
+        found.tokenizer_ = tokenizer
+        return found
 
 
 def windows(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,8 +1,9 @@
 """HTML as a tree of the standard library, which escapes all text and closes every tag."""
 
+import importlib.resources
 import re
 from collections.abc import Iterable, Sequence
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, tostring
 
 Child = Element | str | None
 
@@ -49,15 +50,23 @@ def breakable(name: str, kind: str = "") -> Element:
     return e("span", inner[:-1], about, style=f"--indent: {indent // 2}")
 
 
-def document(title: str, style: str, *body: Child | Iterable[Child]) -> bytes:
-    """Return a whole HTML file; `style` is CSS, inserted as it is."""
-    head = e("head")
-    SubElement(head, "meta", charset="utf-8")
-    SubElement(head, "meta", name="viewport", content="width=device-width, initial-scale=1")
-    SubElement(head, "meta", name="color-scheme", content="light dark")
-    head.append(e("title", title))
-    head.append(e("style", style))
-    page = e("html", head, e("body", *body), lang="en")
+def section(name: str, heading: str, *children: Child | Iterable[Child]) -> Element:
+    """Return a part of the page, under a heading; `name` is what links to it say."""
+    return e("section", e("h2", heading), *children, id=name)
+
+
+def document(title: str, *body: Child | Iterable[Child]) -> bytes:
+    """Return a whole HTML file, with the style of reports in it."""
+    style = importlib.resources.files("npformer.tasks.reports") / "report.css"
+    head = e(
+        "head",
+        e("meta", charset="utf-8"),
+        e("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        e("meta", name="color-scheme", content="light dark"),
+        e("title", title),
+        e("style", style.read_text("utf-8")),
+    )
+    page = e("html", head, e("body", e("h1", title), *body), lang="en")
     text = "<!doctype html>\n" + tostring(page, encoding="unicode", method="html") + "\n"
     return text.encode("utf-8", "xmlcharrefreplace")  # half a surrogate pair has no UTF-8
 

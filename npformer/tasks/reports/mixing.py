@@ -12,10 +12,10 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.mixers import Mixer
 from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
-from npformer.tasks.reports.elements import e
+from npformer.tasks.reports.elements import e, section
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.names import Called
-from npformer.tasks.reports.png import data_address, shrunk
+from npformer.tasks.reports.png import data_address, scale_for, shrink
 from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
 from npformer.training.inspection.trace import Call, Trace
 
@@ -55,23 +55,15 @@ def mixing_section(
             )
             for looked, layers in zip(models, pictures, strict=True)
         ]
-        label = target(first, i, called)
-        articles.append(
-            e(
-                "article",
-                e("h3", f"Sample {i}{': ' if label else ''}{label}"),
-                e("p", called.sample(i), class_="text") if called.sample(i) else None,
-                e(
-                    "div",
-                    e("div", sample_view(first.samples, i, called), class_="sample"),
-                    e("div", cards, class_="cards"),
-                    class_="beside" if first.samples.inputs[0].x.ndim == 3 else "below",
-                ),
-            )
-        )
-    return e(
-        "section",
-        e("h2", "What each token takes from the others"),
+        label, text = target(first, i, called), called.sample(i)
+        title = e("h3", f"Sample {i}{': ' if label else ''}{label}")
+        sample = e("div", sample_view(first.samples, i, called), class_="sample")
+        place_of_cards = "beside" if first.samples.inputs[0].x.ndim == 3 else "below"
+        both = e("div", sample, e("div", cards, class_="cards"), class_=place_of_cards)
+        articles.append(e("article", title, e("p", text, class_="text") if text else None, both))
+    return section(
+        "mixing",
+        "What each token takes from the others",
         e(
             "p",
             "Each picture is the matrix of one head. Row i, column j is the weight of token j in "
@@ -83,7 +75,6 @@ def mixing_section(
         _pieces(models[0].judged, chosen, called),
         _legend(),
         articles,
-        id="mixing",
     )
 
 
@@ -168,16 +159,14 @@ def _figure(
     part = "real part, " if matrix.dtype.kind == "c" else ""
     values = matrix.real
     numbers = np.where(kept & np.isfinite(values), values, 0.0)
-    high = float(np.abs(numbers).max(initial=0.0))
-    signed = bool((numbers < 0).any())
+    scale, low, high = scale_for(numbers)
     row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
-    shown, known = (values, kept) if names else shrunk(values, kept, side)
-    scale, low = ("signed", -high) if signed else ("weights", 0.0)
+    shown, known = (values, kept) if names else shrink(values, kept, side)
     words = f"{part}{-high:.2f} to {high:.2f}"
-    if not signed:
+    if scale == "weights":
         words = part + _most(numbers, int(row), int(column), judged, i, called)
-    if (shrink := -(-length // side)) > 1 and not names:
-        words += f"; a pixel is the largest of {shrink} x {shrink}"
+    if (block := -(-length // side)) > 1 and not names:
+        words += f"; a pixel is the largest of {block} x {block}"
     if not np.isfinite(values[kept]).all():
         words += "; it holds NaN or infinity"
     address = data_address(shown, known, scale, low, high)

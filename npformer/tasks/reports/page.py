@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from npformer.core.inputs import as_given
 from npformer.data.batch import Batch
-from npformer.tasks.reports.elements import document, e
+from npformer.tasks.reports.elements import document, e, section
 from npformer.tasks.reports.judged import judge
 from npformer.tasks.reports.mixing import Looked, mixing_section
 from npformer.tasks.reports.names import Called
-from npformer.tasks.reports.style import STYLE
 from npformer.tasks.reports.tables import (
     mistakes_section,
     models_section,
@@ -20,12 +19,15 @@ from npformer.training.inspection.trace import trace
 from npformer.training.trainable import SequenceClassifier
 
 CONTENTS = {
+    "results": "results",
     "models": "models",
     "mistakes": "mistakes",
     "words": "words",
     "mixing": "mixing",
     "tensors": "tensors and gradients",
+    "not-shown": "not shown",
 }
+"""What the links to the sections say."""
 
 
 def page(
@@ -48,26 +50,16 @@ def page(
         looked.append(Looked(judge(name, model, batch, batch_size), found))
     left_out: list[str] = []
     sections = [
+        opening_section(opening) if opening else None,
         models_section(looked, notes),
         mistakes_section(looked, called, left_out),
+        words_section(looked, chosen, called),
         mixing_section(looked, chosen, called, left_out),
         tensors_section(looked, chosen),
     ]
-    words = words_section(looked, chosen, called)
-    if words is not None:
-        sections.insert(2, words)  # after the mistakes
-    if opening:
-        sections.insert(0, opening_section(opening))
     if left_out:
         items = [e("li", words) for words in left_out]
-        sections.append(e("section", e("h2", "Not shown"), e("ul", items), id="not-shown"))
-    links = {"results": "results"} if opening else {}
-    links |= CONTENTS if words is not None else {k: v for k, v in CONTENTS.items() if k != "words"}
-    links |= {"not-shown": "not shown"} if left_out else {}
-    return document(
-        title,
-        STYLE,
-        e("h1", title),
-        e("nav", [e("a", words, href=f"#{place}") for place, words in links.items()]),
-        e("main", sections),
-    )
+        sections.append(section("not-shown", "Not shown", e("ul", items)))
+    places = [each.get("id", "") for each in sections if each is not None]
+    links = [e("a", CONTENTS[place], href=f"#{place}") for place in places]
+    return document(title, e("nav", links), e("main", sections))

@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.tasks.reports.elements import Child, breakable, e, table
+from npformer.tasks.reports.elements import Child, breakable, e, section, table
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.mixing import Looked
 from npformer.tasks.reports.names import Called
@@ -31,7 +31,7 @@ def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element
     parts = [
         e("p", each) if isinstance(each, str) else table(each[0], each[1:]) for each in opening
     ]
-    return e("section", e("h2", "Results"), parts, id="results")
+    return section("results", "Results", parts)
 
 
 def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
@@ -43,22 +43,14 @@ def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
         mixers = list(dict.fromkeys(config.mixers()))
         accuracy = "-" if math.isnan(judged.accuracy) else f"{judged.accuracy:.4f}"
         sizes = [config.n_layers, config.n_heads, config.d_model]
-        rows.append(
-            [
-                judged.name,
-                ", ".join(mixers),
-                accuracy,
-                f"{judged.loss:.4f}",
-                f"{model.n_parameters():,}",
-                *map(str, sizes),
-            ]
-        )
+        scores = [accuracy, f"{judged.loss:.4f}", f"{model.n_parameters():,}"]
+        rows.append([judged.name, ", ".join(mixers), *scores, *map(str, sizes)])
     samples = models[0].judged.samples
     padded = "" if samples.inputs[0].padding is None else ", with padding"
     head = ["model", "mixer", "accuracy", "loss", "parameters", "layers", "heads", "d_model"]
-    return e(
-        "section",
-        e("h2", "Models"),
+    return section(
+        "models",
+        "Models",
         e(
             "p",
             f"Accuracy and mean loss (in nats, if it is a cross-entropy) are over all "
@@ -67,15 +59,14 @@ def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
         ),
         table(head, rows, words=2),
         [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()],
-        id="models",
     )
 
 
 def tensors_section(models: Sequence[Looked], chosen: Sequence[int]) -> Element:
     """Return the tables of each model's trace, and its parameters with their gradients."""
-    return e(
-        "section",
-        e("h2", "Every tensor, forward and backward"),
+    return section(
+        "tensors",
+        "Every tensor, forward and backward",
         e(
             "p",
             f"For the {len(chosen)} samples above, as one batch, in evaluation: dropout is off. "
@@ -83,12 +74,11 @@ def tensors_section(models: Sequence[Looked], chosen: Sequence[int]) -> Element:
             "are what a layer keeps for its backward pass: each array counts once, at the first "
             "layer that keeps it, and weights do not count.",
         ),
-        [_of_model(looked, opened=i == 0) for i, looked in enumerate(models)],
-        id="tensors",
+        [_tensor_tables(looked, opened=i == 0) for i, looked in enumerate(models)],
     )
 
 
-def _of_model(looked: Looked, opened: bool) -> Element:
+def _tensor_tables(looked: Looked, opened: bool) -> Element:
     found, norms = looked.trace, looked.trace.gradient_norms
     parameters = looked.judged.model.parameters()
     largest = max((n for n in norms.values() if math.isfinite(n)), default=0.0)
@@ -136,15 +126,9 @@ def mistakes_section(models: Sequence[Looked], called: Called, left_out: list[st
     parts = []
     for looked in models:
         judged = looked.judged
-        parts.append(
-            e(
-                "div",
-                e("h3", judged.name),
-                _confusions(judged, called, left_out),
-                _worst(judged, called),
-            )
-        )
-    return e("section", e("h2", "Mistakes"), parts, id="mistakes")
+        confusions = _confusions(judged, called, left_out)
+        parts.append(e("div", e("h3", judged.name), confusions, _worst(judged, called)))
+    return section("mistakes", "Mistakes", parts)
 
 
 def _confusions(judged: Judged, called: Called, left_out: list[str]) -> Element | None:
@@ -199,13 +183,8 @@ def _worst(judged: Judged, called: Called) -> list[Element]:
     items = []
     for i in worst:
         words = [f"sample {i}", target(judged, i, called), answer(judged, i, called)]
-        items.append(
-            e(
-                "li",
-                _sample(judged, i, called),
-                e("p", "; ".join(word for word in words if word)),
-            )
-        )
+        said = e("p", "; ".join(word for word in words if word))
+        items.append(e("li", _sample(judged, i, called), said))
     return [
         e("h4", f"{of.capitalize()} ({len(worst)}), largest loss first"),
         e("ul", items, class_="worst"),

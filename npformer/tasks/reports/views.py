@@ -8,7 +8,7 @@ from npformer.data.batch import Batch
 from npformer.tasks.reports.elements import e
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.names import Called
-from npformer.tasks.reports.png import data_address, shrunk
+from npformer.tasks.reports.png import data_address, shrink
 
 MOST_TOKENS = 128
 """The most tokens of a sequence that are written out."""
@@ -32,7 +32,7 @@ def sample_view(samples: Batch, i: int, called: Called, answers: Judged | None =
 
 def _picture(x: np.ndarray, kept: np.ndarray) -> Element:
     low, high = extent(x[kept])
-    shown, known = shrunk(x, np.broadcast_to(kept[:, None], x.shape), SIDE)
+    shown, known = shrink(x, np.broadcast_to(kept[:, None], x.shape), SIDE)
     address = data_address(shown, known, "ink", low, high)
     words = f"x: {len(x)} tokens as rows, {x.shape[1]} features as columns, {low:.3g} to {high:.3g}"
     wide = min(max(x.shape[1] / len(x), 0.25), 2.5)

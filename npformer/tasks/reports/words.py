@@ -10,7 +10,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.data.batch import Batch
 from npformer.layers import Wide
-from npformer.tasks.reports.elements import e, table
+from npformer.tasks.reports.elements import e, section, table
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.mixing import Looked
 from npformer.tasks.reports.names import Called
@@ -30,7 +30,9 @@ def words_section(
 ) -> Element | None:
     """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
     parts = [
-        part for looked in models if (part := _of_model(looked.judged, chosen, called)) is not None
+        part
+        for looked in models
+        if (part := _words_table(looked.judged, chosen, called)) is not None
     ]
     if not parts:
         return None
@@ -40,10 +42,10 @@ def words_section(
         "the predicted class, minus the mean of what it adds to the others. Positive numbers speak "
         "for that class."
     )
-    return e("section", e("h2", "Words"), e("p", about), parts, id="words")
+    return section("words", "Words", e("p", about), parts)
 
 
-def _of_model(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+def _words_table(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
     if not isinstance(judged.model, WideSequenceClassifier) or judged.predicted is None:
         return None
     wide = judged.model.wide

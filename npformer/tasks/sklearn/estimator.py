@@ -1,5 +1,6 @@
 """EncoderClassifier: an encoder as an estimator of scikit-learn."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,13 +10,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from npformer.core import to_numpy
 from npformer.models.losses import SoftmaxCrossEntropy
-from npformer.tasks.sklearn.defaults import many
+from npformer.optim import Adam
+from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.classifier import around
+from npformer.tasks.estimators.estimator import Ensemble
+from npformer.tasks.estimators.split import stratified
 from npformer.tasks.sklearn.samples import samples_of
 from npformer.tasks.sklearn.targets import classes_of, labels_of, numbers_of, weights_of
-from npformer.tasks.sklearn.training import Labelled, build, parted, train, train_once, workers_of
+from npformer.tasks.sklearn.training import (
+    Converged,
+    Labelled,
+    WeightedAccuracy,
+    build,
+    fit_options,
+    holds_out,
+    many,
+    worker_options,
+)
 
 
-class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: ignore[misc]
     """A Transformer encoder that classifies token ids, series, or texts.
 
     X is one of
@@ -35,7 +50,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     d_model, n_layers, n_heads, d_ff, activation, norm, positions : optional
     dropout, token_dropout, attention_dropout, ffn_dropout : float
         Settings of `npformer.EncoderConfig`. "auto": by the kind of inputs and the number of
-        samples, see `npformer.tasks.sklearn.defaults`.
+        samples, see `npformer.tasks.estimators.defaults`.
     pooling : str
         As in `npformer.SequenceClassifier`. "auto": "flatten" for series of one length, otherwise
         "mean".
@@ -104,80 +119,41 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Of the last `fit`.
     """
 
-    def __init__(
-        self,
-        *,
-        inputs: str = "auto",
-        mixer: Any = "attention",
-        d_model: int | str = "auto",
-        n_layers: int | str = "auto",
-        n_heads: int | str = "auto",
-        d_ff: int | str = "auto",
-        dropout: float | str = "auto",
-        token_dropout: float | str = "auto",
-        attention_dropout: float | str = "auto",
-        ffn_dropout: float | str = "auto",
-        activation: str = "auto",
-        norm: str = "auto",
-        positions: str = "auto",
-        pooling: str = "auto",
-        max_len: int | None = None,
-        vocab_size: int | None = None,
-        padding_id: int | None = None,
-        tokenizer: Any = "word",
-        scale: bool = True,
-        max_iter: int | str = "auto",
-        batch_size: int | str = "auto",
-        learning_rate: float | str = "auto",
-        weight_decay: float | str = "auto",
-        clip_norm: float | None = 1.0,
-        label_smoothing: float = 0.0,
-        early_stopping: bool | str = "auto",
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-4,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        dtype: str = "auto",
-    ) -> None:
-        self.inputs = inputs
-        self.mixer = mixer
-        self.d_model = d_model
-        self.n_layers = n_layers
-        self.n_heads = n_heads
-        self.d_ff = d_ff
-        self.dropout = dropout
-        self.token_dropout = token_dropout
-        self.attention_dropout = attention_dropout
-        self.ffn_dropout = ffn_dropout
-        self.activation = activation
-        self.norm = norm
-        self.positions = positions
-        self.pooling = pooling
-        self.max_len = max_len
-        self.vocab_size = vocab_size
-        self.padding_id = padding_id
-        self.tokenizer = tokenizer
-        self.scale = scale
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.clip_norm = clip_norm
-        self.label_smoothing = label_smoothing
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.dtype = dtype
+    inputs: str = "auto"
+    mixer: Any = "attention"
+    d_model: int | str = "auto"
+    n_layers: int | str = "auto"
+    n_heads: int | str = "auto"
+    d_ff: int | str = "auto"
+    dropout: float | str = "auto"
+    token_dropout: float | str = "auto"
+    attention_dropout: float | str = "auto"
+    ffn_dropout: float | str = "auto"
+    activation: str = "auto"
+    norm: str = "auto"
+    positions: str = "auto"
+    pooling: str = "auto"
+    max_len: int | None = None
+    vocab_size: int | None = None
+    padding_id: int | None = None
+    tokenizer: Any = "word"
+    scale: bool = True
+    max_iter: int | str = "auto"
+    batch_size: int | str = "auto"
+    learning_rate: float | str = "auto"
+    weight_decay: float | str = "auto"
+    clip_norm: float | None = 1.0
+    label_smoothing: float = 0.0
+    early_stopping: bool | str = "auto"
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-4
+    class_weight: Any = None
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
+    dtype: str = "auto"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on labelled samples.
@@ -196,14 +172,23 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.classes_ if again else classes_of(data.labels)
         data.labels = numbers_of(data.labels, classes)
         rng = self._generator()
-        parts = parted(self, kind, data, rng)
+        held_out: Labelled | None = None
+        if holds_out(self, kind, len(data)):
+            rows, rest = stratified(data.labels, self.validation_fraction, rng)
+            data, held_out = data.rows(rows), data.rows(rest)
         if not again:
-            self._begin(kind, classes, parts[0], len(parts[0]), rng)
-        self.history_, self.validation_scores_ = train(self, kind, parts, rng)
-        self._optimizer = None  # its learning rate has fallen to 0
+            self._begin(kind, classes, data, len(data), rng)
+        score = None if held_out is None else WeightedAccuracy(held_out.weights)
+        options = fit_options(self, len(data), len(data))
+        options["callbacks"] = [Converged(score, self.tol, self.n_iter_no_change)]
+        if held_out is not None:
+            options["metric"] = score
+        self._train(data, held_out, rng, **options)
+        self._optimizer: Adam | None = None  # its learning rate has fallen to 0
         self.loss_curve_ = list(self.history_.train_loss)
         self.best_loss_ = min(self.loss_curve_)
         self.n_iter_ = len(self.loss_curve_)
+        self.validation_scores_ = None if score is None else score.scores
         self.best_validation_score_ = max(self.validation_scores_ or [], default=None)
         return self
 
@@ -235,7 +220,12 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if first:
             self._begin(kind, known, data, many(len(data)), rng)
             self.loss_curve_ = []
-        self.loss_curve_.append(train_once(self, kind, data, rng))
+        options = fit_options(self, len(data), many(len(data))) | {"epochs": 1}
+        if self._optimizer is None:
+            rates = {name: options[name] for name in ("lr", "weight_decay")}
+            self._optimizer = Adam(self.model_.parameters(), **rates)
+        self._train(data, None, rng, **options, optimizer=self._optimizer)
+        self.loss_curve_ += self.history_.train_loss
         self.best_loss_ = min(self.loss_curve_)
         self.n_iter_ = len(self.loss_curve_)
         return self
@@ -254,29 +244,47 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         _, samples = samples_of(self, X, reset=False)
         x, mask = self.reader_.read(samples)
-        processes = workers_of(self)["processes"]
+        processes = worker_options(self)["processes"]
         logits = self.model_.in_batches(to_numpy, x, mask, 256, processes=processes)
         return SoftmaxCrossEntropy().log_probabilities(logits).astype(logits.dtype)
+
+    @property
+    def model_(self) -> Any:
+        """The model."""
+        return self.model
 
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
         """Return, for ONNX, the model, and what is around it: as JSON values, and in words."""
         check_is_fitted(self)
-        left = f"{self.reader_.reads}; the name of the class with the largest number"
-        return [self.model_], {"classes": self.classes_.tolist(), **self.reader_.around()}, left
+        return self.models_, *around(self.classes_, self.reader_, self.reader_.preparation())
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[str, Labelled]:
         """Return the kind of X, and its samples with labels, without those of weight 0."""
         kind, samples = samples_of(self, X, reset=reset)
         y = labels_of(self, samples, y)
         data = Labelled(samples, y, weights_of(self, samples, y, sample_weight))
-        return kind, data if data.weights.all() else data.of_rows(np.flatnonzero(data.weights))
+        return kind, data if data.weights.all() else data.rows(np.flatnonzero(data.weights))
 
     def _begin(
         self, kind: str, classes: Any, data: Labelled, n: int, rng: np.random.Generator
     ) -> None:
         """Make a model for n samples, and the reader of its inputs."""
-        self.reader_, self.model_ = build(self, kind, data, n, len(classes), rng)
-        self.inputs_, self.classes_, self._optimizer = kind, classes, None
+        self.reader_, model = build(self, kind, data, n, len(classes), rng)
+        self.models_, self.inputs_, self.classes_ = [model], kind, classes
+        self._optimizer = None
+
+    def _train(
+        self, data: Labelled, held_out: Labelled | None, rng: np.random.Generator, **options: Any
+    ) -> None:
+        """Train the model on some samples, and keep the history."""
+        options |= {"clip_norm": self.clip_norm, "label_smoothing": self.label_smoothing}
+        options |= {"seed": rng, "progress": bool(self.verbose), **worker_options(self)}
+        if (data.weights != data.weights[0]).any():
+            options["sample_weight"] = data.weights
+        own = data.read(self.reader_)
+        validation = None if held_out is None else held_out.read(self.reader_)
+        model, self.models_, self.histories_ = self.model_, [], []
+        self.train(model, own, validation, None, **defaults.filled(options, len(data)))
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))

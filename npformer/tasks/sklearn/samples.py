@@ -6,10 +6,9 @@ import numpy as np
 from sklearn.utils.validation import assert_all_finite, check_array, validate_data
 
 from npformer.core import checks
+from npformer.tasks.estimators.readers import Samples
 
 KINDS = ("tokens", "series", "text")
-Samples = np.ndarray | list[Any]
-"""An array with two or three axes, a list of arrays of several lengths, or a list of str."""
 
 
 def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:

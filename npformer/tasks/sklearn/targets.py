@@ -13,7 +13,7 @@ from sklearn.utils.validation import (
 )
 
 from npformer.core import checks
-from npformer.tasks.sklearn.samples import Samples
+from npformer.tasks.estimators.readers import Samples
 
 
 def labels_of(estimator: Any, samples: Samples, y: Any) -> np.ndarray:

@@ -1,24 +1,39 @@
-"""How an `EncoderClassifier` builds its model, and trains it."""
+"""How an `EncoderClassifier` builds its model, and when its training stops."""
 
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.user_arrays import Data
 from npformer.models import EncoderConfig
-from npformer.optim import Adam, cosine
-from npformer.tasks.estimators.split import stratified
-from npformer.tasks.sklearn import defaults
-from npformer.tasks.sklearn.defaults import AUTO
-from npformer.tasks.sklearn.readers import READERS, Reader
-from npformer.tasks.sklearn.samples import Samples
+from npformer.models.config import RATES
+from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.fitting_mixers import usual_pooling
+from npformer.tasks.estimators.readers import (
+    Reader,
+    Samples,
+    SeriesReader,
+    TextReader,
+    TokenReader,
+)
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.fit import fit as train_model
-from npformer.training.history import History
 from npformer.training.trainable import SequenceClassifier
 
-WARMUP = 0.1  # of all steps, in which the learning rate rises
+AUTO = "auto"
+
+KINDS = {"tokens": "tokens", "series": "columns", "text": "text"}
+"""What the defaults call each kind of inputs."""
+
+NAMES = {
+    "batch_size": "batch_size",
+    "epochs": "max_iter",
+    "lr": "learning_rate",
+    "weight_decay": "weight_decay",
+}
+"""Arguments of `npformer.fit`, and what they are called here, as in scikit-learn."""
+
 TIE, LEAST = 1e-6, 1e-30  # weight of the loss beside the accuracy; the smallest probability in it
 
 
@@ -30,28 +45,33 @@ class Labelled:
     labels: np.ndarray
     weights: np.ndarray
 
-    def of_rows(self, rows: np.ndarray) -> "Labelled":
+    def rows(self, rows: np.ndarray) -> "Labelled":
         """Return some of the samples."""
-        samples: Samples = (
-            [self.samples[row] for row in rows]
-            if isinstance(self.samples, list)
-            else self.samples[rows]
-        )
+        if isinstance(self.samples, np.ndarray):
+            return Labelled(self.samples[rows], self.labels[rows], self.weights[rows])
+        samples = [self.samples[row] for row in rows]
         return Labelled(samples, self.labels[rows], self.weights[rows])
+
+    def read(self, reader: Reader) -> Data:
+        """Return the samples as arrays, with their labels."""
+        x, mask = reader.read(self.samples)
+        return x, self.labels, mask
 
     def __len__(self) -> int:
         return len(self.labels)
 
 
-def parted(estimator: Any, kind: str, data: Labelled, rng: np.random.Generator) -> list[Labelled]:
-    """Return the part to train on, and the held-out part if there is one."""
-    asked = estimator.early_stopping
-    if asked != AUTO:
-        checks.flag("early_stopping", asked)
-    if not (defaults.holds_out(kind, len(data)) if asked == AUTO else asked):
-        return [data]
-    train, held_out = stratified(data.labels, estimator.validation_fraction, rng)
-    return [data.of_rows(train), data.of_rows(held_out)]
+def many(n: int) -> int:
+    """Return n, but always more than one batch: more samples are to come."""
+    return max(n, defaults.ONE_BATCH + 1)
+
+
+def holds_out(estimator: Any, kind: str, n: int) -> bool:
+    """Return whether some of n samples decide when to stop."""
+    if estimator.early_stopping == AUTO:
+        return defaults.holds_out(KINDS[kind], n)
+    checks.flag("early_stopping", estimator.early_stopping)
+    return bool(estimator.early_stopping)
 
 
 def build(
@@ -61,102 +81,53 @@ def build(
 
     `n` is the number of samples that the model's settings are chosen for.
     """
-    settings = defaults.encoder_for(kind, n)
-    for name in settings:
-        if (asked := getattr(estimator, name, AUTO)) != AUTO:
-            settings[name] = asked
+    settings = {**asdict(EncoderConfig()), "dtype": "float32"} | defaults.ENCODERS[KINDS[kind]]
+    if n <= defaults.ONE_BATCH:
+        settings |= {**dict.fromkeys(RATES, 0.0), "dtype": "float64"}
+    settings |= {name: v for name in settings if (v := getattr(estimator, name, AUTO)) != AUTO}
     dtype = settings.pop("dtype")
-    reader = READERS[kind](estimator, dtype)
+    reader = new_reader(estimator, kind, dtype)
     reader.learn(data.samples, data.weights)
-    known = {each.name for each in fields(EncoderConfig)}
-    config = EncoderConfig(
-        **{name: value for name, value in settings.items() if name in known}
-        | {"max_len": reader.max_len, "padding": "per_length"}
-    )
+    config = EncoderConfig(**settings | {"max_len": reader.max_len, "padding": "per_length"})
     pooling = estimator.pooling
-    if pooling == AUTO:
-        pooling = defaults.pooling_for(kind, reader.same_length, config)
-    model = SequenceClassifier(
-        config, n_classes, pooling=pooling, seed=rng, dtype=dtype, **reader.arguments()
-    )
-    return reader, model
+    if pooling == AUTO:  # the places in series of one length have a meaning
+        flat = kind == "series" and reader.same_length
+        pooling = "flatten" if flat else usual_pooling(config)
+    arguments = {"pooling": pooling, "seed": rng, "dtype": dtype, **reader.arguments()}
+    return reader, SequenceClassifier(config, n_classes, **arguments)
 
 
-def train(
-    estimator: Any, kind: str, parts: list[Labelled], rng: np.random.Generator
-) -> tuple[History, list[float] | None]:
-    """Train the estimator's model until it stops improving.
-
-    Returns the history, and the accuracy on the held-out part after each epoch.
-    """
-    usual = defaults.training_for(kind, n := len(parts[0]))
-    size = min(n, checks.positive("batch_size", _chosen(estimator, usual, "batch_size")))
-    usual["max_iter"] = usual["max_iter"] or defaults.epochs_for(n, size)
-    epochs = checks.positive("max_iter", _chosen(estimator, usual, "max_iter"))
-    patience = checks.positive("n_iter_no_change", estimator.n_iter_no_change)
-    steps = epochs * -(-n // size)
-    options: dict[str, Any] = {
-        "epochs": epochs,
-        "batch_size": size,
-        "lr": _chosen(estimator, usual, "learning_rate"),
-        "weight_decay": _chosen(estimator, usual, "weight_decay"),
-        "schedule": cosine(steps, warmup=int(WARMUP * steps)) if steps > 1 else None,
-    }
-    score: WeightedAccuracy | None = None
-    if len(parts) == 2:
-        score = WeightedAccuracy(parts[1].weights)
-        options["validation"] = _arrays(estimator, parts[1])
-        options["metric"] = score
-    options["callbacks"] = [Converged(score, estimator.tol, patience)]
-    return fit(estimator, parts[0], rng, **options), score.scores if score else None
+def new_reader(estimator: Any, kind: str, dtype: str) -> Reader:
+    """Return a reader that has learned nothing yet."""
+    for name in ("max_len", "vocab_size"):
+        if getattr(estimator, name) is not None:
+            checks.positive(name, getattr(estimator, name))
+    if kind == "tokens":
+        return TokenReader(estimator.max_len, estimator.vocab_size, estimator.padding_id)
+    if kind == "text":
+        return TextReader(estimator.max_len, estimator.tokenizer, vocab_size=estimator.vocab_size)
+    checks.flag("scale", estimator.scale)
+    return SeriesReader(estimator.max_len, estimator.scale, dtype)
 
 
-def train_once(estimator: Any, kind: str, data: Labelled, rng: np.random.Generator) -> float:
-    """Train the estimator's model for one epoch, with its optimizer, and return the loss."""
-    usual = defaults.training_for(kind, defaults.many(len(data)))
-    if estimator._optimizer is None:
-        estimator._optimizer = Adam(
-            estimator.model_.parameters(),
-            lr=_chosen(estimator, usual, "learning_rate"),
-            weight_decay=_chosen(estimator, usual, "weight_decay"),
-        )
-    size = min(len(data), checks.positive("batch_size", _chosen(estimator, usual, "batch_size")))
-    options = {"epochs": 1, "batch_size": size, "optimizer": estimator._optimizer}
-    return fit(estimator, data, rng, **options).train_loss[0]
+def fit_options(estimator: Any, n: int, of: int) -> dict[str, Any]:
+    """Return arguments of `npformer.fit` for n samples, with defaults for `of` samples."""
+    names = {name: getattr(estimator, own) for name, own in NAMES.items()}
+    asked = {name: value for name, value in names.items() if value != AUTO}
+    kind = KINDS[estimator.inputs_]
+    size = asked.get("batch_size", defaults.training(kind, of)["batch_size"])
+    size = min(n, checks.positive("batch_size", size))
+    usual = defaults.training_with_stop(kind, of, size)
+    checks.positive("max_iter", asked.get("epochs", 1))
+    return {**usual, **asked, "batch_size": size}
 
 
-def fit(estimator: Any, data: Labelled, rng: np.random.Generator, **options: Any) -> History:
-    """Call `npformer.fit`."""
-    weights = data.weights
-    return train_model(
-        estimator.model_,
-        _arrays(estimator, data),
-        sample_weight=None if (weights == weights[0]).all() else weights,
-        clip_norm=estimator.clip_norm,
-        label_smoothing=estimator.label_smoothing,
-        seed=rng,
-        progress=bool(estimator.verbose),
-        **workers_of(estimator),
-        **options,
-    )
-
-
-def workers_of(estimator: Any) -> dict[str, Any]:
+def worker_options(estimator: Any) -> dict[str, Any]:
     """Return the arguments of `fit` for n_jobs: None is 1, and -1 is as many as pay off."""
     n = 1 if estimator.n_jobs is None else estimator.n_jobs
     if n == -1:
         return {"workers": AUTO, "processes": AUTO}
     return {"workers": checks.positive("n_jobs", n), "processes": AUTO if n > 1 else False}
-
-
-def _chosen(estimator: Any, usual: dict[str, Any], name: str) -> Any:
-    asked = getattr(estimator, name)
-    return usual[name] if isinstance(asked, str) and asked == AUTO else asked
-
-
-def _arrays(estimator: Any, data: Labelled) -> tuple[Any, ...]:
-    x, mask = estimator.reader_.read(data.samples)
-    return x, data.labels, mask
 
 
 class WeightedAccuracy:
@@ -186,7 +157,8 @@ class Converged(Callback):
 
     def __init__(self, score: WeightedAccuracy | None, tol: float, patience: int) -> None:
         checks.not_negative("tol", tol)
-        self.score, self.tol, self.patience = score, tol, patience
+        self.score, self.tol = score, tol
+        self.patience = checks.positive("n_iter_no_change", patience)
         self.best = np.full(1 if score is None else 2, np.inf)
         self.waited = 0
 

@@ -72,7 +72,7 @@ class Search:
         return self.ended[0][1] if self.ended else self.tokens[int(self.log_p.argmax())]
 
 
-def searched(
+def beam_search(
     model: Any,
     source: np.ndarray,
     mask: np.ndarray | None,

@@ -72,7 +72,7 @@ class Window:
         return row if len(row) <= self._max_len else row[-max(self._max_len // 2, 1) :]
 
 
-def written(
+def write_tokens(
     model: Any,
     rows: Sequence[np.ndarray],
     n: int,
@@ -99,7 +99,7 @@ def written(
             window.add(tokens)
 
 
-def prompts(prompt: Any, vocab_size: int) -> tuple[list[np.ndarray], bool]:
+def check_prompts(prompt: Any, vocab_size: int) -> tuple[list[np.ndarray], bool]:
     """Return the rows of a prompt, checked, and whether it was given as several rows."""
     if not isinstance(prompt, np.ndarray) and isinstance(prompt, list | tuple):
         several = any(isinstance(row, list | tuple | np.ndarray) for row in prompt)

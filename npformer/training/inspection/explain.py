@@ -37,10 +37,10 @@ def explain(
     rows and columns of padding are 0. A mixer that is also a `TwoInputLayer` gets
     ``explain(a, b, context)``.
     """
-    return explained(trace(layer, x, mask, types))
+    return explanations(trace(layer, x, mask, types))
 
 
-def explained(calls: Iterable[Call]) -> list[Explanation]:
+def explanations(calls: Iterable[Call]) -> list[Explanation]:
     """Return the matrices of the mixers among some calls."""
     return [
         Explanation(call.name, type(call.layer).__name__, matrices_of(call))

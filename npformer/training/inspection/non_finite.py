@@ -4,11 +4,16 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+import numpy as np
+
 from npformer.core import Array, Layer, Parameters, array_module
 from npformer.core.inputs import Inputs, as_given, names_of
 from npformer.engine import fast
 from npformer.training.inspection.calls import Call, who
-from npformer.training.inspection.trace import prepared, trace
+from npformer.training.inspection.trace import prepare, trace
+
+LOSS_ITSELF = "the loss itself (every layer's output is finite at evaluation)"
+"""Named in place of a tensor if all tensors are finite."""
 
 
 def first_non_finite(
@@ -19,7 +24,7 @@ def first_non_finite(
     It looks at the input, then at the parameters, then at each layer's output in the order of
     computation. The arguments are those of `trace`.
     """
-    inputs = prepared(layer, x, mask, types)
+    inputs = prepare(layer, x, mask, types)
     for name, each in zip(names_of(inputs), inputs, strict=True):
         if each.x.dtype.kind == "f" and not _finite(each.x):
             return f"the input {name}"
@@ -41,6 +46,22 @@ def first_non_finite(
             "inside `with npformer.use_kernels(False):`, and report this bug"
         )
     return None
+
+
+def non_finite_tensor(model: Layer, samples: Any) -> str:
+    """Return the name of the first tensor with NaN or infinity when a model evaluates samples."""
+    pieces = [slice(start, start + 256) for start in range(0, len(samples), 256)]
+    for piece in pieces:
+        inputs = samples.of_rows(piece).inputs
+        for name, each in zip(names_of(inputs), inputs, strict=True):
+            kept = each.x if each.padding is None else each.x[each.mask]  # padding may hold NaN
+            if kept.dtype.kind == "f" and not np.isfinite(kept).all():
+                return f"the input {name}"
+    with np.errstate(all="ignore"):
+        for piece in pieces:
+            if found := first_non_finite(model, *as_given(samples.of_rows(piece).inputs)):
+                return found
+    return LOSS_ITSELF
 
 
 def _first_non_finite_output(calls: list[Call]) -> str | None:

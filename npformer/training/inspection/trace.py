@@ -32,7 +32,7 @@ from npformer.training.inspection.calls import BackwardCall, Call, shapes
 from npformer.training.inspection.recorder import Recorder
 from npformer.training.inspection.trace_table import as_html, as_text, trace_tables
 
-__all__ = ["BackwardCall", "Call", "Trace", "prepared", "trace"]
+__all__ = ["BackwardCall", "Call", "Trace", "prepare", "trace"]
 
 
 class Trace(list[Call]):
@@ -135,7 +135,7 @@ def trace(
     checks.instance("layer", layer, Layer)
     if dy is not None and labels is not None:
         raise ValueError("dy and labels are both given; expected one of the two to start from")
-    inputs = prepared(layer, x, mask, types)
+    inputs = prepare(layer, x, mask, types)
     if labels is not None:
         labels = _targets(layer, labels, inputs)
     observed: Any = copy.deepcopy(layer)
@@ -156,7 +156,7 @@ def trace(
     return Trace(recorder.stop(), recorder.backward, gradients, loss)
 
 
-def prepared(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tuple[Sequences, ...]:
+def prepare(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tuple[Sequences, ...]:
     """Return checked inputs; for a model, uploaded and with padding set to 0."""
     inputs = as_inputs(layer, x, mask, types)
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)

@@ -42,7 +42,7 @@ class FolderInUseError(OSError):
 
 
 @contextmanager
-def reserved(folder: Path, n_bytes: int = 0) -> Iterator[None]:
+def reserve(folder: Path, n_bytes: int = 0) -> Iterator[None]:
     """Make a folder, check that `n_bytes` can be written there, and lock it against other runs.
 
     What an interrupted write left behind is removed. The lock ends with the process at the latest.
@@ -86,7 +86,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def understood(folder: Path, *errors: type[Exception]) -> Iterator[None]:
+def explain_damage(folder: Path, *errors: type[Exception]) -> Iterator[None]:
     """Turn such errors, raised while a checkpoint's sections are restored, into CheckpointError."""
     try:
         yield
@@ -140,23 +140,6 @@ def _with_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
             return arrays[value[ARRAY]]
         return {name: _with_arrays(each, arrays) for name, each in value.items()}
     return [_with_arrays(each, arrays) for each in value] if isinstance(value, list) else value
-
-
-def checkpoint_folder(
-    folder: str | os.PathLike[str] | None, every: object, resume: object
-) -> Path | None:
-    """Return the folder that `fit` was given, after checking it and its options."""
-    checks.positive("every", every)
-    checks.flag("resume", resume)
-    if folder is None:
-        if resume or every != 1:
-            given = "resume=True" if resume else f"every={every}"
-            raise ValueError(
-                f"{given} without a checkpoint; expected the folder of the training as well: "
-                "checkpoint='runs/mine'"
-            )
-        return None
-    return checked_folder(folder)
 
 
 def checked_folder(folder: str | os.PathLike[str], name: str = "checkpoint") -> Path:

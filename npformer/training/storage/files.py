@@ -21,25 +21,25 @@ def write_whole(path: Path, *parts: bytes | memoryview) -> None:
     Data and folder are forced to disk. What earlier, interrupted writes of this file left behind is
     removed first. An OSError names the file.
     """
-    with naming(path), being_written(path) as file:
+    with name_in_errors(path), replacement(path) as file:
         for part in parts:
             file.write(part)
 
 
 @contextmanager
-def being_written(path: Path) -> Iterator[IO[bytes]]:
+def replacement(path: Path) -> Iterator[IO[bytes]]:
     """Lend a file that becomes `path` when the body ends; after an error there is no such file.
 
     Until then it has another name, by which other processes may write into it, too.
     """
-    with naming(path):
+    with name_in_errors(path):
         remove_unfinished(path)
         file = _begun(path)
     unfinished = Path(file.name)
     try:
         with file:
             yield file
-            with naming(path):
+            with name_in_errors(path):
                 file.flush()
                 os.fsync(file.fileno())
                 if os.name == "posix":  # while locked; Windows renames closed files only
@@ -75,7 +75,7 @@ def check_writable(folder: Path, n_bytes: int = 0) -> None:
 
     Call it before work whose result is written there.
     """
-    with naming(folder):
+    with name_in_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder) as file:
             file.write(bytes(n_bytes))
@@ -96,7 +96,7 @@ def check_place(path: Path, example: str) -> None:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def name_in_errors(path: Path) -> Iterator[None]:
     """Make OSErrors name this path, and not the name under which a file is being written."""
     try:
         yield

@@ -1,10 +1,7 @@
 """A safetensors file with a description in its header: how models and checkpoints are stored.
 
-The metadata hold the description as JSON under "npformer", and two checksums. ``data_sha256`` is
-that of all bytes after the header. ``header_sha256`` is that of the bytes up to there, its own
-digits taken as zeros, and so covers the description, the table of tensors and the other checksum:
-a description can be trusted before any tensor is read. Checksums find damage; they do not say who
-wrote a file.
+The metadata hold the description as JSON under "npformer", and under "npformer_sha256" the checksum
+of the whole file, its own digits taken as zeros. It finds damage; it does not say who wrote a file.
 """
 
 import json
@@ -12,7 +9,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +21,7 @@ LONGEST_TEXT = 50_000_000
 """Letters of a description: half of what safetensors reads as a header; the rest is for its table
 of tensors."""
 
-HEADER_SUM, DATA_SUM = "header_sha256", "data_sha256"
+SUM = "npformer_sha256"
 _NO_SUM = "0" * 64
 
 
@@ -69,13 +66,12 @@ def write_model_file(
     whole = memoryview(to_bytes(tensors))
     begin = 8 + int.from_bytes(whole[:8], "little")
     table, data = json.loads(bytes(whole[8:begin])), whole[begin:]
-    metadata = {DATA_SUM: _sha256(data), HEADER_SUM: _NO_SUM, "npformer": text}
+    metadata = {SUM: _NO_SUM, "npformer": text}
     # Written here, because safetensors would put the metadata in another order each time.
     entries = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
     entries += b" " * (-len(entries) % 8)
     header = len(entries).to_bytes(8, "little") + entries
-    header = _with_sum(header, _NO_SUM, _sha256(header))
-    write_whole(path, header, data)
+    write_whole(path, _with_sum(header, _NO_SUM, _sha256(header, data)), data)
 
 
 def read_model_file(
@@ -87,25 +83,17 @@ def read_model_file(
     """
     from safetensors.numpy import load as from_bytes
 
-    with _open(path) as file:
-        description, data_sum, damage = _read_description(path, file, force)
-        begin = file.tell()
-        file.seek(0)
-        whole = file.read()
-    if data_sum and data_sum != _sha256(memoryview(whole)[begin:]):
-        damage.append(_refused(path, "its tensors do not match their checksum", force))
-    with _whole(path):
+    whole, description, damage = _read(path, force)
+    with _intact(path):
         tensors = dict(sorted(from_bytes(whole).items()))  # whose order differs each time
     if damage:
-        words = f"{path}: {' and '.join(damage)}; it was loaded anyway"
-        warnings.warn(words, CheckpointWarning, stacklevel=3)
+        warnings.warn(f"{path}: {damage}; it was loaded anyway", CheckpointWarning, stacklevel=3)
     return description, tensors
 
 
 def read_description(path: Path, *, force: bool = False) -> dict[str, Any]:
     """Return a file's description, checked as by `read_model_file`, without its tensors."""
-    with _open(path) as file:
-        return _read_description(path, file, force)[0]
+    return _read(path, force)[1]
 
 
 def check_keys(path: Path, description: Mapping[str, Any], known: Collection[str]) -> None:
@@ -117,7 +105,10 @@ def check_keys(path: Path, description: Mapping[str, Any], known: Collection[str
         )
 
 
-def _open(path: Path) -> IO[bytes]:
+def _read(path: Path, force: bool) -> tuple[bytes, dict[str, Any], str]:
+    """Return a file's content, its description and, with `force`, how it is damaged."""
+    from safetensors import safe_open
+
     if path.is_dir():
         raise CheckpointError(
             f"{path} is a folder; expected a file, such as model.safetensors in it"
@@ -126,30 +117,21 @@ def _open(path: Path) -> IO[bytes]:
         if path.exists():  # reading a pipe or a device could wait forever
             raise CheckpointError(f"{path} is not a regular file; expected one that npformer wrote")
         raise FileNotFoundError(f"there is no file {path}; expected one that npformer.save wrote")
-    return path.open("rb", buffering=0)  # a buffer would copy what is read at once
-
-
-def _read_description(
-    path: Path, file: IO[bytes], force: bool
-) -> tuple[dict[str, Any], str, list[str]]:
-    """Return the description, the checksum of the tensors and, with `force`, what is damaged."""
-    from safetensors import safe_open
-
-    with _whole(path), safe_open(path, "numpy") as opened:
+    with _intact(path), safe_open(path, "numpy") as opened:
         metadata = opened.metadata() or {}
-    if not metadata.keys() & {"npformer", HEADER_SUM}:
+    if not metadata.keys() & {"npformer", SUM}:
         raise CheckpointError(
             f"{path} is a safetensors file of another program: it has no npformer "
             "configuration. Load its tensors with safetensors.numpy.load_file and copy "
             "them into model.parameters()"
         )
-    length = file.read(8)
-    header = length + file.read(int.from_bytes(length, "little"))
-    damage = []
-    if not {HEADER_SUM, DATA_SUM} <= set(metadata):
-        damage.append(_refused(path, "a checksum is missing", force))
-    elif not _header_sum_fits(header, metadata[HEADER_SUM]):
-        damage.append(_refused(path, "its header does not match its checksum", force))
+    whole = path.read_bytes()
+    damage = _damage(whole, metadata.get(SUM))
+    if damage and not force:
+        raise CheckpointError(
+            f"{path} is damaged: {damage}, so it changed after it was saved. Copy or save it "
+            "again. To load it anyway: nf.load(path, force=True), or --force on the command line"
+        )
     try:
         description = strict_json(metadata["npformer"])
         version = description["format"]
@@ -161,12 +143,12 @@ def _read_description(
         raise CheckpointError(
             f"{path} has format {version!r}; this npformer reads format {FORMAT}. Update npformer"
         )
-    check_keys(path, metadata, ("npformer", HEADER_SUM, DATA_SUM))
-    return description, metadata.get(DATA_SUM, ""), damage
+    check_keys(path, metadata, ("npformer", SUM))
+    return whole, description, damage
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[None]:
+def _intact(path: Path) -> Iterator[None]:
     """Turn errors of safetensors, and of NumPy about unknown dtypes or shapes, into ours."""
     from safetensors import SafetensorError
 
@@ -196,25 +178,25 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _header_sum_fits(header: bytes, stated: str) -> bool:
-    return _sha256(_with_sum(header, stated, _NO_SUM)) == stated
+def _damage(whole: bytes, stated: str | None) -> str:
+    """Return what the checksum says against a file's content; "" if it fits."""
+    if stated is None:
+        return "its checksum is missing"
+    begin = 8 + int.from_bytes(whole[:8], "little")
+    header = _with_sum(whole[:begin], stated, _NO_SUM)
+    fits = _sha256(header, memoryview(whole)[begin:]) == stated
+    return "" if fits else "it does not match its checksum"
 
 
 def _with_sum(header: bytes, old: str, new: str) -> bytes:
     # These bytes occur nowhere else: inside a JSON text each quote has a backslash before it.
-    return header.replace(f'"{HEADER_SUM}":"{old}"'.encode(), f'"{HEADER_SUM}":"{new}"'.encode())
+    return header.replace(f'"{SUM}":"{old}"'.encode(), f'"{SUM}":"{new}"'.encode())
 
 
-def _sha256(data: Any) -> str:
+def _sha256(*parts: bytes | memoryview) -> str:
     from hashlib import sha256
 
-    return sha256(data).hexdigest()
-
-
-def _refused(path: Path, damage: str, force: bool) -> str:
-    if force:
-        return damage
-    raise CheckpointError(
-        f"{path} is damaged: {damage}, so it changed after it was saved. Copy or save it again. To "
-        "load it anyway: nf.load(path, force=True), or --force on the command line"
-    )
+    digest = sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()

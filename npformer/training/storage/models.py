@@ -178,7 +178,7 @@ def fill(
 def read_notes(path: str | os.PathLike[str], *, force: bool = False) -> dict[str, Any]:
     """Return the notes that were saved with a model; raises errors as `load` does.
 
-    Tensors are not read, so damage to them does not show; notes have a checksum of their own.
+    The file is read as a whole, for its checksum; no model is built.
     """
     path = checks.path("path", path)
     checks.flag("force", force)

@@ -13,7 +13,7 @@ from npformer.data.batch import Batch
 from npformer.functional import NO_LABEL
 from npformer.models import Transformer
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
-from npformer.training.generation.searching import searched
+from npformer.training.generation.searching import beam_search
 from npformer.training.storage.models import MODELS
 from npformer.training.trainable.model import Model
 
@@ -121,7 +121,7 @@ class EncoderDecoder(Model, Transformer):
         self.source.check(source, mask)
         if mask is None:
             mask = source != self.padding_id
-        return searched(
+        return beam_search(
             self,
             to_numpy(source),
             to_numpy(mask),

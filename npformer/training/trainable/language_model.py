@@ -10,7 +10,7 @@ from npformer.core.inputs import Sequences
 from npformer.models import EncoderConfig, NextToken
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 from npformer.training.generation.choosing import Choice, softmax
-from npformer.training.generation.writing import NOTHING, prompts, stop_tokens, written
+from npformer.training.generation.writing import NOTHING, check_prompts, stop_tokens, write_tokens
 from npformer.training.storage.models import MODELS
 from npformer.training.trainable.model import Model
 
@@ -104,7 +104,7 @@ class LanguageModel(Model, NextToken):
         """
         n = checks.positive("n", n)
         checks.flag("probabilities", probabilities)
-        rows, several = prompts(prompt, self.vocab_size)
+        rows, several = check_prompts(prompt, self.vocab_size)
         steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
         tokens = np.full((len(rows), n), NOTHING)
         chances = np.zeros((len(rows), n))
@@ -131,7 +131,7 @@ class LanguageModel(Model, NextToken):
     ) -> Iterator[Any]:
         """Yield what `generate` returns as it comes: an int, or (batch,) for several prompts."""
         n = checks.positive("n", n)
-        rows, several = prompts(prompt, self.vocab_size)
+        rows, several = check_prompts(prompt, self.vocab_size)
         steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
         return (tokens if several else int(tokens[0]) for tokens, _ in steps)
 
@@ -148,7 +148,7 @@ class LanguageModel(Model, NextToken):
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         checks.flag("cache", cache)
         ends = stop_tokens(stop, self.vocab_size)
-        return written(self, rows, n, Choice(temperature, top_k, top_p), seed, cache, ends)
+        return write_tokens(self, rows, n, Choice(temperature, top_k, top_p), seed, cache, ends)
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids, masks and types."""

@@ -10,25 +10,17 @@ import numpy as np
 from npformer import engine
 from npformer.core import (
     Array,
-    Context,
     Gradients,
     Seed,
-    explained_memory_error,
     initializers,
-    part_generator,
-    step_key,
     to_numpy,
 )
-from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import team_of
-from npformer.models import accumulate
 from npformer.models.losses import Classification, Loss
 from npformer.training.inspection.explain import Explanation, explain
 from npformer.training.trainable.predictions import in_batches, outputs, refuse_samples
 from npformer.training.trainable.protocol import Trainable
-
-QUIET: Any = {"over": "ignore", "invalid": "ignore"}
-"""Settings of a training step for np.errstate: an overflow shows in the loss."""
+from npformer.training.trainable.step import PlainStep
 
 
 class Model(Trainable):
@@ -86,7 +78,7 @@ class Model(Trainable):
         label_smoothing: float = 0.0,
         loss: Loss | None = None,
         sample_weight: Any = None,
-        seed: Seed | None = None,
+        seed: Seed = None,
     ) -> tuple[float, Gradients]:
         """Return the mean loss of a batch in training mode, in nats, and its gradients by name.
 
@@ -116,19 +108,13 @@ class Model(Trainable):
         generator = None if seed is None else initializers.generator(seed)
         given = loss is not None or label_smoothing != 0
         loss = self.loss_with(loss, label_smoothing) if given else self.loss
-        snapshot = snapshot_of(self)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
-        batch = self.upload(batch, snapshot.backend, loss=loss)
-        if not engine.enabled() and workers == 1 and micro_batch is None:  # the plain step
-            if generator is not None:
-                generator = part_generator(step_key(generator), 0, len(batch))
-            context = Context(training=True, generator=generator)
-            gradients = Gradients(snapshot.layout)
-            with np.errstate(**QUIET), explained_memory_error(snapshot.backend, len(y)):
-                value = accumulate(self, loss, batch, context, gradients)
-                return float(value), gradients
-        with team_of(self, workers, micro_batch, loss) as team:
-            value, gradients = team.step(batch, generator=generator, snapshot=snapshot)
+        batch = self.upload(batch, self.backend, loss=loss)
+        if not engine.enabled() and workers == 1 and micro_batch is None:
+            value, gradients = PlainStep(self, loss).step(batch, generator)
+        else:
+            with team_of(self, workers, micro_batch, loss) as team:
+                value, gradients = team.step(batch, generator)
         return float(value), gradients
 
     def predict(

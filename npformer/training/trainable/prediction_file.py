@@ -15,10 +15,10 @@ from npformer.core import a_type, checks, to_numpy
 from npformer.core.inputs import as_given
 from npformer.core.telling import saying
 from npformer.data.stored_samples import among, rows_at_once
-from npformer.data.user_arrays import read_inputs, unlabelled
+from npformer.data.user_arrays import read_inputs, unlabelled_inputs
 from npformer.models.losses import Classification
 from npformer.training.distributed import Communicator, as_communicator
-from npformer.training.storage.files import being_written, check_place, naming
+from npformer.training.storage.files import check_place, name_in_errors, replacement
 from npformer.training.trainable.model import Model
 
 
@@ -85,7 +85,7 @@ def predict_to_file(
             raise TypeError(
                 f"kind is 'labels' and {a_type(model.loss)} knows no classes; expected 'outputs'"
             )
-        inputs = unlabelled(model, "x", x, mask, types)
+        inputs = unlabelled_inputs(model, "x", x, mask, types)
 
         def of_rows(rows: slice) -> np.ndarray:
             its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
@@ -108,7 +108,7 @@ def _write(path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator) 
     with ExitStack() as stack:
         place = "", 0  # rank 0 says where
         if ranks.rank == 0:
-            file = stack.enter_context(being_written(path))
+            file = stack.enter_context(replacement(path))
             head = {"descr": one.dtype.str, "fortran_order": False, "shape": (n, *one.shape[1:])}
             np.lib.format.write_array_header_2_0(file, head)
             file.flush()
@@ -119,9 +119,9 @@ def _write(path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator) 
             shared.seek(begin + own.start * one.nbytes)
             for start in range(own.start, own.stop, at_once):
                 found = of_rows(slice(start, min(start + at_once, own.stop)))
-                with naming(path):
+                with name_in_errors(path):
                     shared.write(np.ascontiguousarray(found).data)
-            with naming(path):
+            with name_in_errors(path):
                 shared.flush()
                 os.fsync(shared.fileno())
         ranks.agree(0.0)  # all have written; the first gives the file its name

@@ -11,7 +11,6 @@ from npformer.core.inputs import Sequences
 from npformer.data.batch import Batch
 from npformer.data.lengths import LongestFirst
 from npformer.engine.processes import CannotCopyError, in_processes
-from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import team_of
 from npformer.engine.worker_counts import choose_processes
 from npformer.training.trainable.protocol import Trainable
@@ -19,9 +18,8 @@ from npformer.training.trainable.protocol import Trainable
 
 def outputs(model: Trainable, batch: Batch) -> Array:
     """Return the outputs of checked samples at evaluation, on the model's backend."""
-    snapshot = snapshot_of(model)
     with team_of(model, "auto") as team:
-        return team.forward(model.upload(batch, snapshot.backend), snapshot)
+        return team.forward(model.upload(batch, model.backend))
 
 
 def in_batches(

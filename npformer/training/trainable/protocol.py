@@ -15,7 +15,6 @@ from npformer.core.inputs import Sequences, as_inputs
 from npformer.data.batch import Batch
 from npformer.data.samples import Samples
 from npformer.data.weights import target_weights
-from npformer.engine.snapshot import snapshot_of
 from npformer.layers import Pooling
 from npformer.layers.pooling import without_padding
 from npformer.mixers import WholeSequenceMixer
@@ -223,7 +222,7 @@ class Trainable(Layer):
 
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
-        return self.upload(self.check(x, y, mask, types), snapshot_of(self).backend)
+        return self.upload(self.check(x, y, mask, types), self.backend)
 
     def _inputs(self, x: Any, mask: Any, types: Any) -> tuple[Sequences, ...]:
         """Return checked inputs of a user's arrays."""

@@ -15,8 +15,8 @@ from typing import Any
 from npformer.core import Backend
 from npformer.core import arrays as backends
 from npformer.engine import gpu
+from npformer.engine.gpu import device_kernels
 from npformer.engine.gpu.source import Source
-from npformer.proof import device_kernels
 from tests.kernels.gpu import emulated
 
 

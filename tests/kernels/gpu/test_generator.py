@@ -1,6 +1,7 @@
 """Random numbers drawn on the device: those of the published generator, repeatable, no upload."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from npformer import functional as F
 from npformer.core import Padding, part_generator, step_key
 from npformer.core.cut_masks import Cut
 from npformer.core.inputs import Sequences
+from npformer.data.batch import Shard
 from npformer.engine import gpu
-from npformer.engine.batch_shares import Part
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
@@ -158,11 +159,11 @@ def test_parts_of_a_step_are_together_the_batch() -> None:
     mask = np.arange(mask.shape[1]) < lengths[:, None]
     (n, length), found = mask.shape, []
     for part in (slice(0, n), slice(0, n - 1), slice(n - 1, n)):
-        (least,) = snapshot_of(model).lengths_of_part((int(lengths[part].max()),), (length,))
+        (least,) = snapshot_of(model).lengths_of_shard((int(lengths[part].max()),), (length,))
         batch = model.batch(x[part, :least], y[part], mask[part, :least])
         with Team(model) as team:
-            generator, place = gpu.DeviceGenerator(5), Part(part.start, float(n), (length,))
-            loss, gradients = team.step(batch, generator=generator, part=place)
+            shard = replace(batch, shard=Shard(part.start, float(n), (length,)))
+            loss, gradients = team.step(shard, generator=gpu.DeviceGenerator(5))
             found.append((least, float(loss), down(gradients.flat)))
     whole, first, second = found
     assert first[0] < whole[0]

@@ -9,10 +9,11 @@ import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
+from npformer.core.dispatch import faster
 from npformer.engine import gpu
 from npformer.engine.team import Team
 from npformer.engine.twin_classes import Saved
-from npformer.engine.updates import device_generator, update
+from npformer.engine.updates import device_generator
 from tests import fake_device
 from tests.device import cases
 from tests.kernels.gpu import emulated
@@ -135,12 +136,12 @@ def test_kernels_go_without_on_request() -> None:
     assert runs(linear, x) is None
     assert fused_block(nf.fast(block), X)
     assert not fused_block(block, X)
-    assert update("adam_update", x[0]) is gpu.adam_update
-    assert update("adam_update", x) is None  # it is for vectors
+    assert faster(nf.optim.adam_update, x[0]) is gpu.adam_update
+    assert faster(nf.optim.adam_update, x) is None  # it is for vectors
     with nf.use_kernels(False):
         assert nf.fast(linear) is linear
         assert nf.fast(block) is block
-        assert update("adam_update", x[0]) is None
+        assert faster(nf.optim.adam_update, x[0]) is None
     assert isinstance(device_generator("cupy", 0), gpu.DeviceGenerator)
     assert device_generator("numpy", 0) is None
 
@@ -152,5 +153,5 @@ def test_another_backend_has_no_kernels() -> None:
     x = nf.asarray(np.zeros((2, 3)), backend="fake")
     layer = nf.layers.Linear(3, 4, seed=0, dtype="float64").to("fake")
     assert nf.fast(layer) is layer
-    assert update("adam_update", x[0]) is None
+    assert faster(nf.optim.adam_update, x[0]) is None
     assert device_generator("fake", 0) is None

@@ -18,9 +18,9 @@ import pytest
 import npformer as nf
 from npformer.core import arrays as backends
 from npformer.engine import gpu, verdict
+from npformer.engine.gpu import device_kernels
 from npformer.engine.gpu.source import Source
 from npformer.engine.updates import device_generator
-from npformer.proof import device_kernels
 from tests.kernels.gpu import child, emulated
 
 pytestmark = pytest.mark.usefixtures("cupy", "emulation")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from npformer.learn.exercises.answer import MODULE, Answer
-from npformer.learn.exercises.marks.broken_model import BUGS
+from npformer.learn.exercises.broken_model import BUGS
 from npformer.learn.exercises.table import NAMES, every, exercise, stem
 from npformer.learn.exercises.yours import yours
 from npformer.learn.museum import BUGS as MUSEUM
@@ -289,7 +289,7 @@ def broken(*indices):
     one = exercise("broken_model")
     text = one.solution
     for i in indices:
-        right, wrong = one.breaks[i]
+        right, wrong = one.breaks[i].right, one.breaks[i].wrong
         assert text.count(right) == 1
         text = text.replace(right, wrong)
     return text

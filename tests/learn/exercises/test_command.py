@@ -150,7 +150,7 @@ def test_each_solution_shows_all_lines_of_the_blanks_and_says_why(name):
     for part in one.parts():
         for line in part.splitlines():
             assert line.strip() in text
-    for right, _ in one.breaks:
+    for right in (bug.right for bug in one.breaks):
         assert right.splitlines()[0].strip() in text
 
 

@@ -13,7 +13,15 @@ from npformer.core import Layer
 from npformer.engine.twins import has_twin
 from npformer.learn.museum import BUGS, INVARIANTS, REFEREES, referees
 from npformer.learn.museum.mixers import AttentionBy
-from npformer.learn.museum.probes import KEPT, N_HEADS, TOKENS, WIDTH, found, small, weights_of
+from npformer.learn.museum.probes import (
+    KEPT,
+    N_HEADS,
+    TOKENS,
+    WIDTH,
+    layers_in,
+    small,
+    weights_of,
+)
 from npformer.proof.cases.case import draw
 
 from .healthy import HEALTHY, files
@@ -207,7 +215,7 @@ def test_weights_of_a_mixer_are_those_it_averages_with():
 
 def test_an_invariant_that_finds_nothing_to_look_at_says_so():
     with pytest.raises(TypeError, match="Sequential has no GELU in it"):
-        found(nf.layers.Sequential(), nf.layers.GELU)
+        layers_in(nf.layers.Sequential(), nf.layers.GELU)
 
 
 def test_files_finds_the_source_code():
@@ -252,7 +260,7 @@ def test_building_and_running_bugs_leaves_the_package_as_it_is():
 
 
 def test_only_the_exercises_and_the_page_know_of_the_museum():
-    own = "npformer/learn/", "npformer/proof/cases/published.py"
+    own = "npformer/learn/", "npformer/cli/gradcheck.py"
     knows = [
         name
         for name, tree in syntax("npformer").items()

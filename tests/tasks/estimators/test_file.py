@@ -26,7 +26,7 @@ def test_a_changed_byte_is_noticed(parts):
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
     path.write_bytes(content)
-    with pytest.raises(nf.CheckpointError, match="do not match their checksum"):
+    with pytest.raises(nf.CheckpointError, match="does not match its checksum"):
         nf.load(path)
 
 

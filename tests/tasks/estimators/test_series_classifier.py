@@ -40,8 +40,8 @@ def test_features_are_scaled_by_the_training_part_alone(trained):
         series, labels, **QUICK | {"epochs": 1, "validation": (others, labels[:10])}
     )
     steps = np.concatenate(series)
-    np.testing.assert_allclose(found.mean, steps.mean(axis=0))
-    np.testing.assert_allclose(found.deviation, steps.std(axis=0))
+    np.testing.assert_allclose(found.reader_.mean, steps.mean(axis=0))
+    np.testing.assert_allclose(found.reader_.deviation, steps.std(axis=0))
     x, mask = found.arrays(series)
     np.testing.assert_allclose(x[mask].mean(axis=0), 0.0, atol=1e-5)
     np.testing.assert_allclose(x[mask].std(axis=0), 1.0, rtol=1e-5)
@@ -93,7 +93,7 @@ def test_another_training_may_have_other_features(trained):
     found = nf.SeriesClassifier(SIZES, members=1).fit(series, labels, **QUICK | {"epochs": 1})
     with pytest.raises(ValueError, match="only the class"):
         found.fit([each[:, :1] for each in series], ["up"] * 40)
-    assert len(found.mean) == 2  # a mistake changes nothing
+    assert len(found.reader_.mean) == 2  # a mistake changes nothing
     found.fit([each[:, :1] for each in series], labels, **QUICK | {"epochs": 1})
     assert found.model.n_features == 1
 
@@ -102,7 +102,7 @@ def test_another_training_may_have_other_features(trained):
     ("call", "error", "words"),
     [
         (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),
-        (lambda t: nf.SeriesClassifier(scale=1), TypeError, "scale is 1"),
+        (lambda t: nf.SeriesClassifier(scale=1).check(), TypeError, "scale is 1"),
         (lambda t: t.predict("series"), TypeError, "samples is a str; expected a list of arrays"),
         (
             lambda t: t.predict([np.zeros((3, 5))]),

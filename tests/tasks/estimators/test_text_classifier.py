@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
-from npformer.tasks.estimators import NotTrainedError, text_defaults
+from npformer.tasks.estimators import NotTrainedError, defaults
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
 
 
@@ -15,7 +15,7 @@ def small(**more):
 
 def test_it_learns_and_answers_with_labels(classifier):
     texts, labels = texts_and_labels(seed=1)
-    assert classifier.classes == ["food", "weather"]
+    assert classifier.classes_.tolist() == ["food", "weather"]
     assert classifier.predict(["soup and bread", "snow"]).tolist() == ["food", "weather"]
     scores = classifier.evaluate(texts, labels)
     assert scores.accuracy > 0.95
@@ -41,10 +41,10 @@ def test_the_validation_part_gives_no_words_to_the_vocabulary():
     texts, labels = texts_and_labels()
     others = ["pizza pizza", "hail hail"], ["food", "weather"]
     found = small().fit(texts, labels, **QUICK | {"validation": others})
-    assert "pizza" not in found.tokenizer.words
-    assert len(found.history.validation_accuracy) == 6
+    assert "pizza" not in found.tokenizer_.words
+    assert len(found.history_.validation_accuracy) == 6
     parted = small().fit([f"{text} w{i}" for i, text in enumerate(texts)], labels, **QUICK)
-    own = [word for word in parted.tokenizer.words if word[0] == "w" and word[1:].isdigit()]
+    own = [word for word in parted.tokenizer_.words if word[0] == "w" and word[1:].isdigit()]
     assert len(own) == 108
 
 
@@ -52,8 +52,8 @@ def test_without_validation_the_last_weights_are_kept():
     with pytest.raises(ValueError, match="patience is 2 and there is no validation"):
         small().fit(*texts_and_labels(), **QUICK | {"validation": None, "patience": 2})
     found = small().fit(*texts_and_labels(), **QUICK | {"validation": None})
-    assert found.history.validation_accuracy == []
-    assert found.history.best_epoch == 6
+    assert found.history_.validation_accuracy == []
+    assert found.history_.best_epoch == 6
 
 
 def test_the_seed_decides():
@@ -70,7 +70,7 @@ def test_an_ensemble_averages_probabilities(tmp_path):
     texts, labels = texts_and_labels(60)
     found = small(members=3).fit(texts, labels, **QUICK | {"epochs": 2})
     x, mask = found.arrays(texts)
-    each = [model.predict_probabilities(x, mask) for model in found.models]
+    each = [model.predict_probabilities(x, mask) for model in found.models_]
     assert not np.array_equal(each[0], each[1])
     np.testing.assert_allclose(found.predict_probabilities(texts), np.mean(each, axis=0), rtol=1e-6)
     nf.save(found, tmp_path / "three")
@@ -78,20 +78,20 @@ def test_an_ensemble_averages_probabilities(tmp_path):
     np.testing.assert_array_equal(
         back.predict_probabilities(texts), found.predict_probabilities(texts)
     )
-    assert len(back.models) == 3
+    assert len(back.models_) == 3
 
 
 def test_what_is_not_said_depends_on_the_texts():
     brief = QUICK | {"epochs": 1}
     few = nf.TextClassifier(SIZES).fit(*texts_and_labels(40), **brief)
-    assert len(few.models) == len(few.histories) == 2
-    assert few.tokenizer.ngrams == 4
+    assert len(few.models_) == len(few.histories_) == 2
+    assert few.tokenizer_.ngrams == 4
     texts, labels = texts_and_labels(40)
     long = nf.TextClassifier(SIZES, members=1).fit([text * 20 for text in texts], labels, **brief)
-    assert long.tokenizer.ngrams == 0
-    assert text_defaults.members(20_000) == 1
-    assert text_defaults.training(400)["epochs"] > text_defaults.training(2_000)["epochs"]
-    assert text_defaults.training(2)["epochs"] == 100
+    assert long.tokenizer_.ngrams == 0
+    assert defaults.members("text", 20_000) == 1
+    assert defaults.training("text", 400)["epochs"] > defaults.training("text", 2_000)["epochs"]
+    assert defaults.training("text", 2)["epochs"] == 100
 
 
 @pytest.mark.parametrize("tokenizer", ["word", "wordpiece", "bpe"])
@@ -117,7 +117,7 @@ def test_whole_configurations_tokenizers_and_other_mixers():
         *data, **brief
     )
     assert found.model.config == config
-    assert found.tokenizer is tokenizer
+    assert found.tokenizer_ is tokenizer
     assert found.model.pooling == "first"
     named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1).fit(
         *data, **brief
@@ -130,10 +130,10 @@ def test_labels_may_be_numbers_and_truth_values():
     brief = QUICK | {"epochs": 1}
     numbers = np.array([5 if label == "food" else -2 for label in labels])
     found = small().fit(np.array(texts), numbers, **brief)
-    assert found.classes == [-2, 5]
+    assert found.classes_.tolist() == [-2, 5]
     assert found.predict(texts).dtype.kind == "i"
     truth = small().fit(texts, [label == "food" for label in labels], **brief)
-    assert truth.classes == [False, True]
+    assert truth.classes_.tolist() == [False, True]
 
 
 def test_a_long_text_is_cut_and_that_is_said_once():
@@ -162,7 +162,7 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
     with pytest.raises(RuntimeError, match="power cut"):
         small(members=2).fit(*data, checkpoint=tmp_path, callbacks=[Stop()], **brief)
     again = small(members=2).fit(*data, checkpoint=tmp_path, resume=True, **brief)
-    for one, other in zip(whole.models, again.models, strict=True):
+    for one, other in zip(whole.models_, again.models_, strict=True):
         np.testing.assert_array_equal(one.parameters().flat, other.parameters().flat)
 
 
@@ -177,16 +177,20 @@ def test_the_report_has_words_as_tokens(classifier, tmp_path):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: nf.TextClassifier(64), TypeError, "config is 64; expected an EncoderConfig"),
-        (lambda: nf.TextClassifier({"layers": 2}), ValueError, "'layers'.*Did you mean"),
-        (lambda: small(tokenizer="letters"), ValueError, "tokenizer is 'letters'"),
-        (lambda: small(tokenizer=3), TypeError, "tokenizer is 3; expected one of word"),
         (
-            lambda: small(tokenizer=WordTokenizer(["a"]), vocab_size=9),
+            lambda: nf.TextClassifier(64).check(),
+            TypeError,
+            "config is 64; expected an EncoderConfig",
+        ),
+        (lambda: nf.TextClassifier({"layers": 2}).check(), ValueError, "'layers'.*Did you mean"),
+        (lambda: small(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
+        (lambda: small(tokenizer=3).check(), TypeError, "tokenizer is 3; expected one of word"),
+        (
+            lambda: small(tokenizer=WordTokenizer(["a"]), vocab_size=9).check(),
             ValueError,
             "vocab_size is given together with a Tokenizer",
         ),
-        (lambda: small(members=0), ValueError, "members is 0"),
+        (lambda: small(members=0).check(), ValueError, "members is 0"),
         (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
         (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
         (lambda: small().fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
@@ -264,7 +268,7 @@ def test_weights_that_are_no_numbers_are_said(tmp_path):
 def test_a_file_without_its_history(classifier, tmp_path):
     nf.save(classifier, tmp_path / "model")
     with pytest.raises(NotTrainedError, match="there is no history"):
-        nf.load(tmp_path / "model").history  # noqa: B018
+        nf.load(tmp_path / "model").history_  # noqa: B018
 
 
 def test_words_and_pairs_give_a_second_answer(classifier, tmp_path):
@@ -285,10 +289,10 @@ def test_words_and_pairs_give_a_second_answer(classifier, tmp_path):
 
 
 def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
-    from npformer.tasks.estimators import raw_classifier
+    from npformer.tasks.estimators import classifier as module
 
     held_out = []
-    monkeypatch.setattr(raw_classifier, "calibrate", lambda _, data: held_out.append(len(data[1])))
+    monkeypatch.setattr(module, "calibrate", lambda _, data: held_out.append(len(data[1])))
     training = QUICK | {"validation": None, "epochs": 1}
     texts, labels = texts_and_labels(120)
     small(members=2).fit(texts, labels, calibration=0.25, **training)
@@ -300,7 +304,7 @@ def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
     small().fit(texts, labels, calibration=0, **training)
     small().fit(texts, labels, **training)
     assert len(held_out) == 4, "few texts are all trained on"
-    assert text_defaults.calibration(400) == 0.1
+    assert defaults.calibration("text", 400) == 0.1
 
 
 @pytest.mark.parametrize("share", [1.5, 1.0, -0.1, "x", True])

@@ -5,9 +5,9 @@ import pytest
 
 import npformer as nf
 from npformer.data.pairs import PAIRS, pairs
+from npformer.tasks.estimators.defaults import tokenizer_for
 from npformer.tasks.estimators.pair_split import held_out_sources, parted_by_source
 from npformer.tasks.estimators.translations import edit_distance, translations_of
-from npformer.tasks.estimators.writing_defaults import tokenizer_of_column
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "dropout": 0.0}
 SOURCES, TARGETS = pairs("add", 200)
@@ -64,9 +64,9 @@ def test_a_source_stays_in_one_part():
 
 
 def test_columns_of_few_words_are_split_into_words():
-    assert tokenizer_of_column(["AH0 B", "B AH0"] * 100) == "word"
-    assert tokenizer_of_column(["abandon", "about"] * 100) == "char"
-    assert tokenizer_of_column([f"word{i} other{i}" for i in range(200)]) == "char"
+    assert tokenizer_for(["AH0 B", "B AH0"] * 100) == "word"
+    assert tokenizer_for(["abandon", "about"] * 100) == "char"
+    assert tokenizer_for([f"word{i} other{i}" for i in range(200)]) == "char"
 
 
 def test_translations_do_not_depend_on_their_neighbours(trained):
@@ -104,8 +104,11 @@ def test_a_decoder_of_its_own():
         (lambda: small().fit(["a"], ["b", "c"]), "1 sources and 2 targets"),
         (lambda: small().fit([], []), "at least one"),
         (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),
-        (lambda: nf.TextTranslator(tokenizer=("char", "word", "bpe")), "tokenizer has 3 names"),
-        (lambda: nf.TextTranslator(tokenizer="letters"), "tokenizer is 'letters'"),
+        (
+            lambda: nf.TextTranslator(tokenizer=("char", "word", "bpe")).fit(["a"], ["b"]),
+            "tokenizer has 3 names",
+        ),
+        (lambda: nf.TextTranslator(tokenizer="letters").check(), "tokenizer is 'letters'"),
         (lambda: small().fit(SOURCES, TARGETS, metric="loss"), "there is no validation"),
         (lambda: small().translate(["a"]), "has not been trained"),
     ],

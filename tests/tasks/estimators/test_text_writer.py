@@ -77,7 +77,7 @@ def test_nats_are_the_mean_loss_of_a_character(trained):
 
 
 def test_it_learns_and_writes(trained):
-    losses = trained.history.validation_loss
+    losses = trained.history_.validation_loss
     assert losses[-1] < losses[0]
     text = trained.generate("the ", 40, temperature=0)
     assert text == "".join(trained.stream("the ", 40, temperature=0))
@@ -91,7 +91,7 @@ def test_it_is_saved_whole(tokenizer, tmp_path):
         pytest.importorskip("tokenizers", reason="tokenizers is not installed")
     writer = small(tokenizer=tokenizer, vocab_size=300, tied=False)
     writer.fit(TEXT, epochs=1, progress=False)
-    assert writer.of_tokenizer.decode(writer.ids("text", TEXT).tolist()) == TEXT
+    assert writer.tokenizer_.decode(writer.ids("text", TEXT).tolist()) == TEXT
     nf.save(writer, tmp_path / "writer.safetensors")
     again = nf.load(tmp_path / "writer.safetensors")
     assert again.generate("the ", 20, seed=2) == writer.generate("the ", 20, seed=2)
@@ -116,8 +116,8 @@ def test_a_token_that_ends_within_a_character_waits(tmp_path):
         (lambda: small().fit(TEXT, patience=1), ValueError, "there is no validation"),
         (lambda: small().fit(TEXT, data=1), TypeError, "data is given to fit"),
         (lambda: nf.TextWriter({"mixer": "fourier"}).fit(TEXT), ValueError, "causal"),
-        (lambda: nf.TextWriter(tokenizer="letters"), ValueError, "tokenizer is 'letters'"),
-        (lambda: nf.TextWriter({"layers": 2}), ValueError, "a setting in config"),
+        (lambda: nf.TextWriter(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
+        (lambda: nf.TextWriter({"layers": 2}).check(), ValueError, "a setting in config"),
     ],
 )
 def test_mistakes_are_said(call, error, words):

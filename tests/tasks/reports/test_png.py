@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from npformer.tasks.reports.png import LEVELS, SCALES, data_address, palette, shrunk
+from npformer.tasks.reports.png import LEVELS, SCALES, data_address, palette, shrink
 from tests.tasks.reports.conftest import pixels
 
 
@@ -29,7 +29,7 @@ def test_entries_get_the_colours_of_their_values():
 def test_a_block_is_its_entry_of_the_largest_magnitude(rng, length, side, expected):
     matrix, kept = rng.normal(size=(length, length)), np.ones((length, length), bool)
     kept[:, -3:] = False
-    small, known = shrunk(matrix, kept, side)
+    small, known = shrink(matrix, kept, side)
     assert small.shape == known.shape == (expected, expected)
     size = -(-length // side)
     for i in range(0, expected, 7):
@@ -45,5 +45,5 @@ def test_a_block_is_its_entry_of_the_largest_magnitude(rng, length, side, expect
 def test_nan_is_not_lost_when_a_matrix_shrinks():
     matrix = np.zeros((16, 16))
     matrix[3, 7] = np.nan
-    small, _ = shrunk(matrix, np.ones((16, 16), bool), 4)
+    small, _ = shrink(matrix, np.ones((16, 16), bool), 4)
     assert np.isnan(small).sum() == 1

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from npformer.sklearn import EncoderClassifier, defaults
+from npformer.sklearn import EncoderClassifier
 from sklearn.datasets import load_iris
 from sklearn.utils import check_random_state
 
 import npformer as nf
+from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.fitting_mixers import usual_pooling
 from npformer.tasks.estimators.split import stratified
 
@@ -57,7 +58,9 @@ def test_series_are_scaled_by_mean_and_deviation_of_the_part_to_train_on(small, 
     for early_stopping, rows in ((True, train), (False, np.arange(100))):
         reader = small(early_stopping=early_stopping).fit(x, y).reader_
         np.testing.assert_allclose(reader.mean, x[rows].mean(axis=0))
-        np.testing.assert_allclose(reader.std, [*x[rows, :2].std(axis=0), 1.0])  # one is constant
+        np.testing.assert_allclose(
+            reader.deviation, [*x[rows, :2].std(axis=0), 1.0]
+        )  # one is constant
         read, _ = reader.read(x[rows])
         np.testing.assert_allclose(read[:, :2, 0].std(axis=0), 1.0, rtol=1e-5)
     raw, _ = small(scale=False).fit(x, y).reader_.read(x)
@@ -243,7 +246,7 @@ def test_steps_are_bounded_whatever_the_number_of_samples():
         size = defaults.batch_size_for(n)
         epochs = defaults.epochs_for(n, size)
         assert size in (32, 64, 128, 256)
-        assert epochs == 10 or epochs * -(-n // size) <= 1.1 * defaults.STEPS
+        assert epochs == 10 or epochs * -(-n // size) <= 1.1 * defaults.N_STEPS
     assert defaults.batch_size_for(50) == 50
 
 

@@ -88,7 +88,7 @@ def test_long_texts_are_cut_with_a_warning(small, texts):
     with pytest.warns(UserWarning, match="40 of 40 texts have more than 4 tokens.*max_len"):
         classifier.fit(x, y)
     with pytest.warns(UserWarning, match="1 of 2 texts"):
-        classifier.predict(["short", "one that is much longer"])
+        small(max_len=60, max_iter=1).fit(x, y).predict(["short", "longer " * 61])
 
 
 def test_a_text_of_unknown_words_or_none_has_an_answer(small, texts):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from npformer.optim.sharded_adam import ShardedAdam
 from npformer.training.distributed import world
+from npformer.training.distributed.sharded_adam import ShardedAdam
 from tests.training.distributed.train import model_of, samples
 
 
@@ -16,7 +16,7 @@ class Memory(nf.Callback):
     """Notes how many bytes the moments take."""
 
     def after_step(self, state):
-        pairs = state.optimizer._moments._pairs.values()
+        pairs = state.optimizer._moments._arrays.values()
         self.bytes = sum(x.nbytes for pair in pairs for x in pair)
         assert state.gradients is None
 

@@ -10,9 +10,9 @@ import npformer as nf
 from npformer.core import Gradients
 from npformer.layers import Linear
 from npformer.optim import NORMS_AND_BIASES, Adam
-from npformer.optim.clipping import clip_over_ranks
-from npformer.optim.sharded_adam import ShardedAdam
 from npformer.training.distributed import Communicator
+from npformer.training.distributed.clipping import clip_over_ranks
+from npformer.training.distributed.sharded_adam import ShardedAdam
 from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of
 
@@ -114,7 +114,7 @@ def test_a_gradient_that_is_not_finite_raises_on_all_ranks_and_changes_nothing(b
             gradients.flat[own][at][-1] = value
         else:
             name = ""
-        seen = [model.parameters().flat, *optimizer._moments._pairs[""]]
+        seen = [model.parameters().flat, *optimizer._moments._arrays[""]]
         before = [x.tobytes() for x in seen]
         with pytest.raises(nf.NonFiniteGradientError) as caught:
             optimizer.step(gradients)

@@ -28,7 +28,7 @@ def saved(path, small_model):
 
 @pytest.fixture
 def edit(saved):
-    """Write the saved file again with other tensors or another header, and fitting checksums."""
+    """Write the saved file again with other tensors or another header, and a fitting checksum."""
     with safe_open(saved, framework="numpy") as file:
         text = file.metadata()["npformer"]
     tensors = load_file(saved)

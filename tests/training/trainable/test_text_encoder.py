@@ -176,7 +176,7 @@ def test_wrong_ids_and_masks_are_refused(encoder, ids, error, message):
         ({"vocab_size": 0}, ValueError, "vocab_size is 0; expected a whole number"),
         ({"vocab_size": None}, ValueError, "vocab_size is None; expected a whole number"),
         ({"vocab_size": 7, "pooler": 1}, TypeError, "pooler is 1; expected True or False"),
-        ({"vocab_size": 7, "seed": None}, TypeError, "seed is None"),
+        ({"vocab_size": 7, "seed": -1}, TypeError, "seed is -1"),
         ({"vocab_size": 7, "dtype": "float16"}, ValueError, "dtype is 'float16'"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.learn.play.questions.tensors import mixing
 from npformer.learn.play.state import Now
-from npformer.training.inspection.explain import explained
+from npformer.training.inspection.explain import explanations
 from npformer.training.inspection.trace import trace
 
 SHAPE = 8, 8
@@ -21,7 +21,7 @@ def digit(now: Now, image: Any) -> dict[str, Any]:
     model = now.plain
     calls = trace(model, x)
     p = to_numpy(model.loss.probabilities(calls[0].output))[0]
-    return {"probabilities": p.tolist(), "mixing": mixing(explained(calls))}
+    return {"probabilities": p.tolist(), "mixing": mixing(explanations(calls))}
 
 
 def picture(now: Now, image: Any) -> np.ndarray:

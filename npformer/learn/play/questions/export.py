@@ -42,9 +42,9 @@ def names_of(work: Any) -> Names:
         n = work.data.vocab_size
         return Names(None if n is None else [str(id) for id in range(n)], work.classes)
     if work.kind == "pair":
-        source, target = (_tokens(each) for each in pipeline.tokenizers)
+        source, target = (_tokens(each) for each in pipeline.tokenizers_)
         return Names(source, targets=target)
-    return Names(classes=work.classes, tokenizer=pipeline.of_tokenizer)
+    return Names(classes=work.classes, tokenizer=pipeline.tokenizer_)
 
 
 def _tokens(tokenizer: Tokenizer) -> list[str]:

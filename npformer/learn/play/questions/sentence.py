@@ -7,7 +7,7 @@ from typing import Any
 from npformer.core import checks, to_numpy
 from npformer.learn.play.questions.tensors import mixing
 from npformer.learn.play.state import Now
-from npformer.training.inspection.explain import explained
+from npformer.training.inspection.explain import explanations
 from npformer.training.inspection.trace import trace
 
 
@@ -24,5 +24,5 @@ def sentence(now: Now, text: str) -> dict[str, Any]:
         "tokens": tokens,
         "probabilities": p.tolist(),
         "classes": [now.work.answer(k) for k in range(len(p))],
-        "mixing": mixing(explained(calls)),
+        "mixing": mixing(explanations(calls)),
     }

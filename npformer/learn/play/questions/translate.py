@@ -33,7 +33,7 @@ def translate(now: Now, source: str) -> dict[str, Any]:
     (written,) = model.generate(x)
     target = np.array([[model.begin_id, *written]])
     given: Inputs = (x, target[:, : model.decoder_config.max_len])
-    of_source, of_target = pipeline.tokenizers
+    of_source, of_target = pipeline.tokenizers_
     found: dict[str, list[dict[str, Any]]] = {"encoder": [], "decoder": [], "cross": []}
     for call in trace(model, given):
         if isinstance(call.layer, Mixer | CrossAttention):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -127,19 +126,8 @@ def _adam(
         np.array([float(x)])
         for x in (value, gradient, moments[f"m.{name}"][at], moments[f"v.{name}"][at])
     )
-    t, (beta1, beta2) = adam.steps + 1, adam.betas
-    root = math.sqrt(1.0 - beta2**t)
-    lr = adam.current_lr()
-    adam_update(
-        theta,
-        g,
-        m,
-        v,
-        step_size=lr * root / (1.0 - beta1**t),
-        betas=adam.betas,
-        eps=adam.eps * root,
-        shrink=1.0,
-    )
+    settings: dict[str, Any] = {"lr": adam.current_lr(), "betas": adam.betas, "eps": adam.eps}
+    adam_update(theta, g, m, v, t=adam.steps + 1, **settings)
     return {
         "m": float(m[0]),
         "v": float(v[0]),

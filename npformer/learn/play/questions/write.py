@@ -35,7 +35,7 @@ def write(
     model = now.plain
     seconds_plain, _ = _timed(lambda: Window(model, [ids], cache=False).logits)
     seconds_cached, logits = _timed(lambda: _behind(model, ids))
-    tokenizer = pipeline.of_tokenizer
+    tokenizer = pipeline.tokenizer_
     token = int(choice.draw(logits, generators_of(seed, 1))[0])
     p = Choice(temperature or 1.0).probabilities(logits)[0]
     kept = choice.probabilities(logits)[0] > 0.0

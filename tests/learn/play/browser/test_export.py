@@ -127,7 +127,7 @@ def test_a_sentence_is_read(opened, tmp_path):
         tmp_path / "page.html",
         classifier.model,
         run={"settings": {"task": "reviews", "mixers": ["fourier"]}},
-        names=Names(classes=classifier.classes, tokenizer=classifier.of_tokenizer),
+        names=Names(classes=classifier.classes_.tolist(), tokenizer=classifier.tokenizer_),
         data=(x, classifier.names.numbers(labels[:4]), mask),
     )
     tab = opened(path)
@@ -137,7 +137,7 @@ def test_a_sentence_is_read(opened, tmp_path):
         best = classifier.predict([text])[0]
         tab.locator("#try .answer", has_text=str(best)).wait_for()
         tab.wait_for_timeout(300)  # the answer to the last word
-        assert list(shares(tab, "#try")) == classifier.classes
+        assert list(shares(tab, "#try")) == classifier.classes_.tolist()
         np.testing.assert_allclose(list(shares(tab, "#try").values()), 100 * expected, atol=0.051)
     assert tab.locator("b", has_text="yes").evaluate_all("(all) => all.length") <= 2  # as text
 

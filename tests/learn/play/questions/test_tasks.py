@@ -9,7 +9,7 @@ import pytest
 import npformer as nf
 from npformer.core import Context
 from npformer.learn.play import questions
-from npformer.proof.finite_differences import STEP
+from npformer.proof.central_difference import STEP
 from tests.learn.play.questions.conftest import begun
 
 TASKS = ("digits", "sentences", "parity", "pointer", "text", "reverse")

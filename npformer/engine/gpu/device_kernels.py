@@ -1,0 +1,136 @@
+"""Compare each GPU kernel with its plain pair there and with NumPy: the child of `verdict`.
+
+    python -m npformer.proof.device_kernels float32 tf32
+
+prints a line of JSON for each kernel as soon as its result is known. It runs in its own process,
+because a kernel that writes where it must not may spoil the device for that process.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, array_module, get_backend, use_precision
+from npformer.engine import use_kernels
+from npformer.engine.gpu.device_cases import CASES, Case
+from npformer.engine.gpu.source import Source
+from npformer.proof.results import Results, difference
+
+TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
+"""Relative to the largest entry of a tensor."""
+
+TF32 = 0.1
+"""Relative to a tensor's length as a vector: a few entries after a ReLU may differ completely."""
+
+ZONE = 256
+"""Bytes before and after each array of a launch, which no kernel may change."""
+
+
+class Launches:
+    """Stands in for `Source.launch`: puts zones around all arrays, and times the compilation."""
+
+    def __init__(self) -> None:
+        self.compiling = 0.0
+        self._launch = Source.launch
+        self._compiled: set[tuple[str, str, str]] = set()
+
+    def launch(
+        self, source: Source, kernel: str, reference: Array, blocks: int, threads: int, *given: Any
+    ) -> None:
+        """Do what `Source.launch` does, on copies of the arrays in the middle of larger ones."""
+        if blocks == 0:
+            return
+        xp, char = array_module(reference), reference.dtype.char
+        if (source.name, char, kernel) not in self._compiled:
+            began = time.perf_counter()
+            source._module(xp, char).get_function(kernel)
+            self.compiling += time.perf_counter() - began
+            self._compiled.add((source.name, char, kernel))
+        places: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
+        inside = [
+            x if x is None or isinstance(x, int | float) else _placed(x, places) for x in given
+        ]
+        self._launch(source, kernel, reference, blocks, threads, *inside)
+        for whole, copy, x in places.values():
+            if not bool(((whole[:ZONE] == 0xFF) & (whole[-ZONE:] == 0xFF)).all()):
+                raise MemoryError(f"{source.name}.{kernel} wrote outside of its arrays")
+            x[...] = copy
+
+
+def _placed(x: Array, places: dict[tuple[int, int], tuple[Array, Array, Array]]) -> Array:
+    """Return a copy of an array between two zones; the same copy for the same memory."""
+    if not x.size or not x.flags.c_contiguous:  # `Source.launch` refuses the latter
+        return x
+    key = x.data.ptr, x.nbytes
+    if key not in places:
+        whole = array_module(x).full(x.nbytes + 2 * ZONE, 0xFF, dtype="uint8")
+        copy = whole[ZONE:-ZONE].view(x.dtype).reshape(x.shape)
+        copy[...] = x
+        places[key] = whole, copy, x
+    return places[key][1].reshape(x.shape)
+
+
+def problems(dtype: str, precision: str) -> Iterator[tuple[str, str]]:
+    """Yield for each kernel what is wrong with it; "" if nothing is."""
+    for kernel, cases in CASES.items():
+        problem = ""
+        try:
+            for case in cases:  # TF32 changes only products, in arrays of any size
+                modes = ["float32", precision] if case is cases[0] else ["float32"]
+                problem = problem or _compare(case, dtype, modes)
+        except Exception as error:  # from compilers, drivers and libraries
+            problem = f"{type(error).__name__}: {str(error).strip()[:500]}"
+        yield kernel, problem
+
+
+def _compare(case: Case, dtype: str, modes: list[str]) -> str:
+    with use_kernels(False), np.errstate(all="ignore"):
+        truth = case("numpy", "float64", False)
+    for mode in dict.fromkeys(modes):
+        with use_precision(mode, "cupy"):
+            with use_kernels(False):
+                plain = case("cupy", dtype, False)
+            found = case("cupy", dtype, True)
+        for what, other in (("NumPy", truth), ("the plain pair", plain)):
+            error, tensor = (_as_vectors if mode == "tf32" else difference)(dtype, found, other)
+            tolerance = TF32 if mode == "tf32" else TOLERANCES[dtype]
+            if not error <= tolerance:
+                return f"{tensor} differs from that of {what} by {error:.1e}, {mode} products"
+    return ""
+
+
+def _as_vectors(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
+    """Return the largest relative difference of tensors as vectors, and the tensor's name."""
+    sizes = {name: float(np.linalg.norm(x)) for name, x in truth.items()}
+    floor = 0.1 * max(sizes.values())
+    errors = {
+        name: float(np.linalg.norm(found[name] - x)) / max(sizes[name], floor)
+        for name, x in truth.items()
+    }
+    where = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
+    return errors[where], where
+
+
+def main(dtype: str, precision: str) -> None:
+    """Compare all kernels, and print the results."""
+    launches = Launches()
+    Source.launch = lambda *given: launches.launch(*given)  # type: ignore[method-assign]
+    began = time.perf_counter()
+
+    def say(**found: Any) -> None:
+        print(json.dumps(found), flush=True)
+
+    say(names=list(CASES))
+    get_backend("cupy")
+    for kernel, problem in problems(dtype, precision):
+        say(kernel=kernel, problem=problem)
+    seconds = time.perf_counter() - began - launches.compiling
+    say(seconds=round(seconds, 3), compiling=round(launches.compiling, 3))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

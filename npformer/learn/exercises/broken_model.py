@@ -1,0 +1,94 @@
+"""Marking a broken model: four bugs of the museum in one."""
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Context
+from npformer.learn.exercises.answer import Answer, Stuck
+from npformer.learn.exercises.exercise import Exercise
+from npformer.learn.exercises.invariants import failing_invariants
+from npformer.learn.exercises.trials import failed_report
+from npformer.proof.cases.case import draw
+
+PARTS = ("MyLayerNorm", "MyDropout", "MyAttention", "MyBlock")
+
+INVARIANTS = (
+    "gradient_of_layer_norm",
+    "a_constant_row_is_finite",
+    "gradient_of_dropout_at_evaluation",
+    "dropout_does_nothing_at_evaluation",
+    "attention_averages_over_the_keys",
+    "causal_attention_does_not_look_ahead",
+    "padding_changes_no_kept_token",
+    "a_block_owns_two_norms",
+    "layers_are_tied_only_when_asked",
+)
+
+WITHOUT_DROPOUT = "each_residual_adds_its_own_input"
+
+WITHOUT_ORDER = "attention_without_positions_knows_no_order"
+
+BUGS = (
+    "LayerNormWithoutGamma",
+    "DropoutThatScalesAtEvaluation",
+    "attention_that_looks_ahead",
+    "BlockWithOneResidual",
+)
+"""Their names in the museum, in the order of the file."""
+
+
+def mark(exercise: Exercise, answer: Answer) -> list[str]:
+    """Run the museum's invariants on the model, and gradcheck on a block of it."""
+    answer.quiet()
+    model = answer.call(answer.function("build"))
+    _built_from(model, answer)
+    for i, array in enumerate(model.parameters().values()):
+        array += 0.3 * draw(*array.shape, seed=i)  # a fresh gamma is 1, a fresh bias 0
+    problems = failing_invariants(answer, model, *INVARIANTS)
+    plain = copy.deepcopy(model)
+    for block in plain.encoder.blocks:
+        block.mixer.causal = False
+        block.mixer_dropout.rate = block.feed_forward_dropout.rate = 0.0
+    problems += failing_invariants(answer, plain, WITHOUT_DROPOUT, WITHOUT_ORDER)
+    problems += _expectation(model, answer)
+    problems += _gradients(model, answer)
+    if problems:
+        n = len(INVARIANTS) + 5
+        problems.insert(0, f"{n - len(problems)} of {n} checks pass, {len(problems)} fail:")
+    return problems
+
+
+def _built_from(model: Any, answer: Answer) -> None:
+    """Check that the model has the file's own parts, and not stock ones."""
+    kinds = {type(layer).__name__ for _, layer in model.layers()}
+    if missing := [name for name in PARTS if name not in kinds or name not in answer.names]:
+        raise Stuck(
+            f"the model has no {' and no '.join(missing)} in it any more; mend the parts of the "
+            "file rather than replace them"
+        )
+
+
+def _expectation(model: Any, answer: Answer) -> list[str]:
+    """Check that dropout in training keeps the mean: somebody may mend evaluation at its cost."""
+    dropout = model.encoder.blocks[0].mixer_dropout
+    context = Context(training=True, generator=np.random.default_rng(0))
+    y, _ = answer.call(dropout.forward, np.ones(10_000), context)
+    if abs(np.mean(y) - 1.0) < 0.05:  # ten times the standard deviation, for a rate of 0.2
+        return []
+    return [
+        "dropout_keeps_the_expectation fails: In training, the mean of the result is that of x."
+    ]
+
+
+def _gradients(model: Any, answer: Answer) -> list[str]:
+    """Return which of the two gradient checks of a block fails, without saying in what."""
+    block, x, found = model.encoder.blocks[0], draw(2, 3, 8), []
+    few: dict[str, Any] = {"max_entries": 4, "directions": 3, "complex_tolerance": None}
+    for training, when in ((False, "at evaluation"), (True, "in training")):
+        if report := failed_report(answer, block, x, training=training, **few):
+            wrong = len(report._wrong_tensors())
+            tensors = f"{wrong} of {len(report.tensors)} tensors" if wrong else "its rules"
+            found.append(f"gradcheck of a block fails {when}, in {tensors}")
+    return found

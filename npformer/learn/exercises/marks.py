@@ -1,0 +1,234 @@
+"""How each exercise is marked: the trials of its function, and what must hold beside."""
+
+import math
+
+import numpy as np
+
+from npformer.learn.exercises import adam, broken_model, encoder, invariants, mixer
+from npformer.learn.exercises.exercise import Mark
+from npformer.learn.exercises.function import Function
+from npformer.learn.exercises.pair import Pair
+from npformer.learn.exercises.trials import Trial
+from npformer.proof.cases.case import draw, keep
+
+
+def weights(d: int, n: int, scale: float = 0.5, seed: int = 1) -> tuple[np.ndarray, ...]:
+    """Return n square matrices."""
+    return tuple(scale * draw(d, d, seed=seed + i) for i in range(n))
+
+
+def row(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return gamma and beta of a layer norm."""
+    return 1.5 + draw(n, seed=1), draw(n, seed=2)
+
+
+def network(d: int, hidden: int, max_len: int) -> tuple[np.ndarray, ...]:
+    """Return the two linear maps of a Dense Synthesizer."""
+    first = draw(d, hidden, seed=2), draw(hidden, seed=3)
+    return *first, draw(hidden, max_len, seed=4), draw(max_len, seed=5)
+
+
+def heads(*shape: int) -> tuple[np.ndarray, ...]:
+    """Return query, key and value of one shape."""
+    return tuple(draw(*shape, seed=seed) for seed in range(3))
+
+
+def follow(tokens: list[int]) -> np.ndarray:
+    """Return log probabilities of three tokens: token 0 looks best at first, and leads nowhere."""
+    logits = np.array([1.0, 0.8, -1.0])
+    if tokens:
+        # From seed 1700, one beam, two and all find different sequences, and so does each mistake.
+        seed = 1700 + sum((int(token) + 1) * 4**i for i, token in enumerate(tokens))
+        logits = (0.1 if tokens[0] == 0 else 1.0) * np.random.default_rng(seed).normal(size=3)
+    return np.asarray(logits - np.log(np.exp(logits).sum()))
+
+
+LINEAR = draw(3, 4, seed=1), draw(4, seed=2)
+X, BIAS = draw(2, 5, 3), draw(4, seed=2)
+MASK = np.array([[[True, True, False, True, True]] * 4, [[True, False, False, True, False]] * 4])
+MASK[1, 2] = False  # a query that may see no key
+NONE = np.zeros((0, 4))
+LOGITS = np.array([0.3, 2.0, -1.0, 1.1, 0.9, -0.4])
+
+MARKS: dict[str, Mark] = {
+    "linear_backward": Pair(
+        "dx dW db",
+        Trial("x of shape (6, 3)", draw(6, 3), *LINEAR, rows=6),
+        Trial("x of shape (2, 5, 3)", draw(2, 5, 3, seed=3), *LINEAR, rows=10, batch=2),
+        Trial("larger arrays", draw(5, 12, 9), draw(9, 14, seed=1), draw(14, seed=2)),
+    ),
+    "conv1d_backward": Pair(
+        "dx dW db",
+        Trial("a kernel of size 3", X, draw(3, 3, 4, seed=1), BIAS, rows=10, batch=2, kernel=3),
+        Trial("a kernel of size 1", X, draw(1, 3, 4, seed=1), BIAS),
+        Trial("a kernel of size 5", X, draw(5, 3, 2, seed=1), draw(2, seed=2)),
+        Trial("larger arrays", draw(5, 20, 4), draw(11, 4, 5, seed=1), draw(5, seed=2)),
+    ),
+    "relu_backward": Pair(
+        "dx",
+        Trial("a matrix", draw(4, 5)),
+        Trial("numbers above 100", 100.0 + np.abs(draw(2, 2, 3))),
+        Trial("larger arrays", draw(3, 12, 20)),
+    ),
+    "gelu_backward": Pair(
+        "dx",
+        Trial("a matrix", 2.0 * draw(4, 5)),
+        Trial("three axes", draw(2, 3, 4)),
+        Trial("larger arrays", draw(3, 12, 20)),
+    ),
+    "softmax_backward": Pair(
+        "dx",
+        Trial("a matrix", draw(4, 5), rows=4, columns=5),
+        Trial("three axes", draw(2, 3, 4)),
+        Trial("a single row", draw(6)),
+        Trial("larger arrays", draw(3, 12, 20)),
+        invariants=invariants.softmax,
+    ),
+    "layer_norm_backward": Pair(
+        "dx dgamma dbeta",
+        Trial("x of shape (4, 5)", draw(4, 5), *row(5), rows=4, features=5),
+        Trial("x of shape (2, 3, 4)", draw(2, 3, 4), *row(4), rows=6, batch=2),
+        Trial("larger arrays", draw(3, 12, 20), *row(20)),
+        invariants=invariants.layer_norm,
+    ),
+    "cross_entropy_backward": Pair(
+        "dlogits",
+        Trial(
+            "rows that all have a label", draw(5, 4), np.array([0, 3, 1, 1, 2]), rows=5, classes=4
+        ),
+        Trial(
+            "some rows without a label",
+            draw(6, 3, seed=1),
+            np.array([2, -1, 0, -1, 1, 1]),
+            rows=6,
+            labels=4,
+        ),
+        Trial("no label at all", draw(2, 3, seed=2), np.array([-1, -1])),
+        Trial("larger arrays", draw(40, 20), np.arange(-20, 20)),
+    ),
+    "embedding_backward": Pair(
+        "dtable",
+        Trial("ids that all differ", np.array([4, 1, 2]), draw(6, 3)),
+        Trial("ids that occur twice", np.array([[1, 1, 4], [0, 4, 4]]), draw(5, 3)),
+        Trial("larger arrays", np.arange(60).reshape(3, 20) % 50, draw(70, 8)),
+    ),
+    "dropout_backward": Pair(
+        "dx",
+        Trial("training", draw(4, 5), 0.25, np.random.default_rng(3)),
+        Trial("evaluation", draw(4, 5), 0.25, None),
+        Trial("another rate", draw(2, 3, 4), 0.6, np.random.default_rng(4)),
+        Trial("larger arrays", draw(3, 12, 20), 0.1, np.random.default_rng(5)),
+        invariants=invariants.dropout,
+    ),
+    "residual_backward": Pair(
+        "dx dW1 dW2",
+        Trial("x of shape (5, 4)", draw(5, 4), *weights(4, 2)),
+        Trial("x of shape (2, 3, 4)", draw(2, 3, 4), *weights(4, 2)),
+        Trial("larger arrays", draw(3, 12, 16), *weights(16, 2, 0.25, seed=0)),
+    ),
+    "scores_backward": Pair(
+        "dquery dkey",
+        Trial(
+            "a single head", draw(4, 3), draw(5, 3, seed=1), root=math.sqrt(3), d_head=3, queries=4
+        ),
+        Trial("batch and heads", draw(2, 2, 3, 4), draw(2, 2, 5, 4, seed=1)),
+        Trial("as many keys as queries", draw(4, 3), draw(4, 3, seed=1)),
+        Trial("larger arrays", draw(2, 3, 12, 8), draw(2, 3, 20, 8, seed=1)),
+    ),
+    "attention_backward": Pair(
+        "dquery dkey dvalue",
+        Trial(
+            "a single head",
+            draw(4, 3),
+            draw(5, 3, seed=1),
+            draw(5, 2, seed=2),
+            root=math.sqrt(3),
+            d_head=3,
+        ),
+        Trial(
+            "a batch with a mask", draw(2, 4, 3), draw(2, 5, 3, seed=1), draw(2, 5, 2, seed=2), MASK
+        ),
+        Trial("batch and heads", *heads(2, 2, 3, 4)),
+        Trial("larger arrays", *heads(2, 3, 12, 8)),
+        invariants=invariants.attention,
+    ),
+    "multi_head_backward": Pair(
+        "dx dWq dWk dWv dWo",
+        Trial("two heads", draw(2, 4, 6), *weights(6, 4), 2, batch=2, heads=2, rows=8),
+        Trial("three heads", draw(3, 2, 6, seed=5), *weights(6, 4), 3),
+        Trial("one head", draw(1, 3, 6, seed=6), *weights(6, 4), 1),
+        Trial("larger arrays", draw(2, 12, 16), *weights(16, 4, 0.25, seed=0), 8),
+    ),
+    "dense_synthesizer_backward": Pair(
+        "dx dvalue dW1 db1 dW2 db2",
+        Trial(
+            "a sequence of max_len tokens",
+            draw(2, 5, 3),
+            draw(2, 5, 2, seed=1),
+            *network(3, 4, 5),
+            batch=2,
+            rows=10,
+        ),
+        Trial("a shorter sequence", draw(3, 4, 3), draw(3, 4, 2, seed=1), *network(3, 4, 5)),
+        Trial("larger arrays", draw(2, 20, 6), draw(2, 20, 5, seed=1), *network(6, 9, 24)),
+    ),
+    "fourier_backward": Pair(
+        "dx",
+        Trial("x of shape (5, 3)", draw(5, 3)),
+        Trial("a batch", draw(2, 4, 6)),
+        Trial("larger arrays", draw(3, 20, 12)),
+    ),
+    "pooling_backward": Pair(
+        "dx",
+        Trial("sequences without padding", draw(2, 4, 3), keep([4, 4], 4), length=4),
+        Trial("sequences with padding", draw(3, 4, 2, seed=1), keep([4, 2, 1], 4), length=4),
+        Trial("a sequence of padding alone", draw(2, 3, 2, seed=2), keep([2, 0], 3)),
+        Trial("larger arrays", draw(6, 20, 9), keep([20, 15, 9, 20, 3, 1], 20)),
+    ),
+    "adam_update": adam.mark,
+    "own_mixer": mixer.mark,
+    "broken_model": broken_model.mark,
+    "cross_attention_backward": Pair(
+        "dx dmemory dWq dWk dWv dWo",
+        Trial("a longer memory", draw(2, 3, 4), draw(2, 5, 4, seed=7), *weights(4, 4)),
+        Trial("a shorter memory", draw(1, 4, 4, seed=8), draw(1, 2, 4, seed=9), *weights(4, 4)),
+        Trial(
+            "larger arrays", draw(2, 12, 16), draw(2, 20, 16, seed=1), *weights(16, 4, 0.25, seed=0)
+        ),
+    ),
+    "causal_mask": Function(
+        *("causal_mask", "mask", "what a query may see"),
+        Trial("four tokens without a cache", 4, 4),
+        Trial("one query after three tokens", 1, 4, 3),
+        Trial("three queries after two tokens", 3, 5, 2),
+        Trial("a longer sequence", 40, 100, 60),
+    ),
+    "cached_step": Function(
+        *("cached_step", "y, keys, values", "attention's"),
+        Trial(
+            "the fourth token", draw(4), *(draw(3, 4, seed=i) for i in (5, 6)), *weights(4, 3, 0.7)
+        ),
+        Trial("the first token", draw(4, seed=7), NONE, NONE, *weights(4, 3, 0.7)),
+        Trial("the 41st token", draw(4), draw(40, 4), draw(40, 4, seed=1), *weights(4, 3, 0.7)),
+    ),
+    "sampling": Function(
+        *("distribution", "the distribution", "the one to draw from"),
+        Trial("temperature 1", LOGITS),
+        Trial("temperature 0.5", LOGITS, 0.5),
+        Trial("top_k of 3", LOGITS, 1.0, 3),
+        Trial("top_p of 0.75", LOGITS, 1.0, None, 0.75),
+        Trial("top_p of 0.15", LOGITS, 1.0, None, 0.15),
+        Trial("all three", LOGITS, 0.5, 4, 0.6),
+        Trial("a larger vocabulary", np.sin(np.arange(300.0)), 1.0, 100, 0.9),
+    ),
+    "beam_search": Function(
+        *("beam_search", "the sequence", "the likeliest that is left"),
+        Trial("one beam, which is greedy", follow, 4, 1),
+        Trial("two beams", follow, 4, 2),
+        Trial("81 beams, which are all sequences", follow, 4, 81),
+    ),
+    "own_encoder": encoder.mark,
+}
+
+FIRST = {"own_encoder": encoder.unsolved}
+"""What has to be done before an exercise, in words."""

@@ -1,1 +1,0 @@
-"""Hints, derivations, and how each exercise is marked: one file per exercise."""

@@ -1,0 +1,111 @@
+"""What marking has in common: trials of a function, mistakes, slopes, and gradcheck's verdict."""
+
+import copy
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, a_type
+from npformer.learn.exercises.answer import Answer, Stuck
+from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+
+EPS = 1e-5
+
+COUNTS = {
+    "rows": "the number of rows",
+    "labels": "the number of rows with a label",
+    "columns": "the number of columns",
+    "features": "the number of features",
+    "classes": "the number of classes",
+    "queries": "the number of queries",
+    "heads": "the number of heads",
+    "d_head": "d_head",
+    "root": "sqrt(d_head)",
+    "batch": "the batch size",
+    "length": "the length",
+    "kernel": "the kernel's size",
+}
+"""What may explain a constant factor, in words."""
+
+
+class Trial:
+    """Arguments of a function, and what to call them.
+
+    `label` completes "right for ...". `counts` are the sizes that may explain a constant factor.
+    """
+
+    def __init__(self, label: str, *inputs: Any, **counts: float) -> None:
+        self.label, self.inputs = label, inputs
+        self.counts = {COUNTS[name]: count for name, count in counts.items()}
+
+
+def first_problems(trials: Iterable[Trial], check: Callable[[Trial], list[str]]) -> list[str]:
+    """Return what is wrong with the first trial that fails, and for which others all is right."""
+    right_for: list[str] = []
+    for trial in trials:
+        if problems := check(trial):
+            beside = f"right for {', and '.join(right_for)}; but for {trial.label}:"
+            return [beside, *problems] if right_for else problems
+        right_for.append(trial.label)
+    return []
+
+
+def mistaken_results(
+    mistakes: Iterable[tuple[str, types.SimpleNamespace]],
+    compute: Callable[[types.SimpleNamespace], Any],
+) -> list[tuple[str, Any]]:
+    """Return what each mistake says, and what is computed with it."""
+    found = []
+    for says, names in mistakes:
+        try:
+            with np.errstate(all="ignore"):
+                found.append((says, compute(names)))
+        except Exception:  # a mistake that does not run here explains nothing
+            continue
+    return found
+
+
+def check_returned(name: str, found: Any, n: int, expected: str) -> None:
+    """Check that a function returned a tuple of n results."""
+    if not isinstance(found, tuple) or len(found) != n:
+        kind = "nothing" if found is None else a_type(found)
+        raise Stuck(f"{name} returned {kind}; expected a tuple: {expected}")
+
+
+def slopes(compute: Callable[[], Array], array: Array, dy: Array) -> Array:
+    """Return central differences of the sum of dy times a result, for each entry of an array."""
+    found = np.zeros_like(array)
+    for at in np.ndindex(array.shape):
+        before, ends = array[at], []
+        for h in (EPS, -EPS):
+            array[at] = before + h
+            ends.append(compute())
+        array[at] = before
+        found[at] = ((ends[0] - ends[1]) * dy).sum() / (2.0 * EPS)
+    return found
+
+
+def failed_report(
+    answer: Answer, thing: Any, *inputs: Any, **options: Any
+) -> GradcheckReport | None:
+    """Return gradcheck's report on what a reader wrote; None if it finds nothing."""
+    try:
+        answer.call(lambda: gradcheck(thing, *copy.deepcopy(inputs), **options))
+    except Stuck as stuck:
+        if not isinstance(error := stuck.__cause__, GradcheckError):
+            raise
+        return error.report
+    return None
+
+
+def gradcheck_problems(
+    answer: Answer, when: str, beside: str, thing: Any, *inputs: Any, **options: Any
+) -> list[str]:
+    """Let gradcheck have the last word."""
+    report = failed_report(answer, thing, *inputs, **options)
+    if report is None:
+        return []
+    broken = [f"gradcheck{when}: {rule}" for rule in report.broken_rules]
+    return broken or [f"gradcheck{when}: a relative error of {report.error:.1e}{beside}"]

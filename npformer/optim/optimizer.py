@@ -1,0 +1,178 @@
+"""An optimizer: what training asks of one, and what Adam and SGD share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from npformer.core import Array, Gradients, Parameters, backend_of, checks, described
+from npformer.optim.clipping import (
+    check_arrays,
+    check_gradients,
+    check_writable,
+    non_finite_gradient,
+)
+from npformer.optim.moments import FLAT, Moments
+from npformer.optim.schedules import Schedule, factor_at, schedule_of
+
+Piece = tuple[str, Array, Array]
+"""A parameter's name, or FLAT, its array, and its gradient."""
+
+
+@runtime_checkable
+class Optimizer(Protocol):
+    """What `fit`, callbacks and checkpoints ask of an optimizer.
+
+    Attributes
+    ----------
+    parameters : mapping of str to array
+        What `step` updates in place: the ``model.parameters()`` that it was made with.
+    lr : float
+        The learning rate, before the schedule; callbacks may set it.
+    schedule : callable
+        A `Schedule`.
+    steps : int
+        Steps taken.
+    settings : tuple of str
+        Names of the attributes that say how it updates, such as "lr".
+    """
+
+    parameters: Mapping[str, Array]
+    lr: float
+    schedule: Schedule
+    steps: int
+    settings: ClassVar[tuple[str, ...]]
+
+    def step(self, gradients: Mapping[str, Array]) -> None:
+        """Update every parameter once, in place, by the gradients of these names."""
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return all that `restore` needs: values for JSON, and host arrays by name."""
+        ...
+
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Restore what `state` returned."""
+
+
+class GradientDescent:
+    """What the optimizers here share: all but the formula, which is `_update`.
+
+    `kinds` names the arrays that it keeps for each parameter.
+    """
+
+    settings: ClassVar[tuple[str, ...]]
+    kinds: ClassVar[tuple[str, ...]]
+    parameters: Mapping[str, Array]
+    lr: float
+
+    def _begin(self, parameters: Mapping[str, Array], schedule: Schedule | str | None) -> None:
+        """Check what is to be updated, and start at step 0."""
+        name = type(self).__name__
+        check_arrays("parameter", "parameters", parameters, f"Write {name}(model.parameters())")
+        check_writable("parameter", parameters.items())
+        self.schedule = schedule_of(schedule)
+        self.parameters = parameters
+        self.steps = 0
+        self._moments = Moments(parameters, self.kinds)
+
+    def current_lr(self) -> float:
+        """Return the learning rate of the next step."""
+        checks.not_negative("lr", self.lr)
+        return float(self.lr * factor_at(self.schedule, self.steps + 1))
+
+    def step(self, gradients: Mapping[str, Array]) -> None:
+        """Update every parameter once, in place.
+
+        `gradients` holds one for each parameter, under the same name and of the same shape; if not,
+        this raises TypeError or ValueError. A gradient on the host that is NaN or infinite, or for
+        Adam too large to be squared, raises NonFiniteGradientError, which names it; on a GPU
+        gradients are not checked, because that would wait. After an error nothing has changed.
+        """
+        pieces = self._pieces(gradients)
+        lr = self.current_lr()
+        if problem := self._not_finite(pieces):
+            raise problem
+        self.steps += 1
+        self._update(pieces, lr)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return all that `restore` needs: values for JSON, and host arrays by name.
+
+        The arrays are copies of what is kept for each parameter, such as Adam's ``"m.NAME"`` and
+        ``"v.NAME"``. The schedule is given by its repr.
+        """
+        values = {name: getattr(self, name) for name in self.settings}
+        lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
+        schedule = re.sub(" at 0x[0-9a-fA-F]+", "", repr(self.schedule))
+        return {**values, **lists, "steps": self.steps, "schedule": schedule}, self._moments.save()
+
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Restore what `state` returned, for parameters of the same names, shapes and dtypes.
+
+        Everything is set except schedule and no_decay, which stay this optimizer's own: ``values``
+        only says what they were. ValueError says what does not fit; nothing has changed then.
+        """
+        expected = [*self.settings, "steps", "schedule"]
+        if not isinstance(values, Mapping) or set(values) != set(expected):
+            found = [*values] if isinstance(values, Mapping) else described(values)
+            raise ValueError(f"the optimizer's values are {found}; expected {expected}")
+        steps = checks.whole("steps", values["steps"], at_least=0)
+        if problem := self._moments.misfit(arrays):
+            raise ValueError(
+                f"the optimizer's moments are not those of these parameters: {problem}. Restore "
+                "the model they were saved with as well"
+            )
+        self._set(*(values[name] for name in self.settings if name != "no_decay"))
+        self._moments.load(arrays)
+        self.steps = steps
+
+    def _set(self, *settings: Any, **_: Any) -> None:
+        """Check all settings but no_decay, in their order, and then set them."""
+        raise NotImplementedError
+
+    def _update(self, pieces: list[Piece], lr: float) -> None:
+        """Update all parameters by their gradients, which have been checked."""
+        raise NotImplementedError
+
+    def _pieces(self, gradients: Mapping[str, Array]) -> list[Piece]:
+        """Return the pieces, one of each parameter or one of the flat buffers."""
+        if not isinstance(self.parameters, Parameters) or (flat := self.parameters.flat) is None:
+            self._check(gradients)
+            return [(name, theta, gradients[name]) for name, theta in self.parameters.items()]
+        if isinstance(gradients, Gradients) and gradients.shapes == self.parameters.shapes:
+            checks.floating(parameters=flat, gradients=gradients.flat)
+            return [(FLAT, flat, gradients.flat)]
+        self._check(gradients)
+        return [(FLAT, flat, self.parameters.gather(gradients))]
+
+    def _not_finite(self, pieces: list[Piece]) -> ArithmeticError | None:
+        """Return the error if gradients on the host, or what a step makes of them, overflow."""
+        # One check is enough: the sum of all squares overflows if one of them does.
+        if all(np.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
+            return None
+        for place, theta, g in (piece for piece in pieces if type(piece[2]) is np.ndarray):
+            arrays = (g, *self._moments.of(place, theta))
+            by_name = [self._moments.parts(place, x) for x in arrays]
+            for name, part in by_name[0].items():
+                with np.errstate(over="ignore", invalid="ignore"):
+                    made = self._made_of(*(parts[name] for parts in by_name))
+                if not np.isfinite(made).all():
+                    return non_finite_gradient(name, part, "its square")
+        return None
+
+    def _made_of(self, g: np.ndarray, *moments: np.ndarray) -> np.ndarray:
+        """Return what is not finite if a gradient is too large for a step."""
+        return g
+
+    def _check(self, gradients: Mapping[str, Array]) -> None:
+        """Check that there is one gradient for each parameter, of its shape, dtype and backend."""
+        check_gradients(gradients)
+        if problem := checks.misfits(gradients, self.parameters):
+            raise ValueError(
+                f"gradients do not fit the parameters: {problem}. Take both from one model"
+            )
+        for name, theta in self.parameters.items():  # on one backend
+            backend_of(**{f"parameter {name}": theta, f"the gradient of {name}": gradients[name]})

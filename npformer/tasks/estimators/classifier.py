@@ -1,0 +1,293 @@
+"""Classifier: from raw samples to labels as people write them."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.data.user_arrays import Data
+from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.calibration import calibrate
+from npformer.tasks.estimators.class_names import ClassNames, check_as_many
+from npformer.tasks.estimators.classifier_report import settings_of_report
+from npformer.tasks.estimators.defaults import check_without_validation, filled
+from npformer.tasks.estimators.estimator import Estimator, check_training
+from npformer.tasks.estimators.readers import Reader
+from npformer.tasks.estimators.scores import Scores, scores_of
+from npformer.tasks.estimators.split import stratified
+from npformer.training.distributed import as_communicator
+from npformer.training.trainable import SequenceClassifier
+
+
+class Classifier(Estimator):
+    """A classifier with everything needed to get from raw samples to labels.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels that it tells apart, sorted; class i of the models is ``classes_[i]``.
+    models_ : list of SequenceClassifier
+        One for each member of the ensemble. Their probabilities are averaged.
+    histories_ : list of History
+        The training history of each member; empty after loading.
+    reader_ : Reader
+        Turns samples into arrays, as it learned from the training part.
+    settings_ : dict
+        The arguments of `npformer.fit` in the last training.
+    """
+
+    pooling: str | None
+    members: int | None
+    classes_: np.ndarray
+    reader_: Any
+
+    kind: ClassVar[str]
+    """Of `npformer.tasks.estimators.defaults`."""
+
+    estimator_type = "classifier"
+
+    def __repr__(self) -> str:
+        trained = hasattr(self, "classes_")
+        known = f"{len(self.classes_)} classes" if trained else "not trained yet"
+        return f"{type(self).__name__}({known})"
+
+    @abstractmethod
+    def reader(self) -> Reader:
+        """Return a reader that has learned nothing yet."""
+
+    @abstractmethod
+    def build(self, n_classes: int, seed: int) -> SequenceClassifier:
+        """Return an untrained model for what the reader has learned."""
+
+    def usual_training(self, n_samples: int) -> dict[str, Any]:
+        """Return the settings of `npformer.fit` for `n_samples`, with warmup as a share."""
+        return defaults.training(self.kind, n_samples)
+
+    def usual_members(self, n_samples: int) -> int:
+        """Return how many models are trained on `n_samples` by default."""
+        return defaults.members(self.kind, n_samples)
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
+        super().check()
+        self.check_optional("members", "max_len")
+
+    def fit(
+        self,
+        samples: Any,
+        labels: Any,
+        *,
+        validation: float | tuple[Any, Any] | None = None,
+        calibration: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        **training: Any,
+    ) -> Self:
+        """Train on labelled samples, and return the classifier itself.
+
+        Parameters
+        ----------
+        samples : sequence
+        labels : sequence of str, int or bool
+            One for each sample; there must be at least 2 different ones.
+        validation : float, or (samples, labels), optional
+            Decides which epoch's weights are kept: a share of the samples, set aside by the seed,
+            the same share of each class; or separate samples. Nothing is learned from them, not
+            even a vocabulary. None: training uses all samples and keeps the weights of the last
+            epoch, when the learning rate has fallen to 0.
+        calibration : float, optional
+            The share of the samples that is set aside to fit the temperature of the probabilities
+            on; each member sets other samples aside. 0: none. None: 0.1 for texts, if there are
+            enough. With `validation`, the temperature is fitted on that instead.
+        checkpoint : str or path, optional
+            As in `npformer.fit`; each member of an ensemble has its own folder in it.
+        **training
+            Other arguments of `npformer.fit`, which replace the defaults: epochs, batch_size, lr,
+            weight_decay, patience, class_weight ("balanced", or a weight for each label),
+            sample_weight, metric, resume, ...
+        """
+        self.check()
+        check_training(training)
+        if validation is None:
+            check_without_validation(training)
+        if calibration is not None:
+            checks.rate("calibration", calibration)
+        reader = self.reader()
+        listed = reader.checked(samples, "samples")
+        names = ClassNames.of(labels)
+        y = names.numbers(labels)
+        check_as_many(listed, y)
+        held_out: tuple[Sequence[Any], np.ndarray] | None = None
+        if isinstance(validation, tuple | list):
+            if len(validation) != 2:
+                raise ValueError("validation does not have two parts; expected (samples, labels)")
+            others = reader.checked(validation[0], "the samples of validation")
+            held_out = others, names.numbers(validation[1], "the labels of validation")
+        elif validation is not None:
+            rows, rest = stratified(y, validation, self.seed)
+            held_out = [listed[i] for i in rest], y[rest]
+            weights = training.get("sample_weight")
+            if weights is not None:
+                training["sample_weight"] = np.asarray(weights)[rows]
+            listed, y = [listed[i] for i in rows], y[rows]
+        if isinstance(given := training.get("class_weight"), Mapping):
+            of = names.numbers(given, "the keys of class_weight")
+            training["class_weight"] = dict(zip(of.tolist(), given.values(), strict=True))
+        reader.learn(listed)
+        self.begin()
+        self.reader_, self.classes_ = reader, np.array(names.names)
+        data = self._data(listed, y)
+        validation_data = None if held_out is None else self._data(*held_out)
+        given = {**self.usual_training(len(y)), **training}
+        if held_out is None:
+            given.pop("patience", None)
+        share = defaults.calibration(self.kind, len(y)) if calibration is None else calibration
+        members = self.members or self.usual_members(len(y))
+        for member in range(members):
+            model = self.build(len(names), self.seed + member)
+            folder = [f"member-{member + 1}"] if members > 1 else []
+            place = None if checkpoint is None else Path(checkpoint, *folder)
+            own, for_temperature, options = data, validation_data, given
+            if share and validation_data is None:
+                own, for_temperature, options = self._apart(data, share, self.seed + member, given)
+            self.settings_ = filled(options, len(own[1]))
+            seeded = {"seed": self.seed + member, **self.settings_}
+            history = self.train(model, own, validation_data, place, **seeded)
+            if share and for_temperature is not None:
+                calibrate(model, for_temperature)
+            if history.stopped in ("interrupted", "terminated"):
+                break
+        return self
+
+    def example(self, *data: Any) -> np.ndarray:
+        """Return the first sample."""
+        return self.arrays(data[0][:1])[0]
+
+    def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and its mask, as the models expect them."""
+        self.check_trained()
+        x, mask = self.reader_.read(self.reader_.checked(samples, "samples"))
+        return x, mask
+
+    def checked(self, samples: Any, name: str) -> Sequence[Any]:
+        """Check each sample, and return the samples as a sequence."""
+        self.check_trained()
+        found: Sequence[Any] = self.reader_.checked(samples, name)
+        return found
+
+    def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
+        x, mask = self.reader_.read(samples)
+        return x, y, mask
+
+    def _apart(
+        self, data: Data, share: float, seed: int, given: Mapping[str, Any]
+    ) -> tuple[Data, Data, dict[str, Any]]:
+        """Return the samples to train on, the held-out ones, and the settings for the former."""
+        x, y, mask = data
+        rows, rest = stratified(y, share, seed)
+        options = dict(given)
+        if options.get("sample_weight") is not None:
+            options["sample_weight"] = np.asarray(options["sample_weight"])[rows]
+        return (x[rows], y[rows], mask[rows]), (x[rest], y[rest], mask[rest]), options
+
+    def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
+        """Take over trained models and the classes that they tell apart, from a file."""
+        super().take(models)
+        self.classes_ = np.array(classes)
+        self.reader_.max_len = models[0].config.max_len
+
+    @property
+    def names(self) -> ClassNames:
+        """The labels and their numbers."""
+        self.check_trained()
+        return ClassNames(self.classes_.tolist())
+
+    def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
+        """Return, for ONNX, the models, and what is around them: as JSON values, and in words."""
+        self.check_trained()
+        return self.models_, *around(self.classes_, self.reader_, self.preparation())
+
+    def predict_proba(
+        self, samples: Any, batch_size: int = 256, communicator: Any = None
+    ) -> np.ndarray:
+        """Return the probability of each class, (samples, classes), in the order of `classes_`.
+
+        The ranks of a `communicator` share the samples; all get the whole result.
+        """
+        with as_communicator(communicator).guard() as ranks:
+            self.check_trained()
+            found = np.zeros((0, len(self.classes_)), dtype=self.model.dtype)
+            listed = self.checked(samples, "samples")
+            if own := listed[ranks.shard(len(listed))]:
+                x, mask = self.reader_.read(own)
+                each = [model.predict_probabilities(x, mask, batch_size) for model in self.models_]
+                found = np.asarray(sum(each[1:], start=each[0]) / len(each))
+            return ranks.concatenate(found)
+
+    predict_probabilities = predict_proba
+
+    def predict(self, samples: Any, batch_size: int = 256) -> np.ndarray:
+        """Return the most probable label of each sample."""
+        probabilities = self.predict_proba(samples, batch_size)
+        if (wrong := np.isnan(probabilities).any(axis=1)).any():
+            raise ValueError(
+                f"the probabilities of sample {int(wrong.argmax())} are NaN; expected numbers. The "
+                "weights are NaN or infinite: did the training diverge?"
+            )
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def score(self, samples: Any, labels: Any) -> float:
+        """Return the share of samples that are predicted correctly."""
+        return self.evaluate(samples, labels).accuracy
+
+    def evaluate(
+        self, samples: Any, labels: Any, batch_size: int = 256, communicator: Any = None
+    ) -> Scores:
+        """Return accuracy, macro F1, confusions and the worst mistakes on labelled samples."""
+        y = self.names.numbers(labels)
+        listed = self.checked(samples, "samples")
+        check_as_many(listed, y)
+        found = self.predict_proba(listed, batch_size, communicator)
+        return scores_of(self.names.names, y, found)
+
+    def report(
+        self,
+        samples: Any,
+        labels: Any,
+        /,
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        scores: Scores | None = None,
+        beside: Mapping[str, Scores | None] | None = None,
+        **more: Any,
+    ) -> Path:
+        """Write an HTML file that shows what the model does with labelled samples.
+
+        It begins with the scores and, `beside` them, those of other models, by name. It shows each
+        member of an ensemble. `more` are arguments of `npformer.report`, such as `samples`.
+        """
+        from npformer.tasks.reports import report  # when needed
+
+        y = self.names.numbers(labels)
+        scores = scores or self.evaluate(samples, labels)
+        models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
+        listed = self.checked(samples, "samples")
+        x, mask = self.reader_.read(listed)
+        shown = settings_of_report(self.names, listed, len(models), scores, beside or {})
+        settings = {"token_names": self.reader_.token_names(), **shown, **more}
+        return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
+
+
+def around(
+    classes: np.ndarray, reader: Reader, preparation: Mapping[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """Return what is around the models of a classifier, for ONNX: as JSON values, and in words."""
+    values: dict[str, Any] = {"classes": classes.tolist(), "preparation": preparation}
+    if (tokens := reader.token_names()) is not None:
+        values["vocabulary"] = tokens
+    return values, f"{reader.reads}; the name of the class with the largest number"

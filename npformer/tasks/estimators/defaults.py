@@ -1,0 +1,216 @@
+"""Defaults of all estimators: settings of their models and trainings that hold up on several sets.
+
+A kind is what a model reads: "text", "series" of feature vectors, "tokens", "columns" (series whose
+steps may be the columns of a table); or what it does, "writer" and "translator".
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks
+from npformer.optim import NORMS_AND_BIASES, schedule_for
+
+SIZES: dict[str, Any] = {"d_model": 64, "n_layers": 2, "n_heads": 4, "d_ff": 128, "dropout": 0.1}
+
+WRITING: dict[str, Any] = {
+    "d_model": 128,
+    "n_heads": 4,
+    "norm": "pre",
+    "positions": "learned",  # as small as the embeddings at first: sums are learned much faster
+    "scale_embeddings": False,
+}
+
+ENCODERS: dict[str, dict[str, Any]] = {
+    "text": {
+        **SIZES,
+        "n_layers": 1,
+        "dropout": 0.3,
+        "token_dropout": 0.3,
+        "scale_embeddings": False,
+        "padding": "per_length",
+    },
+    "series": {**SIZES, "padding": "per_length"},
+    "tokens": {**SIZES, "norm": "pre", "positions": "sinusoidal"},  # distances: learned quickly
+    "columns": {**SIZES, "norm": "post", "positions": "learned"},  # columns have no neighbours
+    "writer": {**WRITING, "n_layers": 4, "d_ff": 512, "max_len": 64, "causal": True},
+    "translator": {**WRITING, "n_layers": 2, "d_ff": 256},
+}
+"""Settings of `EncoderConfig`."""
+
+DROPOUT = 0.1
+"""For texts to write and pairs that are seen often, because there are few."""
+
+FEW_TOKENS, FEW_PAIRS = 500_000, 20_000
+
+VOCABULARY: dict[str, Any] = {"vocab_size": 30_000}
+
+MAX_LEN = 256
+"""How many tokens of a text are read at most; attention's time grows with their square."""
+
+NGRAMS = 4
+"""Letters in the parts of words that follow the words of short texts."""
+
+SHORT = 30
+"""The most words of a text, on average, for such parts. Longer texts say what they mean in several
+words, and attention's time grows with the square of the length."""
+
+REPEATED = 50
+"""Words of a column are tokens if they occur this often on average: few different ones then."""
+
+ENSEMBLES = {"text": (2, 3000), "series": (3, 1000)}
+"""How many models are trained on fewer samples than this: they cost little time."""
+
+VERY_FEW = 400
+"""Texts. With fewer, all are needed to learn from, and smaller batches give more steps."""
+
+HELD_OUT, ENOUGH = 0.1, 300
+"""The largest share of texts to fit temperatures on, and how many texts suffice for them: three
+numbers are fitted, and held-out texts are not learned from. Each member has its own."""
+
+SEEN = {"text": 25_000, "writer": 5_000_000, "translator": 300_000}
+"""How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
+
+STEPS: dict[str, Any] = {"lr": 1e-3, "schedule": "cosine", "warmup": 0.1, "clip_norm": 1.0}
+
+STEPS_OF_WRITING: dict[str, Any] = {
+    **STEPS,
+    "schedule": "cosine(final=0.1)",
+    "warmup": 0.05,
+    "weight_decay": 0.1,
+    "no_decay": NORMS_AND_BIASES,
+    "metric": "loss",
+}
+
+FINE_TUNING: dict[str, Any] = {
+    **STEPS,
+    "epochs": 3,
+    "batch_size": 16,
+    "lr": 5e-5,
+    "schedule": "linear",
+    "weight_decay": 0.01,
+    "no_decay": NORMS_AND_BIASES,
+}
+"""For pretrained weights, as Devlin et al. (2019, appendix A.3) fine-tune BERT."""
+
+ONE_BATCH = 64
+"""Up to this many arrays are one batch, in float64 and without dropout: only the initial weights
+are left to chance, and a sample of weight 2 is the same as two samples."""
+
+SMALLEST, LARGEST = 32, 256
+"""Arrays in a step."""
+
+MANY = {"text": ONE_BATCH, "tokens": 2000, "columns": 2000}
+"""Samples to hold some of them out, so that they decide when to stop. A few are a worse judge than
+the training loss, and training misses them. For texts, needless epochs cost more than that."""
+
+N_STEPS, FEWEST, MOST = 4000, 10, 100
+"""In a training on arrays, roughly; and its fewest and most epochs."""
+
+STEPS_OF_FEW_TEXTS, MOST_OF_FEW_TEXTS = 1000, 60
+"""Fewest steps, and most epochs for them, in a training that may stop early."""
+
+
+def ngrams(texts: Sequence[str]) -> int:
+    """Return the length of parts of words for some texts; 0 if the texts are not short."""
+    n_words = sum(len(text.split()) for text in texts)
+    return NGRAMS if n_words <= SHORT * len(texts) else 0
+
+
+def tokenizer_for(texts: Sequence[str]) -> str:
+    """Return "word" for texts of a few words that recur again and again, else "char"."""
+    words = [word for text in texts for word in text.split()]
+    several = len(words) >= 2 * len(texts)
+    return "word" if several and len(words) >= REPEATED * len(set(words)) else "char"
+
+
+def members(kind: str, n: int) -> int:
+    """Return how many models are trained on n samples; their probabilities are averaged."""
+    several, few = ENSEMBLES[kind]
+    return several if n < few else 1
+
+
+def calibration(kind: str, n: int) -> float:
+    """Return the share of n samples to hold out for the temperature; 0 for none."""
+    return min(HELD_OUT, ENOUGH / n) if kind == "text" and n >= VERY_FEW else 0.0
+
+
+def training(kind: str, n: int) -> dict[str, Any]:
+    """Return arguments of `npformer.fit` for n samples (tokens of a text to write), with warmup.
+
+    Embeddings start small, and a rare word needs many steps to have an effect: the fewer texts
+    there are, the more often they are seen.
+    """
+    if kind == "series":
+        return {**STEPS, "epochs": 60, "batch_size": 16}
+    if kind in ("tokens", "columns"):
+        return {**STEPS, "batch_size": batch_size_for(n), "weight_decay": 0.01}
+    epochs = min(max(15 if kind == "text" else 1, math.ceil(SEEN[kind] / n)), MOST)
+    if kind == "text":
+        return {**STEPS, "epochs": epochs, "batch_size": 32 if n >= VERY_FEW else 8}
+    batch_size = 64 if n > 640 else 8
+    return {
+        **STEPS_OF_WRITING,
+        "epochs": epochs,
+        "batch_size": 32 if kind == "writer" else batch_size,
+    }
+
+
+def training_with_stop(kind: str, n: int, batch_size: int) -> dict[str, Any]:
+    """Return the same for a training that may stop early, and for arrays in batches of a size."""
+    usual = {"weight_decay": 0.0, **training(kind, n)}
+    if kind != "text":
+        return {**usual, "epochs": epochs_for(n, batch_size)}
+    few = -(-STEPS_OF_FEW_TEXTS // -(-n // usual["batch_size"]))
+    return {**usual, "epochs": max(usual["epochs"], min(MOST_OF_FEW_TEXTS, few))}
+
+
+def holds_out(kind: str, n: int) -> bool:
+    """Return whether some of n samples decide when such a training stops."""
+    return n >= MANY[kind]
+
+
+def batch_size_for(n: int) -> int:
+    """Return the power of two nearest to sqrt(n), from 32 to 256; few arrays are one batch."""
+    if n <= ONE_BATCH:
+        return n
+    return int(np.clip(2 ** round(np.log2(n) / 2), SMALLEST, LARGEST))
+
+
+def epochs_for(n: int, batch_size: int) -> int:
+    """Return how many epochs make about `N_STEPS` steps, from 10 to 100."""
+    return int(np.clip(round(N_STEPS / -(-n // batch_size)), FEWEST, MOST))
+
+
+def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
+    """Return arguments of `npformer.fit`.
+
+    A schedule given by name is as long as the training; ``warmup``, a share of all steps, is for
+    the schedule and is not passed to `fit`. With an optimizer, lr and schedule are left out.
+    """
+    arguments = dict(settings)
+    epochs = checks.positive("epochs", arguments.get("epochs", 10))
+    batch_size = checks.positive("batch_size", arguments.get("batch_size", 32))
+    steps = epochs * -(-n_samples // (batch_size * arguments.get("accumulate", 1)))
+    warmup = arguments.pop("warmup", 0.0)
+    checks.rate("warmup", warmup)
+    if arguments.get("optimizer") is not None:
+        return {n: v for n, v in arguments.items() if n not in ("lr", "schedule", "weight_decay")}
+    if steps == 1:
+        arguments.pop("schedule", None)  # in one step, nothing rises or falls
+    if isinstance(arguments.get("schedule"), str):
+        arguments["schedule"] = schedule_for(arguments["schedule"], steps, int(warmup * steps))
+    return arguments
+
+
+def check_without_validation(training: Mapping[str, Any]) -> None:
+    """Raise ValueError if an argument of `fit` needs the validation data that are missing."""
+    for name in ("patience", "metric"):
+        if training.get(name) is not None:
+            raise ValueError(
+                f"{name} is {training[name]!r} and there is no validation; expected some, because "
+                "it decides which epoch is better: validation=0.1, or --validation 0.1 on the "
+                "command line"
+            )

@@ -1,0 +1,194 @@
+"""Estimator: a model together with what turns samples into arrays, in scikit-learn's protocol."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from inspect import signature
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from npformer.core import backends, checks, described
+from npformer.data.user_arrays import Data
+from npformer.models import EncoderConfig
+from npformer.training.fit import fit
+from npformer.training.history import History
+
+OWN = ("model", "data", "seed")
+"""Arguments of `npformer.fit` that an estimator sets itself."""
+
+
+class NotTrainedError(ValueError, AttributeError):
+    """A model was used before `fit` had trained it."""
+
+
+class Ensemble:
+    """One model or several, with the histories of their trainings.
+
+    Attributes
+    ----------
+    models_ : list of Model
+        One, or the members of an ensemble.
+    histories_ : list of History
+        The training history of each; empty after loading.
+    """
+
+    models_: list[Any]
+    histories_: list[History]
+
+    def train(
+        self, model: Any, data: Data, validation: Data | None, place: Path | None, **settings: Any
+    ) -> History:
+        """Train a model, and keep it with its history."""
+        self.models_.append(model)  # now, so that weights are kept if the training is stopped
+        found = fit(model, data, validation=validation, checkpoint=place, **settings)
+        self.histories_.append(found)
+        return found
+
+    @property
+    def model(self) -> Any:
+        """The model, or the first one of an ensemble."""
+        self.check_trained()
+        return self.models_[0]
+
+    def check_trained(self) -> None:
+        """Raise NotTrainedError if there is no model."""
+        if not getattr(self, "models_", None):
+            raise NotTrainedError(
+                f"the {type(self).__name__} has not been trained; expected fit(...) first, or "
+                "npformer.load(path)"
+            )
+
+    @property
+    def history_(self) -> History:
+        """The training history, or that of the first member of an ensemble."""
+        if not getattr(self, "histories_", None):
+            raise NotTrainedError(
+                "there is no history: a model's file has none. npformer train writes history.json"
+            )
+        return self.histories_[0]
+
+
+class Estimator(Ensemble, ABC):
+    """An estimator that reads samples as people write them, and that `npformer.save` writes.
+
+    It keeps scikit-learn's protocol: `__init__` stores its arguments as they are, `fit` checks
+    them, and what it learns ends in ``_``.
+
+    Attributes
+    ----------
+    settings_ : dict
+        The arguments of `npformer.fit` in the last training.
+    """
+
+    config: EncoderConfig | Mapping[str, Any] | None
+    seed: int
+    dtype: str
+    backend: str
+    settings_: dict[str, Any]
+
+    estimator_type: ClassVar[str | None] = None
+    """What scikit-learn calls it."""
+
+    def __repr__(self) -> str:
+        trained = getattr(self, "models_", None)
+        known = f"{len(self.model.parameters())} arrays" if trained else "not trained yet"
+        return f"{type(self).__name__}({known})"
+
+    @abstractmethod
+    def preparation(self) -> dict[str, Any]:
+        """Return what turns samples into arrays, and arguments of `__init__`, ready for JSON."""
+
+    @classmethod
+    @abstractmethod
+    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
+        """Return an instance without models from what `preparation` returned."""
+
+    @abstractmethod
+    def fit(self, *data: Any, **settings: Any) -> Self:
+        """Train on raw samples, and return self."""
+
+    @abstractmethod
+    def example(self, *data: Any) -> Any:
+        """Return the first sample of the data that `fit` takes, as the inputs of a model."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of `__init__`; `deep` is for scikit-learn and changes nothing."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments of `__init__`, and return self."""
+        for name, value in params.items():
+            checks.choice("a parameter", name, self.get_params())
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn, which alone calls this, wants to know about an estimator."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        kind = self.estimator_type
+        return Tags(
+            estimator_type=kind,
+            target_tags=TargetTags(required=kind is not None),
+            classifier_tags=ClassifierTags() if kind == "classifier" else None,
+            input_tags=InputTags(two_d_array=False, one_d_array=True, string=True),
+        )
+
+    def check(self) -> None:
+        """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
+        if self.config is not None and not isinstance(self.config, EncoderConfig | Mapping):
+            raise TypeError(
+                f"config is {described(self.config)}; expected an EncoderConfig, or some of its "
+                "settings, such as {'mixer': 'fourier'}"
+            )
+        if isinstance(self.config, Mapping):
+            for name in self.config:
+                checks.choice("a setting in config", name, EncoderConfig.__dataclass_fields__)
+        checks.choice("dtype", self.dtype, checks.FLOATS)
+        checks.choice("backend", self.backend, backends())
+        checks.whole("seed", self.seed, at_least=0)
+
+    def check_optional(self, *names: str, at_least: int = 1) -> None:
+        """Check arguments of `__init__` that are whole numbers or None."""
+        for name in names:
+            if getattr(self, name) is not None:
+                checks.whole(name, getattr(self, name), at_least=at_least)
+
+    def given_max_len(self) -> int | None:
+        """Return the longest sample, if the configuration or an argument says it."""
+        if isinstance(self.config, EncoderConfig):
+            return self.config.max_len
+        found: int | None = (self.config or {}).get("max_len", getattr(self, "max_len", None))
+        return found
+
+    def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
+        """Return the configuration: the given settings, and the `usual` ones for the rest."""
+        if isinstance(self.config, EncoderConfig):
+            return self.config
+        return EncoderConfig(**{**usual, **(self.config or {})})
+
+    def begin(self) -> None:
+        """Forget the models of an earlier training."""
+        self.models_, self.histories_ = [], []
+
+    def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
+        """Take over trained models, from a file."""
+        self.models_, self.histories_ = models, []
+
+    def train(self, model: Any, *data: Any, **settings: Any) -> History:
+        """Train a model on the backend, and keep it with its history."""
+        return super().train(model.to(self.backend), *data, **settings)
+
+    def to(self, backend: str) -> Self:
+        """Move the models to a backend, and return self."""
+        for model in self.models_:
+            model.to(backend)
+        self.backend = backend
+        return self
+
+
+def check_training(training: Mapping[str, Any]) -> None:
+    """Raise TypeError for an argument of `npformer.fit` that the caller must not give."""
+    if wrong := [name for name in training if name in OWN]:
+        raise TypeError(f"{wrong[0]} is given to fit, which sets it itself; leave it out")

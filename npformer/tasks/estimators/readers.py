@@ -1,0 +1,287 @@
+"""Readers, which learn from the training part how samples become a model's x and mask."""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from npformer.core import a_type
+from npformer.data.tokenizers import Tokenizer, WordTokenizer, frequent_pairs, train_tokenizer
+from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.one_series import checked_series
+
+Samples = np.ndarray | Sequence[Any]
+"""An array with two or three axes, arrays of several lengths, or texts."""
+
+MOST_IDS = 10_000_000
+"""The most rows of an embedding table. Larger ids are probably numbers of another kind."""
+
+
+class Reader(ABC):
+    """Turns samples into arrays, and knows what a model has to know about them.
+
+    Attributes
+    ----------
+    max_len : int
+        The longest sample that the model takes: what was given, or, after `learn`, the length of
+        the longest training sample, times `room`.
+    same_length : bool
+        Whether all training samples have the same number of tokens, and none is padding.
+    """
+
+    same_length = False
+
+    reads: ClassVar[str]
+    """How samples become arrays, in words."""
+
+    def __init__(self, max_len: int | None = None, room: int = 1) -> None:
+        self.max_len = max_len or 0
+        self.room = room
+
+    def checked(self, samples: Any, name: str) -> Sequence[Any]:
+        """Check each sample, and return the samples as a sequence."""
+        return list(samples)
+
+    @abstractmethod
+    def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
+        """Learn what the model and `read` need from the training samples and their weights."""
+
+    @abstractmethod
+    def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return x and its mask, (n, length)."""
+
+    @abstractmethod
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `SequenceClassifier` that say what x holds."""
+
+    def preparation(self) -> dict[str, Any]:
+        """Return what turns samples into arrays, as values for JSON."""
+        return {}
+
+    def token_names(self) -> list[str] | None:
+        """Return the names of token ids, if they have some."""
+        return None
+
+    def note_lengths(self, samples: Samples) -> None:
+        """Note how long samples are."""
+        self.same_length = isinstance(samples, np.ndarray)
+        self.max_len = self.max_len or self.room * max(map(len, samples))
+
+    def with_mask(self, samples: Samples, dtype: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return samples as one array, with 0 after the last token of each, and a mask."""
+        if isinstance(samples, np.ndarray):
+            mask = None if self.same_length else np.ones(samples.shape[:2], bool)
+            return np.asarray(samples, dtype), mask
+        lengths = np.array([len(each) for each in samples])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        x = np.zeros((*mask.shape, *samples[0].shape[1:]), dtype)
+        x[mask] = np.concatenate(samples)
+        return x, mask
+
+
+class TokenReader(Reader):
+    """Token ids."""
+
+    reads = "rows are padded, and have a mask"
+
+    def __init__(self, max_len: int | None, vocab_size: int | None, padding_id: int | None) -> None:
+        super().__init__(max_len)
+        self.vocab_size = vocab_size or 0
+        self.padding_id = padding_id
+
+    def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
+        """Note the largest id, unless the size of the vocabulary is given."""
+        self.note_lengths(samples)
+        self.same_length = self.same_length and self.padding_id is None
+        if self.vocab_size:
+            return
+        largest = max(int(each.max()) for each in samples)
+        if largest >= MOST_IDS:
+            raise ValueError(
+                f"X holds the token id {largest}; expected ids below {MOST_IDS}: each gets an "
+                "embedding. If these are measurements, pass inputs='series', or X.astype(float)"
+            )
+        self.vocab_size = max(largest, self.padding_id or 0) + 1
+
+    def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return ids (n, length), after checking that each has an embedding."""
+        ids, mask = self.with_mask(samples, "int64")
+        smallest, largest = int(ids.min()), int(ids.max())
+        if smallest < 0:
+            raise ValueError(
+                f"Negative values in data: X holds {smallest}{_row(ids, smallest)}; expected token "
+                "ids from 0 on. If these are measurements, pass inputs='series', or X.astype(float)"
+            )
+        if largest >= self.vocab_size:
+            raise ValueError(
+                f"X holds the token id {largest}{_row(ids, largest)}; expected ids from 0 to "
+                f"{self.vocab_size - 1}, which have embeddings. For ids that training does not "
+                f"see, pass vocab_size={largest + 1}, or your tokenizer's, to the estimator"
+            )
+        if self.padding_id is not None and mask is not None:
+            mask &= ids != self.padding_id
+        return ids, mask
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the size of the vocabulary, and the id of padding."""
+        return {"vocab_size": self.vocab_size, "padding_id": self.padding_id}
+
+
+def _row(ids: np.ndarray, wrong: int) -> str:
+    return f" in row {int(np.flatnonzero((ids == wrong).any(axis=1))[0])}"
+
+
+class SeriesReader(Reader):
+    """Series, scaled to mean 0 and standard deviation 1.
+
+    Both come from the training part: for each column, if the series are rows of numbers; for each
+    feature, over all samples and times, if they are arrays (length, n_features).
+    """
+
+    reads = "series are scaled, (x - mean) / deviation, padded with 0, and have a mask"
+
+    n_features = 0  # not known yet
+
+    def __init__(self, max_len: int | None, scale: bool, dtype: str, room: int = 1) -> None:
+        super().__init__(max_len, room)
+        self.scale = scale
+        self.dtype = dtype
+
+    def checked(self, samples: Any, name: str) -> list[np.ndarray]:
+        """Check series, and return them as float64 arrays (steps, features)."""
+        if isinstance(samples, str) or not hasattr(samples, "__len__"):
+            raise TypeError(
+                f"{name} is {a_type(samples)}; expected a list of arrays (steps, "
+                "features), or one array (series, steps, features)"
+            )
+        series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(samples)]
+        for i, each in enumerate(series):
+            if each.shape[1] != (n_features := self.n_features or series[0].shape[1]):
+                raise ValueError(
+                    f"{name}[{i}] has {each.shape[1]} features; expected {n_features}, as in the "
+                    f"{'training samples' if self.n_features else 'first series'}"
+                )
+        return series
+
+    def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
+        """Compute the weighted mean and standard deviation."""
+        self.note_lengths(samples)
+        columns = samples[0].ndim == 1
+        rows = np.asarray(samples) if columns else np.concatenate(list(samples))
+        self.n_features = 1 if columns else rows.shape[1]
+        if weights is not None and not columns:
+            weights = np.repeat(weights, [len(each) for each in samples])
+        self.mean, self.deviation = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+        if self.scale:
+            rows = rows.astype("float64")
+            self.mean = np.average(rows, axis=0, weights=weights)
+            std = np.sqrt(np.average((rows - self.mean) ** 2, axis=0, weights=weights))
+            # A feature that never changes carries no information, and becomes 0.
+            self.deviation = np.where(std > 1e-12 * np.abs(self.mean), std, 1.0)
+
+    def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return x (n, length, n_features)."""
+        if isinstance(samples, np.ndarray):
+            x = (samples - self.mean) / self.deviation
+            return self.with_mask(x[:, :, None] if x.ndim == 2 else x, self.dtype)
+        lengths = [len(each) for each in samples]
+        if (longest := max(lengths)) > self.max_len:
+            raise ValueError(
+                f"series {lengths.index(longest)} has {longest} steps; expected at most "
+                f"{self.max_len}, the most that this model reads. Train it with max_len=..., or "
+                "shorten the series"
+            )
+        return self.with_mask([(x - self.mean) / self.deviation for x in samples], self.dtype)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the number of features."""
+        return {"n_features": self.n_features}
+
+    def preparation(self) -> dict[str, Any]:
+        """Return the scaling."""
+        return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
+
+
+class TextReader(Reader):
+    """Texts, as the ids of a tokenizer.
+
+    Attributes
+    ----------
+    tokenizer : Tokenizer
+        After `learn`; before it, perhaps its name.
+    pairs : (array, array) or None
+        Frequent pairs of tokens, for a wide part.
+    """
+
+    reads = "the tokenizer turns texts into ids and a mask, cut at max_len"
+
+    def __init__(
+        self,
+        max_len: int | None,
+        tokenizer: Any,
+        *,
+        wide: bool = False,
+        refuse_empty: bool = False,
+        **vocabulary: Any,
+    ) -> None:
+        super().__init__(max_len or defaults.MAX_LEN)
+        self.tokenizer = tokenizer
+        self.wide, self.refuse_empty = wide, refuse_empty
+        self.vocabulary = {name: v for name, v in vocabulary.items() if v is not None}
+        self.pairs: Any = None
+        self._told = False
+
+    def checked(self, samples: Any, name: str) -> list[str]:
+        """Check texts, and return them as a list."""
+        return checked_texts(samples, name)
+
+    def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
+        """Make the vocabulary, unless the tokenizer has one."""
+        empty = [i for i, text in enumerate(samples) if not text.strip()]
+        if empty and self.refuse_empty:
+            raise ValueError(
+                f"{len(empty)} of {len(samples)} texts to train on are empty, the first is text "
+                f"number {empty[0] + 1}; expected words. Leave these samples out"
+            )
+        if not isinstance(self.tokenizer, Tokenizer):
+            usual = dict(defaults.VOCABULARY)
+            if self.tokenizer == "word":
+                usual["ngrams"] = defaults.ngrams(list(samples))
+            self.tokenizer = train_tokenizer(self.tokenizer, samples, **usual | self.vocabulary)
+        if self.wide:
+            parts = self.tokenizer.parts() if isinstance(self.tokenizer, WordTokenizer) else ()
+            self.pairs = frequent_pairs(
+                map(self.tokenizer.ids, samples), self.tokenizer.vocab_size, single=parts
+            )
+
+    def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray]:
+        """Return ids and their mask; warn once if texts have to be cut."""
+        ids, mask = self.tokenizer.encode(samples, self.max_len)
+        if ids.shape[1] == self.max_len and not self._told:
+            longer = sum(len(self.tokenizer.ids(text)) > self.max_len for text in samples)
+            if longer:
+                self._told = True
+                warnings.warn(
+                    f"{longer:,} of {len(samples):,} texts have more than {self.max_len} tokens, "
+                    "and only their beginning is read. To read more: max_len=... of the estimator, "
+                    "or --max-len",
+                    stacklevel=4,
+                )
+        return ids, mask
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the size of the vocabulary, and the id of padding."""
+        ids = {"vocab_size": self.tokenizer.vocab_size, "padding_id": self.tokenizer.padding_id}
+        return ids | {"expects_mask": True}
+
+    def preparation(self) -> dict[str, Any]:
+        """Return the tokenizer."""
+        return {"tokenizer": self.tokenizer.to_dict(), "max_len": self.max_len}
+
+    def token_names(self) -> list[str]:
+        """Return the token of each id."""
+        names: list[str] = self.tokenizer.tokens(range(self.tokenizer.vocab_size))
+        return names

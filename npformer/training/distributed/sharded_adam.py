@@ -1,0 +1,139 @@
+"""ShardedAdam: Adam whose moments are shared out over ranks (ZeRO, stage 1).
+
+m and v take twice the memory of the parameters. Here each rank keeps only those of its own shard of
+the flat buffer, updates that shard, and gets the rest from the others (Rajbhandari et al., 2020).
+Each entry's update is the same, so the parameters are equal bit for bit with and without sharding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, Parameters, a_type
+from npformer.optim import Adam
+from npformer.optim.moments import FLAT, Moments, flat_of
+from npformer.optim.optimizer import Piece
+from npformer.training.distributed.communicator import Communicator
+
+
+class ShardedMoments(Moments):
+    """m and v of this rank's shard of the flat buffer. A step never makes room for all of them."""
+
+    _parameters: Parameters
+
+    def __init__(self, parameters: Any, ranks: Communicator) -> None:
+        super().__init__(parameters, Adam.kinds)
+        self._ranks = ranks
+
+    def places(self) -> list[tuple[str, Array]]:
+        """Return FLAT, and this rank's shard of the buffer."""
+        flat = flat_buffer(self._parameters)
+        return [(FLAT, flat[self._ranks.shard(flat.size)])]
+
+    def parts(self, place: str, x: Array) -> dict[str, Array]:
+        """Return what a vector of the shard holds for each parameter, as vectors."""
+        return {name: x[at] for name, _, at in self._overlaps()}
+
+    def save(self) -> dict[str, np.ndarray]:
+        """Return the moments of all ranks, on rank 0 only; the others get none."""
+        m, v = (self._ranks.join_shards(x, self._parameters.size) for x in self._arrays[FLAT])
+        return Moments(self._parameters, self._kinds)._named({} if m is None else {FLAT: (m, v)})
+
+    def load(self, named: Mapping[str, Array]) -> None:
+        """Load only what belongs to this rank's shard."""
+        entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in self._kinds}
+        at_hand = named.keys() & entries.keys()
+        super().load({name: named[name].reshape(-1)[entries[name]] for name in at_hand})
+
+    def gathered(self) -> Moments:
+        """Return the moments of all ranks, on each of them."""
+        whole, flat = Moments(self._parameters, self._kinds), flat_buffer(self._parameters)
+        for of_all, own in zip(whole.of(FLAT, flat), self.of(FLAT, flat), strict=True):
+            of_all[self._ranks.shard(flat.size)] = own
+            self._ranks.all_gather(of_all)
+        return whole
+
+    def _overlaps(self) -> Iterator[tuple[str, slice, slice]]:
+        own = self._ranks.shard(flat_buffer(self._parameters).size)
+        return self._parameters.overlaps(own)
+
+
+class LentMoments(Moments):
+    """Moments that a training has shared out over its ranks, until it gives them back."""
+
+    def _named(self, placed: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
+        if not placed:
+            raise RuntimeError(
+                "this optimizer's moments are shared out over the ranks of a training with "
+                "shard_moments; expected state.optimizer, which has them until the training ends "
+                "and gives them back. If it ended with an error, they are lost: make a new Adam, "
+                "or restore this one from a checkpoint"
+            )
+        return super()._named(placed)
+
+
+class ShardedAdam(Adam):
+    """Adam over several ranks, each of which keeps only the moments of its own shard.
+
+    All ranks call all methods together. `step` takes gradients whose own shard is the sum over all
+    ranks, as `Communicator.reduce_scatter` leaves it. `state` returns arrays on rank 0 only.
+
+    Parameters
+    ----------
+    optimizer : Adam
+        Its settings, steps and moments are taken over, as they are now; its parameters must lie in
+        one flat buffer. It cannot be used until `give_back`.
+    ranks : Communicator
+    """
+
+    _moments: ShardedMoments
+
+    def __init__(self, optimizer: Adam, ranks: Communicator) -> None:
+        if type(optimizer) is not Adam:
+            raise TypeError(
+                f"optimizer is {a_type(optimizer)}; expected an npformer.Adam itself, "
+                "because shard_moments does not call the step of a subclass"
+            )
+        self.__dict__.update(optimizer.__dict__)
+        self._ranks, self._taken_from = ranks, optimizer
+        self._moments = ShardedMoments(self.parameters, ranks)
+        moments = optimizer._moments
+        self._moments.load(moments._named(moments._arrays))
+        optimizer._moments = LentMoments(self.parameters, self.kinds)  # the memory is free
+
+    def give_back(self) -> None:
+        """Give steps, settings and whole moments back to the optimizer that they came from."""
+        own = ("_ranks", "_taken_from")
+        taken = {name: value for name, value in vars(self).items() if name not in own}
+        vars(self._taken_from).update(taken, _moments=self._moments.gathered())
+
+    def step(self, gradients: Mapping[str, Array]) -> None:
+        """Update this rank's shard of the parameters, and get the other ranks' shards."""
+        super().step(gradients)
+        self._ranks.all_gather(flat_buffer(self.parameters))
+
+    def _pieces(self, gradients: Mapping[str, Array]) -> list[Piece]:
+        ((place, theta, g),) = super()._pieces(gradients)
+        own = self._ranks.shard(g.size)
+        return [(place, theta[own], g[own])]
+
+    def _not_finite(self, pieces: list[Piece]) -> ArithmeticError | None:
+        """Return the same error on all ranks: that of the first rank that has one."""
+        ((_, _, g),) = pieces
+        if type(g) is not np.ndarray or self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
+            return None
+        return next(filter(None, self._ranks.gather(super()._not_finite(pieces))), None)
+
+
+def flat_buffer(parameters: Any) -> Array:
+    """Return the buffer of all parameters; ValueError if they do not lie in one."""
+    if (flat := flat_of(parameters)) is None:
+        raise ValueError(
+            "the parameters do not lie in one buffer, which the ranks could share out; expected "
+            "those of model.parameters(), after model.flatten()"
+        )
+    return flat

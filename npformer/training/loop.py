@@ -1,0 +1,214 @@
+"""The loop of a training over epochs and steps, and the signals that end it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Self
+
+import numpy as np
+
+from npformer.core import Array, Gradients, explained_memory_error
+from npformer.data.batch import Batch
+from npformer.optim import NonFiniteGradientError
+from npformer.training.arguments import check_unchanged
+from npformer.training.batches import Batches
+from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.distributed import Communicator
+from npformer.training.evaluation import Evaluation
+from npformer.training.trainable.step import Step
+from npformer.training.watchers import LossWatch
+
+
+@dataclass
+class Training:
+    """The loop of a training, and what its steps need."""
+
+    state: TrainingState
+    batches: Batches
+    way: Step  # who computes the steps
+    watchers: Sequence[Callback]  # in the order in which they are called
+    losses: LossWatch  # among the watchers
+    interrupts: Interrupts  # the last of them
+    evaluate: Callable[[], Evaluation] | None  # on the validation data, if there are any
+    clip: Callable[[Gradients], object] | None  # to a norm, if there is one
+    dropout: Any  # the generator of dropout's masks
+    _trained: Any = None  # the parameters that are known to be the optimizer's
+
+    def to_the_end(self, contexts: ExitStack) -> BaseException | None:
+        """Run, close the contexts, end the watchers, and return the signal that ended it, if any.
+
+        Only watchers whose `on_start` succeeded are ended. With several ranks a signal in the
+        middle of a step is raised: the other ranks do not know of it.
+        """
+        state, stop, started = self.state, None, []
+        try:
+            with contexts:
+                for each in self.watchers:
+                    each.on_start(state)
+                    started.append(each)
+                self.run()
+            state.history.stopped = state.stopping or "finished"
+        except (KeyboardInterrupt, Terminated) as error:
+            if not (state.n_ranks == 1 or state._now.over):
+                raise
+            stop, state.history.stopped = error, word_for(error)
+        except BaseException:
+            state.history.stopped = "error"
+            raise
+        finally:
+            with self.interrupts.held(), ExitStack() as ending:  # each, even if another raises
+                state._now.rows = state._now.gradients = None
+                for each in reversed(started):  # a stack: the last one pushed is called first
+                    ending.callback(each.on_end, state)
+        if stop is None and (stop := self.interrupts.take()) is not None:
+            state.history.stopped = word_for(stop)
+        return stop
+
+    def run(self) -> None:
+        """Take all remaining steps, unless a callback or a signal ends the training."""
+        for _ in self.epochs():
+            for rows, batch in self.steps():
+                self.update(rows, *self.way.step(batch, self.dropout))
+        self.state._now.over = True
+        self.call("after_training")
+
+    def call(self, hook: str) -> None:
+        """Call one method of all watchers."""
+        for each in self.watchers:
+            getattr(each, hook)(self.state)
+
+    def epochs(self) -> Iterator[int]:
+        """Yield the remaining epochs: first the rest of the unfinished one, if any.
+
+        If a callback stops the training in the last step of an epoch, the epoch is still evaluated;
+        after a signal it is not, and a resumed training begins with that evaluation.
+        """
+        state, batches, now = self.state, self.batches, self.state._now
+        while not now.signal:
+            if batches.order is None:
+                if state.stopping is not None or state.epoch >= state.epochs:
+                    return
+                batches.begin()
+                now.epoch, now.step_in_epoch = now.epoch + 1, 0
+                self.call("before_epoch")
+            yield state.epoch
+            if now.signal or state.step_in_epoch < state.n_steps:
+                return
+            if self.evaluate is not None:
+                with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
+                    state._set(evaluation=self.evaluate())
+            batches.order = None
+            self.call("after_epoch")
+
+    def steps(self) -> Iterator[tuple[np.ndarray, Batch]]:
+        """Yield the epoch's remaining batches, each with the rows of its samples."""
+        state = self.state
+        while state.step_in_epoch < state.n_steps and not (state._now.signal or state.stopping):
+            yield self.batches.pick(state.step_in_epoch)
+
+    def update(self, rows: np.ndarray, loss: Array, gradients: Gradients) -> None:
+        """Take a step of the optimizer, and call the watchers."""
+        state, now, of_steps = self.state, self.state._now, self.state.history.workers
+        if gradients.parameters is not self._trained:  # new, or the model has changed
+            check_unchanged(state.optimizer, state.model)
+            self._trained = gradients.parameters
+        of_steps[self.way.shared_by] = of_steps.get(self.way.shared_by, 0) + 1
+        now.step, now.step_in_epoch = state.optimizer.steps + 1, now.step_in_epoch + 1
+        now.rows, now.loss, now.gradients = rows, loss, gradients
+        self.call("before_update")
+        explained = explained_memory_error(state.model.backend, len(rows))
+        with np.errstate(over="ignore", invalid="ignore"), explained, self.interrupts.held():
+            try:
+                if self.clip is not None:
+                    self.clip(gradients)
+                state.optimizer.step(gradients)
+            except NonFiniteGradientError:
+                self.losses.read(state)  # a loss that is not finite says where it began
+                raise
+        self.call("after_step")
+        now.rows = now.gradients = None
+
+
+class Terminated(SystemExit):
+    """SIGTERM or SIGHUP ended a training; if nothing catches it, the process exits quietly.
+
+    Its exit status is the one that shells report for the signal: 143 for SIGTERM.
+    """
+
+
+class Interrupts(Callback):
+    """Makes signals wait for the end of a step, or of an epoch with its evaluation.
+
+    A second signal does not wait, so that a step that hangs can be left; but an update of the
+    weights is always finished (`held`). It works in the main thread, the only one that receives
+    signals, and replaces only default handlers.
+    """
+
+    def __init__(self, ranks: Communicator) -> None:
+        self._ranks = ranks
+        self._signum = 0  # of the waiting signal; 0 if there is none
+        self._held = 0
+        self._before: dict[int, Any] = {}
+
+    def on_start(self, state: TrainingState) -> None:
+        """Note whether any rank has received a signal; share one rank's `stop` with all."""
+        if self._ranks.size > 1:
+            told = self._ranks.agree(self._signum, state.stopping is not None)
+            if not self._signum and told[:, 0].any():
+                self._signum = int(told[:, 0].max())
+            if told[:, 1].any() and not told[:, 1].all():
+                state._set(stopping=next(filter(None, self._ranks.gather(state.stopping))))
+        state._now.signal = self._signum != 0
+
+    after_step = after_epoch = on_start
+
+    def after_training(self, state: TrainingState) -> None:
+        """Raise KeyboardInterrupt or `Terminated` if such a signal has come."""
+        if (waiting := self.take()) is not None:
+            raise waiting
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            usual = {"SIGINT": signal.default_int_handler}
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+                signum = getattr(signal, name, None)
+                handler = usual.get(name, signal.SIG_DFL)
+                if signum is not None and signal.getsignal(signum) == handler:
+                    self._before[signum] = signal.signal(signum, self._receive)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for signum, handler in self._before.items():
+            signal.signal(signum, handler)
+        self._before.clear()
+
+    def take(self) -> KeyboardInterrupt | Terminated | None:
+        """Return the exception for a waiting signal, once."""
+        signum, self._signum = self._signum, 0
+        if signum == 0:
+            return None
+        return KeyboardInterrupt() if signum == signal.SIGINT else Terminated(128 + signum)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make even a second signal wait until the end of the ``with`` statement."""
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+
+    def _receive(self, signum: int, frame: FrameType | None) -> None:
+        again, self._signum = self._signum != 0, signum
+        if again and not self._held and (waiting := self.take()) is not None:
+            raise waiting
+
+
+def word_for(stop: BaseException) -> str:
+    """Return the word for a signal in `History.stopped`."""
+    return "terminated" if isinstance(stop, Terminated) else "interrupted"

@@ -1,0 +1,130 @@
+"""Cases of models that can be trained, for gradcheck's table of cases, and of their losses."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from npformer.layers import POOLINGS
+from npformer.proof.cases import SUBJECTS
+from npformer.proof.cases.case import SEEDED, Case, draw, layer, small
+from npformer.proof.cases.decoders import SOURCE, TARGET
+from npformer.proof.cases.models import BERT, FEATURES, FNET, IDS, MASK, MODEL, TYPES, wide_case
+from npformer.proof.gradcheck import gradcheck
+from npformer.training.trainable.encoder_decoder import EncoderDecoder
+from npformer.training.trainable.language_model import LanguageModel
+from npformer.training.trainable.sequence_classifier import (
+    SequenceClassifier,
+    WideSequenceClassifier,
+)
+from npformer.training.trainable.text_encoder import TextEncoder
+
+
+def trainable() -> Iterator[Case]:
+    """Yield the cases."""
+    yield from _classifiers()
+    yield from _text_encoders()
+    yield from _losses()
+    yield from _writers()
+
+
+def _classifiers() -> Iterator[Case]:
+    def classifier(
+        label: str,
+        x: np.ndarray = FEATURES,
+        changes: dict[str, Any] | None = None,
+        arguments: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Case:
+        edge = {"vocab_size": 5} if x is IDS else {"n_features": 2}
+        given = {"n_classes": 3, **edge, **(arguments or {})}
+        made = SequenceClassifier(small(**(changes or {})), **given, **SEEDED)
+        return layer(label, made, x, covers=("SequenceModel",), **MODEL, **options)
+
+    yield classifier("tokens", IDS)
+    learned = {"positions": "learned"}
+    yield classifier("tokens, padding mask, learned positions", IDS, learned, mask=MASK)
+    yield classifier("features")
+    for pooling in POOLINGS:
+        arguments = {"pooling": pooling}
+        yield classifier(f"pooling {pooling}, padding mask", arguments=arguments, mask=MASK)
+    yield classifier("one logit", arguments={"n_classes": 2, "output": "sigmoid"})
+    dropped = {"dropout": 0.2, "norm": "pre"}
+    yield classifier("tokens, dropout, pre-norm", IDS, dropped, training=True)
+    yield classifier("ffn as convolutions", changes={"ffn": "conv1d"})
+    mixed = {"mixer": ("fourier", "attention"), "activation": "gelu_tanh"}
+    yield classifier("fourier and attention", IDS, mixed)
+    yield wide_case(WideSequenceClassifier)
+
+
+def _text_encoders() -> Iterator[Case]:
+    for label, changes, pooler, options in (
+        ("both outputs", BERT, True, {}),
+        ("BERT", BERT, True, {"types": TYPES}),
+        ("BERT, padding mask", BERT, True, {"types": TYPES, "mask": MASK}),
+        ("BERT without a pooler", BERT, False, {"mask": MASK}),
+        ("FNet, dropout", FNET, True, {"types": TYPES, "training": True}),
+    ):
+        made = TextEncoder(small(**changes), 5, pooler=pooler, dtype="float64")
+        yield layer(label, made, IDS, **MODEL, **options)
+
+
+def _writers() -> Iterator[Case]:
+    pre: dict[str, Any] = {"norm": "pre", "dropout": 0.2}
+    for label, tied in (("tied", True), ("not tied", False)):
+        whole = LanguageModel(small(causal=True, **pre), 6, tied=tied, **SEEDED)
+        yield layer(f"{label}, pre-norm, dropout", whole, SOURCE, training=True, **MODEL)
+        model = EncoderDecoder(small(**pre), 6, 6, tied=tied, **SEEDED)
+        yield layer(f"{label}, pre-norm, dropout", model, SOURCE, TARGET, training=True, **MODEL)
+    decoder_config = replace(small(causal=True), d_model=6, n_heads=3)
+    fourier = EncoderDecoder(small(mixer="fourier"), 6, 5, decoder=decoder_config, **SEEDED)
+    yield layer("Fourier below attention", fourier, SOURCE, TARGET % 5, **MODEL)
+
+
+def _losses() -> Iterator[Case]:
+    labels, by_token = np.array([0, 1, 1]), np.array([[0, 1, 2, -1], [1, -1, -1, -1], [2, 2, 0, 1]])
+    smooth: dict[str, Any] = {"label_smoothing": 0.1}
+    sigmoid, each = {"output": "sigmoid"}, {"pooling": "none"}
+    yield _loss("softmax, label smoothing", labels, {}, {}, **smooth)
+    yield _loss("sigmoid", labels, sigmoid, {})
+    yield _loss("sigmoid, label smoothing", labels, sigmoid, {}, **smooth)
+    yield _loss("one label a token, some without", by_token, each, {})
+    yield _loss("two workers, dropout", labels, {}, {"dropout": 0.2}, workers=2, seed=0)
+    yield _loss("two workers, one label a token", by_token, each, {}, workers=2)
+    given: dict[str, Any] = {"mask": MASK, "types": TYPES, "title": "SequenceClassifier"}
+    yield _loss("token types", labels, {"pooling": "pooler"}, BERT, workers=2, **given)
+    weighed: dict[str, Any] = {"sample_weight": np.array([2.0, 0.5, 1.0]), **smooth}
+    yield _loss("words and pairs", labels, {"n_pairs": 2}, {}, WideSequenceClassifier, **weighed)
+
+
+def _loss(
+    label: str,
+    y: np.ndarray,
+    arguments: dict[str, Any],
+    changes: dict[str, Any],
+    kind: type[SequenceClassifier] = SequenceClassifier,
+    title: str = "loss_and_gradients",
+    **options: Any,
+) -> Case:
+    """Return a case for `loss_and_gradients`, as a function of all parameters."""
+    n_classes = int(y.max()) + 1
+    config = small(n_layers=1, **changes)
+    model = kind(config, n_classes, vocab_size=5, **arguments, **SEEDED)
+    flat: Any = model.parameters().flat
+
+    def forward(parameters: np.ndarray) -> tuple[Any, Any]:
+        flat[...] = parameters
+        return model.loss_and_gradients(IDS, y, **options)
+
+    def backward(dloss: Any, gradients: Any) -> Any:
+        return dloss * gradients.flat
+
+    start = flat + 0.3 * draw(*flat.shape, seed=1)
+    run = partial(gradcheck, (forward, backward), start)
+    covers = kind.__name__, "loss_and_gradients"
+    return Case(f"{title}: {label}", "models", covers, run)
+
+
+SUBJECTS.append(trainable)

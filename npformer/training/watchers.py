@@ -1,0 +1,252 @@
+"""What `fit` itself watches a training with: the losses, the history, the best weights, a bar."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array, array_module, explained_memory_error, to_numpy
+from npformer.core.bar import bar
+from npformer.training.batches import Task
+from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.distributed import Communicator
+from npformer.training.inspection.non_finite import (
+    LOSS_ITSELF,
+    non_finite_parameter,
+    non_finite_tensor,
+)
+from npformer.training.trainable import Model
+from npformer.training.trainable.metrics import Metric
+
+
+class NonFiniteLossError(ArithmeticError):
+    """The loss became NaN or infinite.
+
+    Attributes
+    ----------
+    step : int
+        Counted from 1.
+    tensor : str
+        The first tensor, in the order of computation, that is not finite.
+    """
+
+    def __init__(self, step: int, tensor: str, notes: str, loss: str = "the loss") -> None:
+        super().__init__(
+            f"{loss} is not finite at step {step}; the first tensor that holds NaN or infinity "
+            f"is {tensor}. Use a smaller lr, a warm-up or clip_norm=1.0, and look for NaN in the "
+            f"data. {notes}"
+        )
+        self.step = step
+        self.tensor = tensor
+
+
+@dataclass
+class LossWatch(Callback):
+    """Reads and checks the losses of steps, several at once because reading waits for a GPU.
+
+    Attributes
+    ----------
+    of_epoch : list of float
+        The losses of the current epoch that have been read so far.
+    """
+
+    task: Task
+    every: int
+    ranks: Communicator
+    of_epoch: list[float] = field(default_factory=list)
+    _unread: list[tuple[Array, int, Array]] = field(default_factory=list)
+
+    def before_update(self, state: TrainingState) -> None:
+        """Note the loss of a step; read the losses if enough are unread."""
+        self._unread.append((state._now.loss, state.step, state.rows))
+        if len(self._unread) >= self.every:
+            self.read(state)
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Check the validation loss."""
+        found = state.evaluation
+        if found is None or self.task.held_out is None or math.isfinite(found.loss):
+            return
+        tensor = non_finite_tensor(state.model, self.task.held_out)
+        raise NonFiniteLossError(state.step, tensor, _weights_after(state), "the validation loss")
+
+    def after_training(self, state: TrainingState) -> None:
+        """Check the last losses, and the weights if no loss was computed after the last update."""
+        self.read(state)
+        if state.best_epoch is None:
+            self.check_weights(state)
+
+    def state_dict(self) -> Any:
+        """Return the losses of the epoch; `read` has been called."""
+        return list(self.of_epoch)
+
+    def load_state_dict(self, state: Any) -> None:
+        """Restore the losses of the epoch."""
+        self.of_epoch[:] = state
+
+    def epoch_mean(self, state: TrainingState) -> float:
+        """Return the mean loss of the epoch that has just ended, and start the next."""
+        self.read(state)
+        mean = float(np.mean(self.of_epoch))
+        self.of_epoch.clear()
+        return mean
+
+    def check_weights(self, state: TrainingState) -> None:
+        """Check that all weights are finite."""
+        if (wrong := non_finite_parameter(state.model)) is not None:
+            raise NonFiniteLossError(state.step, wrong, _weights_after(state), "the update")
+
+    def read(self, state: TrainingState) -> None:
+        """Read and check all unread losses, into `of_epoch`."""
+        if not self._unread:
+            return
+        first = self._unread[0][0]
+        values = to_numpy(array_module(first).stack([loss for loss, _, _ in self._unread]))
+        for value, (_, step, rows) in zip(values.tolist(), self._unread, strict=True):
+            if not math.isfinite(value):
+                found = self._non_finite_tensor(state.model, rows)
+                notes = _weights_after(state)
+                updates = state.optimizer.steps
+                if updates >= step and not found.startswith("the input "):
+                    notes += (
+                        f". This was found {updates - step + 1} updates later, when NaN had "
+                        "spread; check_every=1 finds the tensor where it began"
+                    )
+                raise NonFiniteLossError(step, found, notes)
+            self.of_epoch.append(value)
+        self._unread.clear()
+
+    def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
+        """Return the name of the first tensor that is not finite, and of the rank that has it."""
+        with explained_memory_error(model.backend, len(rows)):
+            of_ranks = self.ranks.gather(non_finite_tensor(model, self.task.samples.of_rows(rows)))
+        rank = next((k for k, name in enumerate(of_ranks) if name != LOSS_ITSELF), 0)
+        return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]
+
+
+def _weights_after(state: TrainingState) -> str:
+    """Return a sentence on the weights that the model has after the error."""
+    if state.best_epoch is None:
+        return "No best weights were kept, so the model is as it was when this was found"
+    return f"The model has the best weights so far, those of epoch {state.best_epoch}"
+
+
+@dataclass
+class Recorder(Callback):
+    """Writes the history: after the last step of an epoch, and after its evaluation."""
+
+    losses: LossWatch
+    metric: Metric
+    _began: float = field(default_factory=time.perf_counter)  # when the epoch began
+
+    def before_epoch(self, state: TrainingState) -> None:
+        """Start the clock."""
+        self._began = time.perf_counter()
+
+    def after_step(self, state: TrainingState) -> None:
+        """Record an epoch after its last step, before a callback changes lr."""
+        if state.step_in_epoch == state.n_steps:
+            history, optimizer = state.history, state.optimizer
+            history.train_loss.append(self.losses.epoch_mean(state))
+            history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
+            history.seconds.append(self.state_dict())
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Record the evaluation."""
+        if (found := state.evaluation) is None:
+            return
+        state.history.validation_loss.append(found.loss)
+        if not math.isnan(found.accuracy):
+            state.history.validation_accuracy.append(found.accuracy)
+        if not math.isnan(value := found.value(self.metric)):
+            state.history.validation_metric.append(value)
+
+    def on_end(self, state: TrainingState) -> None:
+        """Record which epoch the model's weights come from."""
+        complete = len(state.history.train_loss) == state.epoch > 0
+        state.history.best_epoch = state.best_epoch or (state.epoch if complete else None)
+
+    def state_dict(self) -> Any:
+        """Return how long the epoch has taken so far."""
+        return time.perf_counter() - self._began
+
+    def load_state_dict(self, state: Any) -> None:
+        """Restore how long the epoch has taken, as if it had begun that long ago."""
+        self._began = time.perf_counter() - float(state)
+
+
+class ProgressBar(Callback):
+    """Shows all steps of the training, and the losses of the last epoch."""
+
+    def on_start(self, state: TrainingState) -> None:
+        """Draw the bar."""
+        total = state.epochs * state.n_steps
+        done = max(state.epoch - 1, 0) * state.n_steps + state.step_in_epoch
+        self._bar = bar(True, total=total, initial=done, unit="step", leave=True)
+
+    def after_step(self, state: TrainingState) -> None:
+        """Move the bar."""
+        self._bar.update(1)
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Show the epoch's training loss, and its validation accuracy, or loss if it has none."""
+        figures = {"loss": f"{state.history.train_loss[-1]:.4f}"}
+        if (found := state.evaluation) is not None:
+            shown = found.loss if math.isnan(found.accuracy) else found.accuracy
+            figures["validation"] = f"{shown:.4f}"
+        self._bar.set_postfix(figures)
+
+    def on_end(self, state: TrainingState) -> None:
+        """Leave the bar where it is."""
+        self._bar.close()
+
+
+class EarlyStopping(Callback):
+    """Keeps the weights of the best epoch on the host, and puts them back at the end.
+
+    With `patience`, it stops the training after that many epochs without a better one.
+    """
+
+    def __init__(self, patience: int | None, metric: Metric = "accuracy") -> None:
+        self.patience = patience
+        self.metric = metric
+        self.weights: dict[str, np.ndarray] = {}
+        self._score: tuple[float, float] | None = None
+
+    def on_start(self, state: TrainingState) -> None:
+        """Stop at once if patience had already run out at the checkpoint resumed from."""
+        if len(state.history.validation_loss) == state.epoch:  # no epoch is under way
+            self._stop_if_too_late(state)
+
+    def after_epoch(self, state: TrainingState) -> None:
+        """Keep the model's weights if they are better than those kept."""
+        if (found := state.evaluation) is None:
+            return
+        value = -found.loss if self.metric == "loss" else found.value(self.metric)
+        score = 0.0 if math.isnan(value) else value, -found.loss  # the larger the better
+        if self._score is None or score > self._score:
+            self._score = score
+            self.weights = {n: to_numpy(p).copy() for n, p in state.model.parameters().items()}
+            state._set(best_epoch=state.epoch)
+        self._stop_if_too_late(state)
+
+    def _stop_if_too_late(self, state: TrainingState) -> None:
+        if self.patience is not None and state.epoch - (state.best_epoch or 0) >= self.patience:
+            state.stop("patience")
+
+    def on_end(self, state: TrainingState) -> None:
+        """Put the best weights back."""
+        for name, parameter in state.model.parameters().items():
+            if name in self.weights:
+                parameter[...] = array_module(parameter).asarray(self.weights[name])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best score, and the weights that had it."""
+        return {"score": self._score, "weights": self.weights}
+
+    def load_state_dict(self, state: Any) -> None:
+        """Restore the best score and its weights."""
+        score, self.weights = state["score"], state["weights"]
+        self._score = None if score is None else (float(score[0]), float(score[1]))

@@ -1,0 +1,176 @@
+"""Parts of a batch without padding that only the others need: together they are the batch."""
+
+import importlib
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.data.batch import Shard
+from npformer.engine.snapshot import snapshot_of
+from npformer.engine.team import Team
+from npformer.functional.dropout import draw_kept
+from npformer.layers import Dropout, Sequential, TimeDistributed
+from npformer.mixers import AveragingMixer
+
+N, LENGTH, CUTS = 13, 12, (0, 4, 4, 9, 13)
+"""Samples and tokens of a batch, and the rows with which parts begin; one part is empty."""
+
+RATES = {"dropout": 0.2, "attention_dropout": 0.3, "ffn_dropout": 0.3, "token_dropout": 0.2}
+WITHOUT_WEIGHTS = RATES | {"attention_dropout": 0.0}
+
+
+def model_of(mixer="attention", pooling="mean", seed=1, **changes):
+    sizes = {"d_model": 10, "n_layers": 2, "n_heads": 2, "d_ff": 9, "max_len": LENGTH}
+    rates = RATES if issubclass(nf.MIXERS[mixer], AveragingMixer) else WITHOUT_WEIGHTS
+    settings = sizes | rates | {"mixer": mixer, "padding": "per_length"} | changes
+    given = {"vocab_size": 7, "pooling": pooling, "seed": seed, "dtype": "float64"}
+    return nf.SequenceClassifier(nf.EncoderConfig(**settings), 3, **given)
+
+
+def data_of(model, weights=False, seed=0):
+    """Return a batch, the shortest samples first, with labels that do not count."""
+    rng = np.random.default_rng(seed)
+    mask = np.arange(LENGTH) < np.sort(rng.integers(1, LENGTH + 1, size=N))[:, None]
+    shape = N if model.targets_of is None else (N, LENGTH)
+    y = rng.integers(0 if model.targets_of is None else -1, 3, size=shape)
+    weight = rng.uniform(0.5, 2.0, size=shape) if weights else None
+    x = rng.integers(0, 7, (N, LENGTH))
+    return model.upload(model.check(x, y, mask, sample_weight=weight), "numpy")
+
+
+def step(model, batch, **how):
+    """Return loss and gradients of a batch, or of a shard of one."""
+    with Team(model, **how) as team:
+        loss, gradients = team.step(batch, generator=np.random.default_rng(4))
+        return float(loss), gradients.copy()
+
+
+def shards_of(model, batch):
+    """Yield shards of a batch, each cut to what its samples need."""
+    snapshot, total = snapshot_of(model), float(batch.counts_for(model.loss).sum())
+    for start, stop in pairwise(CUTS):
+        part = batch.of_rows(slice(start, stop))
+        if stop > start:
+            least = snapshot.lengths_of_shard(part.lengths().max(axis=0), (LENGTH,))
+            part = part.cut(least)
+            assert part.inputs[0].length == least[0]
+        yield replace(part, shard=Shard(start, total, (LENGTH,)))
+
+
+def assert_sum(model, weights=False, **how):
+    """Check that parts, cut, together have the loss and the gradients of the batch."""
+    batch = data_of(model, weights)
+    loss, gradients = step(model, batch)
+    parts = list(shards_of(model, batch))
+    assert min(part.inputs[0].length for part in parts) < LENGTH
+    found = [step(model, part, **how) for part in parts]
+    assert sum(part for part, _ in found) == pytest.approx(loss, rel=1e-12)
+    for name, gradient in gradients.items():
+        summed = np.sum([part[name] for _, part in found], axis=0)
+        bound = 1e-12 * np.abs(gradients.flat).max()
+        np.testing.assert_allclose(summed, gradient, rtol=0, atol=bound, err_msg=name)
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
+@pytest.mark.parametrize("mixer", nf.MIXERS)
+def test_parts_of_every_mixer_are_together_the_batch(mixer, kernels):
+    with nf.use_kernels(kernels):
+        assert_sum(model_of(mixer))
+
+
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_each_kind_of_dropout_by_itself(rate, norm):
+    only = dict.fromkeys(RATES, 0.0) | {rate: 0.4}
+    assert_sum(model_of(**only, norm=norm))
+
+
+@pytest.mark.parametrize(
+    "how", [{"workers": 2}, {"micro_batch": 2}, {"workers": 2, "micro_batch": 3}]
+)
+def test_parts_that_are_shared_among_workers(how):
+    assert_sum(model_of(), **how)
+
+
+@pytest.mark.parametrize("weights", [False, True], ids=["labels", "weights"])
+@pytest.mark.parametrize("pooling", ["mean", "none"])
+def test_targets_that_do_not_count_or_count_more(pooling, weights):
+    assert_sum(model_of(pooling=pooling), weights=weights)
+
+
+def test_tokens_that_are_folded_into_the_rows():
+    model = model_of()
+    model.encoder.blocks[0].mixer_dropout = Sequential(TimeDistributed(Dropout(0.4)), Dropout(0.1))
+    assert_sum(model)
+
+
+def test_an_axis_of_features_is_never_taken_for_that_of_the_tokens():
+    model, snapshot = model_of(), snapshot_of(model_of())
+    sizes = {1, model.config.d_model, model.config.d_ff, model.config.n_heads}
+    lengths = [snapshot.lengths_of_shard((longest,), (64,))[0] for longest in range(1, 64)]
+    assert not set(lengths) & sizes
+    assert lengths == sorted(lengths)
+    assert all(1 <= longest <= length for longest, length in enumerate(lengths, start=1))
+    assert snapshot.lengths_of_shard((10,), (10,)) == (10,)  # d_model, and nothing is cut
+
+
+def test_what_is_dropped_from_pooled_features_is_not_cut():
+    for pooled in (5, 6, 7):
+        model = model_of(d_model=2 * pooled)
+        model.pool = Sequential(model.pool, Dropout(0.5))
+        assert_sum(model)
+
+
+class Own(Dropout):
+    """A user's layer: nobody knows its masks."""
+
+
+def test_a_model_with_a_layer_of_a_user_keeps_the_padding():
+    model = model_of()
+    assert snapshot_of(model).lengths_of_shard((3,), (LENGTH,)) < (LENGTH,)
+    model.encoder.blocks[0].mixer_dropout.forward = Dropout(0.3).forward
+    assert snapshot_of(model).lengths_of_shard((3,), (LENGTH,)) == (LENGTH,)
+    model = model_of()
+    model.encoder.blocks[1].feed_forward_dropout = Own(0.3)
+    assert snapshot_of(model).lengths_of_shard((3,), (LENGTH,)) == (LENGTH,)
+
+
+def test_an_empty_part_draws_the_steps_number_and_has_no_gradients():
+    model = model_of()
+    generator, other = np.random.default_rng(4), np.random.default_rng(4)
+    batch = data_of(model)
+    for workers in (1, 2):
+        with Team(model, workers) as team:
+            team.step(batch, generator=generator)
+            empty = replace(batch.of_rows(slice(0, 0)), shard=Shard(5, 20.0, (LENGTH,)))
+            loss, gradients = team.step(empty, generator=generator)
+            assert float(loss) == 0.0
+            assert not gradients.flat.any()
+        other.integers(1 << 63, size=2)
+    assert generator.bit_generator.state == other.bit_generator.state
+
+
+def test_masks_without_a_cut_are_what_they_were(monkeypatch):
+    """A place in a batch of the same length changes no bit."""
+    model, drawn = model_of(), []
+
+    def noting(shape, rate, generator):
+        drawn.append(draw_kept(shape, rate, generator))
+        return drawn[-1]
+
+    for name in ("npformer.functional.dropout", "npformer.engine.cpu.dropout"):
+        monkeypatch.setattr(importlib.import_module(name), "draw_kept", noting)
+    batch = data_of(model)
+    total = float(batch.counts_for(model.loss).sum())
+    results = []
+    for shard in (None, Shard(0, total, (LENGTH,)), Shard(0, total)):
+        results.append((*step(model, replace(batch, shard=shard)), drawn.copy()))
+        drawn.clear()
+    for loss, gradients, masks in results[1:]:
+        assert loss == results[0][0]
+        np.testing.assert_array_equal(gradients.flat, results[0][1].flat)
+        for mask, expected in zip(masks, results[0][2], strict=True):
+            np.testing.assert_array_equal(mask, expected)

@@ -1,0 +1,140 @@
+"""Parts of a batch with two inputs, each cut to what its samples need."""
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.core.cut_masks import Cut
+from npformer.data.batch import Shard
+from npformer.engine.snapshot import snapshot_of
+from npformer.engine.team import Team
+from npformer.layers import Dropout, Linear
+
+WHOLE = 12, 9
+FEATURES, D = (3, 4), 5
+
+
+class Pair(nf.Model):
+    """Scores between the tokens of a and b weigh those of b; dropout acts on all three."""
+
+    n_inputs, n_classes, loss = 2, 3, nf.losses.SoftmaxCrossEntropy()
+
+    def __init__(self):
+        made = {"dtype": "float64"}
+        self.of_a, self.of_b = (Linear(n, D, seed=n, **made) for n in FEATURES)
+        self.drop_a, self.drop_b, self.drop_weights = Dropout(0.3), Dropout(0.2), Dropout(0.4)
+        self.classify = Linear(D, 3, seed=2, **made)
+        self.flatten()
+
+    def forward(self, a, b, context):
+        plain = context.without_mask()
+        a, a_cache = self.of_a.forward(a, plain)
+        a, a_dropped = self.drop_a.forward(a, plain)
+        b, b_cache = self.of_b.forward(b, plain)
+        b, b_dropped = self.drop_b.forward(b, plain)
+        kept = np.ones((len(a), a.shape[1], b.shape[1]))
+        if context.mask is not None:  # there is none if no token is padding
+            kept *= context.mask[:, :, None]
+        if context.memory_mask is not None:
+            kept *= context.memory_mask[:, None, :]
+        weights, dropped = self.drop_weights.forward(a @ b.swapaxes(1, 2) * kept, plain)
+        y, cache = self.classify.forward((weights @ b).sum(axis=1), plain)
+        return y, (a, b, kept, weights, a_cache, a_dropped, b_cache, b_dropped, dropped, cache)
+
+    def backward(self, dy, cache, gradients):
+        a, b, kept, weights, a_cache, a_dropped, b_cache, b_dropped, dropped, cache = cache
+        dpooled = self.classify.backward(dy, cache, gradients)[:, None]
+        db = weights.sum(axis=1)[:, :, None] * dpooled
+        dweights = np.broadcast_to(dpooled @ b.swapaxes(1, 2), weights.shape)
+        dscores = self.drop_weights.backward(dweights, dropped, gradients) * kept
+        da, db = dscores @ b, db + dscores.swapaxes(1, 2) @ a
+        da = self.drop_a.backward(da, a_dropped, gradients)
+        db = self.drop_b.backward(db, b_dropped, gradients)
+        da = self.of_a.backward(da, a_cache, gradients)
+        return da, self.of_b.backward(db, b_cache, gradients)
+
+
+@pytest.fixture
+def model(monkeypatch):
+    """A model that counts as npformer's own, so that its masks are known."""
+    monkeypatch.setattr(Pair, "__module__", "npformer.pair")
+    return Pair()
+
+
+def batch_of(model, lengths):
+    """Return a batch whose samples have these lengths in the two inputs."""
+    rng, lengths = np.random.default_rng(0), np.array(lengths)
+    masks = tuple(np.arange(n) < lengths[:, k, None] for k, n in enumerate(WHOLE))
+    x = tuple(rng.normal(size=(len(lengths), n, f)) for n, f in zip(WHOLE, FEATURES, strict=True))
+    return model.upload(model.check(x, rng.integers(0, 3, len(lengths)), masks), "numpy")
+
+
+def step(model, batch):
+    with Team(model) as team:
+        loss, gradients = team.step(batch, generator=np.random.default_rng(4))
+        return float(loss), gradients.flat.copy()
+
+
+LENGTHS = {
+    "each its own": [(3, 8), (2, 6), (12, 2), (7, 9), (9, 1)],
+    "as long as the other": [(7, 7), (6, 7), (12, 2), (8, 8), (8, 9)],
+    "as long as the features": [(5, 5), (3, 4), (12, 3), (4, 9), (1, 1)],
+    "one input is not cut": [(12, 7), (2, 6), (7, 9), (12, 9), (9, 9)],
+}
+
+
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+def test_parts_are_together_the_batch(model, lengths):
+    batch, snapshot = batch_of(model, lengths), snapshot_of(model)
+    assert snapshot.cuts_shards
+    loss, gradients = step(model, batch)
+    found, shorter = [], []
+    for start, stop in pairwise((0, 2, 3, 5)):
+        part = batch.of_rows(slice(start, stop))
+        least = snapshot.lengths_of_shard(part.lengths().max(axis=0).tolist(), WHOLE)
+        part = part.cut(least)
+        assert tuple(each.length for each in part.inputs) == least
+        shorter.append(least < WHOLE)
+        shard = Shard(start, float(len(batch)), WHOLE)
+        found.append(step(model, replace(part, shard=shard)))
+    assert any(shorter)
+    assert sum(part for part, _ in found) == pytest.approx(loss, rel=1e-12)
+    summed = np.sum([part for _, part in found], axis=0)
+    np.testing.assert_allclose(summed, gradients, rtol=0, atol=1e-12 * np.abs(gradients).max())
+
+
+@pytest.mark.parametrize("whole", [(12, 9), (9, 12), (9, 9), (6, 4)], ids=str)
+def test_lengths_tell_axes_apart(model, whole):
+    """Whatever the longest samples are: each axis of a part is that of one length in the batch."""
+    snapshot = snapshot_of(model)
+    features = {1, *FEATURES, D}
+    for longest in product(*(range(1, n + 1) for n in whole)):
+        found = snapshot.lengths_of_shard(longest, whole)
+        assert all(a <= b <= c for a, b, c in zip(longest, found, whole, strict=True))
+        for length, of_all in zip(found, whole, strict=True):
+            assert Cut(found, whole).undone((2, length)) == (2, of_all), (longest, found)
+            assert length == of_all or length not in features, (longest, found)
+
+
+@pytest.mark.parametrize(
+    ("longest", "whole", "found"),
+    [
+        ((7, 6), (12, 9), (7, 6)),
+        ((7, 7), (12, 9), (7, 8)),  # or an axis of 7 could be either
+        ((7, 7), (12, 12), (7, 7)),  # either is 12 in the batch
+        ((8, 8), (12, 9), (8, 9)),
+        ((9, 9), (12, 9), (12, 9)),  # the second cannot be longer
+        ((9, 6), (9, 12), (9, 6)),
+        ((9, 9), (9, 12), (9, 10)),
+        ((5, 3), (12, 9), (6, 7)),  # 3, 4 and 5 are numbers of features, and 6 is the first's
+    ],
+)
+def test_lengths_are_the_shortest_that_do(model, longest, whole, found):
+    assert snapshot_of(model).lengths_of_shard(longest, whole) == found
+
+
+def test_a_users_model_keeps_the_padding_of_both():
+    assert snapshot_of(Pair()).lengths_of_shard((7, 6), WHOLE) == WHOLE

@@ -1,0 +1,99 @@
+"""Parts of a batch by its tokens: the largest is as small as it can be."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.engine.team import Team
+from npformer.training.distributed import Communicator
+from npformer.training.distributed.shards import shards_by_tokens
+from tests.training.distributed.train import model_of, samples
+
+
+def size_of(lengths, parts):
+    """Return the size of the largest part."""
+    return max(len(lengths[part]) * lengths[part].max(initial=0) for part in parts)
+
+
+def smallest(lengths, n):
+    """Return the size of the largest part in the best of all ways to make n parts."""
+    total, ends = len(lengths), range(len(lengths) + 1)
+    return min(
+        size_of(lengths, [slice(*ends) for ends in itertools.pairwise((0, *stops, total))])
+        for stops in itertools.combinations_with_replacement(ends, n - 1)
+    )
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_no_other_parts_are_better(n, in_order):
+    rng = np.random.default_rng(n)
+    for _ in range(100):
+        lengths = rng.integers(1, 9, size=rng.integers(0, 9))
+        lengths = np.sort(lengths) if in_order else lengths
+        parts = shards_by_tokens(lengths, n)
+        assert len(parts) == n
+        assert [i for part in parts for i in range(len(lengths))[part]] == [*range(len(lengths))]
+        assert size_of(lengths, parts) == smallest(lengths, n)
+        if len(lengths) >= n:
+            assert all(len(lengths[part]) for part in parts)
+
+
+def test_samples_of_one_length_are_shared_by_number():
+    parts = shards_by_tokens(np.full(1000, 7), 16)
+    assert max(part.stop - part.start for part in parts) == 63  # 1000 / 16 is 62.5
+    parts = shards_by_tokens(np.ones(1024, dtype=int), 16)
+    assert {part.stop - part.start for part in parts} == {64}
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5])
+def test_a_number_of_parts_that_is_none(n):
+    with pytest.raises((TypeError, ValueError), match="n is"):
+        shards_by_tokens(np.array([1, 2]), n)
+
+
+@pytest.mark.parametrize(("n", "gain"), [(4, 1.35), (16, 1.6)])
+def test_the_largest_part_is_smaller_than_by_number(n, gain):
+    lengths, ranks = np.sort(np.random.default_rng(0).integers(3, 31, size=512)), Communicator()
+    ranks.size = n
+    by_number = [ranks.shard(512, rank) for rank in range(n)]
+    assert size_of(lengths, by_number) > gain * size_of(lengths, shards_by_tokens(lengths, n))
+
+
+class OneOf(Communicator):
+    """A rank that does not hear of the others."""
+
+    def __init__(self, rank, size):
+        self.rank, self.size = rank, size
+
+
+class Own(nf.layers.Dropout):
+    """A layer of a user, whose masks nobody knows."""
+
+
+@pytest.mark.parametrize("whose", ["npformer's", "a user's"])
+@pytest.mark.parametrize("rank", [0, 3])
+def test_a_rank_computes_its_part_without_the_padding_of_longer_ones(rank, whose, monkeypatch):
+    data, model = samples(), model_of("attention")
+    lengths = data[2].sum(axis=1)
+    if whose != "npformer's":
+        model.encoder.blocks[0].mixer_dropout = Own(0.2)
+    step, shapes = Team.step, []
+
+    def noting(team: Team, batch: Any, generator: Any = None) -> Any:
+        shapes.append((*batch.inputs[0].x.shape, batch.shard.first, batch.shard.lengths))
+        return step(team, batch, generator)
+
+    monkeypatch.setattr(Team, "step", noting)
+    options = {"batch_size": len(lengths), "epochs": 1, "progress": False, "seed": 3}
+    nf.fit(model, data, communicator=OneOf(rank, 4), **options)
+    parts = shards_by_tokens(np.sort(lengths), 4)
+    cut = np.sort(lengths)[parts[rank]].max()
+    n, first = parts[rank].stop - parts[rank].start, parts[rank].start
+    if whose != "npformer's":
+        n, first, cut = [(22, 0, 10), (23, 67, 10)][rank // 3]
+    assert (cut < 10) == (rank == 0 and whose == "npformer's")
+    assert shapes == [(n, cut, first, (10,))]
