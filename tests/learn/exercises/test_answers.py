@@ -163,9 +163,9 @@ return dx
         (
             "adam_update",
             "from npformer.optim.adam import adam_update as update\n"
-            "theta, m, v, c = theta.copy(), m.copy(), v.copy(), (1 - beta2**t) ** 0.5\n"
-            "sizes = {'step_size': lr * c / (1 - beta1**t), 'eps': eps * c, 'shrink': 1.0}\n"
-            "update(theta, g, m, v, betas=(beta1, beta2), **sizes)\nreturn theta, m, v",
+            "theta, m, v = theta.copy(), m.copy(), v.copy()\n"
+            "update(theta, g, m, v, t=t, lr=lr, betas=(beta1, beta2), eps=eps)\n"
+            "return theta, m, v",
             "it calls npformer.optim.adam.adam_update",
         ),
         (
