@@ -463,8 +463,8 @@ def encoder_on(solved):
     [
         ("relu_backward", "x > 0", "x < 0"),
         ("relu_backward", "return dy *", "return dy[0] *"),
-        ("cross_entropy_backward", "return ", "return -1.0 * "),
-        ("adam_update", "theta - lr", "theta + lr"),
+        pytest.param("cross_entropy_backward", "return ", "return -1.0 * ", marks=pytest.mark.slow),
+        pytest.param("adam_update", "theta - lr", "theta + lr", marks=pytest.mark.slow),
         ("adam_update", "(np.sqrt(v_hat) + eps)", "(v_hat + eps)"),
     ],
 )
