@@ -25,20 +25,20 @@ BUDGET: dict[str, int] = {
     "models": 985,
     "optim": 437,
     "proof": 1343,
-    "data": 1664,
-    "engine": 3471,
-    "training": 3778,
+    "data": 1656,
+    "engine": 3470,
+    "training": 3790,
     "interop": 1968,
-    "tasks": 2775,
-    "learn": 4950,
-    "cli": 2819,
+    "tasks": 2744,
+    "learn": 4779,
+    "cli": 2571,
     "__init__": 27,
     "__main__": 1,
 }
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_438
+IN_ALL = 27_991
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

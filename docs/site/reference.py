@@ -27,15 +27,20 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "Models",
         "Configuration, block, encoder, and the models that users call.",
         {
-            "models": ALL,
-            "trainable": ["model", "sequence_classifier", "language_model", "encoder_decoder"],
-            "text_encoder": ALL,
+            "models": [
+                *("block", "config", "decoder", "encoder", "input_embedding", "next_token"),
+                *("sequence_model", "step", "transformer", "wide_sequence_model"),
+            ],
+            "training/trainable": [
+                *("model", "sequence_classifier", "language_model", "encoder_decoder"),
+                "text_encoder",
+            ],
         },
     ),
     "losses": (
         "Losses, Adam, schedules",
         "What training minimises, and how.",
-        {"losses": ALL, "optim": ALL},
+        {"models": ["losses"], "optim": ALL},
     ),
     "training": (
         "Training and files",
@@ -44,14 +49,14 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
             "training": [
                 *("fit", "callbacks", "evaluation", "history", "watchers", "own_loop"),
             ],
-            "trainable": ["metrics", "prediction_file"],
-            "storage": ["models", "model_file"],
+            "training/trainable": ["metrics", "prediction_file"],
+            "training/storage": ["models", "model_file"],
         },
     ),
     "inspection": (
         "Looking inside",
         "What a model does with one input, as tables and as a page.",
-        {"inspection": ALL, "reporting": ["report"]},
+        {"training/inspection": ALL, "tasks/reports": ["report"]},
     ),
     "proof": (
         "Proof",
@@ -61,7 +66,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "museum": (
         "Museum",
         "Bugs as layers, and the invariants that notice them.",
-        {"museum": ["bug", "invariants"]},
+        {"learn/museum": ["bug", "invariants"]},
     ),
     "data": (
         "Data and weights",
@@ -82,23 +87,15 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "Arrays, parameters, gradients, and the protocol of a layer.",
         {
             "core": [
-                *(
-                    "layer",
-                    "context",
-                    "state",
-                    "parameters",
-                    "gradients",
-                    "initializers",
-                    "registry",
-                ),
-                *("arrays", "backend", "padding", "part_generator", "precision"),
+                *("layer", "context", "state", "parameters", "gradients", "initializers"),
+                *("registry", "arrays", "backend", "padding", "part_generator", "precision"),
             ]
         },
     ),
     "engine": (
         "Engine",
         "What makes the same model fast. Nothing here changes a result.",
-        {"engine": ["switch", "workspace"]},
+        {"core": ["dispatch"], "engine": ["workspace"]},
     ),
 }
 """Page -> title, summary, and its modules: for each folder the names of files, or all of them."""
@@ -108,12 +105,9 @@ def modules(parts: dict[str, list[str] | None]) -> list[str]:
     """Return the dotted names of a page's modules."""
     found = []
     for folder, names in parts.items():
-        place = ROOT / "npformer" / folder
-        if not place.is_dir():
-            found.append(f"npformer.{folder}")
-            continue
-        here = sorted(file.stem for file in place.glob("*.py") if file.stem != "__init__")
-        found += [f"npformer.{folder}.{name}" for name in (names or here)]
+        files = (ROOT / "npformer" / folder).glob("*.py")
+        here = sorted(file.stem for file in files if file.stem != "__init__")
+        found += [f"npformer.{folder.replace('/', '.')}.{name}" for name in (names or here)]
     return found
 
 

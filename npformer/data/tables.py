@@ -197,28 +197,27 @@ def _read_json(path: Path, file: IO[str]) -> Table:
 
 def _read_parquet(path: Path) -> Table:
     try:
-        import pyarrow.parquet
-    except ImportError:
-        pyarrow = None
-    try:
-        if pyarrow is not None:
-            return _check_rows(Table(path, pyarrow.parquet.read_table(path).to_pydict()))
-        import pandas
+        columns = _parquet_columns(path)
     except ImportError as error:
         raise ImportError(
-            f"{path} is a Parquet file, which pyarrow or pandas reads; neither is installed: "
-            "python -m pip install pyarrow"
+            f"{path} is a Parquet file, which pyarrow reads, or pandas with another library; none "
+            "is installed: python -m pip install pyarrow"
         ) from error
-    except Exception as error:  # a damaged file may raise anything of pyarrow's
+    except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} is not a Parquet file: {error}") from None
+    return _check_rows(Table(path, columns))
+
+
+def _parquet_columns(path: Path) -> dict[str, list[Any]]:
     try:
-        frame = pandas.read_parquet(path)
-    except ImportError:  # pandas has no reader of its own
-        raise ImportError(
-            f"{path} is a Parquet file, which pandas reads with pyarrow, and that is not "
-            "installed: python -m pip install pyarrow"
-        ) from None
-    return _check_rows(Table(path, {str(name): frame[name].tolist() for name in frame}))
+        from pyarrow.parquet import read_table
+    except ImportError:
+        from pandas import read_parquet
+
+        frame = read_parquet(path)
+        return {str(name): frame[name].tolist() for name in frame}
+    found: dict[str, list[Any]] = read_table(path).to_pydict()
+    return found
 
 
 def _check_rows(table: Table) -> Table:
@@ -228,8 +227,7 @@ def _check_rows(table: Table) -> Table:
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = [name for name, n in Counter(names).items() if n > 1]
-    if twice:
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
         raise ValueError(f"{path} has several columns named {twice[0]!r}; expected different names")
 
 

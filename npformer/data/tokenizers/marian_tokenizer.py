@@ -48,8 +48,7 @@ class MarianTokenizer(Tokenizer):
     def read(cls, folder: str | os.PathLike[str]) -> Self:
         """Return the tokenizer of a folder with source.spm, target.spm and vocab.json."""
         path = checks.path("folder", folder)
-        missing = [name for name in FILES if not (path / name).is_file()]
-        if missing:
+        if missing := [name for name in FILES if not (path / name).is_file()]:
             raise FileNotFoundError(f"{path} has no {missing[0]}; expected {', '.join(FILES)}")
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
         return cls(source, target, json.loads((path / FILES[2]).read_text("utf-8")))

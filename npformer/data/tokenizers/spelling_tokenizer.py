@@ -40,8 +40,7 @@ class SpellingTokenizer(Tokenizer):
         pieces = [*self.characters, *self.words]
         self._pieces = [*self.special, *pieces]
         self._id_of = {piece: id for id, piece in enumerate(pieces, start=len(self.special))}
-        if len(self._id_of) < len(pieces):
-            twice = [piece for piece, n in Counter(pieces).items() if n > 1]
+        if twice := [piece for piece, n in Counter(pieces).items() if n > 1]:
             raise ValueError(f"{twice[0]!r} is there more than once; expected different tokens")
 
     @classmethod

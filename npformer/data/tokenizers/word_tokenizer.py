@@ -46,8 +46,7 @@ class WordTokenizer(Tokenizer):
         self.ngrams = checks.whole("ngrams", ngrams, at_least=0)
         self.words = [PADDING, UNKNOWN, *checked_texts(words, "words")]
         self._id_of = {word: id for id, word in enumerate(self.words)}
-        if len(self._id_of) < len(self.words):
-            twice = [word for word, n in Counter(self.words).items() if n > 1]
+        if twice := [word for word, n in Counter(self.words).items() if n > 1]:
             raise ValueError(f"words has {twice[0]!r} more than once; expected different words")
 
     @classmethod

@@ -63,8 +63,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
 def _built_from(model: Any, answer: Answer) -> None:
     """Check that the model has the file's own parts, and not stock ones."""
     kinds = {type(layer).__name__ for _, layer in model.layers()}
-    missing = [name for name in PARTS if name not in kinds or name not in answer.names]
-    if missing:
+    if missing := [name for name in PARTS if name not in kinds or name not in answer.names]:
         raise Stuck(
             f"the model has no {' and no '.join(missing)} in it any more; mend the parts of the "
             "file rather than replace them"

@@ -133,12 +133,8 @@ def _forward(encoder: Callable[..., Any], p: dict[str, Array], mistakes: Any) ->
         return ["encoder changed a parameter in place"]
     if says := _alike(logits, lambda names: names.encoder(X, p)[0], mistakes):
         return [f"encoder: {says[0]}"]
-    unused = [
-        name
-        for name in p
-        if same(encoder(X, p | {name: p[name] + 0.1 * draw(*p[name].shape)})[0], logits)
-    ]
-    if unused:
+    moved = {name: p | {name: p[name] + 0.1 * draw(*p[name].shape)} for name in p}
+    if unused := [name for name in p if same(encoder(X, moved[name])[0], logits)]:
         return [f"encoder does not use {', '.join(unused)}: when they change, no logit does"]
     return []
 

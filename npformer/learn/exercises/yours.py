@@ -25,8 +25,7 @@ def yours(*names: str) -> Any:
     text, _ = source_of(path)
     found: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
     exec(compile(text, str(path), "exec"), found)
-    missing = [name for name in names if name not in found]
-    if missing:
+    if missing := [name for name in names if name not in found]:
         raise ValueError(
             f"{path.name} has no {' and no '.join(missing)} any more; put it back, {here}"
         )

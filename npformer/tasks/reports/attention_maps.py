@@ -15,7 +15,7 @@ from npformer.layers import CrossAttention
 from npformer.mixers import Mixer
 from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
 from npformer.tasks.reports.elements import document, e
-from npformer.tasks.reports.png import data_address
+from npformer.tasks.reports.png import data_address, scale_for
 from npformer.training.inspection.trace import trace
 from npformer.training.storage.files import check_place, write_whole
 
@@ -100,9 +100,7 @@ def _figure(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], nam
     """Return the matrix of a head, with a name for each row and column."""
     matrix = matrix[:MOST_TOKENS, :MOST_TOKENS]
     rows, columns = rows[: len(matrix)], columns[: matrix.shape[1]]
-    signed = bool((matrix < 0).any())
-    high = float(np.abs(matrix).max(initial=0.0))
-    scale, low = ("signed", -high) if signed else ("weights", 0.0)
+    scale, low, high = scale_for(matrix)
     address = data_address(matrix, np.ones(matrix.shape, bool), scale, low, high)
     label = f"{name}: {len(rows)} rows, {len(columns)} columns"
     caption = e("figcaption", e("b", name), f" up to {high:.2f}")

@@ -15,7 +15,7 @@ from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
 from npformer.tasks.reports.elements import e, section
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.names import Called
-from npformer.tasks.reports.png import data_address, shrink
+from npformer.tasks.reports.png import data_address, scale_for, shrink
 from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
 from npformer.training.inspection.trace import Call, Trace
 
@@ -159,13 +159,11 @@ def _figure(
     part = "real part, " if matrix.dtype.kind == "c" else ""
     values = matrix.real
     numbers = np.where(kept & np.isfinite(values), values, 0.0)
-    high = float(np.abs(numbers).max(initial=0.0))
-    signed = bool((numbers < 0).any())
+    scale, low, high = scale_for(numbers)
     row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
     shown, known = (values, kept) if names else shrink(values, kept, side)
-    scale, low = ("signed", -high) if signed else ("weights", 0.0)
     words = f"{part}{-high:.2f} to {high:.2f}"
-    if not signed:
+    if scale == "weights":
         words = part + _most(numbers, int(row), int(column), judged, i, called)
     if (block := -(-length // side)) > 1 and not names:
         words += f"; a pixel is the largest of {block} x {block}"

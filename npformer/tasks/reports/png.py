@@ -25,6 +25,12 @@ SCALES = {
 }
 
 
+def scale_for(numbers: np.ndarray) -> tuple[str, float, float]:
+    """Return the scale for some finite numbers, and the numbers at its ends."""
+    high = float(np.abs(numbers).max(initial=0.0))
+    return ("signed", -high, high) if (numbers < 0).any() else ("weights", 0.0, high)
+
+
 def data_address(values: np.ndarray, kept: np.ndarray, scale: str, low: float, high: float) -> str:
     """Return a picture of a matrix as a data URL, which holds the whole file.
 
@@ -72,11 +78,9 @@ def shrink(matrix: np.ndarray, kept: np.ndarray, side: int) -> tuple[np.ndarray,
         return matrix, kept
 
     def blocks(x: np.ndarray) -> np.ndarray:
-        rows, columns = (-(-n // size) for n, size in zip(x.shape, (height, width), strict=True))
-        whole = np.zeros((rows * height, columns * width), dtype=x.dtype)
-        whole[: x.shape[0], : x.shape[1]] = x
-        cut = whole.reshape(rows, height, columns, width).swapaxes(1, 2)
-        return cut.reshape(rows, columns, height * width)
+        whole = np.pad(x, ((0, -x.shape[0] % height), (0, -x.shape[1] % width)))
+        cut = whole.reshape(len(whole) // height, height, -1, width).swapaxes(1, 2)
+        return cut.reshape(*cut.shape[:2], height * width)
 
     with np.errstate(all="ignore"):
         magnitude = np.where(np.isnan(matrix), np.inf, np.abs(matrix))
