@@ -39,7 +39,7 @@ from npformer.optim import NonFiniteGradientError as NonFiniteGradientError
 from npformer.optim import clip_by_global_norm as clip_by_global_norm
 from npformer.proof.gradcheck import GradcheckError as GradcheckError
 from npformer.proof.gradcheck import GradcheckReport as GradcheckReport
-from npformer.proof.gradcheck import gradcheck as gradcheck
+from npformer.engine.gradcheck import gradcheck as gradcheck
 from npformer.tasks import sklearn as sklearn
 from npformer.tasks.estimators import SeriesClassifier as SeriesClassifier
 from npformer.tasks.estimators import TextClassifier as TextClassifier
