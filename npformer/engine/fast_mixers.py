@@ -8,12 +8,11 @@ from npformer.core import Array, Context, Gradients, Parameter
 from npformer.core.state import State
 from npformer.engine.context import as_engine_context
 from npformer.engine.fast_linear import weights_and_biases
-from npformer.engine.twin_classes import TABLE, Child, Fast, Saved, is_exactly
+from npformer.engine.twin_classes import TABLE, Child, Fast, Saved
 from npformer.mixers import (
     Attention,
     AttentionScores,
     BlockwiseAttention,
-    DenseScores,
     DenseSynthesizer,
     FactorizedDenseSynthesizer,
     FactorizedRandomSynthesizer,
@@ -32,7 +31,6 @@ class FastAveraging(Fast):
     """An `AveragingMixer` with fast layers in it, and one kernel for its heads."""
 
     __slots__ = ()
-    scores = Child()
     value = Child()
     output = Child()
 
@@ -42,12 +40,6 @@ class FastAveraging(Fast):
         None if the kernels do not know one of the layers.
         """
         raise NotImplementedError
-
-    def passes_over(self) -> tuple[Any, ...]:
-        own: Any = self
-        example = getattr(own.__dict__["value"], "weight", None)
-        fused = None if example is None else self.fused(example.value)
-        return () if fused is None else (own.__dict__["scores"],)
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         own: Any = self
@@ -75,18 +67,15 @@ class FastAttention(FastAveraging, Attention):
     """`Attention` whose heads are one kernel."""
 
     __slots__ = ()
+    query = Child()
+    key = Child()
 
     def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
         kernel = self._twins.kernel("attention_heads", x)
         own = self.__dict__
-        scores = own["scores"]
-        if (
-            kernel is None
-            or not is_exactly(scores, AttentionScores)
-            or scores.n_heads != own["n_heads"]
-        ):
+        if kernel is None:
             return None
-        parameters = weights_and_biases(scores.query, scores.key, own["value"])
+        parameters = weights_and_biases(own["query"], own["key"], own["value"])
         settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
         return None if parameters is None else (kernel, parameters, settings)
 
@@ -117,17 +106,10 @@ class FastDenseSynthesizer(FastAveraging, DenseSynthesizer):
     def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
         kernel = self._twins.kernel("dense_heads", x)
         own = self.__dict__
-        scores = own["scores"]
-        if (
-            kernel is None
-            or not is_exactly(scores, DenseScores)
-            or len(scores.W2.value) != own["n_heads"]
-        ):
-            return None
         value = weights_and_biases(own["value"])
-        if value is None:
+        if kernel is None or value is None or len(self.W2.value) != own["n_heads"]:
             return None
-        return kernel, [*scores.in_order(), *value], (own["causal"],)
+        return kernel, [*self.in_order(), *value], (own["causal"],)
 
 
 class FastFourier(Fast, Fourier):
@@ -155,11 +137,11 @@ TABLE.add(DenseSynthesizer, FastDenseSynthesizer)
 TABLE.add(Fourier, FastFourier)
 TABLE.add_container(AttentionScores, "query", "key")
 TABLE.add_container(MixtureScores, lists=("parts",))
+TABLE.add_container(Mixture, "value", "output", lists=("parts",))
 for mixer in (
     FactorizedDenseSynthesizer,
     RandomSynthesizer,
     FixedRandomSynthesizer,
     FactorizedRandomSynthesizer,
-    Mixture,
 ):
-    TABLE.add_container(mixer, "scores", "value", "output")
+    TABLE.add_container(mixer, "value", "output")

@@ -25,7 +25,6 @@ IN_PARTS = (Attention, BlockwiseAttention, DenseSynthesizer)
 """Mixers whose kernel on the CPU divides a call, by heads, among threads. With other mixers, BLAS's
 own threads share long calls."""
 
-_CHILDREN, _AVERAGING = Layer.children, AveragingMixer.children
 _PLAIN = (Parameter, Layer, int, float, complex, str, bytes, type, type(None))
 
 
@@ -38,7 +37,7 @@ class Snapshot:
         inner = [layer for layer in layers if layer is not model]
         self._inner = [(layer, type(layer), _settings(layer)) for layer in inner]
         self._by_identity = any(type(layer).__eq__ is not object.__eq__ for layer in layers)
-        custom = [layer for layer in inner if type(layer).children not in (_CHILDREN, _AVERAGING)]
+        custom = [layer for layer in inner if type(layer).children is not Layer.children]
         self._custom = [(layer, list(layer.children())) for layer in custom]
         parameters = [
             p for layer in layers for _, p in layer.children() if isinstance(p, Parameter)
@@ -208,7 +207,7 @@ def cost_of(model: Layer) -> Cost:
         if isinstance(layer, AveragingMixer):
             weight = getattr(layer.output, "weight", getattr(layer.value, "weight", None))
             features += 0 if weight is None else weight.shape[0]
-        scores = isinstance(layer, AveragingMixer | Scores)
+        scores = isinstance(layer, Scores)
         for _, child in layer.children():
             if isinstance(child, Parameter) and not child.constant:
                 multiplied += 0 if scores and len(child.shape) == 3 else child.size

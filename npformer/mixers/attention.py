@@ -7,7 +7,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
 from npformer.core.state import Kept, State
-from npformer.functional.heads import check_heads, over_heads
+from npformer.functional.heads import over_heads
 from npformer.layers import Linear
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.mixer import MixerSettings
@@ -24,48 +24,37 @@ class AttentionScores(Scores):
     W_Q and W_K hold the columns of all heads side by side, so one product serves all heads.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 1,
-        *,
-        initializer: str = "xavier_uniform",
-        seed: Seed = None,
-        dtype: str = "float32",
-    ) -> None:
-        check_heads(d_model, n_heads)
-        init = initializers.INITIALIZERS.make(initializer)
-        rng = initializers.generator(seed)
-        self.n_heads = n_heads
+    def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
+        d_model, init = settings.d_model, initializers.INITIALIZERS.make(settings.initializer)
         self.query = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
         self.key = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+    def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
         key, key_cache = self.key.forward(x, context)
         by_head = [F.split_heads(part, self.n_heads) for part in (query, key)]
         scores, scores_cache = F.attention_scores(*by_head)  # of [batch, heads, length, d_head]
         return scores, (query_cache, key_cache, scores_cache)
 
-    def kept(self, length: int) -> Kept:
+    def kept_for_scores(self, length: int) -> Kept:
         return {"key": (self.n_heads, length, self.key.weight.shape[1] // self.n_heads)}
 
-    def keep(self, x: Array, context: Context) -> dict[str, Array]:
+    def keep_for_scores(self, x: Array, context: Context) -> dict[str, Array]:
         return {"key": F.split_heads(self.key.forward(x, context)[0], self.n_heads)}
 
-    def rows(self, x: Array, state: State, context: Context) -> Array:
+    def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         query = F.split_heads(self.query.forward(x, context)[0], self.n_heads)
         return F.attention_scores(query, state.so_far("key"))[0]
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
         query_cache, key_cache, scores_cache = cache
-        dquery, dkey = F.attention_scores_backward(dy, scores_cache)
+        dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
         # x is used twice, so its gradient is a sum
         dx_key = self.key.backward(F.merge_heads(dkey), key_cache, gradients)
         return dx_key + self.query.backward(F.merge_heads(dquery), query_cache, gradients)
 
 
-class Attention(AveragingMixer):
+class Attention(AveragingMixer, AttentionScores):
     """y = concat(head_1, ..., head_h) W_O, head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
 
     Parameters
@@ -78,7 +67,6 @@ class Attention(AveragingMixer):
         As in `AveragingMixer`.
     """
 
-    scores: AttentionScores
     memories: tuple[str, ...] = ("auto", "stored")  # the first is the default
 
     def __init__(
@@ -100,11 +88,9 @@ class Attention(AveragingMixer):
             )
         memory = self.memories[0] if memory is None else memory
         checks.choice("memory", memory, self.memories)
-        rng = initializers.generator(seed)
-        drawn: dict[str, Any] = {"initializer": initializer, "seed": rng, "dtype": dtype}
-        scores = AttentionScores(d_model, n_heads, **drawn)
         averaging: dict[str, Any] = {"causal": causal, "attention_dropout": attention_dropout}
-        super().__init__(scores, d_model, n_heads, **averaging, **drawn)
+        settings = MixerSettings(d_model, n_heads, initializer=initializer, **averaging)
+        super().__init__(settings, seed=seed, dtype=dtype)
         self.memory = memory
 
     @classmethod
@@ -144,8 +130,8 @@ class BlockwiseAttention(Attention):
             )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.scores.query.forward(x, context)  # [batch, length, d_model]
-        key, key_cache = self.scores.key.forward(x, context)
+        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
+        key, key_cache = self.key.forward(x, context)
         value, value_cache = self.value.forward(x, context)
         heads, heads_cache = F.blockwise_attention(
             F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
@@ -162,6 +148,6 @@ class BlockwiseAttention(Attention):
         dquery, dkey, dvalue = F.blockwise_attention_backward(dheads, heads_cache)
         # x is used three times, so its gradient is a sum
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
-        dx_key = self.scores.key.backward(F.merge_heads(dkey), key_cache, gradients)
-        dx_query = self.scores.query.backward(F.merge_heads(dquery), query_cache, gradients)
+        dx_key = self.key.backward(F.merge_heads(dkey), key_cache, gradients)
+        dx_query = self.query.backward(F.merge_heads(dquery), query_cache, gradients)
         return dx_value + dx_key + dx_query

@@ -1,11 +1,10 @@
 """What attention and all synthesizers share: each head is softmax(scores) times its values.
 
-They differ in where the scores come from. A layer of the class `Scores` computes these, and
-`AveragingMixer` does the rest.
+They differ in where the scores come from. A subclass of `Scores` computes these, and
+`AveragingMixer` does the rest; a mixer is both: ``class Attention(AveragingMixer,
+AttentionScores)``.
 """
 
-from collections.abc import Iterator
-from inspect import signature
 from typing import Any, Self
 
 from npformer import functional as F
@@ -14,7 +13,6 @@ from npformer.core import (
     Context,
     Gradients,
     Layer,
-    Parameter,
     Seed,
     array_module,
     backend_of,
@@ -32,30 +30,60 @@ class Scores(Layer):
     """Scores of tokens for one another, which a softmax turns into weights.
 
     (batch, length, d_model) -> (batch, heads, length, length). Scores that do not depend on x are
-    (heads, length, length), and their `backward` returns None.
+    (heads, length, length), and their gradient with respect to x is None.
+
+    Parameters
+    ----------
+    settings : MixerSettings
+        Those of an encoder; scores take what they need.
     """
 
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        """Make these scores for an encoder, with those settings that ``__init__`` names."""
-        given = settings.only(*signature(cls).parameters)
-        return cls(**given, seed=seed, dtype=dtype)  # type: ignore[call-arg]
+    def __init__(
+        self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
+    ) -> None:
+        checks.instance("settings", settings, MixerSettings)
+        check_heads(settings.d_model, settings.n_heads)
+        self.n_heads = settings.n_heads
+        self.draw_scores(settings, initializers.generator(seed), dtype)
 
-    def kept(self, length: int) -> Kept:
+    def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
+        """Set the parameters of the scores."""
+
+    def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
+        """Return the scores and what `scores_backward` needs."""
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define scores; expected scores(self, x, context)"
+        )
+
+    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array | None:
+        """Gradient of `scores`: add those of the parameters and return dx, or None."""
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define scores_backward; expected "
+            "scores_backward(self, dscores, cache, gradients)"
+        )
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return self.scores(x, context)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array | None:
+        return self.scores_backward(dy, cache, gradients)
+
+    def kept_for_scores(self, length: int) -> Kept:
         """Return names and shapes of what is kept of one sequence of up to `length` tokens."""
         return {}
 
-    def keep(self, x: Array, context: Context) -> dict[str, Array]:
-        """Return what is kept of further tokens, by the names of `kept`."""
+    def keep_for_scores(self, x: Array, context: Context) -> dict[str, Array]:
+        """Return what is kept of further tokens, by the names of `kept_for_scores`."""
         return {}
 
-    def rows(self, x: Array, state: State, context: Context) -> Array:
+    def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         """Return the scores of the newest tokens, x, for all tokens so far, these included.
 
         (batch, heads, n, length), or (heads, n, length) if they are the same in all rows.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} does not define rows; expected rows(self, x, state, context)"
+            f"{type(self).__name__} does not define newest_scores; expected "
+            "newest_scores(self, x, state, context)"
         )
 
     def length_of(self, x: Array) -> int:
@@ -65,22 +93,18 @@ class Scores(Layer):
         return int(x.shape[1])
 
 
-class AveragingMixer(Mixer):
+class AveragingMixer(Mixer, Scores):
     """y = concat(head_1, ..., head_h) W_O, head_i = softmax(scores_i(x)) x W_V^i.
+
+    A subclass defines `scores` and `scores_backward`, or takes them from a second base. It draws
+    parameters of its own, if it has any, in `draw_scores`.
 
     Parameters
     ----------
-    scores : Scores
-        Their parameters are named as if they were the mixer's own: ``mixer.query.weight``, not
-        ``mixer.scores.query.weight``.
-    d_model, n_heads : int
-        Each head averages d_model / n_heads features with weights of its own.
-    causal : bool
-        Whether token i sees only the tokens 0 to i.
-    initializer : str
-        A name in `INITIALIZERS`: what the projections are drawn from.
-    attention_dropout : float
-        Probability of dropping a weight while training, after the softmax.
+    settings : MixerSettings
+        Each of its n_heads averages d_model / n_heads features with weights of its own. causal:
+        token i sees only the tokens 0 to i. initializer: what the projections are drawn from.
+        attention_dropout: probability of dropping a weight while training, after the softmax.
 
     Attributes
     ----------
@@ -89,51 +113,19 @@ class AveragingMixer(Mixer):
     """
 
     def __init__(
-        self,
-        scores: Scores,
-        d_model: int,
-        n_heads: int = 1,
-        *,
-        causal: bool = False,
-        initializer: str = "xavier_uniform",
-        attention_dropout: float = 0.0,
-        seed: Seed = None,
-        dtype: str = "float32",
+        self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
     ) -> None:
-        check_heads(d_model, n_heads)
-        checks.rate("attention_dropout", attention_dropout)
-        checks.instance("scores", scores, Scores)
-        checks.flag("causal", causal)
-        init = initializers.INITIALIZERS.make(initializer)
         rng = initializers.generator(seed)
-        self.n_heads = n_heads
-        self.causal = causal
-        self.attention_dropout = float(attention_dropout)
-        self.scores = scores
+        super().__init__(settings, seed=rng, dtype=dtype)
+        self.causal = settings.causal
+        self.attention_dropout = float(settings.attention_dropout)
+        d_model, init = settings.d_model, initializers.INITIALIZERS.make(settings.initializer)
         self.value = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
         self.output = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
 
-    def __getattr__(self, name: str) -> Any:
-        # ``mixer.query`` finds the projection of the scores: parameters are named like that.
-        scores = self.__dict__.get("scores")
-        if scores is None or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        return getattr(scores, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # ``mixer.query = ...`` replaces the projection that the scores use.
-        scores = self.__dict__.get("scores")
-        if scores is not None and name in vars(scores):
-            setattr(scores, name, value)
-            if name not in vars(self):
-                return
-        super().__setattr__(name, value)
-
-    def children(self) -> Iterator[tuple[str, Parameter | Layer]]:
-        yield from vars(self)["scores"].children()
-        for name, child in super().children():
-            if name != "scores":
-                yield name, child
+    @classmethod
+    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
+        return cls(settings, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         x = finite_at_padding(x, context.padding)
@@ -148,7 +140,7 @@ class AveragingMixer(Mixer):
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the heads side by side, (batch, length, d_model), and `heads_backward`'s cache."""
-        scores, scores_cache = self.scores.forward(x, context)  # [(batch,) heads, length, length]
+        scores, scores_cache = self.scores(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
         by_head = F.split_heads(value, self.n_heads)  # [batch, heads, length, d_head]
         mask, rate = over_heads(context.mask), self.attention_dropout
@@ -161,28 +153,28 @@ class AveragingMixer(Mixer):
         scores_cache, value_cache, average_cache = cache
         dscores, dvalue = F.average_backward(F.split_heads(dmerged, self.n_heads), average_cache)
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
-        dx_scores = self.scores.backward(dscores, scores_cache, gradients)
+        dx_scores = self.scores_backward(dscores, scores_cache, gradients)
         # x is used once or, where the scores depend on it, twice
         return dx_value if dx_scores is None else dx_value + dx_scores
 
     def kept(self, length: int, d_model: int) -> Kept:
-        if type(self.scores).rows is Scores.rows:  # a user's own
+        if type(self).newest_scores is Scores.newest_scores:  # a user's own
             return super().kept(length, d_model)
         of_value = {"value": (self.n_heads, length, d_model // self.n_heads)}
-        return {**self.scores.kept(length), **of_value}
+        return {**self.kept_for_scores(length), **of_value}
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        if type(self.scores).rows is Scores.rows:
+        if type(self).newest_scores is Scores.newest_scores:
             return super().prefill(x, state, context)
         n, x = x.shape[1], finite_at_padding(x, context.padding)
         value = F.split_heads(self.value.forward(x, context)[0], self.n_heads)
-        state = state.followed(n, context, value=value, **self.scores.keep(x, context))
-        scores = self.scores.rows(x, state, context)  # [(batch,) heads, n, length so far]
+        state = state.followed(n, context, value=value, **self.keep_for_scores(x, context))
+        scores = self.newest_scores(x, state, context)  # [(batch,) heads, n, length so far]
         heads, _ = F.average(scores, state.so_far("value"), state.seen(n, x))
         return self.output.forward(F.merge_heads(heads), context)[0], state
 
     def explain(self, x: Array, context: Context) -> Array:
-        scores, _ = self.scores.forward(x, context)
+        scores, _ = self.scores(x, context)
         weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
@@ -194,20 +186,15 @@ class AveragingMixer(Mixer):
 class Synthesizer(AveragingMixer):
     """head_i = softmax(scores_i(x)) x W_V^i, with scores that do not compare tokens.
 
+    The scores are those of a subclass's second base.
+
     Parameters
     ----------
     max_len, rank : int
         Length of the longest sequence, and rank of factorized tables.
     d_model, n_heads, causal, initializer, attention_dropout
         As in `AveragingMixer`.
-
-    Attributes
-    ----------
-    scores_type : type of Scores
-        Set by each subclass.
     """
-
-    scores_type: type[Scores]
 
     def __init__(
         self,
@@ -222,12 +209,10 @@ class Synthesizer(AveragingMixer):
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
-        rng = initializers.generator(seed)
-        settings = MixerSettings(d_model, n_heads, max_len, rank=rank, initializer=initializer)
-        scores = self.scores_type.build(settings, seed=rng, dtype=dtype)
-        drawn: dict[str, Any] = {"initializer": initializer, "seed": rng, "dtype": dtype}
+        sizes: dict[str, Any] = {"max_len": max_len, "rank": rank}
         averaging: dict[str, Any] = {"causal": causal, "attention_dropout": attention_dropout}
-        super().__init__(scores, d_model, n_heads, **averaging, **drawn)
+        settings = MixerSettings(d_model, n_heads, initializer=initializer, **sizes, **averaging)
+        super().__init__(settings, seed=seed, dtype=dtype)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:

@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Parameter, initializers
 from npformer.core.state import State
-from npformer.functional.heads import check_heads
 from npformer.mixers.averaging import Scores, Synthesizer
+from npformer.mixers.mixer import MixerSettings
 
 
 class DenseScores(Scores):
@@ -23,33 +23,23 @@ class DenseScores(Scores):
     W2, b2 : Parameter, shapes (n_heads, d_model / n_heads, max_len) and (n_heads, max_len)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 1,
-        max_len: int = 128,
-        *,
-        initializer: str = "xavier_uniform",
-        seed: Seed = None,
-        dtype: str = "float32",
-    ) -> None:
-        drawn = initializer, initializers.generator(seed), dtype
-        self.W1, self.b1, self.W2, self.b2 = _network(d_model, n_heads, max_len, *drawn)
+    def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
+        self.W1, self.b1, self.W2, self.b2 = _network(settings, settings.max_len, rng, dtype)
 
     def in_order(self) -> tuple[Parameter, ...]:
         """Return the parameters in the order in which `functional` takes them."""
         return self.W1, self.b1, self.W2, self.b2
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+    def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         W1, b1, W2, b2 = (parameter.value for parameter in self.in_order())
         return F.dense_scores(x, W1, b1, W2, b2, self.length_of(x))
 
-    def rows(self, x: Array, state: State, context: Context) -> Array:
+    def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         W1, b1, W2, b2 = (parameter.value for parameter in self.in_order())
         return F.dense_scores(x, W1, b1, W2, b2, state.longest)[0]
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, *dparameters = F.dense_scores_backward(dy, cache)
+    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
+        dx, *dparameters = F.dense_scores_backward(dscores, cache)
         for parameter, gradient in zip(self.in_order(), dparameters, strict=True):
             gradients.add(parameter, gradient)
         return dx
@@ -68,65 +58,49 @@ class FactorizedDenseScores(Scores):
         Those of G, with b instead of max_len.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int = 1,
-        max_len: int = 128,
-        *,
-        initializer: str = "xavier_uniform",
-        seed: Seed = None,
-        dtype: str = "float32",
-    ) -> None:
-        max_len = checks.positive("max_len", max_len)  # NumPy's small integers would overflow
-        drawn = initializer, initializers.generator(seed), dtype
-        a = math.isqrt(max_len - 1) + 1  # the square root of max_len, rounded up
-        b = -(-max_len // a)
-        self.W1, self.b1, self.W2, self.b2 = _network(d_model, n_heads, a, *drawn)
-        self.V1, self.c1, self.V2, self.c2 = _network(d_model, n_heads, b, *drawn)
+    def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
+        a = math.isqrt(settings.max_len - 1) + 1  # the square root of max_len, rounded up
+        b = -(-settings.max_len // a)
+        self.W1, self.b1, self.W2, self.b2 = _network(settings, a, rng, dtype)
+        self.V1, self.c1, self.V2, self.c2 = _network(settings, b, rng, dtype)
 
     def in_order(self) -> tuple[Parameter, ...]:
         """Return the parameters in the order in which `functional` takes them."""
         return self.W1, self.b1, self.W2, self.b2, self.V1, self.c1, self.V2, self.c2
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+    def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self.in_order())
         return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, self.length_of(x))
 
-    def rows(self, x: Array, state: State, context: Context) -> Array:
+    def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self.in_order())
         return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, state.longest)[0]
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, *dparameters = F.factorized_dense_scores_backward(dy, cache)
+    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
+        dx, *dparameters = F.factorized_dense_scores_backward(dscores, cache)
         for parameter, gradient in zip(self.in_order(), dparameters, strict=True):
             gradients.add(parameter, gradient)
         return dx
 
 
-class DenseSynthesizer(Synthesizer):
+class DenseSynthesizer(Synthesizer, DenseScores):
     """head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i; see `Synthesizer`."""
 
-    scores_type = DenseScores
 
-
-class FactorizedDenseSynthesizer(Synthesizer):
+class FactorizedDenseSynthesizer(Synthesizer, FactorizedDenseScores):
     """head_i = softmax(tiled F^i(x) * repeated G^i(x)) x W_V^i; see `Synthesizer`.
 
     For long sequences this takes fewer parameters than the Dense Synthesizer.
     """
 
-    scores_type = FactorizedDenseScores
-
 
 def _network(
-    d_model: int, n_heads: int, columns: int, initializer: str, rng: Any, dtype: str
+    settings: MixerSettings, columns: int, rng: Any, dtype: str
 ) -> tuple[Parameter, Parameter, Parameter, Parameter]:
     """Return W1, b1, W2 and b2, for rows of `columns` scores."""
-    check_heads(d_model, n_heads)
-    checks.positive("max_len", columns)
+    d_model, n_heads = settings.d_model, settings.n_heads
     draw, zeros = initializers.draw, initializers.zeros
-    init = initializers.INITIALIZERS.make(initializer)
+    init = initializers.INITIALIZERS.make(settings.initializer)
     each_head = initializers.per_head(init)
     return (
         Parameter(draw(init, rng, (d_model, d_model), dtype)),

@@ -1,10 +1,10 @@
 """A mixture of attention and synthesizers (Tay et al., 2020, section 3.3)."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Parameter, checks, initializers
 from npformer.core.state import Kept, State, prefixed
 from npformer.mixers.attention import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
@@ -36,42 +36,35 @@ class MixtureScores(Scores):
         0 at first, which gives each part the same share.
     """
 
-    def __init__(self, *parts: Scores, dtype: str = "float32") -> None:
-        if len(parts) < 2:
-            raise ValueError(f"got {len(parts)} parts; expected at least 2 to mix")
-        for i, part in enumerate(parts):
-            checks.instance(f"parts[{i}]", part, Scores)
-        self.logits = Parameter(initializers.draw(initializers.zeros, None, (len(parts),), dtype))
-        self.parts = list(parts)
+    def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
+        names = settings.mixture
+        check_parts(names)
+        self.logits = Parameter(initializers.draw(initializers.zeros, None, (len(names),), dtype))
+        self.parts = [SCORES[name](settings, seed=rng, dtype=dtype) for name in names]
 
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        check_parts(settings.mixture)
-        rng = initializers.generator(seed)
-        parts = [SCORES[name].build(settings, seed=rng, dtype=dtype) for name in settings.mixture]
-        return cls(*parts, dtype=dtype)
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+    def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         parts, part_caches = zip(*(part.forward(x, context) for part in self.parts), strict=True)
         scores, mixture_cache = F.mixture_scores(self.logits.value, *parts)
         return scores, (mixture_cache, part_caches)
 
-    def kept(self, length: int) -> Kept:
-        of_parts = (prefixed(f"{i}.", part.kept(length)) for i, part in enumerate(self.parts))
+    def kept_for_scores(self, length: int) -> Kept:
+        parts = enumerate(self.parts)
+        of_parts = (prefixed(f"{i}.", part.kept_for_scores(length)) for i, part in parts)
         return {name: shape for each in of_parts for name, shape in each.items()}
 
-    def keep(self, x: Array, context: Context) -> dict[str, Array]:
-        of_parts = (prefixed(f"{i}.", part.keep(x, context)) for i, part in enumerate(self.parts))
+    def keep_for_scores(self, x: Array, context: Context) -> dict[str, Array]:
+        parts = enumerate(self.parts)
+        of_parts = (prefixed(f"{i}.", part.keep_for_scores(x, context)) for i, part in parts)
         return {name: array for each in of_parts for name, array in each.items()}
 
-    def rows(self, x: Array, state: State, context: Context) -> Array:
+    def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         parts = enumerate(self.parts)
-        scores = (part.rows(x, state.part(f"{i}."), context) for i, part in parts)
+        scores = (part.newest_scores(x, state.part(f"{i}."), context) for i, part in parts)
         return F.mixture_scores(self.logits.value, *scores)[0]
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array | None:
+    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array | None:
         mixture_cache, part_caches = cache
-        dlogits, *dparts = F.mixture_scores_backward(dy, mixture_cache)
+        dlogits, *dparts = F.mixture_scores_backward(dscores, mixture_cache)
         gradients.add(self.logits, dlogits)
         dx = None
         for part, dpart, part_cache in zip(self.parts, dparts, part_caches, strict=True):
@@ -81,21 +74,8 @@ class MixtureScores(Scores):
         return dx
 
 
-class Mixture(AveragingMixer):
+class Mixture(AveragingMixer, MixtureScores):
     """head_i = softmax(sum_k alpha_k S_k^i(x)) x W_V^i; ``settings.mixture`` names the parts."""
-
-    def __init__(
-        self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
-    ) -> None:
-        checks.instance("settings", settings, MixerSettings)
-        rng = initializers.generator(seed)
-        scores = MixtureScores.build(settings, seed=rng, dtype=dtype)
-        given = settings.only("d_model", "n_heads", "causal", "initializer", "attention_dropout")
-        super().__init__(scores, **given, seed=rng, dtype=dtype)
-
-    @classmethod
-    def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        return cls(settings, seed=seed, dtype=dtype)
 
 
 def check_parts(names: Sequence[str]) -> None:

@@ -3,18 +3,10 @@
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import (
-    Array,
-    Context,
-    Gradients,
-    Parameter,
-    Seed,
-    array_module,
-    checks,
-    initializers,
-)
+from npformer.core import Array, Context, Gradients, Parameter, array_module, initializers
 from npformer.core.state import State
 from npformer.mixers.averaging import Scores, Synthesizer
+from npformer.mixers.mixer import MixerSettings
 
 
 class RandomScores(Scores):
@@ -28,28 +20,19 @@ class RandomScores(Scores):
 
     trained = True
 
-    def __init__(
-        self,
-        n_heads: int = 1,
-        max_len: int = 128,
-        *,
-        seed: Seed = None,
-        dtype: str = "float32",
-    ) -> None:
-        n_heads = checks.positive("n_heads", n_heads)  # NumPy's small integers would overflow
-        max_len = checks.positive("max_len", max_len)
-        rng = initializers.generator(seed)
-        table = initializers.draw(initializers.normal(1.0), rng, (n_heads, max_len, max_len), dtype)
+    def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
+        shape = settings.n_heads, settings.max_len, settings.max_len
+        table = initializers.draw(initializers.normal(1.0), rng, shape, dtype)
         self.R = Parameter(table, trainable=self.trained)
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+    def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.random_scores(self.R.value, self.length_of(x))
 
-    def rows(self, x: Array, state: State, context: Context) -> Array:
+    def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         return _rows_of(self.R.value, x, state)[..., : state.longest]
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        gradients.add(self.R, F.random_scores_backward(dy, cache))
+    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> None:
+        gradients.add(self.R, F.random_scores_backward(dscores, cache))
 
 
 class FixedRandomScores(RandomScores):
@@ -61,10 +44,7 @@ class FixedRandomScores(RandomScores):
 class FactorizedRandomScores(Scores):
     """S_i = R1^i (R2^i)^T: a table of low rank, cropped.
 
-    Parameters
-    ----------
-    rank : int
-        8 in the paper, 16 in its code.
+    ``settings.rank`` is 8 in the paper, 16 in its code.
 
     Attributes
     ----------
@@ -72,31 +52,21 @@ class FactorizedRandomScores(Scores):
         Drawn so that the entries of the product have variance 1.
     """
 
-    def __init__(
-        self,
-        n_heads: int = 1,
-        max_len: int = 128,
-        rank: int = 8,
-        *,
-        seed: Seed = None,
-        dtype: str = "float32",
-    ) -> None:
-        for name, size in (("n_heads", n_heads), ("max_len", max_len), ("rank", rank)):
-            checks.positive(name, size)
-        rng = initializers.generator(seed)
-        init = initializers.normal(rank**-0.25)  # the product is a sum of `rank` terms
-        self.R1 = Parameter(initializers.draw(init, rng, (n_heads, max_len, rank), dtype))
-        self.R2 = Parameter(initializers.draw(init, rng, (n_heads, max_len, rank), dtype))
+    def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
+        shape = settings.n_heads, settings.max_len, settings.rank
+        init = initializers.normal(settings.rank**-0.25)  # the product is a sum of `rank` terms
+        self.R1 = Parameter(initializers.draw(init, rng, shape, dtype))
+        self.R2 = Parameter(initializers.draw(init, rng, shape, dtype))
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+    def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.factorized_random_scores(self.R1.value, self.R2.value, self.length_of(x))
 
-    def rows(self, x: Array, state: State, context: Context) -> Array:
+    def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         R1, R2 = _rows_of(self.R1.value, x, state), self.R2.value[:, : state.longest]
         return R1 @ R2.swapaxes(-1, -2)
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
-        dR1, dR2 = F.factorized_random_scores_backward(dy, cache)
+    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> None:
+        dR1, dR2 = F.factorized_random_scores_backward(dscores, cache)
         gradients.add(self.R1, dR1)
         gradients.add(self.R2, dR2)
 
@@ -111,19 +81,13 @@ def _rows_of(table: Array, x: Array, state: State) -> Array:
     return rows if isinstance(at, slice) else array_module(table).moveaxis(rows, 1, 0)
 
 
-class RandomSynthesizer(Synthesizer):
+class RandomSynthesizer(Synthesizer, RandomScores):
     """head_i = softmax(R^i) x W_V^i: the same averages for every sequence; see `Synthesizer`."""
 
-    scores_type = RandomScores
 
-
-class FixedRandomSynthesizer(Synthesizer):
+class FixedRandomSynthesizer(Synthesizer, FixedRandomScores):
     """A Random Synthesizer whose tables stay as they were drawn; see `Synthesizer`."""
 
-    scores_type = FixedRandomScores
 
-
-class FactorizedRandomSynthesizer(Synthesizer):
+class FactorizedRandomSynthesizer(Synthesizer, FactorizedRandomScores):
     """head_i = softmax(R1^i (R2^i)^T) x W_V^i: tables of low rank; see `Synthesizer`."""
-
-    scores_type = FactorizedRandomScores

@@ -1,6 +1,7 @@
 """Converters of mixers to ONNX: each is the forward pass of its mixer."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from npformer import mixers as own
 from npformer.core import to_numpy
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import register
-from npformer.mixers.random_synthesizer import FixedRandomScores
 
 LOWEST = float(np.finfo("float32").min)
 
@@ -36,28 +36,14 @@ def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
     return graph.node("Softmax", graph.where(allowed, scores, LOWEST))
 
 
-def averaging(layer: own.AveragingMixer, x: Value, graph: Graph) -> Value:
+def averaging(layer: own.AveragingMixer, x: Value, graph: Graph, scores_of: Any) -> Value:
     """y = concat(softmax(scores) value) W_O."""
-    scores = graph.apply(vars(layer)["scores"], x)
+    scores = scores_of(layer, x, graph)
     value = by_head(graph.apply(layer.value, x), layer.n_heads)
     heads = softmax(scores, layer.causal, graph) @ value
     return graph.apply(layer.output, heads.transpose(0, 2, 1, 3).reshape(0, 0, -1))
 
 
-for each in (
-    own.Attention,
-    own.BlockwiseAttention,
-    own.DenseSynthesizer,
-    own.FactorizedDenseSynthesizer,
-    own.RandomSynthesizer,
-    own.FixedRandomSynthesizer,
-    own.FactorizedRandomSynthesizer,
-    own.Mixture,
-):
-    register(each, averaging)
-
-
-@register(own.AttentionScores)
 def attention_scores(layer: own.AttentionScores, x: Value, graph: Graph) -> Value:
     """S = Q K^T / sqrt(d_head)."""
     query = by_head(graph.apply(layer.query, x), layer.n_heads)
@@ -74,13 +60,11 @@ def dense(x: Value, network: Any, length: Value | int, graph: Graph) -> Value:
     return hidden @ W2 + b2.at(1)
 
 
-@register(own.DenseScores)
 def dense_scores(layer: own.DenseScores, x: Value, graph: Graph) -> Value:
     """S = relu(x W1 + b1) W2 + b2."""
     return dense(x, layer.in_order(), graph.length, graph)
 
 
-@register(own.FactorizedDenseScores)
 def factorized_dense_scores(layer: own.FactorizedDenseScores, x: Value, graph: Graph) -> Value:
     """S_{t, ka + j} = long_{t, k} short_{t, j}: each of the two is a network of its own."""
     networks = layer.in_order()[:4], layer.in_order()[4:]
@@ -97,18 +81,12 @@ def random_scores(layer: own.RandomScores, x: Value, graph: Graph) -> Value:
     return graph.value(layer.R).cut(0, graph.length, axis=1).cut(0, graph.length, axis=2)
 
 
-register(own.RandomScores, random_scores)
-register(FixedRandomScores, random_scores)
-
-
-@register(own.FactorizedRandomScores)
 def factorized_random_scores(layer: own.FactorizedRandomScores, x: Value, graph: Graph) -> Value:
     """S = R1 R2^T, cropped to the length."""
     R1, R2 = (graph.value(each).cut(0, graph.length, axis=1) for each in (layer.R1, layer.R2))
     return R1 @ R2.transpose(0, 2, 1)
 
 
-@register(own.MixtureScores)
 def mixture_scores(layer: own.MixtureScores, x: Value, graph: Graph) -> Value:
     """S = sum_i alpha_i S_i, alpha = softmax(logits)."""
     alpha, _ = F.softmax(to_numpy(layer.logits.value))
@@ -118,6 +96,20 @@ def mixture_scores(layer: own.MixtureScores, x: Value, graph: Graph) -> Value:
     for other in parts[1:]:
         scores = scores + other
     return scores
+
+
+for alone, scores_of, *mixers in (
+    (own.AttentionScores, attention_scores, own.Attention, own.BlockwiseAttention),
+    (own.DenseScores, dense_scores, own.DenseSynthesizer),
+    (own.FactorizedDenseScores, factorized_dense_scores, own.FactorizedDenseSynthesizer),
+    (own.RandomScores, random_scores, own.RandomSynthesizer),
+    (own.FixedRandomScores, random_scores, own.FixedRandomSynthesizer),
+    (own.FactorizedRandomScores, factorized_random_scores, own.FactorizedRandomSynthesizer),
+    (own.MixtureScores, mixture_scores, own.Mixture),
+):
+    register(alone, scores_of)
+    for mixer in mixers:
+        register(mixer, partial(averaging, scores_of=scores_of))
 
 
 @register(own.Identity)

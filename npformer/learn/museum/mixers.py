@@ -29,8 +29,8 @@ class AttentionBy(Attention):
         self.attend = attend
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.scores.query.forward(x, context)  # [batch, length, d_model]
-        key, key_cache = self.scores.key.forward(x, context)
+        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
+        key, key_cache = self.key.forward(x, context)
         value, value_cache = self.value.forward(x, context)
         value = without_padding(value, context.mask)
         by_head = [F.split_heads(part, self.n_heads) for part in (query, key, value)]
@@ -45,8 +45,8 @@ class AttentionBy(Attention):
         dquery, dkey, dvalue = map(F.merge_heads, dheads)
         # x is used three times: its gradients add up
         dx = self.value.backward(dvalue, value_cache, gradients)
-        dx = dx + self.scores.key.backward(dkey, key_cache, gradients)
-        return dx + self.scores.query.backward(dquery, query_cache, gradients)
+        dx = dx + self.key.backward(dkey, key_cache, gradients)
+        return dx + self.query.backward(dquery, query_cache, gradients)
 
 
 def with_softmax(

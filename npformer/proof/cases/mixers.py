@@ -1,6 +1,7 @@
 """Cases of the token mixers and of the scores that they average with."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,7 @@ def _mixer(name: str, **settings: Any) -> M.Mixer:
 
 def _case(label: str, name: str, mask: np.ndarray | None = None, **settings: Any) -> Case:
     made = _mixer(name, **settings)
-    covers = (name, *classes(made, M.Mixer))
-    if isinstance(made, M.AveragingMixer):
-        covers += classes(made.scores, Layer)
+    covers = (name, *classes(made, Layer))
     x = draw(3, 4, 4)
     return layer(label, made, x, group="mixers", title=name, covers=covers, mask=mask)
 
@@ -65,19 +64,19 @@ def _twice(title: str, name: str, **settings: Any) -> Case:
 
 
 def _scores() -> Iterator[Case]:
+    sizes = M.MixerSettings(d_model=4, n_heads=2, max_len=5, rank=2)
     tokens, no_gradient = draw(2, 3, 4), np.zeros((2, 3, 4), dtype=int)
 
     def mixture(*names: str) -> M.MixtureScores:
-        settings = M.MixerSettings(d_model=4, n_heads=2, max_len=5, mixture=names)
-        return M.MixtureScores.build(settings, **SEEDED)
+        return M.MixtureScores(replace(sizes, mixture=names), **SEEDED)
 
     for label, scores, x in (
-        ("two heads", M.AttentionScores(4, 2, **SEEDED), tokens),
-        ("two heads, cropped", M.DenseScores(4, 2, 5, **SEEDED), tokens),
-        ("two heads, cropped", M.FactorizedDenseScores(4, 2, 5, **SEEDED), tokens),
+        ("two heads", M.AttentionScores(sizes, **SEEDED), tokens),
+        ("two heads, cropped", M.DenseScores(sizes, **SEEDED), tokens),
+        ("two heads, cropped", M.FactorizedDenseScores(sizes, **SEEDED), tokens),
         # These scores do not depend on the tokens. Whole numbers have no gradient to check.
-        ("two heads, cropped", M.RandomScores(2, 5, **SEEDED), no_gradient),
-        ("two heads, cropped", M.FactorizedRandomScores(2, 5, 2, **SEEDED), no_gradient),
+        ("two heads, cropped", M.RandomScores(sizes, **SEEDED), no_gradient),
+        ("two heads, cropped", M.FactorizedRandomScores(sizes, **SEEDED), no_gradient),
         ("six parts", mixture(*M.SCORES), tokens),
         ("tables alone", mixture("random_synthesizer", "fixed_random_synthesizer"), no_gradient),
     ):

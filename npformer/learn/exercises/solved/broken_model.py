@@ -72,7 +72,7 @@ class MyAttention(Attention):
 
     def heads(self, x, context):
         """Return the heads side by side, (batch, length, d_model), and a cache."""
-        layers = self.scores.query, self.scores.key, self.value
+        layers = self.query, self.key, self.value
         projected = [layer.forward(x, context) for layer in layers]
         query, key, value = (F.split_heads(y, self.n_heads) for y, _ in projected)
         scores, scores_cache = F.attention_scores(query, key)  # (batch, heads, length, length)
@@ -94,7 +94,7 @@ class MyAttention(Attention):
         dweights = dheads @ value.swapaxes(-1, -2)
         dscores = F.softmax_backward(dweights, softmax_cache)
         dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
-        layers = self.scores.query, self.scores.key, self.value
+        layers = self.query, self.key, self.value
         dx = 0.0
         for layer, d, of_layer in zip(layers, (dquery, dkey, dvalue), caches, strict=True):
             dx = dx + layer.backward(F.merge_heads(d), of_layer, gradients)
