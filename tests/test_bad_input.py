@@ -11,7 +11,6 @@ from npformer import functional as F
 from npformer import layers as L
 from npformer.mixers import (
     Attention,
-    AttentionScores,
     BlockwiseAttention,
     DenseSynthesizer,
     FactorizedRandomScores,
@@ -362,10 +361,10 @@ WRONG = [
     "ValueError: ... length 6 ... at most 5 ... larger max_len",
     lambda: RandomSynthesizer(8, 3, seed=0),  # random heads that do not divide d_model
     "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
-    lambda: FactorizedRandomScores(1, 8, 0, seed=0),
+    lambda: FactorizedRandomScores(MixerSettings(8, rank=0), seed=0),
     "ValueError: rank is 0 ... whole number of at least 1",
-    lambda: MixtureScores(AttentionScores(8, 2, seed=0)),  # a mixture of one
-    "ValueError: got 1 parts ... at least 2",
+    lambda: MixtureScores(MixerSettings(8, mixture=("attention",)), seed=0),  # a mixture of one
+    "ValueError: mixture is ('attention',); expected at least two names",
     lambda: nf.EncoderConfig(memory="flash"),
     "ValueError: memory is 'flash' ... 'auto', 'stored', 'blocks'",
     lambda: Attention(8, 2, memory="flash", seed=0),

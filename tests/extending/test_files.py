@@ -13,7 +13,7 @@ from npformer import layers as L
 from npformer.cli.plugins import load_plugins
 from npformer.core import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
-from npformer.mixers import AttentionScores, Identity
+from npformer.mixers import Identity
 from npformer.models.losses import LOSSES, MeanSquaredError, SoftmaxCrossEntropy
 from npformer.training.storage.model_file import write_model_file
 
@@ -196,10 +196,6 @@ class MyLinear(L.Linear):
         return 2.0 * y, cache
 
 
-class MyScores(AttentionScores):
-    pass
-
-
 def put(model, where, value):
     """Set what a dotted path names: an attribute, or an item of a list."""
     *parents, last = where.split(".")
@@ -225,11 +221,10 @@ NORM = "encoder.blocks.1.mixer_norm"
         (f"{FFN}.activation", FirstGelu(), rf"{FFN}.activation is a FirstGelu, and .* a GELU"),
         (f"{FFN}.activation.approximate", "tanh", r"approximate is 'tanh', and .* makes 'none'"),
         (f"{FFN}.forward", lambda x, context: (x, None), rf"^{FFN} has a forward of its own; exp"),
-        (f"{MIXER}.query", MyLinear(8, 8, **DRAWN), r"scores.query is a MyLinear, and .* a Linear"),
         (
-            f"{MIXER}.scores",
-            MyScores(8, 2, **DRAWN),
-            r"scores is a MyScores, and .* an AttentionSc",
+            f"{MIXER}.query",
+            MyLinear(8, 8, **DRAWN),
+            rf"^{MIXER}.query is a MyLinear, and .* a Linear",
         ),
         (f"{MIXER}.causal", True, rf"^{MIXER}.causal is True, and .* makes False"),
         (f"{NORM}.eps", 1e-3, rf"^{NORM}.eps is 0.001, and .* makes 1e-05"),

@@ -481,22 +481,14 @@ def layers() -> None:
             **drawn(**tokens, **projections, memory=or_none(choice(*memories))),
         )
         layer(partial(mixer, 4, 2, seed=0), floats(f32(2, 3, 4), "==="), kept)
-    call(
-        "mixers.AttentionScores", mixers.AttentionScores, **drawn(**tokens, initializer=INITIALIZER)
-    )
-    layer(partial(mixers.AttentionScores, 4, 2, seed=0), x)
-    for scores in (mixers.DenseScores, mixers.FactorizedDenseScores):
-        call(f"mixers.{scores.__name__}", scores, **drawn(**table, initializer=INITIALIZER))
-        layer(partial(scores, 4, 2, 5, seed=0), x)
-    for scores in (mixers.RandomScores, mixers.FixedRandomScores):
-        call(f"mixers.{scores.__name__}", scores, **drawn(n_heads=count(2), max_len=count(5)))
-        layer(partial(scores, 2, 5, seed=0), any_x)
-    call(
-        "mixers.FactorizedRandomScores",
-        mixers.FactorizedRandomScores,
-        **drawn(n_heads=count(2), max_len=count(5), rank=count(2)),
-    )
-    layer(partial(mixers.FactorizedRandomScores, 2, 5, 2, seed=0), any_x)
+    sizes = mixers.MixerSettings(4, 2, 5)
+    settings = an(lambda: sizes, mixers.MixerSettings)
+    for kind in (mixers.AveragingMixer, mixers.Mixture, mixers.MixtureScores):
+        call(f"mixers.{kind.__name__}", kind, **drawn(settings=settings))
+    for scores in mixers.SCORES.values():
+        call(f"mixers.{scores.__name__}", scores, **drawn(settings=settings))
+        tokens_of = any_x if "Random" in scores.__name__ else x
+        layer(partial(scores, sizes, seed=0), tokens_of)
     for mixer in (
         mixers.DenseSynthesizer,
         mixers.FactorizedDenseSynthesizer,
@@ -506,12 +498,6 @@ def layers() -> None:
     ):
         call(f"mixers.{mixer.__name__}", mixer, **drawn(**table, rank=count(2), **projections))
         layer(partial(mixer, 4, 2, 5, seed=0), floats(f32(2, 3, 4), "==="), kept)
-    call(
-        "mixers.AveragingMixer",
-        mixers.AveragingMixer,
-        scores=an(lambda: mixers.RandomScores(2, 5, seed=0), mixers.Scores),
-        **drawn(**tokens, **projections),
-    )
     for mixer in (mixers.Fourier, mixers.Hartley):
         call(f"mixers.{mixer.__name__}", mixer, padding=choice("zero", "refuse", "per_length"))
         for way in ("zero", "per_length", "refuse"):
@@ -543,20 +529,7 @@ def layers() -> None:
     )
     layer(partial(mixers.StateSpace, 4, 2, seed=0), floats(f32(2, 3, 4), "==="), kept)
     layer(mixers.Identity, floats(f32(2, 3, 4), "==f", any_dtype=True), kept)
-    mixture = an(lambda: mixers.MixerSettings(4, 2, 5), mixers.MixerSettings)
-    call("mixers.Mixture", mixers.Mixture, **drawn(settings=mixture))
-    layer(
-        lambda: mixers.Mixture(mixers.MixerSettings(4, 2, 5), seed=0),
-        floats(f32(2, 3, 4), "==="),
-        kept,
-    )
-    call(
-        "mixers.MixtureScores",
-        lambda first, second, dtype: mixers.MixtureScores(first, second, dtype=dtype),
-        first=an(lambda: mixers.RandomScores(2, 5, seed=0), mixers.Scores),
-        second=an(lambda: mixers.AttentionScores(4, 2, seed=0), mixers.Scores),
-        dtype=dtype(),
-    )
+    layer(partial(mixers.Mixture, sizes, seed=0), floats(f32(2, 3, 4), "==="), kept)
     call(
         "mixers.MixerSettings",
         mixers.MixerSettings,

@@ -1,5 +1,7 @@
 """Attention and synthesizers are one mixer around scores of different kinds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,11 +9,11 @@ from npformer import Context
 from npformer import functional as F
 from npformer.mixers import (
     MIXERS,
+    SCORES,
     AveragingMixer,
     FactorizedRandomScores,
     MixerSettings,
-    Scores,
-    Synthesizer,
+    MixtureScores,
 )
 from tests.passes import both_passes
 
@@ -20,15 +22,23 @@ SYNTHESIZERS = ["dense", "factorized_dense", "random", "factorized_random"]
 AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, AveragingMixer)]
 
 
+SETTINGS = MixerSettings(D, 1, N, rank=K)
+
+
 def build(name, **settings):
-    chosen = {"d_model": D, "n_heads": 1, "max_len": N, "rank": K} | settings
-    return MIXERS[name].build(MixerSettings(**chosen), seed=0, dtype="float64")
+    return MIXERS[name].build(replace(SETTINGS, **settings), seed=0, dtype="float64")
+
+
+def of_scores(mixer):
+    """The parameters of a mixer that its scores have."""
+    named = mixer.named_parameters().items()
+    return {key: p for key, p in named if not key.startswith(("value.", "output."))}
 
 
 @pytest.mark.parametrize("name", AVERAGING)
 def test_is_average_of_the_values_by_the_scores(either, name, rng, padding):
     mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
-    scores, _ = mixer.scores.forward(x, Context())
+    scores, _ = mixer.scores(x, Context())
     heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
     by_hand = mixer.output(F.merge_heads(heads))
     np.testing.assert_allclose(mixer(x, padding), by_hand, rtol=1e-12)
@@ -40,7 +50,7 @@ def test_one_head_is_the_papers_equation(either, rng, name):
     of_all_heads = {"W1", "b1", "V1", "c1"}
     own = [
         parameter.value if key in of_all_heads else parameter.value[0]
-        for key, parameter in mixer.scores.named_parameters().items()
+        for key, parameter in of_scores(mixer).items()
     ]
     inputs = (x, mixer.value(x)) if "dense" in name else (mixer.value(x),)
     y, _ = getattr(F, name)(*inputs, *own)
@@ -50,14 +60,15 @@ def test_one_head_is_the_papers_equation(either, rng, name):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_parameters_of_the_scores_are_named_as_the_mixers_own(name):
+def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
     mixer = build(name)
-    names = list(mixer.named_parameters())
-    assert names == [
-        *mixer.scores.named_parameters(),
+    scores = SCORES.get(name, MixtureScores)(SETTINGS, seed=0, dtype="float64")
+    assert list(mixer.named_parameters()) == [
+        *scores.named_parameters(),
         *("value.weight", "value.bias", "output.weight", "output.bias"),
     ]
-    assert not any("scores" in name for name in names)
+    for key, parameter in scores.named_parameters().items():
+        np.testing.assert_array_equal(mixer.named_parameters()[key].value, parameter.value)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +82,7 @@ def test_parameters_of_the_scores_are_named_as_the_mixers_own(name):
     ],
 )
 def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):
-    parameters = build(name).scores.named_parameters()
+    parameters = of_scores(build(name))
     biases = {"query.bias", "key.bias", "b1", "b2"}
     assert sum(p.size for key, p in parameters.items() if key not in biases) == count
 
@@ -79,8 +90,7 @@ def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):
 @pytest.mark.parametrize("name", AVERAGING)
 def test_heads_share_the_weights_of_one_except_for_tables(name):
     one, four = (
-        {key: p.size for key, p in build(name, n_heads=n).scores.named_parameters().items()}
-        for n in (1, 4)
+        {key: p.size for key, p in of_scores(build(name, n_heads=n)).items()} for n in (1, 4)
     )
     for key in one:
         part = key.rpartition(".")[-1]
@@ -89,24 +99,18 @@ def test_heads_share_the_weights_of_one_except_for_tables(name):
 
 
 def test_scores_of_ones_own_make_a_mixer(either, rng):
-    class Near(Scores):
+    class Neighbours(AveragingMixer):
         """Neighbours, and no parameters: S_ij = -|i - j|."""
 
-        @classmethod
-        def build(cls, settings, *, seed, dtype):
-            return cls()
-
-        def forward(self, x, context):
+        def scores(self, x, context):
             place = np.arange(x.shape[1])
             return -np.abs(place[:, None] - place).astype(x.dtype)[None], None
 
-        def backward(self, dy, cache, gradients):
+        def scores_backward(self, dscores, cache, gradients):
             return None
 
-    class Neighbours(Synthesizer):
-        scores_type = Near
-
-    mixer, x = either(Neighbours(8, seed=0, dtype="float64")), rng.normal(size=(2, 5, 8))
+    mixer = either(Neighbours(MixerSettings(8), seed=0, dtype="float64"))
+    x = rng.normal(size=(2, 5, 8))
     (weights,) = mixer.explain(x[:1], Context())[0]
     assert (weights.argmax(axis=-1) == np.arange(5)).all()
     assert both_passes(mixer, x)[1].shape == x.shape
@@ -122,4 +126,4 @@ def test_a_sequence_of_padding_alone_is_the_bias_of_the_output(either, name, rng
 @pytest.mark.parametrize("size", ["n_heads", "max_len", "rank"])
 def test_random_factors_check_each_of_their_sizes(size):
     with pytest.raises(ValueError, match=f"{size} is 0; expected"):
-        FactorizedRandomScores(**{size: 0}, seed=0)
+        FactorizedRandomScores(MixerSettings(**{"d_model": 8, size: 0}), seed=0)

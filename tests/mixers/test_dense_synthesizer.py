@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from npformer import Context
-from npformer.mixers import DenseSynthesizer, FactorizedDenseScores, FactorizedDenseSynthesizer
+from npformer.mixers import (
+    DenseSynthesizer,
+    FactorizedDenseScores,
+    FactorizedDenseSynthesizer,
+    MixerSettings,
+)
 
 
 @pytest.mark.parametrize("max_len", [1, 2, 3, 5, 6, 9, 10, 100, 128, 130])
 def test_two_short_rows_make_one_that_is_long_enough_and_hardly_longer(max_len):
-    scores = FactorizedDenseScores(4, 2, max_len, seed=0)
+    scores = FactorizedDenseScores(MixerSettings(4, 2, max_len), seed=0)
     a, b = scores.W2.shape[-1], scores.V2.shape[-1]
     assert (a - 1) * b < max_len <= a * b
     assert a == math.ceil(math.sqrt(max_len))

@@ -15,8 +15,8 @@ def build(*names, **settings):
 
 def test_starts_with_equal_shares_the_mean_of_its_parts(either, rng):
     mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
-    parts = [part.forward(x, Context())[0] for part in mixer.scores.parts]
-    scores, _ = mixer.scores.forward(x, Context())
+    parts = [part.forward(x, Context())[0] for part in mixer.parts]
+    scores, _ = mixer.scores(x, Context())
     mean = sum(np.broadcast_to(part, scores.shape) for part in parts) / 6.0
     np.testing.assert_allclose(scores, mean, rtol=0, atol=1e-12)
 
@@ -24,22 +24,21 @@ def test_starts_with_equal_shares_the_mean_of_its_parts(either, rng):
 @pytest.mark.parametrize("chosen", range(6))
 def test_a_huge_logit_is_that_part_alone(either, chosen, rng):
     mixer, x = either(build(*SIX)), rng.normal(size=(2, 5, 8))
-    mixer.scores.logits.value[chosen] = 1e4
-    scores, _ = mixer.scores.forward(x, Context())
-    alone, _ = mixer.scores.parts[chosen].forward(x, Context())
+    mixer.logits.value[chosen] = 1e4
+    scores, _ = mixer.scores(x, Context())
+    alone, _ = mixer.parts[chosen].forward(x, Context())
     np.testing.assert_array_equal(scores, np.broadcast_to(alone, scores.shape))
 
 
 @pytest.mark.parametrize(("chosen", "kind"), [(0, Attention), (1, RandomSynthesizer)])
 def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(either, chosen, kind, rng, padding):
     mixer, x = either(build("attention", "random_synthesizer")), rng.normal(size=(3, 4, 8))
-    mixer.scores.logits.value[chosen] = 1e4
+    mixer.logits.value[chosen] = 1e4
     alone = kind.build(MixerSettings(8, 2, 6), seed=1, dtype="float64")
-    pairs = [(mixer.scores.parts[chosen], alone.scores)]
-    pairs += [(mixer.value, alone.value), (mixer.output, alone.output)]
-    for source, target in pairs:
-        for name, parameter in source.named_parameters().items():
-            target.named_parameters()[name].value[...] = parameter.value
+    for target, source in alone.named_parameters().items():
+        shared = target.startswith(("value.", "output."))
+        name = target if shared else f"parts.{chosen}.{target}"
+        source.value[...] = mixer.named_parameters()[name].value
     np.testing.assert_allclose(mixer(x, padding), alone(x, padding), rtol=1e-12)
 
 
@@ -55,14 +54,14 @@ def test_a_fixed_part_stays_as_it_was_drawn():
 
 
 def test_parts_of_one_kind_have_weights_of_their_own():
-    a, b = build("attention", "attention").scores.parts
+    a, b = build("attention", "attention").parts
     assert np.abs(a.query.weight.value - b.query.weight.value).max() > 0.1
 
 
 def test_tables_alone_give_x_a_gradient_through_the_values(either, rng):
     mixer = either(build("random_synthesizer", "factorized_random_synthesizer"))
     x = rng.normal(size=(2, 5, 8))
-    assert mixer.scores.backward(*mixer.scores.forward(x, Context()), Gradients(mixer)) is None
+    assert mixer.scores_backward(*mixer.scores(x, Context()), Gradients(mixer)) is None
     assert np.abs(both_passes(mixer, x)[1]).max() > 0.0
 
 

@@ -47,7 +47,9 @@ def test_a_table_sums_the_gradients_of_its_batch(either, rng):
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
 def test_scores_have_at_most_rank_k_and_variance_1(rank):
-    scores = M.FactorizedRandomScores(2, 200, rank, seed=0, dtype="float64")
+    scores = M.FactorizedRandomScores(
+        M.MixerSettings(2, 2, 200, rank=rank), seed=0, dtype="float64"
+    )
     table, _ = scores.forward(np.zeros((1, 200, 1)), Context())
     assert (np.linalg.matrix_rank(table) == rank).all()
     assert 0.8 < table.std() < 1.2
@@ -55,6 +57,6 @@ def test_scores_have_at_most_rank_k_and_variance_1(rank):
 
 def test_a_fixed_table_is_drawn_as_a_trained_one_with_variance_1():
     kinds = M.FixedRandomScores, M.RandomScores
-    fixed, trained = (kind(2, 200, seed=3).R.value for kind in kinds)
+    fixed, trained = (kind(M.MixerSettings(2, 2, 200), seed=3).R.value for kind in kinds)
     np.testing.assert_array_equal(fixed, trained)
     assert 0.98 < trained.std() < 1.02

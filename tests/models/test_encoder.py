@@ -203,10 +203,10 @@ def test_options_reach_the_mixers(encoder):
     (attention,) = encoder(n_layers=1, memory="blocks", causal=True).blocks
     assert (attention.mixer.memory, attention.mixer.causal) == ("blocks", True)
     (factorized,) = encoder(n_layers=1, mixer="factorized_random_synthesizer", rank=3).blocks
-    assert factorized.mixer.scores.R1.shape == (2, 6, 3)
+    assert factorized.mixer.R1.shape == (2, 6, 3)
     (mixture,) = encoder(n_layers=1, mixer="mixture", mixture=tuple(SCORES), rank=5).blocks
-    assert [type(part) for part in mixture.mixer.scores.parts] == list(SCORES.values())
-    assert mixture.mixer.scores.parts[-1].R1.shape == (2, 6, 5)
+    assert [type(part) for part in mixture.mixer.parts] == list(SCORES.values())
+    assert mixture.mixer.parts[-1].R1.shape == (2, 6, 5)
     for name in WHOLE:
         (whole,) = encoder(n_layers=1, mixer=name, padding="zero").blocks
         assert whole.mixer.padding == "zero"

@@ -54,7 +54,7 @@ def _mixer(name: str, **settings: Any) -> M.Mixer:
 
 def _case(label: str, name: str, mask: np.ndarray | None = None, **settings: Any) -> Case:
     made = _mixer(name, **settings)
-    covers = (name, *classes(made, Layer))
+    covers = (name, *(kind for kind in classes(made, Layer) if kind != "Mixer"))
     x = draw(3, 4, 4)
     return layer(label, made, x, group="mixers", title=name, covers=covers, mask=mask)
 
