@@ -26,7 +26,7 @@ BUDGET: dict[str, int] = {
     "optim": 437,
     "proof": 1343,
     "data": 1656,
-    "engine": 3470,
+    "engine": 3471,
     "training": 3778,
     "interop": 1968,
     "tasks": 2744,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 27_979
+IN_ALL = 27_980
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -12,7 +12,7 @@ from npformer import functional as F
 from npformer.core import Padding, part_generator, step_key
 from npformer.core.cut_masks import Cut
 from npformer.core.inputs import Sequences
-from npformer.data.batch import Shard
+from npformer.data.samples import Shard
 from npformer.engine import gpu
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team

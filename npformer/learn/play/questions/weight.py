@@ -12,7 +12,6 @@ from npformer.core import Context, Gradients, checks, to_numpy
 from npformer.core.inputs import arrays_of, within
 from npformer.learn.play.questions.step import one_of
 from npformer.learn.play.state import Now
-from npformer.optim import Adam
 from npformer.optim.adam import adam_update
 from npformer.proof import complex_step
 from npformer.proof.problem import parameters_as
@@ -114,7 +113,7 @@ def _complex(loss: Loss, parameter: Any, at: tuple[int, ...]) -> tuple[float | N
 
 
 def _adam(
-    adam: Adam, name: str, at: tuple[int, ...], value: float, gradient: float
+    adam: Any, name: str, at: tuple[int, ...], value: float, gradient: float
 ) -> dict[str, float]:
     """Return Adam's moments of a weight with this gradient, and the step that follows."""
     _, moments = adam.state()
