@@ -1,4 +1,4 @@
-"""gradcheck as users call it: the engine is loaded, so that twins are judged beside plain layers."""
+"""gradcheck as users call it: the engine is loaded, so twins are judged beside plain layers."""
 
 from npformer.proof.gradcheck import gradcheck
 

@@ -17,12 +17,7 @@ from npformer.training.storage.checkpoint_folder import checked_folder
 from npformer.training.trainable import Model
 
 
-def check_optional(
-    clip_norm: float | None,
-    patience: int | None,
-    micro_batch: int | None,
-    check_every: int | None,
-) -> None:
+def check_optional(clip_norm: Any, patience: Any, micro_batch: Any, check_every: Any) -> None:
     """Check arguments that may be None: clip_norm, and whole numbers of at least 1."""
     if clip_norm is not None:
         checks.number("clip_norm", clip_norm, above=0.0)

@@ -254,7 +254,7 @@ def fit(
                 contexts.enter_context(precision_of(model, precision))
             if (start := get_backend(model.backend).feed) is not None:
                 drawn.feed = contexts.enter_context(closing(start()))
-            step = _step(model, task.loss, workers, processes, micro_batch, ranks, contexts)
+            step = _step(model, task.loss, (workers, processes, micro_batch), ranks, contexts)
             clip: Any = clip_by_global_norm
             if several:
                 step = over_ranks.RankStep(step, ranks, used is not given)
@@ -275,16 +275,12 @@ def fit(
         return state.history
 
 
-def _step(
-    model: Model,
-    loss: Loss,
-    workers: int | str,
-    processes: bool | str,
-    micro_batch: int | None,
-    ranks: Communicator,
-    contexts: ExitStack,
-) -> Any:
-    """Return what computes a training's steps on this rank: the plain way, or a team's."""
+def _step(model: Model, loss: Loss, how: Any, ranks: Communicator, contexts: ExitStack) -> Any:
+    """Return what computes a training's steps on this rank: the plain way, or a team's.
+
+    `how` holds fit's workers, processes and micro_batch.
+    """
+    workers, processes, micro_batch = how
     if ranks.size == 1 and not enabled() and not needs_team(workers, processes, micro_batch):
         return PlainStep(model, loss)
     team = Team(model, workers, micro_batch, processes=processes, loss=loss)

@@ -67,6 +67,7 @@ def test_one_beam_is_greedy(seed, norm):
     assert model.generate(SOURCES, 6) == model.generate(SOURCES, 6, beams=1) == expected
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("beams", [2, 3, 5])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
