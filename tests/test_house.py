@@ -21,14 +21,14 @@ BUDGET: dict[str, int] = {
     "core": 1669,
     "functional": 1049,
     "layers": 569,
-    "mixers": 933,
+    "mixers": 843,
     "models": 985,
     "optim": 437,
-    "proof": 1343,
+    "proof": 1341,
     "data": 1656,
-    "engine": 3471,
+    "engine": 3453,
     "training": 3778,
-    "interop": 1968,
+    "interop": 1962,
     "tasks": 2744,
     "learn": 4779,
     "cli": 2571,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 27_980
+IN_ALL = 27_864
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -73,11 +73,10 @@ class FastAttention(FastAveraging, Attention):
     def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
         kernel = self._twins.kernel("attention_heads", x)
         own = self.__dict__
-        if kernel is None:
-            return None
         parameters = weights_and_biases(own["query"], own["key"], own["value"])
-        settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
-        return None if parameters is None else (kernel, parameters, settings)
+        if kernel is None or parameters is None:
+            return None
+        return kernel, parameters, (own["n_heads"], own["causal"], STORE.get(own["memory"]))
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         one = type(x) is np.ndarray and x.shape[1] == 1 and context.padding is None
