@@ -27,6 +27,11 @@ STORE = {"auto": None, "stored": True, "blocks": False}
 """Whether a kernel stores attention weights, by `Attention.memory`; None: it decides itself."""
 
 
+def has_own_scores(attributes: dict[str, Any]) -> bool:
+    """Return whether scores are set on the mixer itself, which has these attributes."""
+    return "scores" in attributes or "scores_backward" in attributes
+
+
 class FastAveraging(Fast):
     """An `AveragingMixer` with fast layers in it, and one kernel for its heads."""
 
@@ -74,7 +79,7 @@ class FastAttention(FastAveraging, Attention):
         kernel = self._twins.kernel("attention_heads", x)
         own = self.__dict__
         parameters = weights_and_biases(own["query"], own["key"], own["value"])
-        if kernel is None or parameters is None:
+        if kernel is None or parameters is None or has_own_scores(own):
             return None
         return kernel, parameters, (own["n_heads"], own["causal"], STORE.get(own["memory"]))
 
@@ -106,7 +111,8 @@ class FastDenseSynthesizer(FastAveraging, DenseSynthesizer):
         kernel = self._twins.kernel("dense_heads", x)
         own = self.__dict__
         value = weights_and_biases(own["value"])
-        if kernel is None or value is None or len(self.W2.value) != own["n_heads"]:
+        fits = len(self.W2.value) == own["n_heads"]
+        if kernel is None or value is None or not fits or has_own_scores(own):
             return None
         return kernel, [*self.in_order(), *value], (own["causal"],)
 

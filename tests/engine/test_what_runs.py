@@ -51,6 +51,24 @@ def own_forward(model):
     )
 
 
+def own_scores(model):
+    """The same for the scores of one mixer: twice what they were."""
+    mixer = block(model).mixer
+    plain, plain_backward = mixer.scores, mixer.scores_backward
+
+    def scores(x, context):
+        found, cache = plain(x, context)
+        return 2.0 * found, cache
+
+    mixer.scores = scores
+    mixer.scores_backward = lambda dy, cache, gradients: plain_backward(2.0 * dy, cache, gradients)
+
+
+def synthesizer_with_own_scores(model):
+    block(model).mixer = DenseSynthesizer(8, 2, 6, seed=0, dtype="float64")
+    own_scores(model)
+
+
 def another_list(model):
     model.encoder.blocks = [block(model, 1), block(model, 0), block(model, 1)]
 
@@ -96,6 +114,8 @@ CHANGES = {
     "another pooling": lambda model: setattr(model, "pool", L.FirstToken()),
     "a pooling of one's own": lambda model: setattr(model, "pool", Last()),
     "a forward pass of the object's own": own_forward,
+    "scores of the object's own": own_scores,
+    "a synthesizer with scores of the object's own": synthesizer_with_own_scores,
     "a list of blocks edited": another_list,
     "blocks taken away": lambda model: model.encoder.blocks.pop(),
     "a block of one's own": lambda model: model.encoder.blocks.__setitem__(
