@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, Seed, checks, use_precision
+from npformer.core import Layer, Seed, checks, initializers, use_precision
 from npformer.engine.updates import device_generator
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
@@ -47,13 +47,14 @@ def check_patience(patience: int | None, validation: Any) -> None:
         )
 
 
-def check_seed(seed: Seed) -> None:
-    """Check that a training has a seed: without one it could not be repeated, nor resumed."""
+def generator_for(seed: Seed) -> np.random.Generator:
+    """Return the generator of a training; without a seed, nobody could train like that again."""
     if seed is None:
         raise TypeError(
-            "seed is None; expected a whole number of at least 0 or a numpy.random.Generator, so "
-            "that the training can be repeated"
+            "seed is None; expected a whole number of at least 0 or a numpy.random.Generator: "
+            "nobody could train like that again"
         )
+    return initializers.generator(seed)
 
 
 def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:
