@@ -26,8 +26,8 @@ BUDGET: dict[str, int] = {
     "optim": 437,
     "proof": 1341,
     "data": 1656,
-    "engine": 3453,
-    "training": 3778,
+    "engine": 3456,
+    "training": 3780,
     "interop": 1962,
     "tasks": 2744,
     "learn": 4779,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 27_864
+IN_ALL = 27_869
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, checks, use_precision
+from npformer.core import Layer, Seed, checks, initializers, use_precision
 from npformer.engine.updates import device_generator
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
@@ -45,6 +45,16 @@ def check_patience(patience: int | None, validation: Any) -> None:
             f"patience is {patience} and there is no validation data; expected some, because "
             "it decides which epoch is better. Pass validation=(x, y), or patience=None"
         )
+
+
+def generator_for(seed: Seed) -> np.random.Generator:
+    """Return the generator of a training; without a seed, nobody could train like that again."""
+    if seed is None:
+        raise TypeError(
+            "seed is None; expected a whole number of at least 0 or a numpy.random.Generator: "
+            "nobody could train like that again"
+        )
+    return initializers.generator(seed)
 
 
 def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing, nullcontext
 from functools import partial
 from typing import Any
 
-from npformer.core import Seed, checks, get_backend, initializers
+from npformer.core import Seed, checks, get_backend
 from npformer.core.dispatch import enabled
 from npformer.data.user_arrays import Data
 from npformer.engine.team import Team
@@ -19,6 +19,7 @@ from npformer.training.arguments import (
     check_patience,
     checkpoint_folder,
     dropout_generator,
+    generator_for,
     needs_team,
     optimizer_for,
     precision_of,
@@ -225,7 +226,7 @@ def fit(
         of_user = checked_callbacks(callbacks)
         require_model(model)
         several = ranks.size > 1
-        rng = over_ranks.common_generator(ranks, seed) if several else initializers.generator(seed)
+        rng = over_ranks.common_generator(ranks, seed) if several else generator_for(seed)
         dropout = dropout_generator(model, masks, rng)
         about = loss, label_smoothing, metric, sample_weight, class_weight
         task = checked_task(model, data, validation, rng, ranks, progress, *about)

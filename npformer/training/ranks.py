@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, Seed, described, initializers, to_numpy
+from npformer.core import Array, Gradients, Seed, described, to_numpy
 from npformer.data.samples import Batch, Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.optim import Optimizer
+from npformer.training.arguments import generator_for
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
@@ -82,12 +83,7 @@ class RankStep:
 
 def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     """Return the generator of a training, in the same state on all ranks: that of rank 0."""
-    if seed is None:
-        raise TypeError(
-            "seed is None; expected a whole number of at least 0 or a numpy.random.Generator: "
-            "nobody could train like that again"
-        )
-    own = initializers.generator(seed)
+    own = generator_for(seed)
     if isinstance(seed, int | np.integer):
         return own
     of_first = ranks.first(own)
