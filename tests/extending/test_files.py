@@ -265,10 +265,7 @@ def is_refused(model, path, message):
             lambda blocks: [*blocks, copy.deepcopy(blocks[0])],
             "^encoder.blocks has 3 parts, and the model's configuration makes 2",
         ),
-        (
-            lambda blocks: 2 * blocks[:1],
-            r": encoder.blocks.1.* is missing",
-        ),
+        (lambda blocks: 2 * blocks[:1], r": encoder.blocks.1.* is missing"),
     ],
     ids=["one less", "one more", "the same one twice"],
 )

@@ -209,10 +209,7 @@ def test_the_defaults_are_those_of_the_paper():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("kind", "there", "back"),
-    [
-        ("Bert", interop.from_bert, interop.to_bert),
-        ("FNet", interop.from_fnet, interop.to_fnet),
-    ],
+    [("Bert", interop.from_bert, interop.to_bert), ("FNet", interop.from_fnet, interop.to_fnet)],
     ids=["bert", "fnet"],
 )
 def test_every_weight_comes_back_exactly(kind, there, back, dtype):

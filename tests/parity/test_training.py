@@ -29,10 +29,7 @@ class TorchClassifier(torch.nn.Module):
         self.classify = torch.nn.Linear(D, CLASSES, dtype=torch.float64)
         load(self.tokens, tokens)
         load(self.encoder, encoder_as_torch(named, config.n_layers, "encoder."))
-        load(
-            self.classify,
-            {"weight": named["classify.weight"].T, "bias": named["classify.bias"]},
-        )
+        load(self.classify, {"weight": named["classify.weight"].T, "bias": named["classify.bias"]})
         position = torch.arange(LENGTH, dtype=torch.float64)[:, None]
         angle = position / 10000.0 ** (torch.arange(0, D, 2, dtype=torch.float64) / D)
         self.sinusoids = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)

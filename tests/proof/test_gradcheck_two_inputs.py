@@ -215,11 +215,7 @@ def test_swapped_gradients_are_found(rng, size):
 
 @pytest.mark.parametrize(
     ("layer", "name"),
-    [
-        (ForgetsItsWeight(3, 5), "weight"),
-        (SeesAOnly(3, 5), "b"),
-        (ForgetsOneUseOfB(3, 5), "b"),
-    ],
+    [(ForgetsItsWeight(3, 5), "weight"), (SeesAOnly(3, 5), "b"), (ForgetsOneUseOfB(3, 5), "b")],
 )
 def test_one_wrong_gradient_is_found(a, b, layer, name):
     wrong, broken = refused(layer, a, b)
