@@ -17,8 +17,6 @@ from npformer.mixers import MIXERS, Mixer, WholeSequenceMixer
 from npformer.models.losses import LOSSES, Measured, SoftmaxCrossEntropy
 from npformer.optim import SCHEDULES
 
-# Activations --------------------------------------------------------------------------------------
-
 
 @ACTIVATIONS.register("swish")
 class Swish(nf.Layer):
@@ -34,9 +32,6 @@ class Swish(nf.Layer):
     def backward(self, dy, cache, gradients):
         x, s = cache
         return dy * s * (1.0 + self.beta * x * (1.0 - s))  # sigmoid' = sigmoid (1 - sigmoid)
-
-
-# A feed-forward network ---------------------------------------------------------------------------
 
 
 @FFNS.register("swiglu")
@@ -68,9 +63,6 @@ class SwiGLU(nf.Layer):
         dbefore = self.swish.backward(dproduct * values, swish_cache, gradients)
         dx = self.expand.backward(dproduct * gate, expand_cache, gradients)
         return dx + self.gate.backward(dbefore, gate_cache, gradients)  # x is used twice
-
-
-# Mixers -------------------------------------------------------------------------------------------
 
 
 @MIXERS.register("mean")
@@ -186,9 +178,6 @@ class SpatialGating(WholeSequenceMixer):
         return self.W.value[:length, :length]
 
 
-# A pooling ----------------------------------------------------------------------------------------
-
-
 class MaxPooling(Pooling):
     """The largest value of each feature over the tokens that the mask keeps; 0 without any."""
 
@@ -217,9 +206,6 @@ def max_pooling(d_model, seed, dtype):
     return MaxPooling()
 
 
-# An initializer, a schedule -----------------------------------------------------------------------
-
-
 @INITIALIZERS.register("orthogonal")
 def orthogonal(gain=1.0):
     """Orthogonal columns, or rows if there are fewer of them (Saxe et al., 2013)."""
@@ -244,9 +230,6 @@ def linear_decay(total, warmup=0):
         return max((total + 1 - step) / (total + 1 - warmup), 0.0)
 
     return factor
-
-
-# A loss -------------------------------------------------------------------------------------------
 
 
 @LOSSES.register("focal")

@@ -81,9 +81,6 @@ def test_gradcheck_checks_what_a_plugin_registers():
     assert "6 cases, 6 passed, 0 failed" in done.stdout
 
 
-# What goes wrong, in this process -----------------------------------------------------------------
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch, empty):
     """Make an empty folder the current one, and forget the modules that are imported from it."""

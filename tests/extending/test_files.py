@@ -96,9 +96,6 @@ def refusal(path):
     return error.value
 
 
-# Names that are not registered --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", MINE)
 def test_a_file_of_an_unregistered_name_says_what_to_register(path, small_model, kind):
     table, builder, changes = MINE[kind]
@@ -181,9 +178,6 @@ def test_options_that_are_unknown_are_named(path):
 @pytest.mark.usefixtures("saved")
 def test_a_model_without_plugins_records_none(path):
     assert header_of(path)["registered"] == []
-
-
-# Models that differ from their configuration ------------------------------------------------------
 
 
 class FirstGelu(L.GELU):

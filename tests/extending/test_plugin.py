@@ -44,9 +44,6 @@ def build(small_model, part, **more):
     return small_model(**(padding | part | more))
 
 
-# Gradients ----------------------------------------------------------------------------------------
-
-
 def moved(layer, rng):
     """Change the initial parameters, because a gate of 1 and a bias of 0 hide mistakes."""
     for array in layer.parameters().values():
@@ -97,9 +94,6 @@ def test_a_model_has_the_right_gradients(small_model, part, token_batch, rng):
     model = moved(build(small_model, part), rng)
     assert nf.gradcheck(model, ids[:3], mask=mask[:3], max_entries=8, directions=4).passed
     assert nf.gradcheck(model, ids[:3], max_entries=8, directions=4).passed
-
-
-# What they compute --------------------------------------------------------------------------------
 
 
 def test_swiglu_is_shazeers_formula(rng):
@@ -182,9 +176,6 @@ def test_a_certain_prediction_has_a_finite_loss_and_gradient():
     np.testing.assert_array_equal(loss.backward(1.0, cache), 0.0)
 
 
-# Under the engine ---------------------------------------------------------------------------------
-
-
 @each_part
 def test_the_engine_gives_the_same_results(small_model, part, token_batch):
     ids, labels, mask = token_batch
@@ -206,9 +197,6 @@ def test_a_layer_of_a_plugin_has_no_twin(layer):
     assert nf.fast(layer) is layer
 
 
-# Saving and loading -------------------------------------------------------------------------------
-
-
 @each_part
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_path, dtype):
@@ -222,9 +210,6 @@ def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_p
     np.testing.assert_array_equal(loaded(ids, mask), model(ids, mask))
     np.testing.assert_array_equal(loaded.predict(ids, mask), model.predict(ids, mask))
     assert vars(loaded.loss) == vars(model.loss)
-
-
-# Digits -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

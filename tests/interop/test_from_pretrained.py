@@ -49,9 +49,6 @@ def same_weights(one, other):
         np.testing.assert_array_equal(parameter.value, theirs[name].value, err_msg=name)
 
 
-# There and back -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_every_family_is_written_and_read(kind, tmp_path):
     model = tiny(tmp_path / "one", kind)
@@ -149,9 +146,6 @@ def test_what_an_older_configuration_leaves_out_has_its_usual_meaning(folder):
     np.testing.assert_array_equal(after.embed(TEXTS), before.embed(TEXTS))
 
 
-# Texts --------------------------------------------------------------------------------------------
-
-
 def test_texts_become_ids(folder):
     ids, mask, types = nf.from_pretrained(folder).encode([*TEXTS, ""])
     words = nf.from_pretrained(folder).tokenizer.tokens(ids[1][mask[1]])
@@ -204,9 +198,6 @@ def test_the_length_is_the_smallest_that_a_file_states(folder):
         ids, _, _ = found.encode(["the cat sat on the mat", "a dog"])
     found.encode(["the cat sat on the", "a dog"])  # of just this length: no warning
     assert found.tokenizer.tokens(ids[0]) == ["[CLS]", "the", "cat", "sat", "on", "the", "[SEP]"]
-
-
-# Sentence encoders --------------------------------------------------------------------------------
 
 
 def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
@@ -276,9 +267,6 @@ def test_other_sentence_encoders_are_refused(folder, kinds, modes, message):
     sentence_encoder(folder, *kinds, modes=modes)
     with pytest.raises(ValueError, match=message):
         nf.from_pretrained(folder)
-
-
-# Fine-tuning --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
@@ -391,9 +379,6 @@ def test_other_dense_layers_are_refused(folder, tmp_path):
         nf.from_pretrained(tmp_path / "tuned")
 
 
-# Without the library ------------------------------------------------------------------------------
-
-
 def test_without_the_library_there_are_weights(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     found = nf.from_pretrained(folder)
@@ -409,9 +394,6 @@ def test_without_a_tokenizer_there_are_weights(tmp_path):
     assert found.encoder(np.array([[2, 5, 3]])).hidden.shape == (1, 3, 8)
     with pytest.raises(FileNotFoundError, match=r"has no tokenizer; expected tokenizer\.json"):
         found.embed(TEXTS)
-
-
-# What cannot be read ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -553,9 +535,6 @@ def test_wrong_calls_of_an_encoder_are_explained(folder):
     tiny(folder.with_name("head"), pooling="pooler")
     with pytest.raises(ValueError, match="pooling is 'mean' and n_classes is None; expected both"):
         nf.from_pretrained(folder.with_name("head")).classifier(pooling="mean")
-
-
-# What cannot be written ---------------------------------------------------------------------------
 
 
 def test_files_that_are_there_are_kept(folder):

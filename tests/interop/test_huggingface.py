@@ -100,9 +100,6 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
-# There and back -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("pooler", [True, False], ids=["pooler", "no pooler"])
 def test_what_went_in_comes_back(kind, pooler, dtype):
@@ -232,9 +229,6 @@ def test_fnet_takes_a_padding_mask_if_asked_to(ids):
     encoder = interop.from_fnet(state("fnet"), FNET, padding="per_length")
     alone = encoder(ids[1:2, :3])
     np.testing.assert_allclose(encoder(ids, mask).pooled[1:2], alone.pooled, rtol=1e-10)
-
-
-# What does not fit --------------------------------------------------------------------------------
 
 
 def without(mapping, key):

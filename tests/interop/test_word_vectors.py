@@ -94,9 +94,6 @@ def test_wrong_arguments_are_refused_in_words(tmp_path):
         read_word_vectors(tmp_path / "v.txt", [3])
 
 
-# Rows of an embedding -----------------------------------------------------------------------------
-
-
 @pytest.fixture
 def model(small_config):
     return nf.SequenceClassifier(small_config(d_model=4), 2, vocab_size=6)

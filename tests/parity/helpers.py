@@ -76,8 +76,6 @@ def torch_encoder(config: nf.EncoderConfig) -> torch.nn.TransformerEncoder:
     )
 
 
-# Layouts: the same functions carry weights over and bring gradients beside PyTorch's. -----------
-
 Named = Mapping[str, np.ndarray]
 
 

@@ -39,8 +39,6 @@ def assert_pair_agrees(name, inputs, options):
     assert_agrees(getattr(F, name), backward, REFERENCES[name], inputs, options)
 
 
-# Beside ours --------------------------------------------------------------------------------------
-
 EXAMPLES = {
     "plain": PLAIN,
     "masked": MASKED,

@@ -109,9 +109,6 @@ def assert_agree(theirs, encoder, to_theirs, ids, types, mask=None):
             assert apart < AGREEMENT, f"gradient of {name}: {apart:.1e}"
 
 
-# BERT ---------------------------------------------------------------------------------------------
-
-
 DEEPEST = "deeper, four heads"
 
 
@@ -176,9 +173,6 @@ def test_their_padding_token_has_no_gradient_and_ours_has():
     assert_close(ours[6:], table[6:])
 
 
-# FNet ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("activation", ["gelu_new", "relu"])
 @pytest.mark.parametrize("name", FNETS)
 def test_a_whole_fnet_agrees(name, activation):
@@ -201,9 +195,6 @@ def test_the_defaults_are_those_of_the_paper():
     sizes = {"hidden_act": "gelu_new", "layer_norm_eps": 1e-12, "type_vocab_size": 4}
     assert {key: config[key] for key in sizes} == sizes
     assert config["use_tpu_fourier_optimizations"] is False
-
-
-# There and back -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

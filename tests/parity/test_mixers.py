@@ -12,8 +12,6 @@ from .helpers import assert_close, leaf, normals, randomise, torch
 D, N_HEADS, LENGTH, MAX_LEN = 8, 2, 5, 7
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], dtype=bool)
 
-# Scores of every head, by the named parameters of a mixer ----------------------------------------
-
 
 def by_head(x):
     return x.unflatten(-1, (N_HEADS, -1)).transpose(1, 2)
@@ -62,9 +60,6 @@ def averaged(name, p, x, keep):
     value = by_head(projected(p, "value", x))
     y = formulas.average(FORMULAS[name](p, x), value, mask=np.expand_dims(keep, -3))
     return projected(p, "output", y.transpose(1, 2).flatten(-2))
-
-
-# Beside ours --------------------------------------------------------------------------------------
 
 
 def build(name, **settings):

@@ -176,9 +176,6 @@ def test_what_a_configuration_leaves_out_is_their_default(kind):
         assert hasattr(transformers, architecture.class_name(head))
 
 
-# Ids ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["BERT", "DistilBERT", "RoBERTa", "FNet"])
 @pytest.mark.parametrize("texts", [TEXTS, PAIRS, TEXTS[2:3]], ids=["texts", "pairs", "empty"])
 @pytest.mark.parametrize("max_len", [None, 8, 5])
@@ -209,9 +206,6 @@ def test_the_older_files_of_a_vocabulary_give_the_same_ids(make, name, tokenizer
             (folder / file).write_bytes(source.read_bytes())
     ids, _, _ = nf.from_pretrained(folder).encode(TEXTS)
     np.testing.assert_array_equal(ids, inputs(tokenizer, TEXTS)["input_ids"])
-
-
-# Hidden states ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("dtype", "within"), [("float64", 1e-12), ("float32", 1e-5)])
@@ -285,9 +279,6 @@ def test_weights_in_several_files_are_read(make, name):
     assert_near(nf.from_pretrained(folder).hidden(TEXTS[:1])[0], theirs.last_hidden_state[0], 1e-12)
 
 
-# Embeddings ---------------------------------------------------------------------------------------
-
-
 def as_sentence_encoder(folder, mode, normalize=True, max_len=12):
     """Add what sentence-transformers writes."""
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
@@ -335,8 +326,6 @@ def test_without_these_files_it_is_the_mean_of_the_tokens(make):
     expected = pooled_by_hand(theirs.last_hidden_state, given["attention_mask"], "mean_tokens")
     assert_near(nf.from_pretrained(folder).embed(TEXTS), expected, 1e-12)
 
-
-# Heads --------------------------------------------------------------------------------------------
 
 HEADS = ["BERT", "DistilBERT", "RoBERTa", "XLM-RoBERTa", "CamemBERT", "FNet"]
 
@@ -424,9 +413,6 @@ def test_one_step_of_fine_tuning_agrees(make, name):
 
 
 TABLES = ("embed.tokens.weight", "embed.positions.table", "embed.types.weight")
-
-
-# And back -----------------------------------------------------------------------------------------
 
 
 def assert_same_state(one, other):

@@ -23,9 +23,6 @@ functional = torch.nn.functional
 BATCH, LENGTH, D, D_FF = 3, 5, 8, 12
 
 
-# A blog's FNet ------------------------------------------------------------------------------------
-
-
 class FeedForward(torch.nn.Module):
     def __init__(self, dim, hidden_dim, dropout):
         super().__init__()
@@ -110,9 +107,6 @@ def test_the_blogs_example_agrees():
         assert_close(model(x[None])[0], theirs(torch.tensor(x)))
 
 
-# The block of attention-is-all-you-need-keras -----------------------------------------------------
-
-
 def keras_block(x, w_1, b_1, w_2, b_2, gamma, beta, eps):
     """Conv1D(d_ff, 1, relu), Conv1D(d, 1), add, layer norm."""
     output = conv1d(conv1d(x, w_1, b_1).relu(), w_2, b_2)
@@ -147,9 +141,6 @@ def test_the_keras_block_agrees(ffn):
     found = torch.autograd.grad(expected, leaves, torch.tensor(dy))
     for ours, theirs in zip((dx, *as_keras(gradients)), found, strict=True):
         assert_close(ours, theirs, "a gradient")
-
-
-# The benchmark under it ---------------------------------------------------------------------------
 
 
 class Benchmark(torch.nn.Module):
@@ -202,9 +193,6 @@ def test_the_benchmark_trains_alike(ffn):
     assert losses[-1] < 0.5 * losses[0]
     for name, value in benchmark_as_torch(model.parameters()).items():
         assert_close(value, dict(theirs.named_parameters())[name], name, agreement=1e-8)
-
-
-# The forum's synthesizer --------------------------------------------------------------------------
 
 
 class Synthesizer(torch.nn.Module):

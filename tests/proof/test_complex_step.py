@@ -36,9 +36,6 @@ def function(forward):
     return keep, backward
 
 
-# How exact it is ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("f", "df"),
     [
@@ -76,9 +73,6 @@ def test_a_transform_keeps_its_arguments_there_and_back(rng):
     array = guarded(x)
     found = derivative(lambda: (twice(array), None), array, u)
     np.testing.assert_allclose(found, twice(u), atol=1e-14)
-
-
-# What differences cannot see ----------------------------------------------------------------------
 
 
 def test_catches_a_backward_pass_that_rounds_to_float32(rng):
@@ -127,9 +121,6 @@ def test_layers_are_checked_with_all_their_parameters(rng):
     assert all(tensor.complex_error < ROUNDING for tensor in report.tensors)
 
 
-# Where it does not apply --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("forward", "why"),
     [
@@ -165,9 +156,6 @@ def test_the_step_is_taken_back_even_if_the_function_fails():
     with pytest.raises(NotAnalytic, match="does not run"):
         derivative(lambda: 1 / 0, x, np.ones(3))
     np.testing.assert_array_equal(np.asarray(x), np.ones(3) + 0j)
-
-
-# It changes nothing for users ---------------------------------------------------------------------
 
 
 def test_complex_numbers_are_refused_before_and_after(rng):

@@ -35,9 +35,6 @@ def wrong_tensors(report):
     return [t.name for t in report.tensors if not t.error <= report.tolerance]
 
 
-# What it accepts ----------------------------------------------------------------------------------
-
-
 def test_accepts_a_right_pair(xWb):
     report = gradcheck(F.linear, *xWb)
     assert report.passed
@@ -181,9 +178,6 @@ def test_a_gradient_that_is_exactly_0_passes(rng):
     report = gradcheck((forward, backward), rng.normal(size=4), value)
     assert report.passed
     assert abs(report.tensors[0].analytic) < 1e-12
-
-
-# What it catches ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("factor", [1.01, np.nan])
@@ -380,9 +374,6 @@ def test_catches_a_twin_that_differs_in_one_tensor(wrong):
     assert twin_report("float64", truth, truth).passed
 
 
-# Corners ------------------------------------------------------------------------------------------
-
-
 def test_a_corner_is_recognised_and_reported():
     report = gradcheck(F.relu, np.array([-1.0, 0.0, 2.0, 0.0]))
     assert report.passed
@@ -441,9 +432,6 @@ def test_a_corner_near_the_point_does_not_matter():
     assert report.tensors[0].no_derivative == 0
 
 
-# What it refuses ----------------------------------------------------------------------------------
-
-
 ONES, IDS = np.ones((1, 2, 6)), np.arange(24).reshape(2, 3, 4)
 NORM = L.LayerNorm(6, dtype="float64")
 
@@ -486,9 +474,6 @@ def test_types_reach_the_layer(rng):
     types = np.array([[0, 1, 1]])
     assert gradcheck(model, np.array([[1, 2, 3]]), types=types).passed
     assert all(np.array_equal(given, types) for given in seen)
-
-
-# What it says -------------------------------------------------------------------------------------
 
 
 def test_the_report_names_the_tensor_the_entry_and_both_values(xWb):

@@ -34,9 +34,6 @@ def refused(layer, *inputs, **options):
     return [t.name for t in report.tensors if not t.error <= report.tolerance], report.broken_rules
 
 
-# What it accepts ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mask", [None, (OF_A, OF_B), (OF_A, None), (None, OF_B)], ids=str)
 def test_right_layers_pass(a, b, mask):
     report = gradcheck(CrossAttention(3, 5), a, b, mask=mask)
@@ -136,9 +133,6 @@ def test_a_parameter_may_be_called_as_an_input_is(a, rng, name):
     wrong, _ = refused(Shifted(), *inputs)
     assert f"input {name}" in wrong
     assert name not in wrong
-
-
-# What it catches ----------------------------------------------------------------------------------
 
 
 class SwapsTheGradients(Bilinear):
@@ -315,9 +309,6 @@ def test_a_twin_runs_in_each_dtype(a, b):
     check_twin(layer, twin, (a, b), nf.Context, dy, {**gradients, "y": y}, 0.0)
     assert all(len(dtypes) == 1 for dtypes in seen)
     assert set.union(*seen) == {"float64", "float32"}
-
-
-# What it refuses ----------------------------------------------------------------------------------
 
 
 def of_one(returned):

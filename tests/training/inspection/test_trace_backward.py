@@ -100,9 +100,6 @@ def test_dropout_is_off(small_model, ids):
     assert "dropout is off" in str(found)
 
 
-# Bytes ------------------------------------------------------------------------------------------
-
-
 def test_bytes_of_a_linear_layer_are_those_of_x(rng):
     layer = nf.layers.Linear(3, 2, seed=0)
     x = rng.normal(size=(5, 4, 3)).astype("float32")
@@ -172,9 +169,6 @@ def test_a_trace_keeps_no_cache(rng):
     assert kept[0]() is None
 
 
-# Errors -----------------------------------------------------------------------------------------
-
-
 class Failing(nf.Layer):
     def forward(self, x, context):
         raise ArithmeticError("no")
@@ -236,9 +230,6 @@ def test_labels_need_a_model_with_a_loss(small_model, small_config, ids, rng):
         nf.trace(encoder, ids, dy=np.ones((2, 8)))
 
 
-# Every kind of model ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "labels"),
     [
@@ -256,9 +247,6 @@ def test_labels_of_every_kind_start_it(small_model, ids, changes, labels):
     assert found.loss == loss
     for name, gradient in gradients.items():
         np.testing.assert_array_equal(found.gradients[name], gradient)
-
-
-# The table --------------------------------------------------------------------------------------
 
 
 def test_the_table_has_a_line_a_call_and_numbers_that_are_right(small_model, token_batch):

@@ -168,17 +168,11 @@ def test_a_layer_with_two_inputs_may_have_a_models_embedding(small_model, pair):
     assert nf.trace(Embedding(), (ids, vectors))[0].output.shape == (2, 4, 3)
 
 
-# The table of layers ------------------------------------------------------------------------------
-
-
 def test_the_summary_has_a_line_a_layer(layer, pair):
     table = nf.summary(layer, pair, MASKS)
     assert re.search(r"^model +Twice +\(2, 4, 3\) +runs as written$", table, re.M)
     assert re.search(r"^    key +Linear +\(2, 3, 3\) +12  ", table, re.M)
     assert table.splitlines()[-1] == "36 trained parameters, float64"
-
-
-# Matrices -----------------------------------------------------------------------------------------
 
 
 class CrossMixer(CrossAttention, Mixer):
@@ -209,9 +203,6 @@ def test_matrices_of_mixers_inside_are_those_of_their_own_input(pair):
     (found,) = nf.explain(Encoding(), pair, MASKS)
     assert found.matrices.shape == (2, 1, 3, 3)
     np.testing.assert_array_equal(found.matrices[0, 0] > 0.0, OF_B[0] & OF_B[0][:, None])
-
-
-# The first NaN ------------------------------------------------------------------------------------
 
 
 def test_a_healthy_layer_has_none(layer, pair):
@@ -249,8 +240,6 @@ def test_a_twin_gets_both_inputs(pair, monkeypatch):
     found = first_non_finite(Bilinear(3, 3), pair)
     assert found.startswith("the output of Bilinear, computed by the engine only")
 
-
-# Wrong calls --------------------------------------------------------------------------------------
 
 A, B = np.ones((2, 4, 3)), np.ones((2, 3, 3))
 

@@ -51,9 +51,6 @@ def refused(path, message):
     assert str(error.value).startswith(str(path))
 
 
-# The checksum -------------------------------------------------------------------------------------
-
-
 def test_whatever_bit_is_flipped_the_file_is_refused(path, rng):
     config = nf.EncoderConfig(
         d_model=2, n_layers=1, n_heads=1, d_ff=2, max_len=2, mixer="identity", ffn="linear"
@@ -186,9 +183,6 @@ def test_a_file_holds_any_dtype_shape_and_description(path, rng):
     refused(path, "it holds a Anything; expected one of Encoder, EncoderDecoder")
 
 
-# What is no file ----------------------------------------------------------------------------------
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_or_a_device_is_refused_and_not_read(path, small_model):
     os.mkfifo(path)
@@ -207,9 +201,6 @@ def test_a_folder_is_no_place_for_a_file(tmp_path, small_model):
 def test_a_file_without_end_is_not_read(saved):
     os.truncate(saved, 2**40)  # takes no room: holes are not stored
     is_refused_soon(saved, f"{2**40:,} bytes. is not a whole safetensors file")
-
-
-# Sizes --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,9 +277,6 @@ def test_what_a_plugin_makes_of_a_lie_is_said_in_words(path, small_model, monkey
     refused(path, "its description cannot be used: .*allocate")
     change(path, activation="table(rows=[])")
     refused(path, "its description cannot be used: '>' not supported")
-
-
-# Descriptions -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -371,9 +359,6 @@ def test_a_tensor_that_numpy_cannot_hold_is_refused(path):
         entries["a"].update(edit, data_offsets=[0, len(data)])
         path.write_bytes(joined(entries, description, data))
         refused(path, "not a whole safetensors file")
-
-
-# Values -------------------------------------------------------------------------------------------
 
 
 def test_nan_and_infinity_are_told_at_loading(path, small_model):

@@ -50,9 +50,6 @@ def assert_same_model(loaded, model):
         np.testing.assert_array_equal(theirs[name].value, parameter.value, err_msg=name)
 
 
-# There and back -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "changes",
@@ -169,9 +166,6 @@ def test_a_name_of_a_plugin_is_saved_with_the_module_that_defines_it(
     assert description["registered"] == [expected]
 
 
-# The file -----------------------------------------------------------------------------------------
-
-
 def test_the_file_opens_without_npformer_and_holds_dotted_names(saved, small_model):
     tensors = load_file(saved)
     named = small_model().named_parameters()
@@ -200,9 +194,6 @@ def test_nothing_is_imported_that_could_unpickle():
         text = file.read_text()
         assert "import pickle" not in text, file
         assert "allow_pickle=True" not in text, file
-
-
-# An interrupted save ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
@@ -234,9 +225,6 @@ def test_saving_again_replaces_the_file(saved, small_model):
     nf.save(small_model(seed=1), saved)
     assert_same_model(nf.load(saved), small_model(seed=1))
     assert list(saved.parent.iterdir()) == [saved]
-
-
-# What is refused ----------------------------------------------------------------------------------
 
 
 class Subclass(nf.SequenceClassifier):

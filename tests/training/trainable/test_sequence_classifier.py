@@ -138,9 +138,6 @@ def test_a_hole_in_the_padding_is_named_by_its_row_in_the_data(small_model, toke
     assert small_model(padding="per_length").predict(ids, mask).shape == (8,)  # it may skip tokens
 
 
-# Loss and gradients -------------------------------------------------------------------------------
-
-
 def test_the_loss_is_the_cross_entropy_of_the_logits(small_model, token_batch):
     model, (ids, y, mask) = small_model(), token_batch
     loss, _ = model.loss_and_gradients(ids, y, mask, label_smoothing=0.1)
@@ -267,9 +264,6 @@ def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, toke
 
     after, _ = model.loss_and_gradients(*token_batch)
     assert after < before
-
-
-# Seeds --------------------------------------------------------------------------------------------
 
 
 def test_a_seed_gives_one_model_bit_for_bit(small_model):

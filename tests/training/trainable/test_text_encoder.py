@@ -142,9 +142,6 @@ def test_it_learns(encoder, batch, rng):
     assert losses[-1][1] < 0.5 * losses[0][1]
 
 
-# Wrong calls --------------------------------------------------------------------------------------
-
-
 def test_a_gradient_without_its_output_is_refused(encoder, batch):
     with pytest.raises(ValueError, match=r"no pooler; expected \(dhidden, None\)"):
         gradients_of(encoder(pooler=False), batch, np.ones((8, 6, 8)), np.ones((8, 8)))
