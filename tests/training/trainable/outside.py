@@ -15,7 +15,23 @@ def config(**changes):
     return nf.EncoderConfig(**(sizes | changes))
 
 
-class Regressor(nf.Model):
+class Chain(nf.Model):
+    """Layers one after the other."""
+
+    def forward(self, x, context):
+        caches = []
+        for layer in self.chain():
+            x, cache = layer.forward(x, context)
+            caches.append(cache)
+        return x, caches
+
+    def backward(self, dy, caches, gradients):
+        for layer, cache in zip(reversed(self.chain()), reversed(caches), strict=True):
+            dy = layer.backward(dy, cache, gradients)
+        return dy
+
+
+class Regressor(Chain):
     """Two numbers for a sequence of vectors."""
 
     loss = MeanSquaredError()
@@ -32,20 +48,8 @@ class Regressor(nf.Model):
     def chain(self):
         return [self.read, self.encoder, self.pool, self.answer]
 
-    def forward(self, x, context):
-        caches = []
-        for layer in self.chain():
-            x, cache = layer.forward(x, context)
-            caches.append(cache)
-        return x, caches
 
-    def backward(self, dy, caches, gradients):
-        for layer, cache in zip(reversed(self.chain()), reversed(caches), strict=True):
-            dy = layer.backward(dy, cache, gradients)
-        return dy
-
-
-class NextToken(nf.Model):
+class NextToken(Chain):
     """The logits of the token that follows each token."""
 
     loss = SoftmaxCrossEntropy()
@@ -59,17 +63,8 @@ class NextToken(nf.Model):
         self.answer = Linear(8, WORDS, seed=rng, dtype="float64")
         self.flatten()
 
-    def forward(self, ids, context):
-        x, embed_cache = self.embed.forward(ids, context)
-        x, encoder_cache = self.encoder.forward(x, context)
-        y, answer_cache = self.answer.forward(x, context)
-        return y, (embed_cache, encoder_cache, answer_cache)
-
-    def backward(self, dy, cache, gradients):
-        embed_cache, encoder_cache, answer_cache = cache
-        dx = self.answer.backward(dy, answer_cache, gradients)
-        dx = self.encoder.backward(dx, encoder_cache, gradients)
-        return self.embed.backward(dx, embed_cache, gradients)
+    def chain(self):
+        return [self.embed, self.encoder, self.answer]
 
 
 class Similarity(nf.Model):
@@ -143,12 +138,8 @@ class Tagger(nf.Model):
         return self.read.backward(du, read_cache, gradients), None
 
 
-MODELS = {
-    "regressor": Regressor,
-    "next token": NextToken,
-    "similarity": Similarity,
-    "tagger": Tagger,
-}
+MODELS = {"regressor": Regressor, "next token": NextToken, "similarity": Similarity}
+MODELS["tagger"] = Tagger
 
 
 def masks(rng, n, length=LENGTH):
