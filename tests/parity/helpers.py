@@ -53,14 +53,12 @@ def randomise(layer: nf.Layer, seed: int = 1) -> None:
         value[...] = 0.4 * rng.standard_normal(value.shape)
 
 
-def torch_block(config: nf.EncoderConfig) -> torch.nn.TransformerEncoderLayer:
+def torch_block(
+    config: nf.EncoderConfig, kind: type[torch.nn.Module] = torch.nn.TransformerEncoderLayer
+) -> torch.nn.Module:
     """Return PyTorch's block of these settings."""
-    return torch.nn.TransformerEncoderLayer(
-        config.d_model,
-        config.n_heads,
-        config.d_ff,
-        dropout=0.0,
-        activation=config.activation,
+    return kind(
+        *(config.d_model, config.n_heads, config.d_ff, 0.0, config.activation),
         batch_first=True,
         norm_first=config.norm == "pre",
         dtype=torch.float64,
@@ -79,68 +77,73 @@ def torch_encoder(config: nf.EncoderConfig) -> torch.nn.TransformerEncoder:
 Named = Mapping[str, np.ndarray]
 
 
+def linear_as_torch(named: Named, ours: str, theirs: str) -> dict[str, np.ndarray]:
+    """Lay a `Linear` out as PyTorch's, or a kernel of size 1: (out, in)."""
+    weight = named[f"{ours}.weight"]
+    weight = weight.reshape(weight.shape[-2:]).T
+    return {f"{theirs}.weight": weight, f"{theirs}.bias": named[f"{ours}.bias"]}
+
+
+def norm_as_torch(named: Named, ours: str, theirs: str) -> dict[str, np.ndarray]:
+    return {f"{theirs}.weight": named[f"{ours}.gamma"], f"{theirs}.bias": named[f"{ours}.beta"]}
+
+
+def within(theirs: str, laid_out: Named) -> dict[str, np.ndarray]:
+    return {f"{theirs}.{name}": value for name, value in laid_out.items()}
+
+
 def attention_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
     """Lay `mixers.Attention` out as MultiheadAttention: (out, in), three projections in one."""
     projections = [f"{prefix}{name}" for name in ("query", "key", "value")]
     return {
         "in_proj_weight": np.concatenate([named[f"{name}.weight"].T for name in projections]),
         "in_proj_bias": np.concatenate([named[f"{name}.bias"] for name in projections]),
-        "out_proj.weight": named[f"{prefix}output.weight"].T,
-        "out_proj.bias": named[f"{prefix}output.bias"],
+        **linear_as_torch(named, f"{prefix}output", "out_proj"),
     }
 
 
 def block_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
     """Lay an `EncoderBlock` with attention out as TransformerEncoderLayer."""
-    attention = attention_as_torch(named, f"{prefix}mixer.")
     return {
-        **{f"self_attn.{name}": value for name, value in attention.items()},
-        "linear1.weight": named[f"{prefix}feed_forward.expand.weight"].T,
-        "linear1.bias": named[f"{prefix}feed_forward.expand.bias"],
-        "linear2.weight": named[f"{prefix}feed_forward.contract.weight"].T,
-        "linear2.bias": named[f"{prefix}feed_forward.contract.bias"],
-        "norm1.weight": named[f"{prefix}mixer_norm.gamma"],
-        "norm1.bias": named[f"{prefix}mixer_norm.beta"],
-        "norm2.weight": named[f"{prefix}feed_forward_norm.gamma"],
-        "norm2.bias": named[f"{prefix}feed_forward_norm.beta"],
+        **within("self_attn", attention_as_torch(named, f"{prefix}mixer.")),
+        **linear_as_torch(named, f"{prefix}feed_forward.expand", "linear1"),
+        **linear_as_torch(named, f"{prefix}feed_forward.contract", "linear2"),
+        **norm_as_torch(named, f"{prefix}mixer_norm", "norm1"),
+        **norm_as_torch(named, f"{prefix}feed_forward_norm", "norm2"),
     }
 
 
-def encoder_as_torch(named: Named, n_layers: int, prefix: str = "") -> dict[str, np.ndarray]:
-    """Lay an `Encoder` with attention out as TransformerEncoder."""
+def stack_as_torch(named: Named, n: int, prefix: str, block: Callable[..., Named]) -> Named:
     laid_out = {}
-    for i in range(n_layers):
-        block = block_as_torch(named, f"{prefix}blocks.{i}.")
-        laid_out |= {f"layers.{i}.{name}": value for name, value in block.items()}
+    for i in range(n):
+        laid_out |= within(f"layers.{i}", block(named, f"{prefix}blocks.{i}."))
     if f"{prefix}final_norm.gamma" in named:
-        laid_out["norm.weight"] = named[f"{prefix}final_norm.gamma"]
-        laid_out["norm.bias"] = named[f"{prefix}final_norm.beta"]
+        laid_out |= norm_as_torch(named, f"{prefix}final_norm", "norm")
     return laid_out
 
 
-def decoder_block_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
+def encoder_as_torch(named: Named, n_layers: int, prefix: str = "") -> Named:
+    """Lay an `Encoder` with attention out as TransformerEncoder."""
+    return stack_as_torch(named, n_layers, prefix, block_as_torch)
+
+
+def decoder_block_as_torch(named: Named, prefix: str = "") -> Named:
     """Lay a `DecoderBlock` with attention out as TransformerDecoderLayer."""
-    laid_out = block_as_torch(named, prefix)
-    # there the norm of the cross-attention is the second, and that of the network the third
-    for name in ("weight", "bias"):
-        laid_out[f"norm3.{name}"] = laid_out.pop(f"norm2.{name}")
-    laid_out["norm2.weight"] = named[f"{prefix}cross_attention_norm.gamma"]
-    laid_out["norm2.bias"] = named[f"{prefix}cross_attention_norm.beta"]
     cross = attention_as_torch(named, f"{prefix}cross_attention.")
-    return laid_out | {f"multihead_attn.{name}": value for name, value in cross.items()}
+    return {
+        **block_as_torch(named, prefix),
+        **within("multihead_attn", cross),
+        # there the norm of the cross-attention is the second, and that of the network the third
+        **norm_as_torch(named, f"{prefix}cross_attention_norm", "norm2"),
+        **norm_as_torch(named, f"{prefix}feed_forward_norm", "norm3"),
+    }
 
 
-def transformer_as_torch(named: Named, n_layers: int) -> dict[str, np.ndarray]:
+def transformer_as_torch(named: Named, n_layers: int) -> Named:
     """Lay the encoder and the decoder of a `Transformer` out as torch.nn.Transformer."""
+    decoder = stack_as_torch(named, n_layers, "decoder.", decoder_block_as_torch)
     encoder = encoder_as_torch(named, n_layers, "encoder.")
-    laid_out = {f"encoder.{name}": value for name, value in encoder.items()}
-    for i in range(n_layers):
-        block = decoder_block_as_torch(named, f"decoder.blocks.{i}.")
-        laid_out |= {f"decoder.layers.{i}.{name}": value for name, value in block.items()}
-    if "decoder.final_norm.gamma" in named:
-        laid_out["decoder.norm.weight"] = named["decoder.final_norm.gamma"]
-        laid_out["decoder.norm.bias"] = named["decoder.final_norm.beta"]
-    return laid_out
+    return within("encoder", encoder) | within("decoder", decoder)
 
 
 def load(module: torch.nn.Module, weights: Named) -> torch.nn.Module:

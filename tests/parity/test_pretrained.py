@@ -232,14 +232,6 @@ def test_hidden_states_and_pooled_vectors_agree(make, name, dtype, within):
             assert pooled is None
 
 
-def test_fnet_pools_as_they_do(make):
-    folder, model, tokenizer = make("FNet")
-    ours = nf.from_pretrained(folder)
-    ids, _, types = ours.encode(PAIRS[:1])
-    _, theirs = run(model, tokenizer, PAIRS[:1])
-    assert_near(ours.encoder(ids, types=types).pooled, theirs.pooler_output, 1e-12)
-
-
 def test_padding_is_a_token_as_any_other_to_fnet_without_a_mask(make):
     folder, model, tokenizer = make("FNet")
     given, theirs = run(model, tokenizer, TEXTS)
@@ -257,26 +249,6 @@ def test_a_text_of_the_most_tokens_agrees(make, name):
     assert len(found[0]) == ours.max_len == ours.encoder.config.max_len
     _, theirs = run(model, tokenizer, long, max_length=ours.max_len)
     assert_near(found[0], theirs.last_hidden_state[0], 1e-12)
-
-
-@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
-def test_half_precision_is_read_as_float32(make, half):
-    folder, model, _ = make("BERT", dtype=half)
-    ours = nf.from_pretrained(folder)
-    assert ours.encoder.dtype == "float32"
-    table = model.embeddings.word_embeddings.weight.float()
-    np.testing.assert_array_equal(ours.encoder.parameters()["embed.tokens.weight"], table.detach())
-    assert nf.from_pretrained(folder, dtype="float64").encoder.dtype == "float64"
-
-
-@pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
-def test_weights_in_several_files_are_read(make, name):
-    folder, model, tokenizer = make(name)
-    (folder / "model.safetensors").unlink()
-    model.save_pretrained(folder, max_shard_size="20KB")
-    assert len(list(folder.glob("model-*.safetensors"))) > 2
-    _, theirs = run(model, tokenizer, TEXTS[:1])
-    assert_near(nf.from_pretrained(folder).hidden(TEXTS[:1])[0], theirs.last_hidden_state[0], 1e-12)
 
 
 def as_sentence_encoder(folder, mode, normalize=True, max_len=12):
@@ -318,13 +290,6 @@ def test_embeddings_are_those_of_a_sentence_encoder(make, name, mode, normalize)
     if normalize:
         expected = torch.nn.functional.normalize(expected, dim=1)
     assert_near(found, expected, 1e-12)
-
-
-def test_without_these_files_it_is_the_mean_of_the_tokens(make):
-    folder, model, tokenizer = make("BERT")
-    given, theirs = run(model, tokenizer, TEXTS)
-    expected = pooled_by_hand(theirs.last_hidden_state, given["attention_mask"], "mean_tokens")
-    assert_near(nf.from_pretrained(folder).embed(TEXTS), expected, 1e-12)
 
 
 HEADS = ["BERT", "DistilBERT", "RoBERTa", "XLM-RoBERTa", "CamemBERT", "FNet"]
