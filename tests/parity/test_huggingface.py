@@ -22,20 +22,10 @@ transformers = pytest.importorskip(
 AGREEMENT = 1e-10
 
 PLAIN = {"hidden_dropout_prob": 0.0, "attn_implementation": "eager"}
-TINY = {
-    "vocab_size": 13,
-    "hidden_size": 8,
-    "num_hidden_layers": 1,
-    "intermediate_size": 12,
-    "max_position_embeddings": 9,
-}
-DEEPER = {
-    "vocab_size": 50,
-    "hidden_size": 24,
-    "num_hidden_layers": 3,
-    "intermediate_size": 40,
-    "max_position_embeddings": 16,
-}
+SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size")
+SIZES = (*SIZES, "max_position_embeddings")
+TINY = dict(zip(SIZES, (13, 8, 1, 12, 9), strict=True))
+DEEPER = dict(zip(SIZES, (50, 24, 3, 40, 16), strict=True))
 BERTS = {
     "tiny, one head": (TINY | {"num_attention_heads": 1}, (1, 4)),
     "two heads, at max_len": (TINY | {"num_attention_heads": 2, "num_hidden_layers": 2}, (3, 9)),

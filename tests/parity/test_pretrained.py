@@ -34,45 +34,23 @@ TEXTS = [
 ]
 PAIRS = [("Who drove?", "He drove."), ("", "today"), (TEXTS[3], TEXTS[0])]
 
-SIZES = {
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 40,
-    "max_position_embeddings": 64,
-}
-NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-DISTIL = {
-    "dim": 24,
-    "n_layers": 2,
-    "n_heads": 4,
-    "hidden_dim": 40,
-    "max_position_embeddings": 64,
-    "dropout": 0.0,
-    "attention_dropout": 0.0,
-    "seq_classif_dropout": 0.0,
-}
-ROBERTA = SIZES | NO_DROPOUT | {"type_vocab_size": 1}
-FNET = {k: v for k, v in SIZES.items() if "heads" not in k} | {"hidden_dropout_prob": 0.0}
+SIZES = {"hidden_size": 24, "num_hidden_layers": 2, "intermediate_size": 40}
+SIZES |= {"num_attention_heads": 4, "max_position_embeddings": 64}
+DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+BERT = SIZES | dict.fromkeys(DROPOUT, 0.0)
+DISTIL = {"dim": 24, "n_layers": 2, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 64}
+DISTIL |= dict.fromkeys(("dropout", "attention_dropout", "seq_classif_dropout"), 0.0)
+ROBERTA = BERT | {"type_vocab_size": 1}
+FNET = {k: v for k, v in BERT.items() if k not in ("num_attention_heads", DROPOUT[1])}
+ODD = {"type_vocab_size": 3, "hidden_act": "gelu_new", "layer_norm_eps": 0.1}
+SMALL = {"num_attention_heads": 1, "num_hidden_layers": 1, "hidden_act": "relu"}
+SINUSOIDS = {"sinusoidal_pos_embds": True, "activation": "relu", "n_layers": 3}
 KINDS = {
-    "BERT": ("Bert", SIZES | NO_DROPOUT),
-    "BERT, three types, gelu_new, a large epsilon": (
-        "Bert",
-        SIZES
-        | NO_DROPOUT
-        | {"type_vocab_size": 3, "hidden_act": "gelu_new", "layer_norm_eps": 0.1},
-    ),
-    "BERT, one head, one layer, relu": (
-        "Bert",
-        SIZES
-        | NO_DROPOUT
-        | {"num_attention_heads": 1, "num_hidden_layers": 1, "hidden_act": "relu"},
-    ),
+    "BERT": ("Bert", BERT),
+    "BERT, three types, gelu_new, a large epsilon": ("Bert", BERT | ODD),
+    "BERT, one head, one layer, relu": ("Bert", BERT | SMALL),
     "DistilBERT": ("DistilBert", DISTIL),
-    "DistilBERT, sinusoids, relu": (
-        "DistilBert",
-        DISTIL | {"sinusoidal_pos_embds": True, "activation": "relu", "n_layers": 3},
-    ),
+    "DistilBERT, sinusoids, relu": ("DistilBert", DISTIL | SINUSOIDS),
     "RoBERTa": ("Roberta", ROBERTA),
     "RoBERTa, two types": ("Roberta", ROBERTA | {"type_vocab_size": 2}),
     "XLM-RoBERTa": ("XLMRoberta", ROBERTA),
@@ -133,10 +111,8 @@ def make(tmp_path, tokenizer_folders):
 
 def inputs(tokenizer, texts, **options):
     """Return what their tokenizer makes of texts or pairs."""
-    first = [text if isinstance(text, str) else text[0] for text in texts]
-    second = None if isinstance(texts[0], str) else [pair[1] for pair in texts]
-    found = tokenizer(first, second, padding=True, truncation=True, return_tensors="pt", **options)
-    return dict(found)
+    parts = (texts,) if isinstance(texts[0], str) else map(list, zip(*texts, strict=True))
+    return dict(tokenizer(*parts, padding=True, truncation=True, return_tensors="pt", **options))
 
 
 def run(model, tokenizer, texts, **options):
@@ -148,12 +124,9 @@ def run(model, tokenizer, texts, **options):
         )
 
 
-FORWARD = {
-    "bert": ("input_ids", "attention_mask", "token_type_ids"),
-    "roberta": ("input_ids", "attention_mask"),
-    "distilbert": ("input_ids", "attention_mask"),
-    "fnet": ("input_ids", "token_type_ids"),
-}
+FORWARD = dict.fromkeys(("roberta", "distilbert"), ("input_ids", "attention_mask"))
+FORWARD |= {"bert": ("input_ids", "attention_mask", "token_type_ids")}
+FORWARD |= {"fnet": ("input_ids", "token_type_ids")}
 
 
 def assert_near(ours, theirs, within, what=""):
@@ -447,21 +420,10 @@ def test_a_model_that_was_made_here_goes_there(tmp_path, tokenizer_folders):
     from npformer.data.tokenizers import read_tokenizer
 
     tokenizer = read_tokenizer(tokenizer_folders["wordpiece"])
-    config = nf.EncoderConfig(
-        d_model=16,
-        n_layers=2,
-        n_heads=2,
-        d_ff=24,
-        max_len=32,
-        positions="learned",
-        scale_embeddings=False,
-        embedding_norm=True,
-        n_token_types=2,
-    )
-    for kind, auto in (
-        ("pooler", transformers.AutoModelForSequenceClassification),
-        ("none", transformers.AutoModelForTokenClassification),
-    ):
+    sizes = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24, "max_len": 32}
+    config = nf.EncoderConfig(**sizes, **ARCHITECTURES["bert"].fixed, n_token_types=2)
+    for kind, task in (("pooler", "Sequence"), ("none", "Token")):
+        auto = getattr(transformers, f"AutoModelFor{task}Classification")
         model = nf.SequenceClassifier(
             config, 2, vocab_size=tokenizer.vocab_size, pooling=kind, dtype="float64"
         )

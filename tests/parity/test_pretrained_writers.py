@@ -36,17 +36,11 @@ TEXTS = [
 GPT2 = {"n_positions": 24, "n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size": 300}
 GPT2 |= {"bos_token_id": 0, "eos_token_id": 0}
 GPT2 |= dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+RELU, GELU = {"activation_function": "relu"}, {"activation_function": "gelu"}
 GPT2_KINDS = {
     "as published": {},
-    "relu, inner size, large epsilon": {
-        "n_inner": 20,
-        "layer_norm_epsilon": 1e-3,
-        "activation_function": "relu",
-    },
-    "an output of its own, exact gelu": {
-        "tie_word_embeddings": False,
-        "activation_function": "gelu",
-    },
+    "relu, inner size, large epsilon": RELU | {"n_inner": 20, "layer_norm_epsilon": 1e-3},
+    "an output of its own, exact gelu": GELU | {"tie_word_embeddings": False},
 }
 N_MARIAN = 60
 MARIAN = {"d_model": 16, "max_position_embeddings": 24, "vocab_size": N_MARIAN, "dropout": 0.0}
@@ -57,7 +51,7 @@ MARIAN |= {"pad_token_id": N_MARIAN - 1, "decoder_start_token_id": N_MARIAN - 1}
 MARIAN |= {"eos_token_id": 0, "forced_eos_token_id": 0, "activation_function": "swish"}
 MARIAN_KINDS = {
     "swish, scaled": {"scale_embedding": True},
-    "relu": {"activation_function": "relu"},
+    "relu": RELU,
     "other sizes on both sides": {"decoder_layers": 1, "decoder_ffn_dim": 40, "encoder_layers": 3},
 }
 
@@ -261,16 +255,8 @@ def test_texts_of_marian(tmp_path):
 
 
 def test_a_model_made_here_is_one_of_theirs(tmp_path):
-    config = nf.EncoderConfig(
-        d_model=16,
-        n_heads=4,
-        d_ff=20,
-        max_len=12,
-        norm="pre",
-        positions="learned",
-        scale_embeddings=False,
-        causal=True,
-    )
+    kind = {"norm": "pre", "positions": "learned", "scale_embeddings": False, "causal": True}
+    config = nf.EncoderConfig(d_model=16, n_heads=4, d_ff=20, max_len=12, **kind)
     model = nf.LanguageModel(config, 30, dtype="float64")
     save_pretrained(model, tmp_path / "gpt2")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt2").double()
