@@ -1,8 +1,4 @@
-"""A plugin with one or two of every kind of thing that a configuration can name.
-
-Nothing in npformer knows of it. The command line imports it with
-``--plugin tests/extending/plugin.py``.
-"""
+"""A plugin with one or two of every kind of thing that a configuration can name."""
 
 import math
 
@@ -36,11 +32,7 @@ class Swish(nf.Layer):
 
 @FFNS.register("swiglu")
 class SwiGLU(nf.Layer):
-    """y = (swish(x W) * x V) W2, without biases (Shazeer, 2020, arXiv 2002.05202).
-
-    It has three matrices: with two thirds of d_ff, as many weights as the usual two. It ignores the
-    configuration's activation.
-    """
+    """y = (swish(x W) * x V) W2, without biases (Shazeer, 2020, arXiv 2002.05202)."""
 
     def __init__(self, d_model, d_ff, activation, *, seed, dtype, initializer):
         rng, init = initializers.generator(seed), INITIALIZERS.make(initializer)
@@ -107,12 +99,7 @@ class MeanMixer(Mixer):
 
 @MIXERS.register("gmlp")
 class SpatialGating(WholeSequenceMixer):
-    """y = (u * (W norm(v) + b)) W_out, [u, v] = gelu(x W_in + b_in) (Liu et al., 2021, gMLP).
-
-    The spatial gating unit of arXiv 2105.08050, between two projections. W is (max_len, max_len)
-    and starts near 0, and b starts at 1, so that tokens are not mixed at first. A shorter sequence
-    uses the first rows and columns. Padding is treated as in every `WholeSequenceMixer`.
-    """
+    """y = (u * (W norm(v) + b)) W_out, [u, v] = gelu(x W_in + b_in) (Liu et al., 2021, gMLP)."""
 
     name = "gmlp"
 
@@ -139,15 +126,8 @@ class SpatialGating(WholeSequenceMixer):
             raise ValueError(
                 "causal=True with mixer 'gmlp'; expected False, for it sees every token"
             )
-        return cls(
-            settings.d_model,
-            settings.max_len,
-            settings.padding,
-            expansion,
-            seed=seed,
-            dtype=dtype,
-            initializer=settings.initializer,
-        )
+        made = {"seed": seed, "dtype": dtype, "initializer": settings.initializer}
+        return cls(settings.d_model, settings.max_len, settings.padding, expansion, **made)
 
     def mix(self, x, context):
         length = x.shape[1]
@@ -234,10 +214,7 @@ def linear_decay(total, warmup=0):
 
 @LOSSES.register("focal")
 class FocalLoss(SoftmaxCrossEntropy):
-    """-(1 - p)^gamma log p, where p is the probability of the right class (Lin et al., 2017).
-
-    Samples that are predicted well count less. With gamma = 0 it is the cross-entropy.
-    """
+    """-(1 - p)^gamma log p, where p is the probability of the right class (Lin et al., 2017)."""
 
     def __init__(self, gamma=2.0):
         super().__init__()

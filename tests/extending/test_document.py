@@ -29,21 +29,15 @@ def test_every_table_is_on_the_page_with_what_its_builders_get():
 
 
 def test_the_page_shows_what_load_says_of_a_name_that_nobody_registered():
-    assert "The file needs the activation 'swish': before nf.load, register it" in text_of(
-        "extending.md"
-    )
+    said = "The file needs the activation 'swish': before nf.load, register it"
+    assert said in text_of("extending.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_has_all_its_parts(page):
     headings = re.findall(r"^## (.+)$", text_of(f"extending/{page}.md"), re.MULTILINE)
-    assert headings[:5] == [
-        "The task",
-        "The backward pass, derived",
-        "The code",
-        "The check",
-        "Typical mistakes",
-    ]
+    first = ["The task", "The backward pass, derived", "The code", "The check", "Typical mistakes"]
+    assert headings[:5] == first
     assert headings[-3:] == ["In a configuration", "From the command line", "Read on"]
     assert f"extending/{page}.md" in text_of("extending.md")
 
