@@ -44,7 +44,6 @@ def test_accepts_a_right_pair(xWb):
 
 def test_accepts_a_pass_that_returns_its_input(rng):
     assert gradcheck(L.EveryToken(), rng.normal(size=(2, 3))).complex_error == 0.0
-    assert gradcheck(L.FirstToken(), rng.normal(size=(2, 3, 4))).passed
 
 
 def test_accepts_several_outputs(rng):
@@ -63,11 +62,11 @@ def test_accepts_a_partial_function(xWb):
 
 
 def test_accepts_inputs_whose_steps_are_rounded(rng):
-    def double(x):
-        return 2.0 * x, None
+    double = (lambda x: (2.0 * x, None)), (lambda dy, _: 2.0 * dy)
+    assert gradcheck(double, 1e4 * rng.normal(size=(100, 100))).error < 1e-8
 
-    report = gradcheck((double, lambda dy, cache: 2.0 * dy), 1e4 * rng.normal(size=(100, 100)))
-    assert report.error < 1e-8
+
+INFINITE = np.array([0.0, -np.inf, 1.0])
 
 
 def softmax(x):
@@ -86,13 +85,9 @@ def test_catches_a_wrong_gradient_of_inputs_so_large_that_a_step_is_lost(size):
     refused(flipped, np.arange(8.0) + size)
 
 
-@pytest.mark.parametrize("size", [0.0, 1e8, 1.2e9])
-def test_accepts_a_right_gradient_of_large_inputs(size):
-    assert gradcheck((softmax, softmax_backward), np.arange(8.0) + size).passed
-
-
-def test_accepts_an_entry_that_is_infinite():
-    assert gradcheck((softmax, softmax_backward), np.array([0.0, -np.inf, 1.0])).passed
+@pytest.mark.parametrize("x", [np.arange(8.0) + size for size in (0.0, 1e8, 1.2e9)] + [INFINITE])
+def test_accepts_a_right_gradient_of_large_and_infinite_inputs(x):
+    assert gradcheck((softmax, softmax_backward), x).passed
 
 
 def test_a_steep_corner_beside_a_curved_slope_passes():
@@ -110,13 +105,8 @@ def test_a_steep_corner_beside_a_curved_slope_passes():
 
 
 def test_outputs_may_be_plain_numbers():
-    def forward(x):
-        return (float(x[0]), float(x[1])), None
-
-    def backward(dy, cache):
-        return np.array([part.item() for part in dy])
-
-    assert gradcheck((forward, backward), np.array([1.0, 2.0])).passed
+    passes = (lambda x: ((float(x[0]), float(x[1])), None)), (lambda dy, _: np.array(dy, float))
+    assert gradcheck(passes, np.array([1.0, 2.0])).passed
 
 
 def test_a_function_is_checked_where_it_is_defined():
@@ -218,17 +208,22 @@ def test_catches_a_missing_gradient_of_a_pair(xWb):
         gradcheck(linear_but(lambda dx, dW, db: (dx, dW)), *xWb)
 
 
-def test_catches_a_single_wrong_entry_in_a_big_tensor_and_finds_it(rng):
+@pytest.mark.parametrize("factor", [1.2, 1.0 + 1e-8])
+def test_catches_a_single_wrong_entry_in_a_big_tensor_and_finds_it(rng, factor):
+    """Differences see the large error, the complex step the small one, too."""
+
     def backward(dy, cache):
         dx, dW = F.linear_backward(dy, cache)
-        dW[7, 3] *= 1.2
+        dW[7, 3] *= factor
         return dx, dW
 
     x, W = rng.normal(size=(20, 12)), rng.normal(size=(12, 12))
     report = refused((F.linear, backward), x, W)
-    (wrong,) = [t for t in report.tensors if t.error > report.tolerance]
+    (wrong,) = [t for t in report.tensors if t.complex_error > 1e-10]
     assert (wrong.name, wrong.where) == ("W", (7, 3))
-    assert wrong.analytic == pytest.approx(1.2 * wrong.numeric)
+    assert (wrong.error > report.tolerance) == (factor == 1.2)
+    if factor == 1.2:
+        assert wrong.analytic == pytest.approx(1.2 * wrong.numeric)
 
 
 def test_catches_nan_in_the_forward_pass():
@@ -344,21 +339,13 @@ LINEAR = (6, 5), (5, 4), (4,)
         ((changes_its_input, np.multiply), [(3, 4)], "a pass changed an input or a parameter"),
         (KeepsItsInput(5, 4, seed=0, dtype="float64"), [(3, 5)], "second forward pass spoilt"),
         (DrawsInEvaluation(), [(4, 4)], "the forward pass called twice gave two results"),
-        (
-            linear_but(lambda dx, dW, db: (dx, dW.T, db)),
-            LINEAR,
-            "the gradient of W has shape (4, 5), not (5, 4)",
-        ),
+        (linear_but(lambda dx, dW, db: (dx, dW.T, db)), LINEAR, "W has shape (4, 5), not (5, 4)"),
         (
             linear_but(lambda dx, dW, db: (dx, dW, None)),
             LINEAR,
-            "the backward pass returned None as the gradient of b",
+            "returned None as the gradient of b",
         ),
-        (
-            (F.tanh, lambda dy, cache: None),
-            [(6, 5)],
-            "the backward pass returned None as the gradient of x",
-        ),
+        ((F.tanh, lambda dy, cache: None), [(6, 5)], "returned None as the gradient of x"),
     ],
 )
 def test_catches_a_broken_rule(rng, target, shapes, rule):
@@ -382,29 +369,18 @@ def test_a_corner_is_recognised_and_reported():
     assert "2 without a derivative" in str(report)
 
 
-def relu_with(slope_at_0):
-    """Return relu and a backward pass with that slope at the corner."""
-    return (
+@pytest.mark.parametrize(("at_0", "beside"), [(1.0, 1.0), (1.5, 1.0), (0.0, 0.5)])
+def test_at_a_corner_any_slope_between_its_two_sides_passes_and_no_other(at_0, beside):
+    pair = (
         lambda x: (np.maximum(x, 0.0), x.copy()),
-        lambda dy, x: dy * np.where(x == 0.0, slope_at_0, x > 0.0),
+        lambda dy, x: dy * np.where(x == 0.0, at_0, beside * (x > 0.0)),
     )
-
-
-def test_any_slope_between_the_two_sides_of_a_corner_passes():
-    report = gradcheck(relu_with(1.0), np.array([-1.0, 0.0, 2.0]))
-    assert report.tensors[0].no_derivative == 1
-
-
-def test_catches_a_wrong_gradient_at_a_corner():
-    report = refused(relu_with(1.5), np.array([-1.0, 0.0, 2.0]))
-    assert report.tensors[0].where == (1,)
-    assert report.tensors[0].no_derivative == 0
-
-
-def test_catches_a_wrong_gradient_beside_a_corner():
-    halved = F.relu, lambda dy, y: 0.5 * dy * (y > 0.0)
-    report = refused(halved, np.array([0.0, 2.0]))
-    assert report.tensors[0].where == (1,)
+    x = np.array([-1.0, 0.0, 2.0])
+    if (at_0, beside) == (1.0, 1.0):
+        assert gradcheck(pair, x).tensors[0].no_derivative == 1
+    else:
+        (tensor,) = refused(pair, x).tensors
+        assert (tensor.where, tensor.no_derivative) == ((1 if at_0 else 2,), 0 if at_0 else 1)
 
 
 @pytest.mark.parametrize("wrong", [0.5, 0.99, 1.01, -1.0])
@@ -415,10 +391,7 @@ def test_does_not_take_a_wrong_gradient_of_a_smooth_function_for_a_corner(rng, w
 
 
 def test_a_jump_hides_no_wrong_gradient_elsewhere():
-    def fraction(x):
-        return x - np.floor(x), None
-
-    x = np.array([0.0, 0.3, 0.6])
+    fraction, x = (lambda x: (x - np.floor(x), None)), np.array([0.0, 0.3, 0.6])
     report = refused((fraction, lambda dy, cache: 1.01 * dy), x)
     assert report.tensors[0].where in ((1,), (2,))
     assert report.tensors[0].no_derivative == 1
