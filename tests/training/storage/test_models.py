@@ -80,12 +80,9 @@ def test_a_classifier_comes_back_whole(path, small_model, rng, dtype, changes):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["encoder", "classifier"])
-def test_a_model_of_feature_vectors_comes_back_whole(
-    path, small_config, small_model, rng, kind, dtype
-):
-    model = nf.Encoder(small_config(norm="pre"), seed=5, dtype=dtype)
-    if kind == "classifier":
-        model = small_model(n_features=8, dtype=dtype)
+def test_a_model_of_vectors_comes_back_whole(path, small_config, small_model, rng, kind, dtype):
+    encoder = nf.Encoder(small_config(norm="pre"), seed=5, dtype=dtype)
+    model = encoder if kind == "encoder" else small_model(n_features=8, dtype=dtype)
     x = rng.normal(size=(3, 6, 8)).astype(dtype)
     nf.save(model, str(path))
     loaded = nf.load(str(path))
@@ -167,12 +164,9 @@ def test_a_name_of_a_plugin_is_saved_with_the_module_that_defines_it(
 
 
 def test_the_file_opens_without_npformer_and_holds_dotted_names(saved, small_model):
-    tensors = load_file(saved)
-    named = small_model().named_parameters()
-    assert set(tensors) == set(named)
-    assert "encoder.blocks.0.mixer.query.weight" in tensors
-    name = "embed.tokens.weight"
-    np.testing.assert_array_equal(tensors[name], named[name].value)
+    tensors, named = load_file(saved), small_model().named_parameters()
+    assert set(tensors) == set(named) >= {"encoder.blocks.0.mixer.query.weight"}
+    np.testing.assert_array_equal(tensors[WORDS], named[WORDS].value)
 
 
 def test_the_file_is_safetensors_and_no_pickle(saved):
@@ -180,9 +174,8 @@ def test_the_file_is_safetensors_and_no_pickle(saved):
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     description = json.loads(header.pop("__metadata__")["npformer"])
-    assert set(description) == {
-        *("format", "class", "config", "arguments", "registered", "frozen", "notes")
-    }
+    parts = ("format", "class", "config", "arguments", "registered", "frozen", "notes")
+    assert set(description) == {*parts}
     assert len(data) == 8 + size + max(entry["data_offsets"][1] for entry in header.values())
 
 
@@ -190,10 +183,8 @@ def test_nothing_is_imported_that_could_unpickle():
     package = Path(nf.__file__).parent
     files = [file for room in ("training", "cli") for file in package.glob(f"{room}/**/*.py")]
     assert package / "training" / "storage" / "model_file.py" in files
-    for file in files:
-        text = file.read_text()
-        assert "import pickle" not in text, file
-        assert "allow_pickle=True" not in text, file
+    unsafe = ("import pickle", "allow_pickle=True")
+    assert [file for file in files if any(words in file.read_text() for words in unsafe)] == []
 
 
 @pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
@@ -225,6 +216,9 @@ def test_saving_again_replaces_the_file(saved, small_model):
     nf.save(small_model(seed=1), saved)
     assert_same_model(nf.load(saved), small_model(seed=1))
     assert list(saved.parent.iterdir()) == [saved]
+
+
+WORDS = "embed.tokens.weight"
 
 
 class Subclass(nf.SequenceClassifier):
@@ -308,11 +302,11 @@ def test_a_file_of_another_program_is_told_apart(path, metadata):
         ({"extra": np.zeros(2)}, "extra is unknown"),
         (
             {"classify.bias": np.zeros(4)},
-            r"classify.bias has shape \(4,\) and dtype float64, expected \(3,\) and float64",
+            r"shape \(4,\) and dtype float64, expected \(3,\) and float64",
         ),
         (
-            {"classify.bias": np.zeros(3, "float32")},
-            r"classify.bias has shape \(3,\) and dtype float32, expected \(3,\) and float64",
+            {"classify.bias": np.zeros(3, "f4")},
+            r"shape \(3,\) and dtype float32, expected \(3,\) and",
         ),
         ({f"extra{i}": np.zeros(1) for i in range(5)}, "extra2 is unknown and 2 more"),
     ],
