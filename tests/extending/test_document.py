@@ -7,15 +7,13 @@ import pytest
 
 from npformer import cli
 from tests.extending.conftest import TABLES
-from tests.test_documents import BLOCK, ROOT
+from tests.extending.plugin import DOCS, PAGES, code_of
 
-PAGES = ["activation", "layer", "mixer", "loss"]
 COMMAND = re.compile(r"^npformer (.+)$", re.MULTILINE)
-IMPORT = re.compile(r"^(?:import|from) .+$", re.MULTILINE)
 
 
 def text_of(page):
-    return (ROOT / "docs" / page).read_text("utf-8")
+    return (DOCS / page).read_text("utf-8")
 
 
 def test_every_table_is_on_the_page_with_what_its_builders_get():
@@ -48,11 +46,7 @@ def test_the_commands_run_with_the_code_of_the_page(
 ):
     """The page's definitions, in a file, are the plugin that its commands name."""
     text = text_of(f"extending/{page}.md")
-    blocks = [block[1] for block in BLOCK.finditer(text)]
-    imports = dict.fromkeys(line for block in blocks for line in IMPORT.findall(block))
-    definitions = [block for block in blocks if ".register(" in block]
-    assert definitions
-    (tmp_path / f"my_{page}.py").write_text("\n".join([*imports, *definitions]), "utf-8")
+    (tmp_path / f"my_{page}.py").write_text(code_of(page), "utf-8")
     monkeypatch.chdir(tmp_path)
     commands = [shlex.split(command) for command in COMMAND.findall(text)]
     assert [words[0] for words in commands] == ["gradcheck", "train"]
