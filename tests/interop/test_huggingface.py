@@ -156,7 +156,7 @@ def test_a_whole_pretrained_model_may_be_given(kind, ids):
     }
     whole[f"{kind}.embeddings.position_ids"] = np.arange(7)[None]
     whole["cls.predictions.bias"] = np.zeros(11)
-    whole["classifier.weight"] = np.zeros((2, 8))
+    whole["classifier.weight"] = whole["qa_outputs.weight"] = np.zeros((2, 8))
     found, plain = there(whole, config)(ids), there(state(kind), config)(ids)
     np.testing.assert_array_equal(found.hidden, plain.hidden)
     np.testing.assert_array_equal(found.pooled, plain.pooled)

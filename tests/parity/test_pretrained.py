@@ -13,7 +13,7 @@ import pytest
 import npformer as nf
 from npformer.interop import ARCHITECTURES, save_pretrained
 
-from .helpers import torch
+from .helpers import normals, torch
 
 transformers = pytest.importorskip(
     "transformers",
@@ -330,24 +330,79 @@ def test_one_step_of_fine_tuning_agrees(make, name):
     assert abs(loss - theirs.loss.item()) < 1e-12
     architecture = ours.architecture
     head = architecture.head_of(ours.origin.hf_config)
-    places = architecture.with_head(head).places(gradients)
-    names = {mine: place.name for mine, place in places.items()}
-    grads = {n: p.grad for n, p in model.named_parameters()}
-    largest = max(g.abs().max().item() for g in grads.values() if g is not None)
-    after = {n: p.detach().numpy() for n, p in model.named_parameters()}
-    assert set(names.values()) == set(grads)
+    after, weights = dict(model.named_parameters()), classifier.parameters()
+    for mine, other, expected, largest in gradients_beside(
+        architecture.with_head(head), gradients, model
+    ):
+        if mine.endswith("key.bias"):  # its gradient is 0 but for rounding
+            continue
+        new = after[other].detach().numpy()
+        new = new[len(new) - len(expected) :]
+        weight = weights[mine] if mine in TABLES else weights[mine].T
+        touched = np.abs(expected) > 1e-9 * largest
+        np.testing.assert_allclose(weight[touched], new[touched], rtol=0, atol=1e-9)
+
+
+def gradients_beside(architecture, gradients, model):
+    """Assert that PyTorch's are the same; yield both names, PyTorch's gradient, and the largest."""
+    names = {mine: place.name for mine, place in architecture.places(gradients).items()}
+    theirs = {name: parameter.grad for name, parameter in model.named_parameters()}
+    assert set(names.values()) == set(theirs)
+    largest = max(g.abs().max().item() for g in theirs.values() if g is not None)
     for mine, other in names.items():
-        grad, weight = gradients[mine], classifier.parameters()[mine]
-        if grad.ndim == 2 and mine not in TABLES:
-            grad, weight = grad.T, weight.T
-        expected, new = grads[other].numpy(), after[other]
-        if mine == "embed.positions.table" and name in ("RoBERTa", "XLM-RoBERTa", "CamemBERT"):
-            assert not expected[:2].any()
-            expected, new = expected[2:], new[2:]
-        assert np.abs(grad - expected).max() < 1e-12 * max(1.0, largest), mine
-        if not mine.endswith("key.bias"):  # its gradient is 0 but for rounding
-            touched = np.abs(expected) > 1e-9 * largest
-            np.testing.assert_allclose(weight[touched], new[touched], rtol=0, atol=1e-9)
+        gradient = gradients[mine] if mine in TABLES else gradients[mine].T
+        expected = theirs[other].numpy()
+        unused = len(expected) - len(gradient)  # the first positions of RoBERTa's family
+        assert unused == (
+            0 if model.base_model_prefix != "roberta" or "position" not in other else 2
+        )
+        assert not expected[:unused].any()
+        apart = np.abs(gradient - expected[unused:]).max()
+        assert apart < 1e-12 * max(1.0, largest), mine
+        if not mine.endswith("key.bias"):
+            assert apart < 1e-10 * np.abs(expected).max(), mine
+        yield mine, other, expected[unused:], largest
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_gradients_of_hidden_states_and_pooled_vectors_agree(make, name):
+    """With holes in the mask, but for FNet, which has none."""
+    folder, model, tokenizer = make(name)
+    ours = nf.from_pretrained(folder)
+    texts = TEXTS[:1] * 2 if name.startswith("FNet") else TEXTS
+    ids, mask, types = ours.encode(texts)
+    given = inputs(tokenizer, texts)
+    if not name.startswith("FNet"):
+        mask = mask & (np.random.default_rng(1).random(mask.shape) < 0.7)
+        mask[:, 0] = True
+        given["attention_mask"] = torch.tensor(mask).long()
+    theirs = model(**{k: v for k, v in given.items() if k in FORWARD[model.base_model_prefix]})
+    (hidden, pooled), cache = ours.encoder.forward(ids, nf.Context(mask=mask, types=types))
+    dhidden, dpooled = normals(hidden.shape, (len(ids), 24))
+    dhidden *= mask[..., None]  # a loss does not look at padding
+    total = (theirs.last_hidden_state * torch.tensor(dhidden)).sum()
+    if pooled is None:
+        dpooled = None
+    else:
+        total = total + (theirs.pooler_output * torch.tensor(dpooled)).sum()
+    total.backward()
+    gradients = nf.Gradients(ours.encoder)
+    ours.encoder.backward((dhidden, dpooled), cache, gradients)
+    assert len(list(gradients_beside(ours.architecture, gradients, model))) == len(gradients)
+
+
+def test_their_padding_token_has_no_gradient_and_ours_has(make):
+    """What the docstring of `interop.huggingface` says: `padding_idx` freezes a row."""
+    folder, model, _ = make("BERT", pad_token_id=5)
+    encoder, ids = nf.from_pretrained(folder).encoder, np.array([[5, 6, 5, 7]])
+    model(torch.tensor(ids)).last_hidden_state.square().sum().backward()
+    (hidden, _), cache = encoder.forward(ids, nf.Context())
+    gradients = nf.Gradients(encoder)
+    encoder.backward((2.0 * hidden, None), cache, gradients)
+    theirs = model.embeddings.word_embeddings.weight.grad.numpy()
+    ours = gradients["embed.tokens.weight"]
+    assert ours[5].any() > theirs[5].any()
+    assert_near(ours[6:], theirs[6:], 1e-10)
 
 
 TABLES = ("embed.tokens.weight", "embed.positions.table", "embed.types.weight")
