@@ -353,9 +353,7 @@ def gradients_beside(architecture, gradients, model):
         gradient = gradients[mine] if mine in TABLES else gradients[mine].T
         expected = theirs[other].numpy()
         unused = len(expected) - len(gradient)  # the first positions of RoBERTa's family
-        assert unused == (
-            0 if model.base_model_prefix != "roberta" or "position" not in other else 2
-        )
+        assert unused == 2 * (model.base_model_prefix == "roberta" and mine == TABLES[1])
         assert not expected[:unused].any()
         apart = np.abs(gradient - expected[unused:]).max()
         assert apart < 1e-12 * max(1.0, largest), mine

@@ -4,6 +4,7 @@ import numpy as np
 
 import npformer as nf
 from npformer import functional as F
+from npformer.data import sharded
 from npformer.layers import Embedding, Linear, MeanPooling
 from npformer.models.losses import MeanSquaredError, SoftmaxCrossEntropy
 
@@ -162,3 +163,20 @@ def data_of(name, n=20, seed=0):
         return (x, ids), (ids + (mean[:, :1] > 0.0)) % 3, (mask, masks(rng, n, LENGTH - 1))
     other, of_other = rng.normal(size=(n, LENGTH - 1, FEATURES)), masks(rng, n, LENGTH - 1)
     return (x, other), mean[:, :1] * 3.0, (mask, of_other)
+
+
+def as_files(folder, data, parts=0):
+    """Return the same data, memory-mapped, or each array in so many files."""
+
+    def stored(array, name):
+        if isinstance(array, tuple):
+            return tuple(stored(each, f"{name}-{i}") for i, each in enumerate(array))
+        if array is None:
+            return None
+        for k, part in enumerate(np.array_split(array, parts or 1)):
+            np.save(folder / f"{name}.{k}.npy", part)
+        if parts:
+            return sharded(str(folder / f"{name}.*.npy"))
+        return np.load(folder / f"{name}.0.npy", mmap_mode="r")
+
+    return stored(tuple(data), "data")
