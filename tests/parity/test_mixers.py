@@ -1,5 +1,7 @@
 """Every mixer beside its formula, head by head, written in PyTorch: y, dx, all parameters."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -134,26 +136,26 @@ def test_every_mixer_of_whole_sequences_has_a_formula():
     assert set(WHOLE) == {n for n, kind in MIXERS.items() if issubclass(kind, WholeSequenceMixer)}
 
 
+def by_length(name, p, x):
+    parts = []
+    for sequence, n in zip(x, MASK.sum(axis=1), strict=True):
+        mixed = WHOLE[name](p, sequence[None, :n])[0]
+        parts.append(torch.nn.functional.pad(mixed, (0, 0, 0, LENGTH - int(n))))
+    return torch.stack(parts)
+
+
+def of_zeros(name, p, x):
+    return WHOLE[name](p, torch.where(torch.tensor(MASK[..., None]), x, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("padding", "formula", "mask"),
+    [
+        ("refuse", lambda name, p, x: WHOLE[name](p, x), None),
+        ("per_length", by_length, MASK),
+        ("zero", of_zeros, MASK),
+    ],
+)
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_mixer_of_whole_sequences_agrees_with_its_formula(name):
-    assert_mixer_agrees(build(name), WHOLE[name], None)
-
-
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_mixer_of_whole_sequences_agrees_length_by_length(name):
-    def by_length(p, x):
-        parts = []
-        for sequence, n in zip(x, MASK.sum(axis=1), strict=True):
-            mixed = WHOLE[name](p, sequence[None, :n])[0]
-            parts.append(torch.nn.functional.pad(mixed, (0, 0, 0, LENGTH - int(n))))
-        return torch.stack(parts)
-
-    assert_mixer_agrees(build(name, padding="per_length"), by_length, MASK)
-
-
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_mixer_of_whole_sequences_agrees_on_padding_as_zeros(name):
-    kept = torch.tensor(MASK[..., None])
-    assert_mixer_agrees(
-        build(name, padding="zero"), lambda p, x: WHOLE[name](p, torch.where(kept, x, 0.0)), MASK
-    )
+def test_a_mixer_of_whole_sequences_agrees_with_its_formula(name, padding, formula, mask):
+    assert_mixer_agrees(build(name, padding=padding), partial(formula, name), mask)

@@ -189,16 +189,6 @@ def test_two_workers_give_what_one_gives(small_model, token_batch, mixer):
     np.testing.assert_allclose(shared.flat, gradients.flat, rtol=0, atol=1e-12 * largest)
 
 
-def test_dropout_repeats_with_its_seed_and_changes_with_it(small_model, token_batch):
-    model, (ids, y, _) = small_model(dropout=0.3), token_batch
-    losses = [model.loss_and_gradients(ids, y, seed=seed)[0] for seed in (0, 0, 1)]
-    assert losses[0] == losses[1] != losses[2]
-    plain = small_model(dropout=0.0)  # dropout is off outside of training
-    np.testing.assert_array_equal(model(ids), plain(ids))
-    p = model.predict_probabilities(ids)
-    np.testing.assert_array_equal(p, plain.predict_probabilities(ids))
-
-
 def test_parameters_are_the_model_itself(small_model, token_batch):
     model, (ids, _, _) = small_model(), token_batch
     model.parameters()["classify.weight"][...] = 0.0
@@ -218,23 +208,6 @@ def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, toke
 
     after, _ = model.loss_and_gradients(*token_batch)
     assert after < before
-
-
-def test_a_seed_gives_one_model_bit_for_bit(small_model):
-    flat = [small_model(seed=seed).parameters().flat for seed in (5, 5, 6)]
-    np.testing.assert_array_equal(flat[0], flat[1])
-    assert (flat[0] != flat[2]).any()
-
-
-def test_float32_and_float64_are_one_model_up_to_rounding(small_model, token_batch):
-    ids, y, mask = token_batch
-    single, double = small_model(dtype="float32"), small_model(dtype="float64")
-    flat = double.parameters().flat
-    np.testing.assert_array_equal(single.parameters().flat, flat.astype("float32"))
-    np.testing.assert_allclose(single(ids, mask), double(ids, mask), atol=1e-5)
-    gradients = [model.loss_and_gradients(ids, y, mask)[1].flat for model in (single, double)]
-    assert gradients[0].dtype == "float32"
-    np.testing.assert_allclose(*gradients, atol=1e-5)
 
 
 def test_the_gradient_of_features_is_not_computed(small_model, rng, monkeypatch):
@@ -294,9 +267,3 @@ def test_labels_of_another_kind_are_told_how_to_become_numbers(small_model, y, m
 def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model, changes):
     expected = small_model().encoder.parameters().flat
     np.testing.assert_array_equal(small_model(**changes).encoder.parameters().flat, expected)
-
-
-def test_arguments_build_the_same_kind_of_model_again(small_model):
-    model = small_model(pooling="first", n_features=5, dtype="float32")
-    twin = nf.SequenceClassifier(model.config, **model.arguments(), seed=0)
-    np.testing.assert_array_equal(twin.parameters().flat, model.parameters().flat)
