@@ -17,7 +17,6 @@ PAGES = ["activation", "layer", "mixer", "loss"]
 
 
 def code_of(page):
-    """Return the imports and the registered definitions of a page."""
     text = (DOCS / "extending" / f"{page}.md").read_text("utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
     imports = re.findall(r"^(?:import|from) .+$", "\n".join(blocks), re.M)

@@ -25,7 +25,6 @@ ALL = [
 
 
 def npformer(*words, folder=ROOT):
-    """Run the program in a new process, where the plugin is not registered."""
     return subprocess.run(
         [sys.executable, "-m", "npformer", *map(str, words)],
         capture_output=True,
@@ -59,9 +58,7 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
     for command in ("evaluate", "predict"):
         without = npformer(command, trained)
         assert without.returncode == 2
-        assert (
-            "needs the mixer 'spatial' and the mixer 'local' and the" in without.stderr
-        )
+        assert "needs the mixer 'spatial' and the mixer 'local' and the" in without.stderr
         assert f"name them again: --plugin {PLUGIN}" in without.stderr
         assert without.stderr.count("\n") == 1
     evaluated = npformer("evaluate", trained, "--plugin", PLUGIN)

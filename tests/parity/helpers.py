@@ -20,7 +20,6 @@ AGREEMENT = 1e-10
 
 
 def normals(*shapes: tuple[int, ...], seed: int = 0) -> list[np.ndarray]:
-    """Draw one standard normal array of each shape."""
     rng = np.random.default_rng(seed)
     return [rng.standard_normal(shape) for shape in shapes]
 
@@ -56,7 +55,6 @@ def randomise(layer: nf.Layer, seed: int = 1) -> None:
 def torch_block(
     config: nf.EncoderConfig, kind: type[torch.nn.Module] = torch.nn.TransformerEncoderLayer
 ) -> torch.nn.Module:
-    """Return PyTorch's block of these settings."""
     return kind(
         *(config.d_model, config.n_heads, config.d_ff, 0.0, config.activation),
         batch_first=True,
@@ -103,7 +101,6 @@ def attention_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
 
 
 def block_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
-    """Lay an `EncoderBlock` with attention out as TransformerEncoderLayer."""
     return {
         **within("self_attn", attention_as_torch(named, f"{prefix}mixer.")),
         **linear_as_torch(named, f"{prefix}feed_forward.expand", "linear1"),
@@ -123,12 +120,10 @@ def stack_as_torch(named: Named, n: int, prefix: str, block: Callable[..., Named
 
 
 def encoder_as_torch(named: Named, n_layers: int, prefix: str = "") -> Named:
-    """Lay an `Encoder` with attention out as TransformerEncoder."""
     return stack_as_torch(named, n_layers, prefix, block_as_torch)
 
 
 def decoder_block_as_torch(named: Named, prefix: str = "") -> Named:
-    """Lay a `DecoderBlock` with attention out as TransformerDecoderLayer."""
     cross = attention_as_torch(named, f"{prefix}cross_attention.")
     return {
         **block_as_torch(named, prefix),
@@ -140,7 +135,6 @@ def decoder_block_as_torch(named: Named, prefix: str = "") -> Named:
 
 
 def transformer_as_torch(named: Named, n_layers: int) -> Named:
-    """Lay the encoder and the decoder of a `Transformer` out as torch.nn.Transformer."""
     decoder = stack_as_torch(named, n_layers, "decoder.", decoder_block_as_torch)
     encoder = encoder_as_torch(named, n_layers, "encoder.")
     return within("encoder", encoder) | within("decoder", decoder)
@@ -153,7 +147,6 @@ def load(module: torch.nn.Module, weights: Named) -> torch.nn.Module:
 
 
 def assert_gradients_agree(ours: Named, module: torch.nn.Module) -> None:
-    """Assert that the gradients, laid out as PyTorch's, are those that `module` collected."""
     theirs = {name: parameter.grad for name, parameter in module.named_parameters()}
     assert ours.keys() == theirs.keys()
     for name, gradient in ours.items():

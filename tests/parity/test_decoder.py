@@ -21,7 +21,6 @@ def small(**options):
 
 
 def assert_agrees(ours, theirs, as_torch, call):
-    """Assert that y, both gradients of inputs and those of parameters agree, given the weights."""
     h.randomise(ours)
     h.load(theirs, as_torch(ours.parameters()))
     x, memory = h.leaf(X), h.leaf(MEMORY)
@@ -69,8 +68,6 @@ def test_block_agrees_with_transformer_decoder_layer(norm, activation, memory):
 
 
 class Both(nf.TwoInputLayer):
-    """The encoder and the decoder of a Transformer, between vectors."""
-
     def __init__(self, config):
         whole = Transformer(config, 3, 3, dtype="float64")
         self.encoder, self.decoder = whole.encoder, whole.decoder

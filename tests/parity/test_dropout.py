@@ -15,8 +15,6 @@ MASK = np.arange(LENGTH) < np.array([5, 3, 1])[:, None]
 
 
 class Fixed(torch.nn.Module):
-    """Dropout with a mask that was drawn elsewhere."""
-
     def __init__(self, keep, rate):
         super().__init__()
         self.scaled = torch.tensor(keep / (1.0 - rate))

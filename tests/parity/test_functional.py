@@ -19,7 +19,6 @@ EITHER = False, True
 
 
 def assert_agrees(forward, backward, reference, inputs, options):
-    """Assert that a result and every gradient are those of `reference` under autograd."""
     leaves = [leaf(x) if x.dtype.kind == "f" else x for x in inputs]
     expected = reference(*leaves, **copy.deepcopy(options))
     y, cache = forward(*inputs, **options)

@@ -72,7 +72,6 @@ def build(name, **settings):
 
 
 def assert_mixer_agrees(mixer, reference, mask):
-    """Assert that y, dx and the gradients of trained parameters are those of `reference`."""
     x, dy = normals((*MASK.shape, D), (*MASK.shape, D), seed=2)
     gradients = nf.Gradients(mixer)
     y, cache = mixer.forward(x, nf.Context(mask=mask))

@@ -14,7 +14,6 @@ STEPS = 100
 
 
 def of_a_model():
-    """Parameters and gradients that are views of one flat buffer each."""
     config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=6, max_len=5)
     model = nf.SequenceClassifier(config, 3, n_features=5, dtype="float64")
     parameters, gradients = model.parameters(), nf.Gradients(model)
@@ -23,7 +22,6 @@ def of_a_model():
 
 
 def in_a_dict():
-    """Parameters and gradients that are arrays of their own."""
     rng = np.random.default_rng(3)
     parameters = {"W": rng.standard_normal((4, 5)), "b": rng.standard_normal(5)}
     return parameters, {name: np.zeros_like(value) for name, value in parameters.items()}

@@ -110,7 +110,6 @@ def make(tmp_path, tokenizer_folders):
 
 
 def inputs(tokenizer, texts, **options):
-    """Return what their tokenizer makes of texts or pairs."""
     parts = (texts,) if isinstance(texts[0], str) else map(list, zip(*texts, strict=True))
     return dict(tokenizer(*parts, padding=True, truncation=True, return_tensors="pt", **options))
 
@@ -225,7 +224,6 @@ def test_a_text_of_the_most_tokens_agrees(make, name):
 
 
 def as_sentence_encoder(folder, mode, normalize=True, max_len=12):
-    """Add what sentence-transformers writes."""
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
     paths = ["", "1_Pooling", "2_Normalize"]
     modules = [
@@ -269,7 +267,6 @@ HEADS = ["BERT", "DistilBERT", "RoBERTa", "XLM-RoBERTa", "CamemBERT", "FNet"]
 
 
 def logits_of(model, tokenizer, texts):
-    """Return their logits, of each text alone."""
     return torch.cat([run(model, tokenizer, [text])[1].logits for text in texts])
 
 
@@ -310,7 +307,6 @@ def test_regression_is_read_and_several_labels_a_text_are_refused(make):
 
 @pytest.mark.parametrize("name", HEADS)
 def test_one_step_of_fine_tuning_agrees(make, name):
-    """The loss, the gradient of every parameter, and the weights after Adam's step."""
     folder, model, tokenizer = make(name, "ForSequenceClassification", num_labels=3)
     texts = TEXTS[:1] * 2 if name == "FNet" else [*TEXTS[:2], *TEXTS[3:6]]  # FNet: one length
     labels = np.arange(len(texts)) % 3

@@ -77,7 +77,6 @@ def randomised(model, scale=0.3):
 
 
 def byte_pairs(folder):
-    """Write GPT-2's tokenizer, made of some texts, and return transformers' own."""
     library = tokenizers.ByteLevelBPETokenizer()
     library.train_from_iterator(TEXTS * 4, vocab_size=290, special_tokens=["<|endoftext|>"])
     folder.mkdir(exist_ok=True)
@@ -108,7 +107,6 @@ def marian(folder, **changes):
 
 
 def pieces(folder):
-    """Write Marian's tokenizer, made of some texts, and return transformers' own."""
     folder.mkdir(exist_ok=True)
     text = folder / "text.txt"
     text.write_text("\n".join(TEXTS * 4), "utf-8")

@@ -134,7 +134,6 @@ def benchmark_as_torch(named):
 
 @pytest.mark.parametrize("ffn", ["conv1d", "linear"])
 def test_the_benchmark_trains_alike(ffn):
-    """Losses and weights of ten steps of Adam, with Keras's epsilon."""
     model = published.benchmark_model(LENGTH, D, D_FF, ffn=ffn, dtype="float64")
     theirs = h.load(Benchmark().double(), benchmark_as_torch(model.parameters()))
     rng = np.random.default_rng(0)

@@ -12,8 +12,6 @@ BATCH = 5  # odd: two workers get unequal parts
 
 
 class TorchClassifier(torch.nn.Module):
-    """Embed, add sinusoids, encode, average what the mask keeps, classify."""
-
     def __init__(self, model):
         super().__init__()
         config = model.config
@@ -43,7 +41,6 @@ class TorchClassifier(torch.nn.Module):
 
 
 def batches(takes_ids):
-    """Yield x, labels and mask: as many different batches as there are steps."""
     rng = np.random.default_rng(6)
     for _ in range(STEPS):
         if takes_ids:

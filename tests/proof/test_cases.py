@@ -55,7 +55,6 @@ def test_names_differ_and_groups_are_known():
 
 
 def backward_functions():
-    """Return the name of every backward pass of the folder, public or not."""
     modules = [
         importlib.import_module(f"{F.__name__}.{m.name}") for m in pkgutil.iter_modules(F.__path__)
     ]
@@ -70,7 +69,6 @@ def test_every_pair_is_covered():
 
 
 def layer_classes():
-    """Return every Layer subclass of the package."""
     for module in pkgutil.walk_packages(npformer.__path__, f"{npformer.__name__}."):
         # A solved exercise may take what it builds on from the folder in which a reader works.
         # A server needs an extra, and has no layers.
@@ -87,7 +85,6 @@ def layer_classes():
 
 
 def plain_classes():
-    """Return the names of the plain layer classes."""
     plain = {kind for kind in layer_classes() if not issubclass(kind, Fast)}
     # Layers of the museum, and a model with them on the page, are wrong on purpose; those of the
     # exercises are marked by themselves.

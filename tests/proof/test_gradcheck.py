@@ -20,14 +20,12 @@ def xWb(rng):
 
 
 def refused(target, *inputs, **options):
-    """Return the report of a check that must fail."""
     with pytest.raises(GradcheckError) as caught:
         gradcheck(target, *inputs, **options)
     return caught.value.report
 
 
 def linear_but(change):
-    """Return linear and a backward pass that changes its gradients (dx, dW, db)."""
     return F.linear, lambda dy, cache: change(*F.linear_backward(dy, cache))
 
 
@@ -143,8 +141,6 @@ def test_catches_one_wrong_tensor_of_several(xWb, factor):
 
 
 class KeepsItsInput(L.Linear):
-    """A linear layer that keeps its cache in itself."""
-
     def forward(self, x, context):
         y, self.cache = super().forward(x.copy(), context)
         return y, None
@@ -154,9 +150,8 @@ class KeepsItsInput(L.Linear):
 
 
 def test_catches_a_missing_gradient_of_a_pair(xWb):
-    with pytest.raises(
-        TypeError, match="returned 2 gradients; expected 3, one for each of x, W, b"
-    ):
+    message = "returned 2 gradients; expected 3, one for each of x, W, b"
+    with pytest.raises(TypeError, match=message):
         gradcheck(linear_but(lambda dx, dW, db: (dx, dW)), *xWb)
 
 
@@ -194,8 +189,6 @@ def test_catches_nan_in_the_backward_pass_alone(rng, complex_tolerance):
 
 
 class WrongInFloat32(L.Linear):
-    """A linear layer whose gradient is wrong in the dtype of training alone."""
-
     def backward(self, dy, cache, gradients):
         dx = super().backward(dy, cache, gradients)
         return 1.01 * dx if dx.dtype == np.float32 else dx
@@ -220,8 +213,6 @@ class TakesDyInOrder(TakesDyForContiguous):
 
 
 class WritesIntoDy(TakesDyForContiguous):
-    """Doubles dy in its place, and puts it back."""
-
     def backward(self, dy, cache, gradients):
         dy *= 2.0
         dx = dy.copy()
@@ -293,7 +284,7 @@ LINEAR = (6, 5), (5, 4), (4,)
         (DrawsInEvaluation(), [(4, 4)], "the forward pass called twice gave two results"),
         (linear_but(lambda dx, dW, db: (dx, dW.T, db)), LINEAR, "W has shape (4, 5), not (5, 4)"),
         (
-            linear_but(lambda dx, dW, db: (dx, dW, None)),
+            linear_but(lambda dx, dW, _: (dx, dW, None)),
             LINEAR,
             "returned None as the gradient of b",
         ),

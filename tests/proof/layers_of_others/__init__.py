@@ -27,7 +27,6 @@ class Formula(nf.Layer):
 
 
 def entrywise(f, slope):
-    """Return the layer y = f(x), with its slope there."""
     return Formula(lambda x: (f(x), x), lambda dy, x: dy * slope(x))
 
 

@@ -137,8 +137,6 @@ class Unused(Square):
 
 
 class Scalar(nf.Layer):
-    """A parameter of shape ()."""
-
     def __init__(self):
         self.scale = nf.Parameter(np.ones(()))
 

@@ -83,16 +83,12 @@ FORMULAS = {
 
 
 class NotTransposed(Square):
-    """A square matrix, not transposed on the way back."""
-
     def backward(self, dy, cache, gradients):
         super().backward(dy, cache, gradients)
         return dy * (1.0 - cache[1] ** 2) @ self.weight.value
 
 
 class Overwrites(Square):
-    """The gradient of the weight is set, not added."""
-
     def backward(self, dy, cache, gradients):
         gradients.of(self.weight)[...] = 0.0
         return super().backward(dy, cache, gradients)
@@ -110,8 +106,6 @@ class OneUseOfTwo(Square):
 
 
 class DecaysItsWeight(Square):
-    """Weight decay of 1e-4 hidden in the gradient."""
-
     def backward(self, dy, cache, gradients):
         gradients.add(self.weight, 1e-4 * self.weight.value)
         return super().backward(dy, cache, gradients)
@@ -232,8 +226,6 @@ class Dropout(nf.Layer):
 
 
 class DrawsAgain(Dropout):
-    """Draws a second mask going back."""
-
     def forward(self, x, context):
         return super().forward(x, context)[0], (x, context.generator)
 

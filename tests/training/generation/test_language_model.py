@@ -26,7 +26,6 @@ def model(request):
 
 
 def by_hand(model, prompt, n):
-    """Return what follows a prompt, by the whole model for each token."""
     row, found = list(prompt), []
     for _ in range(n):
         if len(row) > MAX_LEN:

@@ -8,7 +8,6 @@ import npformer as nf
 
 
 def counted(table):
-    """Return the sum of the column of numbers and the number in the last line."""
     *rows, _, last = table.splitlines()[2:]
     numbers = [re.search(r"  ([\d,]+)(?:  runs as written)?$", row) for row in rows]
     total = sum(int(found[1].replace(",", "")) for found in numbers if found)

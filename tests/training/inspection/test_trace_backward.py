@@ -153,8 +153,6 @@ def test_what_is_dropped_does_not_count_and_what_is_computed_again_is_no_call(rn
 
 
 class Closing(nf.Layer):
-    """Keeps arrays in a closure, and twice."""
-
     def forward(self, x, context):
         kept = x + 1.0
         return x, [lambda: kept, {"view": kept[1:], "more": (kept.T, None, 3, "words")}]

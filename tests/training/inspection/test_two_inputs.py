@@ -28,7 +28,6 @@ def layer():
 
 
 def by_hand(layer, pair, dy):
-    """Return y, (da, db) and the gradients."""
     y, cache = layer.forward(*pair, nf.Context(mask=OF_A, memory_mask=OF_B))
     gradients = nf.Gradients(layer)
     return y, layer.backward(dy, cache, gradients), gradients

@@ -33,12 +33,10 @@ def flipped(data, place, bit=0):
 
 
 def first_tensor(data):
-    """Return where the bytes of the tensors begin."""
     return 8 + int.from_bytes(data[:8], "little")
 
 
 def change(path, where="config", **changes):
-    """Change the description of a file, with a checksum that fits."""
     entries, description, tensors = taken_apart(path.read_bytes())
     (description[where] if where else description).update(changes)
     path.write_bytes(joined(entries, description, tensors))

@@ -17,8 +17,6 @@ def config(**changes):
 
 
 class Chain(nf.Model):
-    """Layers one after the other."""
-
     def forward(self, x, context):
         caches = []
         for layer in self.chain():
@@ -148,7 +146,6 @@ def masks(rng, n, length=LENGTH):
 
 
 def data_of(name, n=20, seed=0):
-    """Return (x, y, mask) for one of `MODELS`, with padding."""
     rng = np.random.default_rng(seed)
     mask = masks(rng, n)
     if name == "next token":
@@ -166,7 +163,6 @@ def data_of(name, n=20, seed=0):
 
 
 def as_files(folder, data, parts=0):
-    """Return the same data, memory-mapped, or each array in so many files."""
 
     def stored(array, name):
         if isinstance(array, tuple):

@@ -18,7 +18,6 @@ of_classes = pytest.mark.parametrize("name", OF_CLASSES)
 
 
 def trained(name, data=None, seed=0, changes=None, **options):
-    """Return a model after its training, and the history."""
     model = MODELS[name](seed, **(changes or {}))
     # A gradient that is 0 but for rounding, that of the keys' bias, is not to become a step.
     optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-3)
@@ -31,7 +30,6 @@ def weights(model):
 
 
 def both(value):
-    """Return what belongs to the inputs as a tuple, also if there is one input."""
     return value if isinstance(value, tuple) else (value,)
 
 
@@ -283,7 +281,6 @@ def test_metrics_of_classes_choose_the_best_epoch(name):
 
 @of_classes
 def test_tokens_have_weights(name):
-    """A token of weight 0 counts as one without a label."""
     x, y, mask = data_of(name)
     weight = np.random.default_rng(3).integers(0, 2, y.shape) * 1.0
     expected, _ = trained(name, (x, np.where(weight > 0.0, y, -1), mask), batches="by_length")
@@ -293,8 +290,6 @@ def test_tokens_have_weights(name):
 
 def test_types_belong_to_their_input():
     class Typed(MODELS["similarity"]):
-        """Counts types, so that they change the answer."""
-
         def side(self, x, context):
             return super().side(x * (1.0 + context.types[..., None]), context)
 

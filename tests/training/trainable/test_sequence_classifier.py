@@ -232,9 +232,8 @@ def test_the_gradient_of_features_is_not_computed(small_model, rng, monkeypatch)
 def test_nan_has_no_most_probable_class(small_model, rng):
     model, x = small_model(n_features=5), rng.normal(size=(4, 6, 5))
     x[2, 1] = np.nan
-    with pytest.raises(
-        ValueError, match=r"for sample 2 are NaN or infinite; .* x holds NaN .*npformer.trace"
-    ):
+    words = r"for sample 2 are NaN or infinite; .* x holds NaN .*npformer.trace"
+    with pytest.raises(ValueError, match=words):
         model.predict(x)
     wrong = np.isnan(model.predict_probabilities(x)).any(axis=1)
     assert wrong.tolist() == [False, False, True, False]

@@ -14,7 +14,6 @@ BERT |= {"n_token_types": 2, "embedding_norm": True}
 
 @pytest.fixture
 def encoder(small_config):
-    """Make a float64 encoder of seven token ids, with changes."""
 
     def make(pooler=True, **changes):
         config = small_config(**BERT | changes)
@@ -25,7 +24,6 @@ def encoder(small_config):
 
 @pytest.fixture
 def batch(token_batch, rng):
-    """Ids, mask and types, (8, 6) each."""
     ids, _, mask = token_batch
     return ids, mask, rng.integers(0, 2, (8, 6))
 

@@ -99,8 +99,6 @@ def test_what_has_no_classes_has_no_labels_and_probabilities(tmp_path):
 
 
 class Nothing(nf.Model):
-    """A layer that says nothing of what a model has to say."""
-
     def __init__(self):
         self.read = nf.layers.Linear(FEATURES, 2, seed=0, dtype="float64")
         self.flatten()
