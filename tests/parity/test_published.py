@@ -176,6 +176,7 @@ def synthesizer_as_torch(named):
 @pytest.mark.parametrize("leading", [(), (BATCH,), (2, BATCH)], ids=["one", "batch", "two axes"])
 def test_the_askers_synthesizer_agrees(leading):
     layer = published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
+    assert layer.linear1.weight.shape == (5, 4)  # the paper's first map is (5, 5)
     h.randomise(layer)
     theirs = h.load(Synthesizer(4, 5).double(), synthesizer_as_torch(layer.parameters()))
     x, v, dy = h.normals((*leading, 4, 5), (*leading, 4, 5), (*leading, 4, 5))
@@ -198,14 +199,3 @@ def test_the_questions_softmax_takes_another_axis_in_a_batch():
     for shape, axis in (((4, 4), -1), ((3, 4, 4), 0)):
         scores = torch.tensor(h.normals(shape)[0])
         assert torch.equal(functional.softmax(scores), torch.softmax(scores, dim=axis))
-
-
-def test_the_papers_synthesizer_has_another_first_map():
-    """With W1 (d, d) the same equation is the paper's: `functional.dense_synthesizer`."""
-    x, v, W1, b1, W2, b2 = h.normals((BATCH, 4, 5), (BATCH, 4, 5), (5, 5), (5,), (5, 4), (4,))
-    y, _ = nf.functional.dense_synthesizer(x, v, W1, b1, W2, b2)
-    t = [torch.tensor(a) for a in (x, v, W1, b1, W2, b2)]
-    scores = (t[0] @ t[2] + t[3]).relu() @ t[4] + t[5]
-    h.assert_close(y, torch.softmax(scores, dim=-1) @ t[1])
-    asker = published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
-    assert asker.linear1.weight.shape == (5, 4)

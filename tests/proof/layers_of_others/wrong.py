@@ -1,28 +1,9 @@
 """Wrong layers: numbers, masks, parameters, arrays kept between calls, randomness, precision."""
 
-import copy
-
 import numpy as np
 
 import npformer as nf
 from tests.proof.layers_of_others import MASK, SHAPE, TIES, Formula, Square, entrywise
-
-
-def pairs_averaged(x):
-    y, n = x.copy(), x.shape[1] // 2 * 2
-    y[:, 0:n:2] = y[:, 1:n:2] = 0.5 * (x[:, 0:n:2] + x[:, 1:n:2])
-    return y, None
-
-
-def last_odd_token_forgotten(dy, _):
-    dx, n = np.zeros_like(dy), dy.shape[1] // 2 * 2
-    dx[:, 0:n:2] = dx[:, 1:n:2] = 0.5 * (dy[:, 0:n:2] + dy[:, 1:n:2])
-    return dx
-
-
-def chosen_by_a_product(dy, x):
-    with np.errstate(invalid="ignore"):
-        return dy * (x > 0) * 1.5 * x**0.5
 
 
 def scaled(x):
@@ -62,12 +43,8 @@ def into_fortran_order(dy, x):
 
 NOISE = np.random.default_rng(0)
 FORMULAS = {
-    "the last odd token has no gradient": Formula(pairs_averaged, last_odd_token_forgotten),
-    "NaN times 0": Formula(
-        lambda x: (np.where(x > 0, abs(x) ** 1.5, 0.0), x), chosen_by_a_product),
     "straight through": Formula(lambda x: (np.round(x), None), lambda dy, _: dy),
     "the scale is stopped": Formula(scaled, lambda dy, scale: dy / scale),
-    "eps elsewhere": eps_elsewhere(1e-4),
     "a tiny eps elsewhere": eps_elsewhere(1e-8),
     "differences inside, right to 1e-8": entrywise(
         wave, lambda x: (wave(x + 3e-4) - wave(x - 3e-4)) / 6e-4),
@@ -234,17 +211,6 @@ class DrawsAgain(Dropout):
         return super().backward(dy, (x, (generator.random(x.shape) >= 0.3) / 0.7), gradients)
 
 
-class RewindsOnce(Dropout):
-    """Recomputes with a copy of the generator, which a second backward pass finds used."""
-
-    def forward(self, x, context):
-        kept = copy.deepcopy(context.generator)
-        return super().forward(x, context)[0], (x, nf.Context(True, kept))
-
-    def backward(self, dy, cache, gradients):
-        return super().backward(dy, super().forward(*cache)[1], gradients)
-
-
 class OwnGenerator(Dropout):
     """Draws from a generator of its own, so that a seed does not repeat a training."""
 
@@ -264,5 +230,5 @@ WRONG = {
     **{kind.__name__: (kind(), SHAPE, {"mask": MASK})
        for kind in (Mean, MaskOfTheFirstSample, KeepsTheLastToken)},
     **{kind.__name__: (kind(), SHAPE, {"training": True})
-       for kind in (DrawsAgain, RewindsOnce, OwnGenerator)},
+       for kind in (DrawsAgain, OwnGenerator)},
 }  # fmt: skip

@@ -33,24 +33,6 @@ def test_is_embed_encode_pool_classify(small_model, token_batch):
     np.testing.assert_allclose(model(ids, mask), logits, rtol=1e-12, atol=1e-14)
 
 
-def test_embeddings_get_scale_and_positions(small_model, rng):
-    model, ids = small_model(), rng.integers(0, 7, (5, 4))
-    table = model.embed.tokens.weight.value
-    expected = table[ids] * np.sqrt(8) + nf.core.constants.sinusoids(6, 8)[:4]
-    np.testing.assert_allclose(model.embed(ids), expected, rtol=1e-13)
-
-
-def test_a_sequence_of_padding_alone_has_a_finite_answer_and_finite_gradients(
-    small_model, token_batch
-):
-    ids, y, mask = token_batch
-    mask[3] = False
-    model = small_model()
-    assert np.isfinite(model(ids, mask)).all()
-    _, gradients = model.loss_and_gradients(ids, y, mask)
-    assert np.isfinite(gradients.flat).all()
-
-
 def test_one_logit_stands_for_two_classes(small_model, token_batch):
     ids, _, _ = token_batch
     model = small_model(n_classes=2, output="sigmoid")
@@ -116,14 +98,6 @@ def test_a_hole_in_the_padding_is_named_by_its_row_in_the_data(small_model, toke
     with pytest.raises(TypeError, match="mask has dtype int64; expected a boolean array"):
         model.predict(ids, 1 - mask.astype("int64"))  # ones at the padding
     assert small_model(padding="per_length").predict(ids, mask).shape == (8,)  # it may skip tokens
-
-
-def test_the_loss_is_the_cross_entropy_of_the_logits(small_model, token_batch):
-    model, (ids, y, mask) = small_model(), token_batch
-    loss, _ = model.loss_and_gradients(ids, y, mask, label_smoothing=0.1)
-    expected, _ = F.softmax_cross_entropy(model(ids, mask), y, label_smoothing=0.1)
-    assert isinstance(loss, float)
-    assert loss == pytest.approx(float(expected), rel=1e-13)
 
 
 def test_the_loss_of_one_logit_is_the_binary_cross_entropy(small_model, token_batch):
