@@ -1,5 +1,3 @@
-"""Each part of the plugin: its gradients, saving and loading, and training on digits."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Word vectors from text files, and the rows of an embedding."""
-
 import gzip
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Folders of models that write: what is refused, and what is said."""
-
 import json
 
 import numpy as np

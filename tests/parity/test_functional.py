@@ -1,5 +1,3 @@
-"""Every pair of npformer.functional beside PyTorch: the result and all gradients."""
-
 import copy
 from itertools import product
 

@@ -1,5 +1,3 @@
-"""Attention, block and encoder beside torch.nn, with the same weights."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Adam, SGD, schedules and clipping beside torch.optim."""
-
 import math
 
 import numpy as np

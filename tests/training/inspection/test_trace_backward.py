@@ -1,5 +1,3 @@
-"""trace with a backward pass: gradients, cached bytes, and what is printed."""
-
 import re
 import weakref
 

@@ -1,5 +1,3 @@
-"""What is seen inside of layers with two inputs: traces, tables, matrices, the first NaN."""
-
 import re
 
 import numpy as np
@@ -149,12 +147,6 @@ def test_an_error_names_the_shapes_of_both(pair):
         nf.trace(Twice(Failing()), pair)
     (note,) = caught.value.__notes__
     assert note == "This was in layer (Failing), whose input has shape (2, 4, 3), (2, 3, 3)"
-
-
-def test_the_layer_is_not_touched(layer, pair):
-    for look in (nf.trace, nf.summary, nf.explain, first_non_finite):
-        look(layer, pair, MASKS)
-    assert all("forward" not in vars(part) for _, part in layer.layers())
 
 
 def test_a_layer_with_two_inputs_may_have_a_models_embedding(small_model, pair):

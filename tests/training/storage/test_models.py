@@ -1,5 +1,3 @@
-"""save and load: what comes back, and what a broken file says."""
-
 import json
 import os
 from functools import partial
@@ -240,20 +238,17 @@ def test_what_could_not_be_loaded_is_not_saved(path, layer):
     assert not path.exists()
 
 
-def test_a_folder_that_does_not_exist_is_named(tmp_path, small_model):
+def test_places_that_do_not_fit_are_named(tmp_path, path, saved, small_model):
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist; create it"):
         nf.save(small_model(), tmp_path / "nowhere" / "model.safetensors")
-
-
-def test_a_missing_file_is_named(path):
+    with pytest.raises(CheckpointError, match=f"{tmp_path} is a folder; expected a file"):
+        nf.load(tmp_path)
+    with pytest.raises(ValueError, match="unknown backend 'tpu'"):
+        nf.load(saved, backend="tpu")
+    path.unlink()
     for read in (nf.load, nf.read_notes):
         with pytest.raises(FileNotFoundError, match=f"no file {path}; expected one that npformer"):
             read(path)
-
-
-def test_a_folder_is_not_a_file(tmp_path):
-    with pytest.raises(CheckpointError, match=f"{tmp_path} is a folder; expected a file"):
-        nf.load(tmp_path)
     assert issubclass(CheckpointError, ValueError)
 
 
@@ -346,8 +341,3 @@ def test_a_header_that_cannot_be_used_is_refused_with_the_reason(saved, edit, he
     edit(header)
     with pytest.raises(CheckpointError, match=f"{saved}.*{message}"):
         nf.load(saved)
-
-
-def test_an_unknown_backend_is_named(saved):
-    with pytest.raises(ValueError, match="unknown backend 'tpu'"):
-        nf.load(saved, backend="tpu")

@@ -1,5 +1,3 @@
-"""Metrics: by hand, and as scikit-learn computes them."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""SequenceClassifier: what it computes, its loss and gradients, and what it refuses."""
-
 import copy
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""TextEncoder: two outputs, two gradients."""
-
 import re
 
 import numpy as np
