@@ -12,8 +12,7 @@ torch = pytest.importorskip(
     "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
 )
 
-# One thread is enough for arrays this small, and on a busy machine threads that wait for each other
-# turn milliseconds into half a second.
+# On a busy machine threads that wait for each other turn milliseconds into half a second.
 torch.set_num_threads(1)
 
 AGREEMENT = 1e-10
@@ -163,11 +162,7 @@ def assert_layer_agrees(
     mask: np.ndarray | None = None,
     padding_counts: bool = False,
 ) -> None:
-    """Assert that y, dx and the gradients of parameters agree, given the same weights.
-
-    `theirs` runs as `call`, if that is not its forward method. Unless `padding_counts`, nothing
-    reads what comes out at padding: there y is not compared and dy is 0.
-    """
+    """Assert that y (not at padding, unless it counts), dx and the parameters' gradients agree."""
     load(theirs, as_torch(ours.parameters()))
     kept = np.ones(1) if mask is None or padding_counts else mask[..., None].astype("float64")
     x_torch = leaf(x)

@@ -1,8 +1,4 @@
-"""Folders that transformers writes, read by `from_pretrained`; and back, read by transformers.
-
-Models have random weights in float64. Ids, hidden states, pooled vectors, embeddings, logits of
-heads, and a step of fine-tuning agree. Nothing is downloaded.
-"""
+"""Folders that transformers writes, with random weights, read by `from_pretrained`; and back."""
 
 import json
 import warnings

@@ -1,8 +1,4 @@
-"""GPT-2's and Marian's folders that transformers writes, read here; and back.
-
-Models have random weights in float64. Logits, greedy tokens, ids and texts agree. Nothing is
-downloaded.
-"""
+"""GPT-2's and Marian's folders that transformers writes, with random weights; and back."""
 
 import json
 import warnings

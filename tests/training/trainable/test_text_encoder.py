@@ -83,19 +83,6 @@ def test_the_gradients_of_both_outputs_add_up_and_are_not_changed(encoder, batch
     np.testing.assert_array_equal(dpooled, kept[1])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("pooler", [True, False])
-def test_it_comes_back_from_a_file(tmp_path, small_config, batch, dtype, pooler):
-    model = nf.TextEncoder(small_config(**BERT), 7, pooler=pooler, seed=5, dtype=dtype)
-    nf.save(model, tmp_path / "text.safetensors")
-    loaded = nf.load(tmp_path / "text.safetensors")
-    assert type(loaded) is nf.TextEncoder
-    assert loaded.config == model.config
-    assert loaded.arguments() == model.arguments()
-    np.testing.assert_array_equal(loaded.parameters().flat, model.parameters().flat)
-    np.testing.assert_array_equal(loaded(*batch).hidden, model(*batch).hidden)
-
-
 def test_it_can_be_looked_into(encoder, batch):
     ids, mask, types = batch
     model = encoder()
