@@ -26,7 +26,6 @@ def assert_agrees(ours, theirs, as_torch, call):
     x, memory = h.leaf(X), h.leaf(MEMORY)
     y_torch = call(x, memory)
     y_torch.backward(torch.tensor(DY * KEPT))
-
     gradients = nf.Gradients(ours)
     y, cache = ours.forward(X, MEMORY, nf.Context(mask=MASK, memory_mask=OF_MEMORY))
     dx, dmemory = ours.backward(DY * KEPT, cache, gradients)
@@ -114,7 +113,6 @@ def test_logits_and_gradients_of_a_language_model_are_those_of_one_table():
     ids = np.random.default_rng(0).integers(0, 7, (3, 5))
     y = np.random.default_rng(1).integers(-1, 7, (3, 5))
     loss, gradients = model.loss_and_gradients(ids, y, label_smoothing=0.1)
-
     table = h.leaf(model.parameters()["embed.tokens.weight"])
     theirs = h.torch_encoder(config)
     h.load(theirs, h.encoder_as_torch(model.parameters(), 2, "encoder."))

@@ -51,7 +51,6 @@ def test_block_with_dropout_is_transformer_encoder_layer(norm, ffn, mask, drawn,
     gradients = nf.Gradients(block.parameters())
     y, cache = block.forward(x, context)
     dx = block.backward(dy, cache, gradients)
-
     shapes = [keep.shape for keep in drawn]
     features = (BATCH, LENGTH, D)
     weights = (BATCH, HEADS, LENGTH, LENGTH)

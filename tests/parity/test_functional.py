@@ -21,7 +21,6 @@ def assert_agrees(forward, backward, reference, inputs, options):
     expected = reference(*leaves, **copy.deepcopy(options))
     y, cache = forward(*inputs, **options)
     assert_close(y, expected)
-
     (dy,) = normals(y.shape, seed=99)
     differentiated = [x for x in leaves if isinstance(x, torch.Tensor)]
     theirs = torch.autograd.grad(expected, differentiated, torch.tensor(dy))

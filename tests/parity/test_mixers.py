@@ -76,12 +76,10 @@ def assert_mixer_agrees(mixer, reference, mask):
     gradients = nf.Gradients(mixer)
     y, cache = mixer.forward(x, nf.Context(mask=mask))
     dx = mixer.backward(dy, cache, gradients)
-
     named = {name: leaf(p.value) for name, p in mixer.named_parameters().items()}
     x_torch = leaf(x)
     y_torch = reference(named, x_torch)
     y_torch.backward(torch.tensor(dy))
-
     assert_close(y, y_torch)
     assert_close(dx, x_torch.grad, "dx")
     largest = max(float(named[name].grad.abs().max()) for name in gradients) if gradients else 0.0

@@ -302,7 +302,6 @@ def test_one_step_of_fine_tuning_agrees(make, name):
     ids, mask, types = ours.encode(texts)
     loss, gradients = classifier.loss_and_gradients(ids, labels, mask, types=types)
     nf.Adam(classifier.parameters(), lr=1e-3).step(gradients)
-
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     given = inputs(tokenizer, texts)

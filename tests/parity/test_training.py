@@ -63,7 +63,6 @@ def test_losses_agree_along_a_whole_training(norm, takes_ids, workers):
     theirs = TorchClassifier(ours)
     optimizer = nf.Adam(ours.parameters(), lr=0.01, betas=(0.9, 0.98))
     torch_optimizer = torch.optim.Adam(theirs.parameters(), lr=0.01, betas=(0.9, 0.98))
-
     losses, torch_losses = [], []
     for x, labels, mask in batches(takes_ids):
         loss, gradients = ours.loss_and_gradients(

@@ -188,18 +188,12 @@ def test_a_file_without_end_is_not_read(saved):
 @pytest.mark.parametrize(
     ("where", "name", "value"),
     [
-        ("config", "d_model", 32768),
-        ("config", "d_model", 10**9),  # whose divisors nobody should look for
-        ("config", "n_layers", 10**6),
-        ("config", "n_layers", 10**400),
-        ("config", "max_len", 10**9),
-        ("config", "d_ff", 10**9),
-        ("config", "d_ff", 10**6),
-        ("config", "n_token_types", 60_000),
-        ("arguments", "vocab_size", 10**12),
-        ("arguments", "vocab_size", 10**5),
-        ("arguments", "n_classes", 10**9),
-        ("config", "dropout", 10**400),
+        *(("config", "d_model", n) for n in (2**15, 10**9)),  # nobody should look for divisors
+        *(("config", "n_layers", n) for n in (10**6, 10**400)),
+        *(("config", "d_ff", n) for n in (10**6, 10**9)),
+        *(("config", "max_len", 10**9), ("config", "n_token_types", 60_000)),
+        *(("arguments", "vocab_size", n) for n in (10**5, 10**12)),
+        *(("arguments", "n_classes", 10**9), ("config", "dropout", 10**400)),
         ("config", "norm_eps", float("nan")),
     ],
 )

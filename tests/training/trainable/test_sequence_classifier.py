@@ -151,16 +151,6 @@ def test_a_later_call_overwrites_no_earlier_result_and_no_input(small_model, tok
         np.testing.assert_array_equal(array, kept[name], err_msg=name)
 
 
-@pytest.mark.parametrize("mixer", MIXERS)
-def test_two_workers_give_what_one_gives(small_model, token_batch, mixer):
-    model = small_model(mixer=mixer, padding="per_length")
-    loss, gradients = model.loss_and_gradients(*token_batch, workers=1)
-    shared_loss, shared = model.loss_and_gradients(*token_batch, workers=2)
-    assert shared_loss == pytest.approx(loss, rel=1e-12)
-    largest = np.abs(gradients.flat).max()
-    np.testing.assert_allclose(shared.flat, gradients.flat, rtol=0, atol=1e-12 * largest)
-
-
 def test_parameters_are_the_model_itself(small_model, token_batch):
     model, (ids, _, _) = small_model(), token_batch
     model.parameters()["classify.weight"][...] = 0.0
@@ -175,9 +165,7 @@ def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, toke
     assert np.isfinite(gradients.flat).all()
     silent = [name for name, gradient in gradients.items() if not gradient.any()]
     assert silent == []
-
     nf.Adam(model.parameters(), lr=1e-3).step(gradients)
-
     after, _ = model.loss_and_gradients(*token_batch)
     assert after < before
 
