@@ -11,7 +11,7 @@ from benchmarks.results_files import markdown, write
 from benchmarks.sides import both, logits_apart, timing
 from benchmarks.timing import timed
 from npformer.core.inputs import Sequences
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.engine.team import Team
 from npformer.models.losses import BinaryCrossEntropy
 

@@ -37,6 +37,8 @@ IGNORED = ("test_house.py", "test_imports.py", "test_documents.py", "test_import
 
 PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "benchmarks.mutants_plugin")
 PYTEST = ("-m", "pytest", "-q", *PLUGINS)
+ANY = ("-m", "")
+"""For pytest: also tests that do not run by default."""
 
 
 def run(arguments):
@@ -48,11 +50,12 @@ def run(arguments):
     parser.add_argument("--minutes", type=float, default=60, help="start no change after this (60)")
     work = Path(tempfile.gettempdir()) / "npformer-mutants"
     parser.add_argument("--work", type=Path, default=work, help=f"what is known so far ({work})")
+    parser.add_argument("--tests", choices=["all", "default"], default="all", help="to run (all)")
     options = parser.parse_args(arguments)
     began = time.monotonic()
-    work = options.work / _digest()
+    work = options.work / f"{_digest()}-{options.tests}"
     trees = [_copy(work / f"tree-{k}") for k in range(options.processes)]
-    tests = Tests(trees, work)
+    tests = Tests(trees, work, ANY if options.tests == "all" else ())
     print(f"{len(tests.seconds)} tests, {time.monotonic() - began:.0f} s", flush=True)
     results = {}
 
@@ -134,30 +137,34 @@ def _pytest(tree, wishes, *options, with_coverage=(), limit=3600.0):
 class Tests:
     """Which tests run which lines, and how long each takes."""
 
-    def __init__(self, trees, work):
+    def __init__(self, trees, work, which):
         data, notes = work / "coverage", work / "tests.json"
         if not notes.exists():
-            self._record(trees, work, data, notes)
+            self._record(trees, work, data, notes, which)
         self.data = coverage.CoverageData(str(data))
         self.data.read()
         self.tree = Path(json.loads(notes.read_text())["tree"])
         self.seconds = json.loads(notes.read_text())["seconds"]
         for tree in trees:  # otherwise every change would seem to be noticed
             fast = sorted(self.seconds, key=self.seconds.get)[:100]
-            status, printed = _pytest(tree, {"only": fast}, *_files(fast))
+            status, printed = _pytest(tree, {"only": fast}, *ANY, *_files(fast))
             if status != 0:
                 raise SystemExit(f"tests fail without a change:\n{printed}")
 
-    def _record(self, trees, work, data, notes):
-        """Run all tests once in the first tree, each process a part of them."""
-        print("running all tests once, to see what each of them runs", flush=True)
+    def _record(self, trees, work, data, notes, which):
+        """Run the tests once in the first tree, each process a part of them."""
+        print("running the tests once, to see what each of them runs", flush=True)
         ignored = [f"--ignore=tests/{name}" for name in IGNORED]
 
         def part(k):
             wishes = {"shard": [k, len(trees)], "record": str(work / f"part-{k}.json")}
             options = ["--source", "npformer", "--data-file", str(work / f"coverage.{k}")]
             return _pytest(
-                trees[0], wishes, *ignored, with_coverage=("-m", "coverage", "run", *options)
+                trees[0],
+                wishes,
+                *ignored,
+                *which,
+                with_coverage=("-m", "coverage", "run", *options),
             )
 
         with ThreadPoolExecutor(len(trees)) as pool:
@@ -212,7 +219,9 @@ def _try(tree, mutation: Mutation, source, tests, work):
         cached.unlink(missing_ok=True)
         if chosen:
             limit = 60.0 + 4.0 * seconds
-            status, printed = _pytest(tree, {"only": chosen}, "-x", *_files(chosen), limit=limit)
+            status, printed = _pytest(
+                tree, {"only": chosen}, "-x", *ANY, *_files(chosen), limit=limit
+            )
     finally:
         file.write_text(before, "utf-8")
         cached.unlink(missing_ok=True)

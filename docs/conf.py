@@ -9,9 +9,8 @@ import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-# The examples run one after the other in this process, on small arrays. With as many threads as
-# cores, NumPy's BLAS waits for one that something else keeps busy, ten times as long as it
-# computes.
+# Examples run here. Beside other programs, BLAS's threads wait for each other ten times as long as
+# one computes; NumPy's reads this as it is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -24,6 +24,7 @@ from npformer.core import use_precision as use_precision
 from npformer.core.dispatch import use_kernels as use_kernels
 from npformer.engine import Workspace as Workspace
 from npformer.engine import fast as fast
+from npformer.engine.gradcheck import gradcheck as gradcheck
 from npformer.interop import from_pretrained as from_pretrained
 from npformer.learn.museum import published as published
 from npformer.mixers import MIXERS as MIXERS
@@ -39,7 +40,6 @@ from npformer.optim import NonFiniteGradientError as NonFiniteGradientError
 from npformer.optim import clip_by_global_norm as clip_by_global_norm
 from npformer.proof.gradcheck import GradcheckError as GradcheckError
 from npformer.proof.gradcheck import GradcheckReport as GradcheckReport
-from npformer.proof.gradcheck import gradcheck as gradcheck
 from npformer.tasks import sklearn as sklearn
 from npformer.tasks.estimators import SeriesClassifier as SeriesClassifier
 from npformer.tasks.estimators import TextClassifier as TextClassifier

@@ -18,27 +18,27 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1647,
+    "core": 1669,
     "functional": 1049,
-    "layers": 564,
-    "mixers": 926,
-    "models": 976,
-    "optim": 459,
-    "proof": 1624,
+    "layers": 569,
+    "mixers": 933,
+    "models": 985,
+    "optim": 437,
+    "proof": 1343,
     "data": 1656,
-    "engine": 3296,
-    "training": 3573,
+    "engine": 3471,
+    "training": 3778,
     "interop": 1968,
-    "tasks": 2952,
-    "learn": 4944,
-    "cli": 2821,
+    "tasks": 2744,
+    "learn": 4779,
+    "cli": 2571,
     "__init__": 27,
     "__main__": 1,
 }
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 28_483
+IN_ALL = 27_980
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

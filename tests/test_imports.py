@@ -69,8 +69,9 @@ CONVOLUTIONS = "/causal_convolution.py", "/long_convolution.py", "/state_space.p
 ABOUT_MEMORY = re.compile(r"^    memory : .*\n(?: {8}.*\n)+", re.MULTILINE)
 """What attention's docstrings say of their setting: it is about the engine in part."""
 
-LINES_OF_A_STEP = {"vectors": 420, "ids": 435}
-"""The most lines of npformer that a plain training step may run, each counted once.
+LINES_OF_A_STEP = {"vectors": 450, "ids": 465}
+"""The most lines of npformer that a plain training step may run, each counted once. Nothing that an
+earlier step found out is kept: it walks the layers for their parameters, too.
 
 Ids are looked up in a table, where vectors are one linear layer of those that the blocks have, too.
 """
@@ -301,7 +302,5 @@ def test_a_plain_step_is_short_enough_to_be_read(inputs):
     files = Counter(name for name, _ in seen)
     assert files["functional/attention.py"] > 5
     of_the_engine = {name for name in files if name.startswith("engine/")}
-    # What is known of the model.
-    asked = {f"engine/{name}.py" for name in ("kept_with_model", "snapshot")}
-    assert of_the_engine <= asked, "a plain step passes through the engine"
+    assert not of_the_engine, "a plain step passes through the engine"
     assert len(seen) <= LINES_OF_A_STEP[inputs], f"a plain step runs {len(seen)} lines: {files}"

@@ -11,7 +11,7 @@ from typing import Any
 from sphinx.application import Sphinx
 
 from docs.site.written_page import written_page
-from npformer.learn.play.questions.export import export
+from npformer.learn.play.played import export
 from npformer.learn.play.remote import Remote
 from npformer.learn.play.tasks import defaults, work_of
 

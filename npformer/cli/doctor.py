@@ -6,8 +6,7 @@ import json
 import platform
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +26,8 @@ from npformer.models import EncoderConfig
 from npformer.training.distributed import Communicator
 from npformer.training.trainable import SequenceClassifier
 
+MARKS = {True: "ok", False: "PROBLEM", None: "--"}
+
 
 def add_to(commands: Any) -> None:
     """Add the command to the parser."""
@@ -38,8 +39,7 @@ def run(options: argparse.Namespace) -> int:
     """Print a line for each finding."""
     healthy, report = True, []
     for line in diagnose(options.ranks):
-        mark = {True: "ok", False: "PROBLEM", None: "--"}[line.ok]
-        words = f"{mark:<8} {line.what:<12} {line.found}"
+        words = f"{MARKS[line.ok]:<8} {line.what:<12} {line.found}"
         print(words)
         report += [words, line.details] if line.details else [words]
         healthy = healthy and line.ok is not False
@@ -48,8 +48,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if healthy else 1
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One line of the diagnosis; `ok` is None for what is optional and missing."""
 
     what: str
@@ -63,22 +62,24 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
     yield Finding("npformer", npformer.__version__)
     yield Finding("Python", f"{platform.python_version()}, {platform.platform()}")
     for package in ("numpy", "scipy", "safetensors", "tqdm", "threadpoolctl"):
-        version = _version(package)
-        yield Finding(package, version or "not installed", ok=bool(version))
+        yield _package(package)
     yield Finding("CPU", f"{cores()} cores")
     yield _blas()
-    version = _version("matplotlib")
-    missing = 'not installed; python -m pip install "npformer[plot]"'
-    yield Finding("matplotlib", version or missing, ok=bool(version) or None)
-    yield from _ranks(ranks)
+    yield _package("matplotlib", "plot")
+    if ranks.size == 1:
+        yield _package("mpi4py", "mpi")
+    else:
+        found = ranks.gather((platform.node(), cores(), _gpu()))
+        for rank, (node, n, own) in enumerate(found):
+            yield Finding(f"rank {rank}", f"on {node}, {n} core{'s' * (n != 1)}{own}")
     yield _self_test("numpy")
     try:
         gpu = get_backend("cupy")
     except BackendUnavailableError as error:
         # CuPy has a package for each version of CUDA.
         packages = {name: _version(name) for name in ("cupy-cuda13x", "cupy-cuda12x", "cupy")}
-        found = [f"{version} ({name})" for name, version in packages.items() if version]
-        yield Finding("CuPy", found[0] if found else "not installed", ok=None)
+        versions = [f"{version} ({name})" for name, version in packages.items() if version]
+        yield Finding("CuPy", versions[0] if versions else "not installed", ok=None)
         yield Finding("GPU", str(error), ok=None)
         return
     for what, description in gpu.details():
@@ -91,16 +92,19 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
     yield from _examine("cupy")
 
 
-def _ranks(ranks: Communicator) -> Iterator[Finding]:
-    """Yield what each of several ranks has; for a single one, whether there could be more."""
-    if ranks.size == 1:
-        version = _version("mpi4py")
-        missing = 'not installed; python -m pip install "npformer[mpi]"'
-        yield Finding("mpi4py", version or missing, ok=bool(version) or None)
-        return
-    found = ranks.gather((platform.node(), cores(), _gpu()))
-    for rank, (node, n, gpu) in enumerate(found):
-        yield Finding(f"rank {rank}", f"on {node}, {n} core{'s' * (n != 1)}{gpu}")
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _package(name: str, extra: str = "") -> Finding:
+    """Return the version of a package, or that it is missing: a problem, unless it is an extra."""
+    if version := _version(name):
+        return Finding(name, version)
+    hint = f'; python -m pip install "npformer[{extra}]"' if extra else ""
+    return Finding(name, f"not installed{hint}", ok=None if extra else False)
 
 
 def _gpu() -> str:
@@ -112,45 +116,32 @@ def _gpu() -> str:
     return "" if gpu.link is None else f", GPU {gpu.link().device()}"
 
 
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def _blas() -> Finding:
     from threadpoolctl import threadpool_info
 
     np.ones((2, 2)) @ np.ones((2, 2))  # some libraries load at first use
     found = [
-        f"{library['internal_api']} {library.get('version') or ''}, "
-        f"{library['num_threads']} threads"
-        for library in threadpool_info()
-        if library["user_api"] == "blas"
+        f"{each['internal_api']} {each.get('version') or ''}, {each['num_threads']} threads"
+        for each in threadpool_info()
+        if each["user_api"] == "blas"
     ]
     return Finding("BLAS", "; ".join(found) or "none that threadpoolctl knows", bool(found) or None)
 
 
 def _self_test(backend: str) -> Finding:
     """Train a small model briefly: does it learn, and how long does a step take?"""
-    rng = np.random.default_rng(0)
-    x = rng.integers(8, size=(64, 16))
-    y = x[:, 0]
+    x = np.random.default_rng(0).integers(8, size=(64, 16))
     config = EncoderConfig(d_model=32, n_layers=1, n_heads=2, d_ff=64, max_len=16)
     model = SequenceClassifier(config, 8, vocab_size=8, pooling="first").to(backend)
     optimizer = npformer.Adam(model.parameters(), lr=3e-3)
-    first, _ = model.loss_and_gradients(x, y)
+    first, _ = model.loss_and_gradients(x, x[:, 0])
     loss, steps, began = first, 30, time.perf_counter()
     for _ in range(steps):
-        loss, gradients = model.loss_and_gradients(x, y)
+        loss, gradients = model.loss_and_gradients(x, x[:, 0])
         optimizer.step(gradients)
-    step_ms = 1e3 * (time.perf_counter() - began) / steps
-    return Finding(
-        "self-test",
-        f"{backend}: loss {first:.3f} -> {loss:.3f} in {steps} steps of {step_ms:.1f} ms",
-        ok=loss < 0.5 * first,
-    )
+    ms = 1e3 * (time.perf_counter() - began) / steps
+    words = f"{backend}: loss {first:.3f} -> {loss:.3f} in {steps} steps of {ms:.1f} ms"
+    return Finding("self-test", words, ok=loss < 0.5 * first)
 
 
 def _kernels() -> Iterator[Finding]:
@@ -165,9 +156,8 @@ def _kernels() -> Iterator[Finding]:
             yield Finding("kernels", f"not checked: {CHECK_VARIABLE} is 0", ok=None)
             return
         words = in_words(found) if found["problems"] else f"checked in {found['seconds']:.1f} s"
-        details = json.dumps(found, indent=1)
         words = f"{dtype}, {precision} products: {words}"
-        yield Finding("kernels", words, ok=not found["problems"], details=details)
+        yield Finding("kernels", words, not found["problems"], json.dumps(found, indent=1))
 
 
 def _examine(backend: str, size: int = 4096, seconds: float = 0.3) -> Iterator[Finding]:
@@ -187,22 +177,17 @@ def _gradients_agree(backend: str) -> Finding:
     x, y = rng.integers(8, size=(16, 32)), rng.integers(4, size=16)
     mask = np.arange(32) < rng.integers(1, 33, size=16)[:, None]
     mixers = ("attention", "dense_synthesizer", "fourier")
-    config = EncoderConfig(
-        d_model=32, n_layers=3, n_heads=2, d_ff=64, max_len=32, mixer=mixers, padding="per_length"
+    sizes: Any = {"d_model": 32, "n_layers": 3, "n_heads": 2, "d_ff": 64, "max_len": 32}
+    model = SequenceClassifier(
+        EncoderConfig(**sizes, mixer=mixers, padding="per_length"), 4, vocab_size=8
     )
-    found = []
-    for name in ("numpy", backend):
-        model = SequenceClassifier(config, 4, vocab_size=8).to(name)
-        _, gradients = model.loss_and_gradients(x, y, mask)
-        found.append({n: to_numpy(g) for n, g in gradients.items()})
-    largest = max(float(np.abs(g).max()) for g in found[0].values())
-    difference = {n: float(np.abs(found[1][n] - g).max()) / largest for n, g in found[0].items()}
-    worst = max(difference, key=lambda name: difference[name])
-    return Finding(
-        "gradients",
-        f"{backend} and NumPy differ by at most {difference[worst]:.1e} of the largest, in {worst}",
-        ok=difference[worst] <= 1e-4,
-    )
+    plain = {name: g.copy() for name, g in model.loss_and_gradients(x, y, mask)[1].items()}
+    _, others = model.to(backend).loss_and_gradients(x, y, mask)
+    largest = max(float(np.abs(g).max()) for g in plain.values())
+    errors = {n: float(np.abs(to_numpy(others[n]) - g).max()) / largest for n, g in plain.items()}
+    worst = max(errors, key=errors.__getitem__)
+    words = f"differ by at most {errors[worst]:.1e} of the largest, in {worst}"
+    return Finding("gradients", f"{backend} and NumPy {words}", ok=errors[worst] <= 1e-4)
 
 
 def _product(backend: str, precision: str, size: int, seconds: float) -> Finding:

@@ -4,27 +4,21 @@ import argparse
 from typing import Any
 
 from npformer.cli import common
+from npformer.cli.file_kinds import held_out_part
 from npformer.cli.file_options import add_known_file
-from npformer.cli.file_results import held_out_part, worst_mistakes
 from npformer.cli.load_model import (
     add_force,
-    in_dtype_of,
     load_any,
     load_trained,
     notes_of,
+    path_of_split,
+    test_data,
 )
-from npformer.cli.measured import of_pairs, of_text
+from npformer.cli.measured import mistakes, pairs_in_words, text_in_words
 from npformer.cli.plugins import load_plugins
-from npformer.core import checks, use_precision
-from npformer.tasks.estimators import (
-    Classifier,
-    Estimator,
-    TextClassifier,
-    TextTranslator,
-    TextWriter,
-)
+from npformer.core import use_precision
+from npformer.tasks.estimators import Estimator, TextClassifier, TextScores, Translations
 from npformer.training.evaluation import evaluate
-from npformer.training.storage.models import checkpoint_name
 
 
 def add_to(commands: Any) -> None:
@@ -43,7 +37,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print how good the model is, in the metrics of its kind."""
     load_plugins(options.plugin)
-    path, split = options.model, options.split
+    path = options.model
     raw = load_any(path, options.backend, force=options.force)
     if isinstance(raw, Estimator):
         with use_precision(options.precision, options.backend):
@@ -53,13 +47,10 @@ def run(options: argparse.Namespace) -> int:
             f"{options.input} is given, and the model was not trained on a file; expected none. In "
             "Python: npformer.evaluate(npformer.load(path), (x, y))"
         )
-    if path.is_dir() and split is not None and (path / checkpoint_name(split)).is_file():
-        path = path / checkpoint_name(split)
+    path = path_of_split(path, options.split)
     instead = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
     model, recipe, notes = load_trained(path, options.backend, instead, force=options.force)
-    split = notes["split"] if split is None else split
-    checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
-    x, labels = in_dtype_of(model, recipe.load(split, int(notes["seed"])).test)
+    x, labels, split = test_data(model, recipe, notes, options.split)
     with use_precision(options.precision, options.backend):
         found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
         predicted = model.predict(x, batch_size=options.batch_size)
@@ -78,14 +69,14 @@ def run(options: argparse.Namespace) -> int:
 def _of_file(options: argparse.Namespace, model: Estimator) -> int:
     """Print how well a model does on a file."""
     part = held_out_part(options, notes_of(options.model, force=options.force), model)
-    shared: dict[str, Any] = {"batch_size": options.batch_size, "communicator": options.ranks}
-    if isinstance(model, TextWriter):
-        print(of_text(model.evaluate(*part.data(), **shared), {}))
-    elif isinstance(model, TextTranslator):
-        print(of_pairs(model.evaluate(*part.data(), **shared)), end="")
-    elif isinstance(model, Classifier):
-        scores = model.evaluate(*part.data(), **shared)
+    raw: Any = model
+    scores = raw.evaluate(*part.data(), batch_size=options.batch_size, communicator=options.ranks)
+    if isinstance(scores, TextScores):
+        print(text_in_words(scores, {}))
+    elif isinstance(scores, Translations):
+        print(pairs_in_words(scores), end="")
+    else:
         kind = "texts" if isinstance(model, TextClassifier) else "series"
         print(f"{common.counted(len(part), kind)} on {common.device_of(options)}\n{scores}\n")
-        print(worst_mistakes(scores, part, model), end="")
+        print(mistakes(scores, part, raw), end="")
     return 0

@@ -1,20 +1,18 @@
-"""How npformer train reads a file, by its options: as a task, and an untrained model for it."""
+"""What the options of a command make of a file: a task, and an estimator for it."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from npformer.cli.recipes.file_task import USUAL, FileTask, chosen_column, list_of
-from npformer.cli.recipes.labelled_tasks import SeriesTask, TextTask
-from npformer.cli.recipes.writing_tasks import BookTask, PairsTask, is_text_file
+from npformer.cli.recipes.doubts import doubt_known
+from npformer.cli.recipes.file_task import FileTask, Part
+from npformer.cli.recipes.kinds import KINDS, USUAL, chosen_column, is_generated, is_text_file
 from npformer.core import split_names
-from npformer.data.pairs import PAIRS
 from npformer.data.tables import Table, read_table
-from npformer.data.tokenizers import TOKENIZERS
+from npformer.data.tokenizers import TOKENIZERS, read_tokenizer
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import (
     Estimator,
@@ -24,43 +22,77 @@ from npformer.tasks.estimators import (
     TextWriter,
 )
 
-ENCODER = {field.name for field in fields(EncoderConfig)}
-
-OF_ALL = {"test", "validation", "encoding", "max_len", "patience"}
-OF_CLASSES = {"label", "members", "pooling", "class_weight", "keep_repeated"}
-
-OPTIONS_OF: dict[str, set[str]] = {
-    "texts": OF_ALL
-    | OF_CLASSES
-    | {"text", "tokenizer", "vocab_size", "ngrams", "skip_empty", "pretrained", "freeze"},
-    "series": OF_ALL | OF_CLASSES | {"id", "time", "features"},
-    "text": OF_ALL | {"tokenizer", "vocab_size"},
-    "pairs": OF_ALL | {"source", "target", "tokenizer", "vocab_size", "skip_empty"},
-}
-"""Options that only some kinds of files have."""
-
-WORDS = {
-    "texts": "texts with labels",
-    "series": "series, from a table with --id",
-    "text": "a file with one text",
-    "pairs": "pairs, from a table with --source and --target",
+ESTIMATORS: dict[str, Any] = {
+    "texts": TextClassifier,
+    "series": SeriesClassifier,
+    "text": TextWriter,
+    "pairs": TextTranslator,
 }
 
-OPTIONS = sorted(set().union(*OPTIONS_OF.values()) - {"pooling"})
+OPTIONS = sorted(set().union(*(kind.options for kind in KINDS.values())) - {"pooling"})
 """Options that only files have."""
+
+ARGUMENTS = (
+    *("seed", "dtype", "backend", "max_len", "pooling", "members"),
+    *("vocab_size", "ngrams", "tokenizer", "freeze", "pretrained"),
+)
+"""Options that are arguments of an estimator; others are settings of its encoder."""
 
 GENERATED: dict[str, Any] = {"test": "0.03", "epochs": 2, "d_model": 64}
 """Options of a generated task of pairs: its pairs are many and easy."""
 
 
-def kind_of_file(options: argparse.Namespace) -> tuple[str, Table | None]:
-    """Return which kind of `OPTIONS_OF` a file is, and the table if it is one."""
+def given_options(options: argparse.Namespace, names: Any) -> dict[str, Any]:
+    """Return those of the named options that were given."""
+    return {name: v for name, v in vars(options).items() if name in names and v is not None}
+
+
+def mixer_setting(words: str) -> str | tuple[str, ...]:
+    """Return the mixer that --mixer names, or one for each layer."""
+    mixers = split_names(words)
+    return mixers[0] if len(mixers) == 1 else tuple(mixers)
+
+
+def task_of(options: argparse.Namespace) -> FileTask:
+    """Return the file and its columns, as the options name them."""
+    file = options.task
+    kind, table = _kind(options)
+    for name in given_options(options, [*OPTIONS, "pooling"]):
+        if name not in KINDS[kind].options:
+            of = " or ".join(each.words for each in KINDS.values() if name in each.options)
+            raise ValueError(
+                f"--{name.replace('_', '-')} is given; it is for {of}. {file} is read as "
+                f"{KINDS[kind].words.partition(',')[0]}"
+            )
+    usual: dict[str, Any] = {"text": {"test": "0.1", "validation": "0.1"}}.get(kind, {})
+    if kind == "pairs" and table is None:
+        usual = {"test": GENERATED["test"]}
+    names = ("seed", "validation", "test", "encoding", "keep_repeated", "skip_empty", "id", "time")
+    given = {"kind": kind, "file": file} | usual | given_options(options, names)
+    if kind == "series":
+        label = "labels" if table is None else chosen_column(table, options.label, "label")
+        columns = list(table.columns) if table is not None else []
+        rest = [name for name in columns if name not in (options.id, options.time, label)]
+        given |= {"label": label, "features": list_of(options.features) or rest or None}
+    elif table is not None:
+        roles = KINDS[kind].columns
+        given |= {role: chosen_column(table, getattr(options, role), role) for role in roles}
+        if given[roles[0]] == given[roles[1]]:
+            raise ValueError(
+                f"the column {given[roles[0]]!r} is named for the {roles[0]}s and for the "
+                f"{roles[1]}s; expected two. {file} has {', '.join(map(repr, table.columns))}"
+            )
+    return FileTask(**given)
+
+
+def _kind(options: argparse.Namespace) -> tuple[str, Table | None]:
+    """Return which kind a file is, and the table if it is one."""
     file = options.task
     if Path(file).suffix.lower() == ".npz":
         return "series", None
     if is_text_file(file):
         return "text", None
-    if file in PAIRS and not Path(file).exists():
+    if is_generated(file):
         return "pairs", None
     table = read_table(file, encoding=options.encoding or "utf-8")
     if options.id is not None:
@@ -68,122 +100,105 @@ def kind_of_file(options: argparse.Namespace) -> tuple[str, Table | None]:
     if options.source is not None or options.target is not None:
         return "pairs", table
     roles = [role for role, names in USUAL.items() if {*names} & {*map(str.lower, table.columns)}]
-    given = options.text is not None or options.label is not None
-    return ("pairs" if roles == ["source", "target"] and not given else "texts"), table
+    named = options.text is not None or options.label is not None
+    return ("pairs" if roles == ["source", "target"] and not named else "texts"), table
 
 
-def task_of(options: argparse.Namespace) -> FileTask:
-    """Return the file and its columns, as the options name them."""
-    kind, table = kind_of_file(options)
-    for name in [*OPTIONS, "pooling"]:
-        if getattr(options, name, None) is not None and name not in OPTIONS_OF[kind]:
-            of = " or ".join(words for k, words in WORDS.items() if name in OPTIONS_OF[k])
-            raise ValueError(
-                f"--{name.replace('_', '-')} is given; it is for {of}. {options.task} is read as "
-                f"{WORDS[kind].partition(',')[0]}"
-            )
-    names = ("validation", "test", "encoding", "keep_repeated", "skip_empty")
-    given = {name: v for name in names if (v := getattr(options, name)) is not None}
-    given |= {"file": options.task, "seed": options.seed}
-    if kind == "text":
-        return BookTask(**given)
-    if kind == "pairs":
-        return _pairs(options, table, given)
-    if table is None:
-        return SeriesTask(label="labels", **given)
-    if kind == "texts":
-        text, label = (chosen_column(table, getattr(options, r), r) for r in ("text", "label"))
-        _check_two(options.task, table, text, label, "texts and for the labels")
-        return TextTask(text=text, label=label, **given)
-    label = chosen_column(table, options.label, "label")
-    roles = (options.id, options.time, label)
-    features = list_of(options.features) or [name for name in table.columns if name not in roles]
-    return SeriesTask(label=label, id=options.id, time=options.time, features=features, **given)
-
-
-def _pairs(options: argparse.Namespace, table: Table | None, given: dict[str, Any]) -> PairsTask:
-    if table is None:
-        return PairsTask(**{"test": GENERATED["test"], **given})
-    source, target = (chosen_column(table, getattr(options, r), r) for r in ("source", "target"))
-    _check_two(options.task, table, source, target, "sources and for the targets")
-    return PairsTask(source=source, target=target, **given)
-
-
-def _check_two(file: str, table: Table, one: str, other: str, roles: str) -> None:
-    if one == other:
-        raise ValueError(
-            f"the column {one!r} is named for the {roles}; expected two. {file} has "
-            f"{', '.join(map(repr, table.columns))}"
-        )
+def list_of(words: str | None) -> list[str] | None:
+    """Return the names in a word such as "a,b"."""
+    if words is None:
+        return None
+    names = [name.strip() for name in words.split(",") if name.strip()]
+    if not names:
+        raise ValueError(f"--features is {words!r}; expected column names, such as a,b")
+    return names
 
 
 def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
-    """Return an untrained model with the settings that were given."""
-    config = {name: value for name, value in vars(options).items() if name in ENCODER}
-    config = {name: v for name, v in config.items() if v is not None and name != "max_len"}
-    mixers = split_names(config["mixer"])
-    config["mixer"] = mixers[0] if len(mixers) == 1 else tuple(mixers)
-    names = ("seed", "dtype", "backend")
-    given = {name: v for name in names if (v := getattr(options, name)) is not None}
-    if isinstance(task, BookTask | PairsTask):
-        return _writer(options, task, config, given)
-    names = ("max_len", "pooling", "members")
-    given |= {name: v for name in names if (v := getattr(options, name)) is not None}
-    if not isinstance(task, TextTask):
-        return SeriesClassifier(config, **given)
-    if options.freeze is not None:
+    """Return an untrained estimator with the settings that were given."""
+    encoder = {field.name for field in fields(EncoderConfig)}.difference(ARGUMENTS)
+    config = given_options(options, encoder)
+    given = given_options(options, ARGUMENTS)
+    if "freeze" in given:
         given["freeze"] = split_names(options.freeze)
     if options.pretrained is not None:
-        return _pretrained(options, config, given)
-    tokenizer: Any = options.tokenizer or "word"
-    if tokenizer not in TOKENIZERS and Path(tokenizer).exists():
-        from npformer.data.tokenizers import read_tokenizer
-
-        tokenizer = read_tokenizer(tokenizer)
-    for name in ("vocab_size", "ngrams"):
-        if getattr(options, name) is not None:
-            given[name] = getattr(options, name)
-    return TextClassifier(config, tokenizer=tokenizer, **given)
-
-
-def _writer(
-    options: argparse.Namespace,
-    task: BookTask | PairsTask,
-    config: dict[str, Any],
-    given: dict[str, Any],
-) -> Estimator:
-    """Return a model that writes."""
-    if options.vocab_size is not None:
-        given["vocab_size"] = options.vocab_size
-    if options.tokenizer is not None:
-        given["tokenizer"] = options.tokenizer
-    if task.file in PAIRS and not Path(task.file).exists():
+        wrong = [name for name, value in config.items() if value != options.usual.get(name)]
+        wrong += given_options(options, ("tokenizer", "vocab_size", "ngrams"))
+        if wrong:
+            raise ValueError(
+                f"--{wrong[0].replace('_', '-')} is given together with --pretrained, whose folder "
+                "decides it; expected only --pretrained"
+            )
+        left = {n: v for n, v in given.items() if n not in ("dtype", "max_len")}
+        return TextClassifier(**left)
+    config["mixer"] = mixer_setting(config["mixer"])
+    if is_generated(task.file):
         config.setdefault("d_model", GENERATED["d_model"])
-    if isinstance(task, BookTask):
-        if options.max_len is not None:
-            config["max_len"] = options.max_len
-        return TextWriter(config, **given)
-    if options.tokenizer is not None and len(both := split_names(options.tokenizer)) > 1:
-        given["tokenizer"] = both
-    if options.max_len is not None:
-        given["max_len"] = options.max_len
-    return TextTranslator(config, **given)
+    if task.kind == "text" and "max_len" in given:
+        config["max_len"] = given.pop("max_len")
+    if (name := given.get("tokenizer")) is not None:
+        if task.kind == "texts" and name not in TOKENIZERS and Path(name).exists():
+            given["tokenizer"] = read_tokenizer(name)
+        elif task.kind == "pairs" and len(both := split_names(name)) > 1:
+            given["tokenizer"] = both
+    estimator: Estimator = ESTIMATORS[task.kind](config, **given)
+    return estimator
 
 
-def _pretrained(
-    options: argparse.Namespace, config: Mapping[str, Any], given: dict[str, Any]
-) -> TextClassifier:
-    """Return a classifier that starts from the weights in a folder."""
-    wrong = [name for name in config if config[name] != options.usual.get(name)]
-    wrong += [
-        name for name in ("tokenizer", "vocab_size", "ngrams") if getattr(options, name) is not None
-    ]
-    if wrong:
+def noted_task(notes: dict[str, Any]) -> FileTask | None:
+    """Return the task in a model's notes, if it was trained on a file; files are not checked."""
+    task = notes.get("task")
+    return FileTask.from_notes(task, check=False) if isinstance(task, dict) else None
+
+
+def part_of(
+    file: str,
+    options: argparse.Namespace,
+    task: FileTask | None,
+    model: Estimator,
+    *,
+    labelled: bool,
+) -> tuple[Part, dict[str, list[Any]]]:
+    """Return the samples of a file, and all its columns if it is a table of texts.
+
+    Columns are those that options name, or else those of the training's task.
+    """
+    kind = next(kind for kind, each in ESTIMATORS.items() if isinstance(model, each))
+    known = task if task is not None and task.kind == kind else FileTask(kind=kind, file=file)
+    given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
+    given |= {"label": known.label or "label"} | given_options(options, ("skip_empty",))
+    if kind == "series":
+        given |= given_options(options, ("id", "time", "label"))
+        if options.features is not None:
+            given["features"] = list_of(options.features)
+    if not (roles := KINDS[kind].columns):
+        return replace(known, **given).read(file, labelled=labelled), {}
+    table = read_table(file, encoding=given["encoding"])
+    for role in roles if labelled else roles[:1]:
+        name, usual = getattr(options, role), getattr(task, role, None)
+        trained = name is None and usual in table.columns
+        given[role] = usual if trained else chosen_column(table, name, role)
+    return replace(known, **given).rows_of(table, labelled=labelled), table.columns
+
+
+def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: Estimator) -> Part:
+    """Return the samples of a file with their right answers, or else the test part."""
+    task = noted_task(notes)
+    if options.input is not None:
+        part, _ = part_of(options.input, options, task, model, labelled=True)
+        if task is not None and task.kind in ("texts", "series"):
+            try:
+                known = FileTask.from_notes(notes["task"]).parts()[0]["train"]
+            except (OSError, ValueError):  # its files are gone or have changed
+                return part
+            doubt_known(task.kind, task.keys(known), task.keys(part), options.input)
+        return part
+    if task is None:
         raise ValueError(
-            f"--{wrong[0].replace('_', '-')} is given together with --pretrained, whose folder "
-            "decides it; expected only --pretrained"
+            f"{options.model} does not say which file it was trained on; expected a file to "
+            "measure it on"
         )
-    names = ("pooling", "members", "seed", "backend", "freeze")
-    return TextClassifier(
-        pretrained=options.pretrained, **{n: given[n] for n in names if n in given}
-    )
+    test = FileTask.from_notes(notes["task"]).parts()[0]["test"]
+    if not len(test):
+        raise ValueError(f"{options.model} was trained without a test part; expected a file")
+    return test

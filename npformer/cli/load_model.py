@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from npformer.cli.common import option
+from npformer.cli.recipes.kinds import is_data_file
 from npformer.cli.recipes.recipes import RECIPES, Recipe
-from npformer.cli.recipes.writing_tasks import is_data_file
-from npformer.core import a_type
+from npformer.core import a_type, checks
 from npformer.tasks.estimators import Estimator
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import checkpoint_name, load, read_notes
@@ -28,9 +28,13 @@ def load_trained(
 
     For a model that `npformer train` did not write, the error ends with `instead`.
     """
-    model = load_classifier(path, backend, force=force)
-    recipe, notes = task_of(path, instead, force=force)
-    return model, recipe, notes
+    model = load_any(path, backend, force=force)
+    if isinstance(model, Estimator):
+        raise ValueError(
+            f"{path} holds {a_type(model)}, for files; expected a model of one of "
+            f"npformer's tasks: {', '.join(RECIPES)}"
+        )
+    return model, *task_of(path, instead, force=force)
 
 
 def task_of(path: Path, instead: str, *, force: bool = False) -> tuple[Recipe, dict[str, Any]]:
@@ -44,18 +48,23 @@ def task_of(path: Path, instead: str, *, force: bool = False) -> tuple[Recipe, d
             f"{path} does not say which task, split and seed it was trained on; expected a model "
             f"that `npformer train` wrote, which has test data. {instead}"
         )
-    return RECIPES[notes["task"]], notes
+    return RECIPES[str(task)], notes
 
 
-def load_classifier(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier:
-    """Return the model in a file or folder; it need not come from `npformer train`."""
-    model = load_any(path, backend, force=force)
-    if isinstance(model, Estimator):
-        raise ValueError(
-            f"{path} holds {a_type(model)}, for files; expected a model of one of "
-            f"npformer's tasks: {', '.join(RECIPES)}"
-        )
-    return model
+def path_of_split(place: Path, split: str | None) -> Path:
+    """Return the model of a split in a run's folder, if there is one."""
+    if place.is_dir() and split is not None and (place / checkpoint_name(split)).is_file():
+        return place / checkpoint_name(split)
+    return place
+
+
+def test_data(
+    model: SequenceClassifier, recipe: Recipe, notes: dict[str, Any], split: str | None
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Return the test data of a split, or of that in the notes, and its name."""
+    split = notes["split"] if split is None else split
+    checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
+    return *in_dtype_of(model, recipe.load(split, int(notes["seed"])).test), split
 
 
 def load_any(path: Path, backend: str, *, force: bool = False) -> SequenceClassifier | Estimator:

@@ -6,21 +6,20 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.common import option
+from npformer.cli.file_kinds import held_out_part
 from npformer.cli.file_options import add_known_file
-from npformer.cli.file_results import held_out_part
 from npformer.cli.load_model import (
     add_force,
-    in_dtype_of,
     load_any,
     load_trained,
     notes_of,
+    path_of_split,
+    test_data,
 )
 from npformer.cli.plugins import load_plugins
 from npformer.cli.run_folder import REPORT
-from npformer.core import checks
 from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
-from npformer.training.storage.models import checkpoint_name
 
 LETTERS = "abcdefgh"
 PAIRS = [f"{key}={letter}" for key in range(128) for letter in LETTERS]
@@ -65,14 +64,12 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError(f"{options.input} is given, and the model was not trained on a file")
     places = [options.model, *(options.compare or [])]
     instead = "In Python: npformer.report(npformer.load(path), x, y)"
-    paths = [_of_split(place, options.split) for place in places]
+    paths = [path_of_split(place, options.split) for place in places]
     loaded = [load_trained(path, "numpy", instead, force=options.force) for path in paths]
     first, recipe, about = loaded[0]
-    split = about["split"] if options.split is None else options.split
-    checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
-    names = _names(places)
+    x, y, split = test_data(first, recipe, about, options.split)
     models, notes = {}, {}
-    for name, place, (model, other, theirs) in zip(names, places, loaded, strict=True):
+    for name, place, (model, other, theirs) in zip(_names(places), places, loaded, strict=True):
         if other.name != recipe.name:
             raise ValueError(
                 f"{place} was trained on {other.name} and {places[0]} on {recipe.name}; expected "
@@ -89,15 +86,13 @@ def run(options: argparse.Namespace) -> int:
                 f"it was trained on the {theirs['split']} split and may have seen some of the test "
                 f"data of the {split} split"
             )
-    x, y = in_dtype_of(first, recipe.load(split, int(about["seed"])).test)
     which = f", {split} split" if len(recipe.splits) > 1 else ""
     tokens, classes = NAMES.get(recipe.name, (None, None))
-    folder = options.model if options.model.is_dir() else options.model.parent
     path = report(
         models,
         x,
         y,
-        path=folder / REPORT if options.out is None else options.out,
+        path=_place(options),
         samples=samples,
         token_names=tokens,
         class_names=classes,
@@ -114,21 +109,18 @@ def _of_file(options: argparse.Namespace, model: Estimator, samples: int | list[
     if options.compare or options.split:
         raise ValueError("--compare and --split are for npformer's tasks; expected neither")
     part = held_out_part(options, notes_of(options.model, force=options.force), model)
-    folder = options.model if options.model.is_dir() else options.model.parent
-    place = folder / REPORT if options.out is None else options.out
     shown: dict[str, Any] = {"samples": samples}
     if isinstance(model, Classifier):
         shown["batch_size"] = options.batch_size
     raw: Any = model
-    print(raw.report(*part.data(), place, **shown))
+    print(raw.report(*part.data(), _place(options), **shown))
     return 0
 
 
-def _of_split(place: Path, split: str | None) -> Path:
-    """Return the model of a split in a run's folder, if there is one."""
-    if place.is_dir() and split is not None and (place / checkpoint_name(split)).is_file():
-        return place / checkpoint_name(split)
-    return place
+def _place(options: argparse.Namespace) -> Path:
+    """Return where the report is written."""
+    folder: Path = options.model if options.model.is_dir() else options.model.parent
+    return options.out or folder / REPORT
 
 
 def _names(places: list[Path]) -> list[str]:

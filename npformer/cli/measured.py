@@ -1,31 +1,31 @@
-"""How good a model of a file is on its test part, compared with baselines."""
+"""How good a model of a file is on its test part, in words, compared with baselines."""
 
 from __future__ import annotations
 
 import argparse
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from npformer.cli.common import counted, one_line
-from npformer.cli.file_results import compared, scores_of_baselines, worst_mistakes
+from npformer.cli.predict_file import in_brief
 from npformer.cli.recipes.file_task import Part
 from npformer.cli.run_folder import REPORT
 from npformer.tasks.estimators import (
     Classifier,
-    Estimator,
-    TextTranslator,
-    TextWriter,
+    Scores,
+    TextClassifier,
+    TextScores,
     Translations,
+    baselines,
 )
 from npformer.tasks.estimators.ngrams import ORDERS, ngram_loss
-from npformer.tasks.estimators.text_writer import TextScores
 
 MOST_REPORTED = 1000
 """Samples of the test part in the report, which stays small enough to open."""
 
 MOST_COUNTED = 5
-"""How many of the worst translations are shown."""
+"""How many of the worst mistakes and translations are shown."""
 
 
 class Measured(NamedTuple):
@@ -37,58 +37,87 @@ class Measured(NamedTuple):
 
 
 def measure(
-    options: argparse.Namespace, model: Estimator, parts: dict[str, Part], path: Path
+    options: argparse.Namespace, model: Any, parts: dict[str, Part], path: Path
 ) -> Measured | None:
     """Measure a model on the part "test". All ranks call this; all but the first get None."""
-    found: Measured | None
-    if isinstance(model, Classifier):
-        found = _classified(options, model, parts, path)
-    elif isinstance(model, TextWriter):
-        text = parts["test"].samples[0]
-        scores = model.evaluate(text, communicator=options.ranks)
-        if options.ranks.rank:
-            return None
-        before = "".join(parts["train"].samples + parts["validation"].samples)
-        baselines = {f"n-grams of order {n}": ngram_loss(before, text, n) for n in ORDERS}
-        found = Measured(
-            {"test": scores.to_dict(), "baselines": baselines}, of_text(scores, baselines), []
-        )
-    else:
-        assert isinstance(model, TextTranslator)
-        test = parts["test"]
-        translations = model.evaluate(test.samples, test.labels, communicator=options.ranks)
-        found = Measured({"test": translations.to_dict()}, of_pairs(translations), [])
-    return None if options.ranks.rank else found
-
-
-def _classified(
-    options: argparse.Namespace, model: Classifier, parts: dict[str, Part], path: Path
-) -> Measured | None:
-    test = parts["test"]
-    scores = model.evaluate(test.samples, test.labels, communicator=options.ranks)
+    test, before = parts["test"], [parts["train"], parts["validation"]]
+    scores = model.evaluate(*test.data(), communicator=options.ranks)
     if options.ranks.rank:
         return None
-    beside = scores_of_baselines(model, parts)
-    kind = "texts" if isinstance(test.samples[0], str) else "series"
-    baselines = {
+    metrics: dict[str, Any] = {"test": scores.to_dict()}
+    if isinstance(scores, TextScores):
+        text = "".join(part.samples for part in before)
+        counts = {f"n-grams of order {n}": ngram_loss(text, test.samples, n) for n in ORDERS}
+        return Measured(metrics | {"baselines": counts}, text_in_words(scores, counts), [])
+    if isinstance(scores, Translations):
+        return Measured(metrics, pairs_in_words(scores), [])
+    beside = _baselines(model, before, test)
+    metrics["baselines"] = {
         name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1}
         for name, each in beside.items()
         if each is not None
     }
-    many = counted(len(test), f"test {kind}")
-    title = f"{Path(options.task).name}: {many}"
+    many = counted(len(test), "test texts" if isinstance(model, TextClassifier) else "test series")
     some = test.rows(range(min(len(test), MOST_REPORTED)))
-    model.report(
-        some.samples, some.labels, path / REPORT, title=title, scores=scores, beside=beside
+    title = f"{Path(options.task).name}: {many}"
+    model.report(*some.data(), path / REPORT, title=title, scores=scores, beside=beside)
+    words = f"{many}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
+    return Measured(metrics, words, [REPORT])
+
+
+def _baselines(model: Classifier, before: list[Part], test: Part) -> dict[str, Scores | None]:
+    """Return the scores of baselines, which learn from the same samples."""
+    names = model.names
+    y = names.numbers([label for part in before for label in part.labels])
+    tested: Any = test.samples, names.numbers(test.labels)
+    name, baseline = baselines.LINEAR, cast(Any, baselines.linear)
+    if isinstance(model, TextClassifier):
+        name, baseline = baselines.TF_IDF, baselines.tf_idf
+    train: Any = [sample for part in before for sample in part.samples], y
+    majority = baselines.majority(names.names, y, tested[1])
+    return {baselines.MAJORITY: majority, name: baseline(names.names, train, tested)}
+
+
+def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
+    """Return a table of the scores of a model and of the baselines, and what follows from it."""
+    lines = [f"{'':<28}  accuracy  macro F1    loss  calibration error"]
+    for name, each in {"this model": scores, **beside}.items():
+        figures = 'needs: python -m pip install "npformer[sklearn]"'
+        if each is not None:
+            figures = (
+                f"{each.accuracy:>8.4f}  {each.macro_f1:>8.4f}  {each.loss:>6.4f}  "
+                f"{each.calibration_error:>17.4f}"
+            )
+        lines.append(f"{name:<28}  {figures}")
+    majority, words, linear = map(
+        beside.get, (baselines.MAJORITY, baselines.TF_IDF, baselines.LINEAR)
     )
-    words = f"{many}: {scores}\n\n{compared(scores, beside)}\n\n"
-    words += worst_mistakes(scores, test, model)
-    return Measured({"test": scores.to_dict(), "baselines": baselines}, words, [REPORT])
+    if majority is not None and scores.macro_f1 <= majority.macro_f1:
+        lines.append("\nThis model is no better than giving every sample the same answer.")
+    elif words is not None and scores.accuracy < words.accuracy:
+        better = words.accuracy - scores.accuracy
+        lines.append(f"\nCounting words is better here, by {better:.4f}: their order adds little,")
+        lines.append("or there were too few texts or epochs to learn it from.")
+    elif linear is not None and scores.accuracy < linear.accuracy:
+        lines.append(f"\n{baselines.LINEAR} is better here: use it, or train on more series.")
+    return "\n".join(lines)
 
 
-def of_text(scores: TextScores, baselines: dict[str, float]) -> str:
+def mistakes(scores: Scores, test: Part, model: Classifier) -> str:
+    """Return the mistakes that the model was surest of."""
+    worst = scores.worst[:MOST_COUNTED]
+    if not worst:
+        return "no mistakes\n"
+    predicted = model.predict([test.samples[i] for i, _ in worst])
+    lines = ["worst mistakes: label, predicted, probability of the label, sample"]
+    for (i, p), wrong in zip(worst, predicted, strict=True):
+        lines.append(f"  {test.labels[i]}  {wrong}  {p:.4f}  {in_brief(test, i)}")
+    return "\n".join(lines) + "\n"
+
+
+def text_in_words(scores: TextScores, counts: dict[str, float]) -> str:
     """Return how well a text is predicted, and how well counting n-grams does."""
-    rows = {"this model": scores.nats, **baselines}
+    rows = {"this model": scores.nats, **counts}
     lines = [
         f"{scores.characters:,} test characters, {scores.tokens:,} tokens, "
         f"perplexity {scores.perplexity:.2f} a token",
@@ -97,22 +126,20 @@ def of_text(scores: TextScores, baselines: dict[str, float]) -> str:
         *(f"{name:<20}  {nats:>16.4f}  {nats / math.log(2):>16.4f}" for name, nats in rows.items()),
         "",
     ]
-    better = [name for name, nats in baselines.items() if nats < scores.nats]
-    if better:
+    best = min(rows, key=rows.__getitem__)
+    if rows[best] < scores.nats:
         lines.append(
-            f"Counting is better here: {min(better, key=baselines.__getitem__)}. Train longer, on "
-            "more text, or a larger model.\n"
+            f"Counting is better here: {best}. Train longer, on more text, or a larger model.\n"
         )
     return "\n".join(lines)
 
 
-def of_pairs(translations: Translations) -> str:
+def pairs_in_words(found: Translations) -> str:
     """Return how good translations are, and the worst."""
-    lines = [f"{translations.n:,} test sources: {translations}", ""]
-    if not translations.worst:
-        return "\n".join([*lines, "no mistakes\n"])
-    lines.append("worst: edits, source, target, written")
-    for source, target, written, edits in translations.worst[:MOST_COUNTED]:
+    lines = [f"{found.n:,} test sources: {found}", "", "worst: edits, source, target, written"]
+    for source, target, written, edits in found.worst[:MOST_COUNTED]:
         shown = (one_line(text, 40) or "(nothing)" for text in (source, target, written))
         lines.append(f"  {edits}  {'  |  '.join(shown)}")
-    return "\n".join(lines) + "\n"
+    if not found.worst:
+        lines[-1] = "no mistakes\n"
+    return "\n".join(lines) + "\n" * bool(found.worst)

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             f"{', '.join(tasks.TASKS)}, a file or a folder{hint}"
         )
     if options.export is not None:
-        from npformer.learn.play.export import export_folder
+        from npformer.learn.play.played import export_folder
 
         print(export_folder(folder, options.export))
         return 0

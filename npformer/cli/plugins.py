@@ -54,9 +54,8 @@ def _load_file(name: str) -> str:
             f"--plugin {name}: there is no such Python file; expected one that ends in .py, or the "
             "dotted name of a module"
         )
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    same_name = [file for file in files if isinstance(file, str) and Path(file).name == path.name]
-    if any(Path(file).resolve() == path for file in same_name):
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    if any(Path(f).resolve() == path for f in map(str, files) if Path(f).name == path.name):
         return str(path)
     # The hash keeps a file called random.py from replacing Python's.
     key = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"

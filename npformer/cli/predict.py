@@ -11,21 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.lib import format
 
-from npformer.cli import common, predict_file, translate_file
+from npformer.cli import common, predict_file
 from npformer.cli.common import option
+from npformer.cli.file_kinds import noted_task
 from npformer.cli.file_options import add_columns_of_series
-from npformer.cli.file_results import file_task
-from npformer.cli.load_model import (
-    add_force,
-    in_dtype_of,
-    load_any,
-    notes_of,
-    task_of,
-)
+from npformer.cli.load_model import add_force, load_any, notes_of, task_of, test_data
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks, use_precision
 from npformer.data.stored import read, sharded
-from npformer.tasks.estimators import Classifier, Estimator, TextTranslator
+from npformer.tasks.estimators import Estimator, TextWriter
 from npformer.training.trainable import SequenceClassifier, predict_to_file
 
 HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
@@ -73,26 +67,23 @@ def run(options: argparse.Namespace) -> int:
     with use_precision(options.precision, options.backend):
         if isinstance(model, SequenceClassifier):
             return _predict(options, model)
-        task = file_task(notes_of(options.model, force=options.force))
-        if isinstance(model, Classifier):
-            return predict_file.run(options, model, task)
-        if isinstance(model, TextTranslator):
-            return translate_file.run(options, model, task)
-        raise ValueError(
-            f"{options.model} holds {a_type(model)}, which goes on writing a text: "
-            f'npformer generate {options.model} "a beginning"'
-        )
+        if isinstance(model, TextWriter):
+            raise ValueError(
+                f"{options.model} holds {a_type(model)}, which goes on writing a text: "
+                f'npformer generate {options.model} "a beginning"'
+            )
+        task = noted_task(notes_of(options.model, force=options.force))
+        return predict_file.run(options, model, task)
 
 
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
     """Check the name of the file to write, before anything is computed."""
-    if out is None:
-        return
-    if not out.absolute().parent.is_dir():
-        raise ValueError(f"--out: the folder {out.parent} does not exist; create it first")
-    if out.suffix not in ends or out.is_dir():
-        ending = " or ".join(ends)
-        raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
+    if out is not None:
+        if not out.absolute().parent.is_dir():
+            raise ValueError(f"--out: the folder {out.parent} does not exist; create it first")
+        if out.suffix not in ends or out.is_dir():
+            ending = " or ".join(ends)
+            raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
 
 
 def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
@@ -110,26 +101,21 @@ def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
         checks.positive("--samples", options.samples)
-        recipe, notes = task_of(
-            options.model,
-            f"Give it data: npformer predict {options.model} x.npy",
-            force=options.force,
-        )
-        x, labels = in_dtype_of(model, recipe.load(notes["split"], int(notes["seed"])).test)
+        instead = f"Give it data: npformer predict {options.model} x.npy"
+        recipe, notes = task_of(options.model, instead, force=options.force)
+        x, labels, _ = test_data(model, recipe, notes, None)
         x, labels = x[: options.samples], labels[: options.samples]
     result = _predicted(options, model, x, mask)
     if options.ranks.rank:
         return 0  # the first writes and prints
     # To stderr, because standard output is for the labels.
-    print(
-        f"{common.counted(len(result), 'samples')} on {common.device_of(options)}", file=sys.stderr
-    )
+    many = common.counted(len(result), "samples")
+    print(f"{many} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         print(f"{options.out}: {result.dtype} {result.shape}")
         return 0
     for i, row in enumerate(result):
-        known = "" if labels is None else f"   label {_words(labels[i])}"
-        print(f"{_words(row)}{known}")
+        print(_words(row), *() if labels is None else ("  label", _words(labels[i])))
     return 0
 
 
@@ -156,10 +142,9 @@ def _words(row: np.ndarray) -> str:
 
 
 def _read_input(path: Path, model: SequenceClassifier) -> Any:
-    readers: dict[str, Any] = {".npy": _read_npy, ".csv": _read_csv}
-    if path.suffix not in readers:
+    if path.suffix not in (".npy", ".csv"):
         raise ValueError(f"{path} ends in {path.suffix!r}; expected .npy or .csv")
-    x = readers[path.suffix](path)
+    x = _read_npy(path) if path.suffix == ".npy" else _read_csv(path)
     features = model.n_features
     if features is None:
         if x.dtype.kind != "f":
@@ -195,7 +180,6 @@ def _read_npy(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> np.ndarray:
-    expected = "one sample per line, all with equally many comma-separated numbers, no heading"
     try:
         # -sig: spreadsheets begin a file with a byte order mark.
         lines = path.read_text(encoding="utf-8-sig").rstrip().split("\n")
@@ -206,5 +190,7 @@ def _read_csv(path: Path) -> np.ndarray:
                 raise ValueError(f"line {number} is empty")
         return np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
     except ValueError as error:
-        problem = str(error).partition(";")[0].rstrip(".")
-        raise ValueError(f"{path}: {problem}; expected {expected}") from error
+        raise ValueError(
+            f"{path}: {str(error).partition(';')[0].rstrip('.')}; expected one sample per line, "
+            "all with equally many comma-separated numbers, no heading"
+        ) from error

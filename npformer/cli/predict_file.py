@@ -1,4 +1,4 @@
-"""npformer predict for a classifier of texts or series: from the command line, or from a file."""
+"""npformer predict for a model of a file: labels, or translations, of words or of another file."""
 
 from __future__ import annotations
 
@@ -12,79 +12,136 @@ from typing import Any
 import numpy as np
 
 from npformer.cli import common
-from npformer.cli.file_results import part_of, shown
+from npformer.cli.file_kinds import part_of
 from npformer.cli.recipes.file_task import FileTask, Part
-from npformer.data.tables import SUFFIXES, kind_of, read_table
-from npformer.tasks.estimators import Classifier, TextClassifier
+from npformer.data.tables import SUFFIXES, kind_of
+from npformer.tasks.estimators import Classifier, TextClassifier, TextTranslator
 from npformer.training.storage.files import write_whole
 
 PREDICTED, PROBABILITY = "predicted", "probability"
 
+FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".html", ".xml"}
+"""Endings of the names of files that no command reads."""
 
-def run(options: argparse.Namespace, classifier: Classifier, task: FileTask | None) -> int:
-    """Print or write what the classifier predicts; `task` is that of the training."""
-    with_texts = isinstance(classifier, TextClassifier)
-    kind = "texts" if with_texts else "series"
-    if options.mask is not None:
-        raise ValueError(f"--mask is given and the model takes {kind}; expected none")
-    columns: dict[str, list[Any]] = {}
-    if with_texts:
-        refuse_files(options.input)
-    if options.out is not None and any(is_same(options.out, word) for word in options.input):
-        raise ValueError(f"--out {options.out} is the file that is read; expected another name")
-    if len(options.input) == 1 and (not with_texts or is_table(options.input[0])):
-        part = part_of(options.input[0], options, task, classifier, labelled=False)
-        if with_texts:
-            columns = read_table(options.input[0], encoding=options.encoding or "utf-8").columns
-    elif options.input and with_texts:
-        texts = list(options.input)
-        part = Part(texts, [None] * len(texts), [])
+
+def run(options: argparse.Namespace, model: Any, task: FileTask | None) -> int:
+    """Print or write what the model predicts; `task` is that of the training."""
+    pairs = isinstance(model, TextTranslator)
+    kind = "sources" if pairs else "texts" if isinstance(model, TextClassifier) else "series"
+    part, columns = _input(options, model, task, kind)
+    if pairs:
+        lines, new = _translations(options, model, part)
     else:
-        own = '"a text of your own"' if with_texts else "FILE"
-        raise ValueError(
-            f"there is nothing to predict; expected {'texts in quotes, or ' * with_texts}one file: "
-            f"npformer predict {options.model} {own}"
-        )
-    if with_texts and (empty := sum(not text.strip() for text in part.samples)):
-        if empty == len(part):
-            raise ValueError(
-                f"{'all texts are' if empty > 1 else 'the text is'} empty; expected words"
-            )
-        print(f"{empty:,} of {len(part):,} texts are empty: no label", file=sys.stderr)
-    if isinstance(classifier, TextClassifier):
-        unknown = [i for i in classifier.unknown(part.samples) if part.samples[i].strip()]
-        if unknown:
-            print(
-                f"{len(unknown):,} of {len(part):,} texts have no word that the model knows, the "
-                f"first is {shown(part, unknown[0])!r}: their label is a guess",
-                file=sys.stderr,
-            )
-    found = classifier.predict_probabilities(
-        part.samples, options.batch_size, communicator=options.ranks
-    )
+        lines, new = _labels(options, model, part, kind)
     if options.ranks.rank:
         return 0  # the first writes and prints
-    known = [not isinstance(each, str) or bool(each.strip()) for each in part.samples]
-    labels = classifier.names.labels(found.argmax(axis=1)).tolist()
-    predicted = [label if words else "" for label, words in zip(labels, known, strict=True)]
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
-        columns = columns or ({"text": part.samples} if with_texts else {"id": part.ids})
-        write_whole(options.out, _table(options, classifier, columns, found, predicted))
-        print(f"{options.out}: {len(part):,} rows")
-        return 0
-    if options.probabilities:
-        print("  ".join(f"{name:>10}" for name in classifier.names.words()))
-    for i, (label, row) in enumerate(zip(predicted, found, strict=True)):
-        if options.probabilities:
-            print("  ".join(f"{p:>10.4f}" for p in row) + f"  {shown(part, i)}")
-        else:
-            print(f"{label}  {row.max():.4f}  {shown(part, i)}")
+        own = {"series": {"id": part.ids}, "texts": {"text": part.samples}}
+        write_whole(
+            options.out, _table(options, columns or own.get(kind, {"source": part.samples}), new)
+        )
+        lines = [f"{options.out}: {len(part):,} rows"]
+    print("".join(f"{line}\n" for line in lines), end="")
     return 0
 
 
-FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".html", ".xml"}
-"""Endings of the names of files that no command reads."""
+def _input(
+    options: argparse.Namespace, model: Any, task: FileTask | None, kind: str
+) -> tuple[Part, dict[str, list[Any]]]:
+    """Return what to predict, and the columns of a table."""
+    words = options.input
+    if kind == "sources":
+        for name in ("mask", "text"):
+            if getattr(options, name) is not None:
+                raise ValueError(f"--{name} is given, and the model takes pairs; expected --source")
+        if options.probabilities:
+            raise ValueError(
+                "--probabilities is given, and the model writes; expected no such option"
+            )
+    elif options.mask is not None:
+        raise ValueError(f"--mask is given and the model takes {kind}; expected none")
+    if kind != "series":
+        refuse_files(words)
+    if options.out is not None and any(_is_same(options.out, word) for word in words):
+        raise ValueError(f"--out {options.out} is the file that is read; expected another name")
+    if len(words) == 1 and (kind == "series" or _is_table(words[0])):
+        return part_of(words[0], options, task, model, labelled=False)
+    if words and kind != "series":
+        return Part(list(words), [None] * len(words)), {}
+    what, own = {
+        "sources": ("translate; expected texts in quotes, or one table", '"a source"'),
+        "texts": ("predict; expected texts in quotes, or one file", '"a text of your own"'),
+        "series": ("predict; expected one file", "FILE"),
+    }[kind]
+    raise ValueError(f"there is nothing to {what}: npformer predict {options.model} {own}")
+
+
+def _translations(
+    options: argparse.Namespace, model: TextTranslator, part: Part
+) -> tuple[list[str], dict[str, list[Any]]]:
+    """Return what is printed, and the columns that are written."""
+    sources = part.samples
+    if unknown := sum(bool(model.tokenizers_[0].unknown_in(source)) for source in sources):
+        print(
+            f"{unknown:,} of {len(sources):,} sources have characters that the model was not "
+            "trained on: what it makes of them is a guess",
+            file=sys.stderr,
+        )
+    found = model.translate(
+        sources, options.beams, batch_size=options.batch_size, communicator=options.ranks
+    )
+    lines = [
+        f"{common.one_line(s, 40)}  {target}" for s, target in zip(sources, found, strict=True)
+    ]
+    return found if len(sources) == 1 else lines, {PREDICTED: found}
+
+
+def _labels(
+    options: argparse.Namespace, model: Classifier, part: Part, kind: str
+) -> tuple[list[str], dict[str, list[Any]]]:
+    """Return what is printed, and the columns that are written."""
+    known = [kind == "series" or bool(each.strip()) for each in part.samples]
+    if not all(known):
+        if not any(known):
+            raise ValueError(
+                f"{'all texts are' if len(part) > 1 else 'the text is'} empty; expected words"
+            )
+        empty = known.count(False)
+        print(f"{empty:,} of {len(part):,} texts are empty: no label", file=sys.stderr)
+    if isinstance(model, TextClassifier):
+        unknown = [i for i in model.unknown(part.samples) if known[i]]
+        if unknown:
+            print(
+                f"{len(unknown):,} of {len(part):,} texts have no word that the model knows, the "
+                f"first is {in_brief(part, unknown[0])!r}: their label is a guess",
+                file=sys.stderr,
+            )
+    p = model.predict_probabilities(part.samples, options.batch_size, communicator=options.ranks)
+    labels = model.names.labels(p.argmax(axis=1)).tolist()
+    labels = [label if words else "" for label, words in zip(labels, known, strict=True)]
+    names = model.names.words()
+    new = {PREDICTED: labels, PROBABILITY: _written(p.max(axis=1))}
+    if not options.probabilities:
+        rows = zip(labels, p.max(axis=1), strict=True)
+        return [f"{label}  {x:.4f}  {in_brief(part, i)}" for i, (label, x) in enumerate(rows)], new
+    new |= {f"p({name})": _written(column) for name, column in zip(names, p.T, strict=True)}
+    lines = [
+        "  ".join(f"{x:>10.4f}" for x in row) + f"  {in_brief(part, i)}" for i, row in enumerate(p)
+    ]
+    return ["  ".join(f"{name:>10}" for name in names), *lines], new
+
+
+def _written(column: np.ndarray) -> list[str]:
+    return [f"{p:.6f}" for p in column]
+
+
+def in_brief(part: Part, i: int) -> str:
+    """Return a sample in a few words: the beginning of a text, or what a series is called."""
+    sample = part.samples[i]
+    if isinstance(sample, str):
+        return common.one_line(sample, 70)
+    return f"{common.one_line(part.ids[i], 40)} ({len(sample)} steps)"
 
 
 def refuse_files(words: list[str]) -> None:
@@ -105,7 +162,7 @@ def refuse_files(words: list[str]) -> None:
             )
 
 
-def is_same(path: Path, word: str) -> bool:
+def _is_same(path: Path, word: str) -> bool:
     """Return whether a word names the file at a path."""
     return path.exists() and _exists(word) and path.samefile(word)
 
@@ -117,7 +174,7 @@ def _exists(word: str) -> bool:
         return False
 
 
-def is_table(word: str) -> bool:
+def _is_table(word: str) -> bool:
     """Return whether a word names a table; a text that merely ends like one does not."""
     if word == "-":
         return True
@@ -129,22 +186,6 @@ def is_table(word: str) -> bool:
 
 
 def _table(
-    options: argparse.Namespace,
-    classifier: Classifier,
-    columns: dict[str, list[Any]],
-    found: np.ndarray,
-    predicted: list[Any],
-) -> bytes:
-    """Return the rows that were read, with what was predicted, as CSV."""
-    new: dict[str, list[Any]] = {PREDICTED: predicted}
-    new[PROBABILITY] = [f"{p:.6f}" for p in found.max(axis=1)]
-    if options.probabilities:
-        for i, name in enumerate(classifier.names.words()):
-            new[f"p({name})"] = [f"{p:.6f}" for p in found[:, i]]
-    return table_of(options, columns, new)
-
-
-def table_of(
     options: argparse.Namespace, columns: dict[str, list[Any]], new: dict[str, list[Any]]
 ) -> bytes:
     """Return columns that were read and new ones, as CSV or TSV."""

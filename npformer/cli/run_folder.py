@@ -53,20 +53,23 @@ class RunFolder:
             raise ValueError("--resume and --overwrite are both given; expected one of the two")
         # A run that has left nothing but its own description is no loss: its options were wrong.
         results = [] if self._half_set_aside() else self._results()
+        saved = (self.saved or {}).get("options", {})
+        described = f"a run of {saved.get('task')} with {saved.get('mixer')}"
+        if self.saved is None:
+            described = "files of an earlier run"
         if not overwrite and not resume and results:
             raise ValueError(
-                f"{self.path} holds {self._described()}; expected a folder for this run alone. "
-                "--resume goes on with that run, --overwrite begins anew in its place, and --out "
-                "names another folder"
+                f"{self.path} holds {described}; expected a folder for this run alone. --resume "
+                "goes on with that run, --overwrite begins anew in its place, and --out names "
+                "another folder"
             )
         if not resume or not (results or self.saved):
             return {**usual, **given}
         if self.saved is None:
             raise ValueError(
-                f"{self.path} holds {self._described()}, which has no {RUN} and so cannot go on. "
+                f"{self.path} holds {described}, which has no {RUN} and so cannot go on. "
                 "--overwrite begins anew in its place, and --out names another folder"
             )
-        saved = self.saved["options"]
         wrong = [
             f"{name} is {value!r}, and was {saved.get(name, 'not given')!r}"
             for name, value in given.items()
@@ -100,8 +103,7 @@ class RunFolder:
             if self.files() and (not resume or self._half_set_aside()):
                 self._set_aside()
             words = {"format": 1, "npformer": npformer.__version__, "options": dict(options)}
-            text = json.dumps({**words, "plugins": plugins}, indent=2) + "\n"
-            write_whole(self.path / RUN, text.encode())
+            write_json(self.path / RUN, {**words, "plugins": plugins})
             try:
                 yield
             except BaseException:
@@ -126,11 +128,11 @@ class RunFolder:
 
     def _set_aside(self) -> None:
         """Move an earlier run into a folder below, until this one has finished."""
+        earlier = self._aside()
         if self._half_set_aside():
-            aside = self._aside()[-1]
+            aside = earlier[-1]
         else:
-            number = max((int(path.name.split("-")[1]) for path in self._aside()), default=0) + 1
-            aside = self.path / f"replaced-{number}"
+            aside = self.path / f"replaced-{_number(earlier[-1]) + 1 if earlier else 1}"
         for file in self.files():
             target = aside / file.relative_to(self.path)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +153,7 @@ class RunFolder:
     def _aside(self) -> list[Path]:
         """Return the folders of runs that were set aside, the latest last."""
         found = (p for p in self.path.glob("replaced-*") if re.fullmatch(r"replaced-\d+", p.name))
-        return sorted(found, key=lambda path: int(path.name.split("-")[1]))
+        return sorted(found, key=_number)
 
     def forget_replaced(self) -> None:
         """Remove runs that were set aside: this one has finished."""
@@ -159,12 +161,6 @@ class RunFolder:
             for file in RunFolder(aside, self.splits).files():
                 file.unlink()
             _remove_empty(aside)
-
-    def _described(self) -> str:
-        if self.saved is None:
-            return "files of an earlier run"
-        options = self.saved["options"]
-        return f"a run of {options.get('task')} with {options.get('mixer')}"
 
     def _read(self) -> dict[str, Any] | None:
         path = self.path / RUN
@@ -183,6 +179,15 @@ class RunFolder:
                 "later one may have written it. Update npformer, or name another folder with --out"
             )
         return dict(saved)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write a file of JSON, whole or not at all."""
+    write_whole(path, (json.dumps(values, indent=2) + "\n").encode())
+
+
+def _number(aside: Path) -> int:
+    return int(aside.name.split("-")[1])
 
 
 def _remove_empty(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """How fast npformer trains and predicts on this machine, for `npformer bench`."""
 
-import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,12 +34,7 @@ class Workload:
     def model(self, mixer: str) -> SequenceClassifier:
         """Return a classifier of these sizes."""
         config = EncoderConfig(
-            d_model=self.d_model,
-            n_layers=self.n_layers,
-            n_heads=HEADS,
-            d_ff=self.d_ff,
-            max_len=self.length,
-            mixer=mixer,
+            self.d_model, self.n_layers, HEADS, self.d_ff, max_len=self.length, mixer=mixer
         )
         return SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY, seed=0)
 
@@ -49,11 +43,8 @@ class Workload:
         tokens = self.batch * self.length
         square = 2 * tokens * self.d_model**2
         pairs = 2 * tokens * self.length * self.d_model  # length x length by d_model, all heads
-        mixing = {
-            "attention": 4 * square + 2 * pairs,
-            "dense_synthesizer": 3 * square + 2 * pairs,
-            "fourier": 0,
-        }[mixer]
+        of_mixer = {"attention": 4 * square, "dense_synthesizer": 3 * square, "fourier": 0}[mixer]
+        mixing = of_mixer + 2 * pairs * (mixer != "fourier")
         feed_forward = 4 * tokens * self.d_model * self.d_ff
         classify = 2 * self.batch * self.d_model * CLASSES
         # For each product of the forward pass, the backward pass has two: one for each factor.
@@ -96,8 +87,9 @@ def measure(
         checks.choice("workload", name, WORKLOADS)
     for mixer in mixers:
         checks.choice("mixer", mixer, MEASURED)
-    for name, mixer in itertools.product(names, mixers):
-        yield _measure(WORKLOADS[name], mixer, backend, seconds)
+    for name in names:
+        for mixer in mixers:
+            yield _measure(WORKLOADS[name], mixer, backend, seconds)
 
 
 def _measure(workload: Workload, mixer: str, backend: str, seconds: float) -> Speed:
@@ -107,28 +99,18 @@ def _measure(workload: Workload, mixer: str, backend: str, seconds: float) -> Sp
     model = workload.model(mixer).to(backend)
     optimizer = Adam(model.parameters(), lr=1e-4)
 
-    def step_of(team: Team) -> Callable[[], None]:
-        def step() -> None:
-            _, gradients = team.step(model.batch(x, y), generator=None)
-            optimizer.step(gradients)
-            to_numpy(gradients.flat[:1])  # waits for a GPU, which computes in order
-
-        return step
+    def step(team: Team) -> None:
+        _, gradients = team.step(model.batch(x, y), generator=None)
+        optimizer.step(gradients)
+        to_numpy(gradients.flat[:1])  # waits for a GPU, which computes in order
 
     with Team(model, "auto", processes="auto") as team:
-        step_ms = _median_ms(step_of(team), seconds)
+        step_ms = _median_ms(lambda: step(team), seconds)
     predict_ms = _median_ms(lambda: model.predict(x, batch_size=len(x)), seconds)
-    with use_kernels(False), Team(model, 1) as team:
-        plain_ms = _median_ms(step_of(team), seconds)
-    return Speed(
-        workload.name,
-        mixer,
-        step_ms,
-        predict_ms,
-        plain_ms,
-        tokens_a_second=x.size / step_ms * 1e3,
-        gflops=workload.products(mixer) / step_ms / 1e6,
-    )
+    with use_kernels(False), Team(model, 1) as alone:
+        plain_ms = _median_ms(lambda: step(alone), seconds)
+    rates = x.size / step_ms * 1e3, workload.products(mixer) / step_ms / 1e6
+    return Speed(workload.name, mixer, step_ms, predict_ms, plain_ms, *rates)
 
 
 def _median_ms(run: Callable[[], object], seconds: float) -> float:
@@ -147,21 +129,20 @@ def sgemm_peak(size: int = 2048, tries: int = 5) -> float:
 
     Each core multiplies its own matrices, `size` by `size`, as the workers of a batch do.
     """
-    n = cores()
-    rng = np.random.default_rng(0)
+    n, rng = cores(), np.random.default_rng(0)
     pairs = [rng.random((2, size, size), dtype="float32") for _ in range(n)]
     results = [np.empty((size, size), dtype="float32") for _ in range(n)]
-
-    def multiply(k: int) -> None:
-        np.matmul(pairs[k][0], pairs[k][1], out=results[k])
-
-    best = float("inf")
+    times = []
     with ONE_BLAS_THREAD:
         for _ in range(tries + 1):
             began = time.perf_counter()
-            list(thread_pool(n).map(multiply, range(n)))
-            best = min(best, time.perf_counter() - began)
-    return 2.0 * n * size**3 / best / 1e9
+            list(
+                thread_pool(n).map(
+                    lambda k: np.matmul(pairs[k][0], pairs[k][1], out=results[k]), range(n)
+                )
+            )
+            times.append(time.perf_counter() - began)
+    return 2.0 * n * size**3 / min(times) / 1e9
 
 
 def table(speeds: Sequence[Speed], peak: float | None) -> str:

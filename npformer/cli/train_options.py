@@ -8,8 +8,8 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.common import option
+from npformer.cli.recipes.kinds import TEXT_FILES, is_data_file
 from npformer.cli.recipes.recipes import RECIPES
-from npformer.cli.recipes.writing_tasks import TEXT_FILES, is_data_file
 from npformer.core import INITIALIZERS, checks
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import SUFFIXES

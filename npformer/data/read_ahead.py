@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

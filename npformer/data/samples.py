@@ -1,21 +1,99 @@
-"""All samples of a training or an evaluation, in memory; `stored_samples` has those in files.
+"""Samples: a batch of them, and all that are trained on or evaluated, in memory.
 
-Both have the same interface, so callers need not know which of the two they have.
+`stored_samples` has those in files, with the same interface, so callers need not know which of the
+two they have.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import Array
-from npformer.core.inputs import Sequences
-from npformer.data.batch import Batch
+from npformer.core import Array, Context
+from npformer.core.inputs import Sequences, arrays_of, within
 from npformer.models.losses import Loss
+
+
+class Shard(NamedTuple):
+    """Where one rank's shard of a batch stands in the batch of all ranks."""
+
+    first: int
+    """Its first row in the whole batch."""
+    total: float
+    """How much all samples of the whole batch count together."""
+    lengths: tuple[int, ...] | None = None
+    """Tokens of a sample in each input of the whole batch, with padding; None: as many as in the
+    shard. They may be more if `Snapshot.lengths_of_shard` says so."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples that have been checked: on the host, or on the model's backend."""
+
+    inputs: tuple[Sequences, ...]  # one for each input of the model, in the order of `forward`
+    y: Array | None = None  # targets, as the loss takes them
+    weights: Array | None = None  # of the targets in the mean: (batch,) or (batch, length)
+    counts: Array | None = None  # how much each sample counts in it: NumPy array, (batch,)
+    targets_of: int | None = None  # the input whose tokens each have a target; None: samples do
+    shard: Shard | None = None  # if it is a shard of a batch: its place there
+
+    def __len__(self) -> int:
+        rows: Any = self.inputs[0].x if self.inputs else self.y
+        return len(rows)
+
+    @property
+    def n_tokens(self) -> int:
+        """The number of tokens of each sample in all inputs, padding included."""
+        return sum(each.length for each in self.inputs)
+
+    def of_rows(self, rows: Any) -> Batch:
+        """Return some samples: a slice, or an array of row numbers."""
+        y, weights, counts = (
+            None if array is None else array[rows] for array in (self.y, self.weights, self.counts)
+        )
+        inputs = tuple(each.of_rows(rows) for each in self.inputs)
+        return Batch(inputs, y, weights, counts, self.targets_of)
+
+    def lengths(self) -> np.ndarray:
+        """Return the length of each sample in each input, without padding: (batch, n_inputs)."""
+        return np.stack([each.lengths() for each in self.inputs], axis=1)
+
+    def cut(self, at_least: Any = 1) -> Batch:
+        """Return a batch on the host without the tokens that are padding in all samples.
+
+        At least `at_least` tokens are kept: one number, or one for each input.
+        """
+        if not len(self) or all(each.padding is None for each in self.inputs):
+            return self
+        longest = np.maximum(self.lengths().max(axis=0), at_least).tolist()
+        inputs = tuple(each.cut(n) for each, n in zip(self.inputs, longest, strict=True))
+        y, weights = self.y, self.weights
+        if self.targets_of is not None:
+            length = inputs[self.targets_of].length
+            y = None if y is None else y[:, :length]
+            weights = None if weights is None else weights[:, :length]
+        return replace(self, inputs=inputs, y=y, weights=weights)
+
+    def counts_for(self, loss: Loss) -> Any:
+        """Return how much each sample counts in the mean loss: a NumPy array, (batch,)."""
+        return loss.counts(self.y) if self.weights is None else loss.counts(self.y, self.weights)
+
+    def targets(self) -> tuple[Any, ...]:
+        """Return what a loss takes besides the outputs: y, and the weights if there are any."""
+        return (self.y,) if self.weights is None else (self.y, self.weights)
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Return what the model takes: an array for each input."""
+        return arrays_of(self.inputs)
+
+    def within(self, context: Context) -> Context:
+        """Return `context` with the padding and types of this batch."""
+        return within(self.inputs, context)
 
 
 class Samples:

@@ -19,9 +19,8 @@ from npformer.core import Padding
 from npformer.core.bar import bar
 from npformer.core.inputs import Sequences, as_given
 from npformer.core.telling import saying
-from npformer.data.batch import Batch
 from npformer.data.read_ahead import ReadAhead
-from npformer.data.samples import Samples, in_words
+from npformer.data.samples import Batch, Samples, in_words
 from npformer.data.stored import read
 from npformer.data.user_arrays import is_stored, read_inputs
 from npformer.data.weights import target_weights

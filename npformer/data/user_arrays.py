@@ -22,7 +22,7 @@ def labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences,
             f"{name} is {a_type(data)}{size}; expected (x, y) or (x, y, mask), or with "
             "token types (x, y, mask, types)"
         )
-    x, y, mask, types = model.arranged(*(*data, None, None)[:4])
+    x, y, mask, types = model.arrange(*(*data, None, None)[:4])
     inputs = unlabelled_inputs(model, name, x, mask, types)
     _check(f"y in {name}", y, len(inputs[0].x))
     return inputs, y

@@ -12,5 +12,5 @@ def adam_numbers(
     divides once where the formula divides three times.
     """
     beta1, beta2 = betas
-    root = math.sqrt(1.0 - beta2**t)
-    return lr * root / (1.0 - beta1**t), eps * root, 1.0 - lr * weight_decay
+    root = math.sqrt(1.0 - math.pow(beta2, t))
+    return lr * root / (1.0 - math.pow(beta1, t)), eps * root, 1.0 - lr * weight_decay

@@ -10,7 +10,7 @@ import numpy as np
 
 from npformer.core.cut_masks import Cut
 from npformer.core.inputs import Sequences
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 
 
 class MicroBatch(NamedTuple):

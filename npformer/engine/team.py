@@ -22,20 +22,19 @@ from npformer.core import (
     part_generator,
     step_key,
 )
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
-from npformer.engine.frozen import above_frozen
-from npformer.engine.kept_with_model import kept_of
+from npformer.engine.fast_models import above_frozen
 from npformer.engine.micro_batches import MicroBatch, micro_batches_of_worker, rows_of_worker
 from npformer.engine.processes import CannotCopyError
 from npformer.engine.snapshot import Snapshot, observable, snapshot_of
 from npformer.engine.team_copies import TeamCopies
 from npformer.engine.threads import side_by_side
+from npformer.engine.twin_classes import kept_of
 from npformer.engine.twins import twin_on
 from npformer.engine.worker_counts import (
-    check_processes,
     check_workers,
     choose_threads,
     choose_workers,
@@ -95,7 +94,6 @@ class Team:
         if micro_batch is not None:
             checks.positive("micro_batch", micro_batch)
         check_workers(workers)
-        check_processes(processes)
         self.model = model
         self.workers = workers
         self.micro_batch = micro_batch

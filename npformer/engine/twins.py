@@ -15,8 +15,7 @@ import numpy as np
 
 from npformer.core import Array, Layer, a_type, get_backend
 from npformer.core.dispatch import enabled, register
-from npformer.engine.kept_with_model import kept_of
-from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass
+from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass, kept_of
 from npformer.engine.verdict import proven
 
 Model = TypeVar("Model", bound=Layer)

@@ -6,8 +6,8 @@ import numpy as np
 
 from npformer.core import Array, asarray
 from npformer.core.inputs import as_given, as_inputs
-from npformer.data.batch import Batch
 from npformer.data.lengths import LongestFirst
+from npformer.data.samples import Batch
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.threads import side_by_side
 from npformer.engine.worker_counts import choose_workers

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Adam(GradientDescent):
         Steps taken.
     """
 
-    settings = ("lr", "betas", "eps", "weight_decay", "no_decay")
+    settings: ClassVar[tuple[str, ...]] = ("lr", "betas", "eps", "weight_decay", "no_decay")
     kinds = ("m", "v")
 
     def __init__(

@@ -1,7 +1,7 @@
 """Stochastic gradient descent by hand, with momentum."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from npformer.core import Array, checks
 from npformer.optim.optimizer import GradientDescent, Piece
@@ -48,7 +48,7 @@ class SGD(GradientDescent):
         Steps taken.
     """
 
-    settings = ("lr", "momentum", "nesterov")
+    settings: ClassVar[tuple[str, ...]] = ("lr", "momentum", "nesterov")
     kinds = ("velocity",)
 
     def __init__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,17 @@ import numpy as np
 
 from npformer.core import Layer, checks, use_precision
 from npformer.engine.updates import device_generator
-from npformer.optim import Adam
+from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
 from npformer.training.storage.checkpoint_folder import checked_folder
 from npformer.training.trainable import Model
 
 
-def check_optional(clip_norm: float | None, numbers: Mapping[str, int | None]) -> None:
+def check_optional(clip_norm: Any, patience: Any, micro_batch: Any, check_every: Any) -> None:
     """Check arguments that may be None: clip_norm, and whole numbers of at least 1."""
     if clip_norm is not None:
         checks.number("clip_norm", clip_norm, above=0.0)
+    numbers = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
     for name, value in numbers.items():
         if value is not None:
             checks.positive(name, value)
@@ -47,7 +47,7 @@ def check_patience(patience: int | None, validation: Any) -> None:
         )
 
 
-def optimizer_for(model: Model, optimizer: Adam | None, **settings: Any) -> Adam:
+def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:
     """Return the given optimizer, or a new one with those of the settings that are not None."""
     given = {name: value for name, value in settings.items() if value is not None}
     if not model.parameters():
@@ -57,7 +57,7 @@ def optimizer_for(model: Model, optimizer: Adam | None, **settings: Any) -> Adam
         )
     if optimizer is None:
         return Adam(model.parameters(), **given)
-    checks.instance("optimizer", optimizer, Adam, "Write Adam(model.parameters())")
+    checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
     if given:
         both = " and ".join(f"{name}={value!r}" for name, value in given.items())
         raise ValueError(
@@ -68,7 +68,7 @@ def optimizer_for(model: Model, optimizer: Adam | None, **settings: Any) -> Adam
     return optimizer
 
 
-def check_trains(optimizer: Adam, model: Layer) -> None:
+def check_trains(optimizer: Optimizer, model: Layer) -> None:
     """Raise ValueError unless an optimizer updates the model's own arrays."""
     if not trains(optimizer, model):
         raise ValueError(
@@ -77,7 +77,7 @@ def check_trains(optimizer: Adam, model: Layer) -> None:
         )
 
 
-def check_unchanged(optimizer: Adam, model: Layer) -> None:
+def check_unchanged(optimizer: Optimizer, model: Layer) -> None:
     """Raise ValueError if the optimizer no longer updates the model's own arrays."""
     if not trains(optimizer, model):
         raise ValueError(
@@ -87,13 +87,13 @@ def check_unchanged(optimizer: Adam, model: Layer) -> None:
         )
 
 
-def trains(optimizer: Adam, model: Layer) -> bool:
+def trains(optimizer: Optimizer, model: Layer) -> bool:
     """Return whether an optimizer updates exactly the model's own arrays, not copies of them."""
     theirs, ours = optimizer.parameters, model.parameters()
     return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
 
 
-def shared(workers: int | str, processes: bool | str, micro_batch: int | None) -> bool:
+def needs_team(workers: int | str, processes: bool | str, micro_batch: int | None) -> bool:
     """Return whether a step is more than one worker's, who has the whole batch at once."""
     alone = workers == "auto" or (workers == 1 and workers is not True)
     return not (alone and (processes is False or processes == "auto") and micro_batch is None)

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npformer.core import Feed, explained_memory_error
-from npformer.data.batch import Batch, Shard
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.lengths import shuffled_by_length
-from npformer.data.samples import Samples
+from npformer.data.samples import Batch, Samples, Shard
 from npformer.data.user_arrays import Data
 from npformer.models.losses import Loss
 from npformer.training.distributed import Communicator
@@ -42,7 +41,6 @@ def checked_task(
     rng: np.random.Generator,
     ranks: Communicator,
     progress: bool,
-    *,
     loss: Loss | None,
     label_smoothing: float,
     metric: Metric,
@@ -55,14 +53,12 @@ def checked_task(
     samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
     model.remember(samples.notes)
     rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
-    if validation is None:
-        pass
-    elif (share := validation_share(validation)) is None:
-        held_out = checked_data(model, "validation", validation, loss, None, ranks)
-    else:
+    if (share := None if validation is None else validation_share(validation)) is not None:
         counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
         rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
         part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
+    elif validation is not None:
+        held_out = checked_data(model, "validation", validation, loss, None, ranks)
     if class_weight is not None:
         if given:
             raise ValueError(

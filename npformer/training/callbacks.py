@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.core import Array, Gradients, checks, described, to_numpy
 from npformer.core.builders import check_takes
-from npformer.optim import Adam
+from npformer.optim import Optimizer
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import History
 from npformer.training.trainable import Model
@@ -41,7 +41,7 @@ class TrainingState:
     Attributes
     ----------
     model : Model
-    optimizer : Adam
+    optimizer : Optimizer
     history : History
         Of the epochs so far.
     epochs, n_steps : int
@@ -66,7 +66,7 @@ class TrainingState:
     """
 
     model: Model
-    optimizer: Adam
+    optimizer: Optimizer
     history: History
     epochs: int
     n_steps: int

@@ -14,7 +14,7 @@ import numpy as np
 from npformer import engine
 from npformer.core import asarray, checks, described, precision
 from npformer.data.samples import Samples
-from npformer.optim import Adam
+from npformer.optim import Optimizer
 from npformer.optim.schedules import factors_of
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, Now, TrainingState
@@ -196,7 +196,7 @@ def _number(workers: str) -> str:
 
 def settings_of(
     model: Model,
-    optimizer: Adam,
+    optimizer: Optimizer,
     batches: Batches,
     epochs: int,
     clip_norm: float | None,

@@ -6,12 +6,12 @@ from contextlib import ExitStack, closing, nullcontext
 from functools import partial
 from typing import Any
 
-from npformer import engine
 from npformer.core import Seed, checks, get_backend, initializers
+from npformer.core.dispatch import enabled
 from npformer.data.user_arrays import Data
 from npformer.engine.team import Team
 from npformer.models.losses import Loss
-from npformer.optim import Adam, Schedule, clip_by_global_norm
+from npformer.optim import Optimizer, Schedule, clip_by_global_norm
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_choices,
@@ -19,9 +19,9 @@ from npformer.training.arguments import (
     check_patience,
     checkpoint_folder,
     dropout_generator,
+    needs_team,
     optimizer_for,
     precision_of,
-    shared,
 )
 from npformer.training.batches import Batches, checked_task, way_of_batches
 from npformer.training.callbacks import (
@@ -33,14 +33,14 @@ from npformer.training.callbacks import (
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.distributed.sharded_adam import ShardedAdam
-from npformer.training.evaluation import batch_at_evaluation, measure, require_model
+from npformer.training.evaluation import batch_at_evaluation, require_model
 from npformer.training.history import History
 from npformer.training.loop import Interrupts, Training
 from npformer.training.storage.checkpoint_folder import reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
 from npformer.training.trainable.step import PlainStep
-from npformer.training.watchers import EarlyStopping, LossWatch, ProgressBar, Recorder
+from npformer.training.watchers import ProgressBar, own_watchers
 
 
 def fit(
@@ -64,7 +64,7 @@ def fit(
     schedule: Schedule | str | None = None,
     weight_decay: float | None = None,
     no_decay: Sequence[str] | None = None,
-    optimizer: Adam | None = None,
+    optimizer: Optimizer | None = None,
     clip_norm: float | None = None,
     accumulate: int = 1,
     seed: Seed = 0,
@@ -142,8 +142,8 @@ def fit(
         Passes over all data.
     lr, schedule, weight_decay, no_decay : optional
         Settings of Adam, with Adam's defaults.
-    optimizer : Adam, optional
-        Used instead of lr, schedule, weight_decay and no_decay.
+    optimizer : Optimizer, optional
+        An Adam, an SGD or one of your own, instead of lr, schedule, weight_decay and no_decay.
     clip_norm : float, optional
         Gradients are scaled so that their global norm is at most this.
     accumulate : int
@@ -215,8 +215,7 @@ def fit(
     """
     alone = nullcontext(Communicator())
     with alone if communicator is None else as_communicator(communicator).guard() as ranks:
-        optional = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
-        check_optional(clip_norm, optional)
+        check_optional(clip_norm, patience, micro_batch, check_every)
         epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
         at_a_time = checks.positive("batch_size", batch_size)
         batch_size = at_a_time * checks.positive("accumulate", accumulate)
@@ -228,32 +227,26 @@ def fit(
         several = ranks.size > 1
         rng = over_ranks.common_generator(ranks, seed) if several else initializers.generator(seed)
         dropout = dropout_generator(model, masks, rng)
-        better: Any = {"loss": loss, "label_smoothing": label_smoothing, "metric": metric}
-        weights: Any = {"sample_weight": sample_weight, "class_weight": class_weight}
-        task = checked_task(model, data, validation, rng, ranks, progress, **better, **weights)
+        about = loss, label_smoothing, metric, sample_weight, class_weight
+        task = checked_task(model, data, validation, rng, ranks, progress, *about)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
-        used = optimizer_for(model, optimizer, lr=lr, **settings)
+        given = used = optimizer_for(model, optimizer, lr=lr, **settings)
         if batch_size > at_a_time:
             micro_batch = min(at_a_time, micro_batch or at_a_time)
-        parts = model, task, batch_size, way_of_batches(model, task.part, batches), rng
-        drawn = over_ranks.RankBatches(*parts, ranks=ranks) if several else Batches(*parts)
+        pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
+        drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
         alike = epochs, clip_norm, seed
-        given = partial(settings_of, model, used, drawn, *alike, micro_batch=micro_batch)
-        losses = LossWatch(task, check_every or (1 if model.backend == "numpy" else 50), ranks)
-        own: dict[str, Any] = {"losses": losses, "recorder": Recorder(losses, task.metric)}
-        if task.held_out is not None:
-            own["best"] = EarlyStopping(patience, task.metric)
-        watching = [*own.values(), *of_user]
-        if progress and ranks.rank == 0:
-            watching.insert(len(own), ProgressBar())
-        adam = used
+        agreed = partial(settings_of, model, given, drawn, *alike, micro_batch=micro_batch)
         if several:
-            over_ranks.begin_together(ranks, model, adam, given)
-            watching.append(over_ranks.SameWeights(ranks, of_user))
+            over_ranks.begin_together(ranks, model, given, agreed)
+            processes = processes != "auto" and processes  # MPI may not survive a copied process
         if shard_moments:
-            used = over_ranks.sharded(adam, ranks, of_user)
+            used = over_ranks.shard_optimizer(given, ranks, of_user)
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
+        own = own_watchers(model, task, check_every, patience, ranks)
+        bar = [ProgressBar()] if progress and ranks.rank == 0 else []
+        watching: list[Callback] = [*own.values(), *bar, *of_user]
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
             if folder is not None and ranks.rank == 0:  # which writes for all
                 contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
@@ -261,34 +254,34 @@ def fit(
                 contexts.enter_context(precision_of(model, precision))
             if (start := get_backend(model.backend).feed) is not None:
                 drawn.feed = contexts.enter_context(closing(start()))
-            step: Any = PlainStep(model, task.loss)
+            step = _step(model, task.loss, (workers, processes, micro_batch), ranks, contexts)
             clip: Any = clip_by_global_norm
-            if several or engine.enabled() or shared(workers, processes, micro_batch):
-                # MPI does not promise to survive a copied process.
-                processes = False if several and processes == "auto" else processes
-                team = Team(model, workers, micro_batch, processes=processes, loss=task.loss)
-                step = contexts.enter_context(team)
             if several:
-                step = over_ranks.RankStep(step, ranks, used is not adam)
+                step = over_ranks.RankStep(step, ranks, used is not given)
                 clip = step.clip
+                watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
             if folder is not None:
-                checkpoints = Checkpoints(
-                    folder, every, drawn, ranks, dropout, own, of_user, given()
-                )
-                checkpoints.begin(state, resume)
-                watching.append(checkpoints)
-            evaluate = None
-            if task.held_out is not None:
-                # Copies evaluate whole batches only if workers="auto" leaves their number open;
-                # processes=True demands copies for training alone.
-                copies = "auto" if processes and workers == "auto" else False
-                how = batch_at_evaluation(batch_size, micro_batch), copies, ranks, task.metric
-                evaluate = partial(measure, model, task.held_out, task.loss, *how)
-            of_loop = drawn, step, [*watching, interrupts], losses, interrupts, evaluate
-            clip = None if clip_norm is None else partial(clip, max_norm=clip_norm)
-            stop = Training(state, *of_loop, clip, dropout).to_the_end(contexts)
+                files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed())
+                files.begin(state, resume)
+                watching.append(files)
+            copies = workers == "auto" and processes and "auto"  # True is for training alone
+            how = batch_at_evaluation(batch_size, micro_batch), copies, ranks
+            parts = step, dropout, [*watching, interrupts], own["losses"], interrupts, how
+            stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()
         if stop is not None and on_interrupt == "raise":
             raise stop
         return state.history
+
+
+def _step(model: Model, loss: Loss, how: Any, ranks: Communicator, contexts: ExitStack) -> Any:
+    """Return what computes a training's steps on this rank: the plain way, or a team's.
+
+    `how` holds fit's workers, processes and micro_batch.
+    """
+    workers, processes, micro_batch = how
+    if ranks.size == 1 and not enabled() and not needs_team(workers, processes, micro_batch):
+        return PlainStep(model, loss)
+    team = Team(model, workers, micro_batch, processes=processes, loss=loss)
+    return contexts.enter_context(team)

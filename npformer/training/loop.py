@@ -13,13 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import Array, Gradients, explained_memory_error
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch, Samples
 from npformer.optim import NonFiniteGradientError
 from npformer.training.arguments import check_unchanged
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
-from npformer.training.evaluation import Evaluation
+from npformer.training.evaluation import Evaluation, measure
 from npformer.training.trainable.step import Step
 from npformer.training.watchers import LossWatch
 
@@ -30,13 +30,14 @@ class Training:
 
     state: TrainingState
     batches: Batches
-    way: Step  # who computes the steps
+    step: Step  # computes the steps
+    dropout: Any  # the generator of dropout's masks
     watchers: Sequence[Callback]  # in the order in which they are called
     losses: LossWatch  # among the watchers
     interrupts: Interrupts  # the last of them
-    evaluate: Callable[[], Evaluation] | None  # on the validation data, if there are any
-    clip: Callable[[Gradients], object] | None  # to a norm, if there is one
-    dropout: Any  # the generator of dropout's masks
+    evaluation: tuple[int, bool | str, Communicator]  # batch size, processes and ranks of `measure`
+    clip: Callable[[Gradients, float], object]
+    clip_norm: float | None  # the norm to which gradients are clipped, if they are
     _trained: Any = None  # the parameters that are known to be the optimizer's
 
     def to_the_end(self, contexts: ExitStack) -> BaseException | None:
@@ -73,7 +74,7 @@ class Training:
         """Take all remaining steps, unless a callback or a signal ends the training."""
         for _ in self.epochs():
             for rows, batch in self.steps():
-                self.update(rows, *self.way.step(batch, self.dropout))
+                self.update(rows, *self.step.step(batch, self.dropout))
         self.state._now.over = True
         self.call("after_training")
 
@@ -99,11 +100,16 @@ class Training:
             yield state.epoch
             if now.signal or state.step_in_epoch < state.n_steps:
                 return
-            if self.evaluate is not None:
-                with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
-                    state._set(evaluation=self.evaluate())
+            if (held_out := batches.task.held_out) is not None:
+                state._set(evaluation=self.evaluate(held_out))
             batches.order = None
             self.call("after_epoch")
+
+    @np.errstate(over="ignore", invalid="ignore")  # the loss shows it
+    def evaluate(self, held_out: Samples) -> Evaluation:
+        """Evaluate the model on the samples to validate on."""
+        task = self.batches.task
+        return measure(self.state.model, held_out, task.loss, *self.evaluation, task.metric)
 
     def steps(self) -> Iterator[tuple[np.ndarray, Batch]]:
         """Yield the epoch's remaining batches, each with the rows of its samples."""
@@ -117,15 +123,15 @@ class Training:
         if gradients.parameters is not self._trained:  # new, or the model has changed
             check_unchanged(state.optimizer, state.model)
             self._trained = gradients.parameters
-        of_steps[self.way.shared_by] = of_steps.get(self.way.shared_by, 0) + 1
+        of_steps[self.step.shared_by] = of_steps.get(self.step.shared_by, 0) + 1
         now.step, now.step_in_epoch = state.optimizer.steps + 1, now.step_in_epoch + 1
         now.rows, now.loss, now.gradients = rows, loss, gradients
         self.call("before_update")
         explained = explained_memory_error(state.model.backend, len(rows))
         with np.errstate(over="ignore", invalid="ignore"), explained, self.interrupts.held():
             try:
-                if self.clip is not None:
-                    self.clip(gradients)
+                if self.clip_norm is not None:
+                    self.clip(gradients, self.clip_norm)
                 state.optimizer.step(gradients)
             except NonFiniteGradientError:
                 self.losses.read(state)  # a loss that is not finite says where it began

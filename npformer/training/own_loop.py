@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, checks, is_numpy_generator
-from npformer.optim import SCHEDULES, Adam, Schedule, schedule_of
+from npformer.optim import SCHEDULES, SGD, Adam, Optimizer, Schedule, schedule_of
 from npformer.training.arguments import check_trains
 from npformer.training.history import History
 from npformer.training.storage import checkpoint_folder as folders
@@ -27,6 +27,9 @@ from npformer.training.storage.models import (
     tensors_of,
 )
 
+OPTIMIZERS: dict[str, Any] = {"Adam": Adam, "SGD": SGD}
+"""Those that `load_checkpoint` makes. A user's becomes an Adam, if it has the same settings."""
+
 
 @dataclass
 class Checkpoint:
@@ -35,7 +38,7 @@ class Checkpoint:
     Attributes
     ----------
     model : Layer
-    optimizer : Adam
+    optimizer : Optimizer
         Of the model's parameters, with its moments and the number of its steps.
     generators : dict of str to numpy.random.Generator
         As they were saved. `fit` saves "shuffle", for the order of samples, and "dropout", unless
@@ -45,7 +48,7 @@ class Checkpoint:
     """
 
     model: Layer
-    optimizer: Adam
+    optimizer: Optimizer
     generators: dict[str, np.random.Generator] = field(default_factory=dict)
     history: History | None = None
     notes: dict[str, Any] = field(default_factory=dict)
@@ -54,7 +57,7 @@ class Checkpoint:
 def save_checkpoint(
     folder: str | os.PathLike[str],
     model: Layer,
-    optimizer: Adam,
+    optimizer: Optimizer,
     *,
     generators: Mapping[str, np.random.Generator] | None = None,
     history: History | None = None,
@@ -70,7 +73,7 @@ def save_checkpoint(
     folder : str or path
         Created if it does not exist.
     model, optimizer
-        The model, and the Adam of its parameters.
+        The model, and the optimizer of its parameters.
     generators : mapping of str to numpy.random.Generator, optional
         Those that the loop draws from, with their state and the number of children spawned.
     history : History, optional
@@ -79,7 +82,7 @@ def save_checkpoint(
     """
     path = folders.checked_folder(folder, "folder")
     checks.instance("model", model, Layer)
-    checks.instance("optimizer", optimizer, Adam, "Write Adam(model.parameters())")
+    checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
     check_trains(optimizer, model)
     of_loop = {} if generators is None else generators
     if not isinstance(of_loop, Mapping) or not all(map(is_numpy_generator, of_loop.values())):
@@ -98,13 +101,13 @@ def save_checkpoint(
 
 
 def sections_of(
-    model: Layer, optimizer: Adam, generators: Mapping[str, Any], history: History | None
+    model: Layer, optimizer: Optimizer, generators: Mapping[str, Any], history: History | None
 ) -> dict[str, Any]:
     """Return the sections of a checkpoint, in their order; those that only `fit` fills are None."""
     values, moments = optimizer.state()
     return {
         "model": {**model_description(model), "tensors": tensors_of(model)},
-        "optimizer": {"values": values, "moments": moments},
+        "optimizer": {"class": type(optimizer).__name__, "values": values, "moments": moments},
         "generators": {name: generator_state(g) for name, g in generators.items()},
         "history": None if history is None else history.to_dict(),
         "progress": None,
@@ -146,9 +149,10 @@ def load_checkpoint(
         else:
             fill(file, model, tensors, given=True)
         saved = stored["optimizer"]["values"]
-        options = {name: saved[name] for name in Adam.settings}
+        kind = OPTIMIZERS.get(stored["optimizer"]["class"], Adam)
+        options = {name: saved[name] for name in kind.settings}
         chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule
-        optimizer = Adam(model.parameters(), **options, schedule=chosen)
+        optimizer = kind(model.parameters(), **options, schedule=chosen)
         optimizer.restore(saved, stored["optimizer"]["moments"])
         kept = stored["generators"].items()
         generators = {name: new_generator(each) for name, each in kept if "device" not in each}

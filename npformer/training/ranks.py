@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Gradients, Seed, described, initializers, to_numpy
-from npformer.data.batch import Batch, Shard
+from npformer.data.samples import Batch, Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
-from npformer.optim import Adam
+from npformer.optim import Optimizer
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
@@ -37,11 +37,7 @@ class RankBatches(Batches):
         self._counts = self.task.samples.counts_for(self.task.loss)
 
     def _rows(self, k: int) -> tuple[np.ndarray, Any, Shard | None]:
-        (rows, _, _), samples, snapshot = (
-            super()._rows(k),
-            self.task.samples,
-            snapshot_of(self.model),
-        )
+        rows, samples, snapshot = super()._rows(k)[0], self.task.samples, snapshot_of(self.model)
         own: slice = self.ranks.shard(len(rows))
         whole, at_least = samples.padded_lengths, np.ones(1, dtype=int)
         if self.way != "shuffled" and samples.lengths is not None:
@@ -62,7 +58,7 @@ class RankStep:
     """
 
     def __init__(self, team: Team, ranks: Communicator, sharded: bool) -> None:
-        self._team, self._ranks, self._sharded = team, ranks, sharded
+        self._team, self._ranks, self.sharded = team, ranks, sharded
 
     @property
     def shared_by(self) -> str:
@@ -75,13 +71,13 @@ class RankStep:
         with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
             loss = loss.astype(gradients.flat.dtype).reshape(1)
             self._ranks.all_reduce(loss)
-            add_up = self._ranks.reduce_scatter if self._sharded else self._ranks.all_reduce
+            add_up = self._ranks.reduce_scatter if self.sharded else self._ranks.all_reduce
             add_up(gradients.flat)
         return loss.reshape(()), gradients
 
     def clip(self, gradients: Gradients, max_norm: float) -> None:
         """Scale gradients so that their global norm is at most this."""
-        clip_over_ranks(gradients, max_norm, self._ranks, own_shard=self._sharded)
+        clip_over_ranks(gradients, max_norm, self._ranks, own_shard=self.sharded)
 
 
 def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
@@ -99,7 +95,7 @@ def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
 
 
 def begin_together(
-    ranks: Communicator, model: Model, optimizer: Adam, settings: Callable[[], dict[str, Any]]
+    ranks: Communicator, model: Model, optimizer: Optimizer, settings: Callable[[], dict[str, Any]]
 ) -> None:
     """Check that all ranks have the same settings; give them the weights and moments of rank 0.
 
@@ -121,25 +117,25 @@ def begin_together(
         optimizer.restore(*ranks.first(optimizer.state() if ranks.rank == 0 else ({}, {})))
 
 
-class HiddenGradients(Callback):
-    """Hides gradients from callbacks if each rank has only its own shard of them."""
-
-    def before_update(self, state: TrainingState) -> None:
-        """Hide them."""
-        state._now.gradients = None
-
-
-class SameWeights(Callback):
+class WatchOverRanks(Callback):
     """Checks after each epoch that all ranks have the same weights.
 
-    They do unless a user's callback changes something on one rank and not on the others.
+    They do unless a user's callback changes something on one rank and not on the others. If
+    gradients are `sharded`, no rank has them all, and callbacks see none.
     """
 
-    def __init__(self, ranks: Communicator, of_user: Sequence[Callback]) -> None:
-        self._ranks, self._of_user = ranks, of_user
+    def __init__(self, ranks: Communicator, of_user: Sequence[Callback], sharded: bool) -> None:
+        self._ranks, self._of_user, self._sharded = ranks, of_user, sharded
+
+    def before_update(self, state: TrainingState) -> None:
+        """Hide gradients that are sharded."""
+        if self._sharded:
+            state._now.gradients = None
 
     def after_epoch(self, state: TrainingState) -> None:
-        """Compare a digest of all weights."""
+        """Compare a digest of all weights, if a user's callback may have changed some."""
+        if not self._of_user:
+            return
         own = hashlib.sha256()
         for parameter in state.model.parameters().values():
             own.update(to_numpy(parameter).tobytes())
@@ -153,7 +149,7 @@ class SameWeights(Callback):
         )
 
 
-def sharded(optimizer: Adam, ranks: Communicator, callbacks: Iterable[Callback]) -> Adam:
+def shard_optimizer(optimizer: Any, ranks: Communicator, callbacks: Iterable[Callback]) -> Any:
     """Return an optimizer whose moments are shared out over ranks; the same one for a single rank.
 
     Raises ValueError for a callback that would see, or change, gradients: no rank has them all.

@@ -250,3 +250,14 @@ class EarlyStopping(Callback):
         """Restore the best score and its weights."""
         score, self.weights = state["score"], state["weights"]
         self._score = None if score is None else (float(score[0]), float(score[1]))
+
+
+def own_watchers(
+    model: Model, task: Task, check_every: int | None, patience: int | None, ranks: Communicator
+) -> dict[str, Any]:
+    """Return what `fit` always watches a training with, under the names that checkpoints have."""
+    losses = LossWatch(task, check_every or (1 if model.backend == "numpy" else 50), ranks)
+    own: dict[str, Any] = {"losses": losses, "recorder": Recorder(losses, task.metric)}
+    if task.held_out is not None:
+        own["best"] = EarlyStopping(patience, task.metric)
+    return own

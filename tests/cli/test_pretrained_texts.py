@@ -82,7 +82,7 @@ def test_the_command_line_fine_tunes(folder, tmp_path, prints):
 )
 def test_mistakes_are_explained(folder, settings, error, words):
     with pytest.raises(error, match=words):
-        nf.TextClassifier(**{"pretrained": folder, **settings})
+        nf.TextClassifier(**{"pretrained": folder, **settings}).fit(["good", "bad"], ["yes", "no"])
 
 
 def test_options_that_the_folder_decides(folder, tmp_path, fails):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.cli import train as command
+from npformer.cli import train_task as command
 from npformer.cli.recipes.recipes import RECIPES
 from npformer.training.storage import checkpoint_folder as folders
 from tests.cli.conftest import metrics_of, names, run
@@ -236,9 +236,9 @@ def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, refused, mon
     def full(model, path, notes=None):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("npformer.cli.run_files.save", full)
+    monkeypatch.setattr("npformer.cli.train_task.save", full)
     line = refused("train", *SMALL, "--epochs", 2, "--out", tmp_path / "run")
     assert "model.safetensors: No space left on device" in line
-    monkeypatch.setattr("npformer.cli.run_files.save", save)
+    monkeypatch.setattr("npformer.cli.train_task.save", save)
     assert run("train", "majority", "--quiet", "--out", tmp_path / "run", "--resume") == 0
     np.testing.assert_array_equal(weights(tmp_path / "run"), weights(whole))

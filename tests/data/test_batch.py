@@ -6,7 +6,7 @@ import pytest
 from npformer.core import Context, Layer, TwoInputLayer
 from npformer.core.inputs import as_given
 from npformer.core.inputs import as_inputs as inputs_of_layer
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from tests.data.test_lengths import samples
 
 A, B = 3, 4  # features of two inputs

@@ -31,16 +31,16 @@ def test_each_class_gives_its_share_up_to_one_sample(sizes, share, seed):
     if held == 0:
         with pytest.raises(ValueError, match=r"leaves 0 to validate on; expected at least 1"):
             split(y, share, seed)
-        return
-    rows, held_rows = split(y, share, seed)
-    np.testing.assert_array_equal(np.sort(np.concatenate([rows, held_rows])), np.arange(n))
-    assert len(held_rows) == held
-    assert (np.diff(rows) > 0).all()
-    assert (np.diff(held_rows) > 0).all()
-    of_class = np.bincount(y[held_rows], minlength=len(sizes))
-    assert (np.bincount(y[rows], minlength=len(sizes)) >= 1).all()
-    if round(share * n) < most and min(sizes) * (1.0 - share) >= 2:
-        assert (np.abs(of_class - held / n * np.array(sizes)) < 1.0 + 1e-9).all()
+    else:
+        rows, held_rows = split(y, share, seed)
+        np.testing.assert_array_equal(np.sort(np.concatenate([rows, held_rows])), np.arange(n))
+        assert len(held_rows) == held
+        assert (np.diff(rows) > 0).all()
+        assert (np.diff(held_rows) > 0).all()
+        of_class = np.bincount(y[held_rows], minlength=len(sizes))
+        assert (np.bincount(y[rows], minlength=len(sizes)) >= 1).all()
+        if round(share * n) < most and min(sizes) * (1.0 - share) >= 2:
+            assert (np.abs(of_class - held / n * np.array(sizes)) < 1.0 + 1e-9).all()
 
 
 def test_the_seed_decides():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.data.batch import Shard
+from npformer.data.samples import Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept

@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.core.cut_masks import Cut
-from npformer.data.batch import Shard
+from npformer.data.samples import Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.layers import Dropout, Linear

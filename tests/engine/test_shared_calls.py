@@ -5,8 +5,8 @@ import pytest
 
 from npformer.engine import EngineContext, blas, snapshot, worker_counts
 from npformer.engine import team as engine_team
-from npformer.engine.cost import Cost
 from npformer.engine.cpu import tiles
+from npformer.engine.snapshot import Cost
 from npformer.engine.team import Team, team_of
 from tests.engine.helpers import blas_threads, linux_only
 

@@ -15,8 +15,8 @@ from npformer import MIXERS
 from npformer.engine import blas, workspace
 from npformer.engine import team as engine_team
 from npformer.engine.blas import one_blas_thread
-from npformer.engine.kept_with_model import kept_of
 from npformer.engine.team import Team
+from npformer.engine.twin_classes import kept_of
 from npformer.layers import Dropout
 from npformer.models import SequenceModel
 from tests.engine.helpers import blas_threads, in_threads, linux_only, trained

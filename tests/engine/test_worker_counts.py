@@ -5,8 +5,7 @@ import pytest
 
 from npformer import use_kernels
 from npformer.engine import processes, worker_counts
-from npformer.engine.cost import cost_of
-from npformer.engine.snapshot import snapshot_of
+from npformer.engine.snapshot import cost_of, snapshot_of
 from npformer.engine.worker_counts import COPY_SECONDS as COPY
 from npformer.engine.worker_counts import THREAD_SECONDS as THREAD
 from npformer.engine.worker_counts import THREAD_TOKENS as TOKENS

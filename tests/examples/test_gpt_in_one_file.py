@@ -123,6 +123,7 @@ def test_no_character_sees_what_comes_later(weights, batch):
         np.testing.assert_array_equal(gpt.forward(weights, changed, H)[0][:, :t], logits[:, :t])
 
 
+@pytest.mark.slow
 def test_it_learns_a_text_and_goes_on_with_it(capsys):
     text = "to be, or not to be: that is the question. " * 40
     with threadpool_limits(limits=1, user_api="blas"):  # threads gain nothing in small products

@@ -159,6 +159,7 @@ def test_each_number_has_words_of_its_own():
     assert len({tuple(translator.in_words(n)) for n in numbers}) == len(numbers)
 
 
+@pytest.mark.slow
 def test_it_says_numbers_that_it_has_not_seen(capsys):
     with threadpool_limits(limits=1, user_api="blas"):  # threads gain nothing in small products
         translator.main()

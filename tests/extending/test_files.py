@@ -287,6 +287,7 @@ def test_layers_must_be_shared_as_configured(path, small_model, shared):
         is_refused(model, path, r"encoder.blocks.2.* is unknown.*share_layers")
     else:
         nf.save(model, path)
+        assert nf.load(path).config == model.config
 
 
 def test_encoders_are_checked_too(path, small_config):

@@ -82,9 +82,9 @@ def test_layers_take_it_as_an_argument():
         nf.mixers.FactorizedDenseSynthesizer(32, 4, 32, **made),
         PositionwiseFeedForward(32, 32, **made),
     ):
-        for name, array in layer.parameters().items():
-            if array.ndim > 1 and array.size >= 512:
-                assert array.std() == pytest.approx(0.5, rel=0.1), name
+        large = [a for a in layer.parameters().values() if a.ndim > 1 and a.size >= 512]
+        assert large
+        assert [array.std() for array in large] == pytest.approx([0.5] * len(large), rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -860,6 +860,16 @@ def learning() -> None:
         schedule=schedule,
     )
     method("Adam.step", lambda: nf.Adam({"w": f32(3), "b": f32(2)}), gradients=both)
+    call(
+        "SGD",
+        nf.SGD,
+        parameters=parameters,
+        lr=positive(0.25),
+        momentum=Slot(lambda: 0.5, lambda v, _: is_number(v) and 0.0 < v < 1.0),
+        nesterov=flag(True),
+        schedule=schedule,
+    )
+    method("SGD.step", lambda: nf.SGD({"w": f32(3), "b": f32(2)}, 0.25), gradients=both)
     method(
         "Adam.step",
         lambda: nf.Adam(classifier().parameters()),

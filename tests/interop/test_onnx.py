@@ -297,7 +297,7 @@ def test_text_classifier(members, tmp_path):
     kept = session.get_modelmeta().custom_metadata_map
     assert kept == exported.metadata
     assert json.loads(kept["classes"]) == classifier.classes_.tolist()
-    assert json.loads(kept["vocabulary"]) == classifier.token_names()
+    assert json.loads(kept["vocabulary"]) == classifier.reader_.token_names()
     assert json.loads(kept["preparation"]) == json.loads(json.dumps(classifier.preparation()))
     assert "tokenizer" in exported.left
 

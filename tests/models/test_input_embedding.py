@@ -94,9 +94,10 @@ def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
 def test_the_new_parts_change_nothing_that_was_drawn_before(small_model):
     plain = small_model(positions="learned", scale_embeddings=False)
     typed = small_model(**FNET)
-    for name, array in plain.parameters().items():
-        if not name.startswith("classify"):
-            np.testing.assert_array_equal(typed.parameters()[name], array, err_msg=name)
+    before = {n: a for n, a in plain.parameters().items() if not n.startswith("classify")}
+    assert before
+    for name, array in before.items():
+        np.testing.assert_array_equal(typed.parameters()[name], array, err_msg=name)
 
 
 # In a model ---------------------------------------------------------------------------------------

@@ -11,6 +11,10 @@ FEW = 10
 """With fewer samples, labels that rarely repeat prove nothing."""
 
 
+def _warn(words: str) -> None:
+    warnings.warn(words, stacklevel=3)
+
+
 def doubt_case(labels: Sequence[Any]) -> None:
     """Warn about labels that differ only in case: most likely they are one class."""
     counts = Counter(map(str, labels))
@@ -20,7 +24,7 @@ def doubt_case(labels: Sequence[Any]) -> None:
     for names in alike.values():
         if len(names) > 1:
             listed = " and ".join(f"{name!r} ({counts[name]:,})" for name in sorted(names))
-            warnings.warn(f"{listed} differ only in case: one class?", stacklevel=2)
+            _warn(f"{listed} differ only in case: one class?")
 
 
 def check_few_classes(column: str, labels: Sequence[Any]) -> None:
@@ -43,20 +47,15 @@ def doubt_labels(kind: str, keys: Sequence[Hashable], labels: Sequence[Any]) -> 
         key, found = next(iter(unclear.items()))
         example = f", such as {key[:40]!r}" if isinstance(key, str) else ""
         listed = " and ".join(repr(label) for label in sorted(map(str, found)))
-        warnings.warn(
+        _warn(
             f"{len(unclear):,} of {len(of_sample):,} different {kind} have more than one "
-            f"label{example}: {listed}. No model can be right for all of them",
-            stacklevel=2,
+            f"label{example}: {listed}. No model can be right for all of them"
         )
 
 
 def doubt_gaps(left_out: int, n: int, file: str) -> None:
     """Warn about rows that --skip-empty leaves out."""
-    if left_out:
-        warnings.warn(
-            f"{left_out:,} of {n:,} rows of {file} have no text or no label: they are left out",
-            stacklevel=2,
-        )
+    _warn(f"{left_out:,} of {n:,} rows of {file} have no text or no label: they are left out")
 
 
 def doubt_known(
@@ -65,10 +64,9 @@ def doubt_known(
     """Warn about test samples that were also trained on: they prove nothing."""
     keys = set(trained_on)
     if known := sum(key in keys for key in measured):
-        warnings.warn(
+        _warn(
             f"{known:,} of {len(measured):,} {kind} of {file} are also trained on: they measure "
-            "only what was memorised. Leave them out, or the result will be too good",
-            stacklevel=2,
+            "only what was memorised. Leave them out, or the result will be too good"
         )
 
 
@@ -76,8 +74,7 @@ def doubt_features(names: Sequence[str]) -> None:
     """Warn about a feature without a name: most likely the row numbers of a table."""
     for name in names:
         if not name or name.startswith("Unnamed:"):
-            warnings.warn(
+            _warn(
                 f"the column {name!r} is taken for a feature; is it the row number? "
-                "--features names the columns to use",
-                stacklevel=2,
+                "--features names the columns to use"
             )

@@ -1,42 +1,48 @@
-"""FileTask: a file to train on, split into training, validation and test."""
+"""FileTask: a file to train on, how it is read, and how it is split.
+
+A file has one of four kinds: a table of labelled texts, labelled series, one text to continue, or a
+table of pairs to translate.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from npformer.data.tables import Table
+from npformer.cli.recipes import doubts
+from npformer.cli.recipes.kinds import KINDS, as_share, is_generated
+from npformer.data.pairs import pairs
+from npformer.data.series import read_series, series_of_table
+from npformer.data.tables import Table, read_table
+from npformer.data.text_file import read_text
+from npformer.tasks.estimators.class_names import ClassNames
+from npformer.tasks.estimators.pair_split import held_out_sources
+from npformer.tasks.estimators.split import repeated, stratified
 
-USUAL = {
-    "text": ("text",),
-    "label": ("label",),
-    "source": ("source", "word"),
-    "target": ("target", "phones"),
-}
-"""Names of columns that are used if no option names one."""
+GENERATED = 66_000
+"""Pairs of a generated task: 1,000 steps of 64, and 2,000 to measure on."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some samples, their labels and their names."""
+    """Some samples, their labels and their names; of one text its characters, without labels."""
 
-    samples: list[Any]
-    labels: list[Any]
-    ids: list[str]
+    samples: Any
+    labels: Any = None
+    ids: Sequence[str] = ()
 
     def __len__(self) -> int:
         """Return the number of samples."""
         return len(self.samples)
 
     def data(self) -> tuple[Any, ...]:
-        """Return what a model is fitted to."""
-        return self.samples, self.labels
+        """Return what an estimator is fitted to."""
+        return (self.samples,) if self.labels is None else (self.samples, self.labels)
 
     def rows(self, rows: Sequence[int] | np.ndarray) -> Part:
         """Return some of the samples."""
@@ -44,80 +50,202 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileTask(ABC):
+class FileTask:
     """What to train on, and how to split it.
 
     Attributes
     ----------
     kind : str
-        What the samples are called.
+        A name in `KINDS`.
     file : str
+        Or the name of a generated task of `npformer.data.pairs`.
+    text, label, source, target : str
+        Columns of a table.
+    id, time : str
+        In a table of series, the columns that say which series a row belongs to, and its place.
+    features : list of str
+        The columns of the features, found by name in every file; None: all others.
     validation, test : str
         A share of the samples, such as "0.1", or another file of the same kind; "0" for none.
     encoding : str
     seed : int
         Decides which samples are in which part.
+    keep_repeated : bool
+        Whether a sample that repeats an earlier one, with the same label, stays. If so, the same
+        sample may be in both training and test.
+    skip_empty : bool
+        Whether rows with an empty column are left out; otherwise they are an error.
     """
 
-    kind: ClassVar[str]
-
+    kind: str
     file: str
+    text: str = ""
+    label: str = ""
+    source: str = "source"
+    target: str = "target"
+    id: str | None = None
+    time: str | None = None
+    features: list[str] | None = None
     validation: str = "0"
     test: str = "0.2"
     encoding: str = "utf-8"
     seed: int = 0
+    keep_repeated: bool = False
+    skip_empty: bool = False
 
-    @abstractmethod
-    def parts(self) -> tuple[dict[str, Part], str]:
-        """Return the parts "train", "validation" and "test", and how they were made, in words."""
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any], *, check: bool = True) -> FileTask:
+        """Return the task that `to_dict` described; `check` that its files are unchanged."""
+        given = dict(notes)
+        for file, stated in given.pop("sha256").items() if check else ():
+            if not Path(file).is_file():
+                raise FileNotFoundError(
+                    f"{file}, on which the model was trained, is missing (looked in {Path.cwd()}); "
+                    "run this where it was trained, or name a file to measure it on"
+                )
+            if checksum(file) != stated:
+                raise ValueError(
+                    f"{file} has changed since the training, so its test part cannot be told apart "
+                    "from the training part. Name a file with other samples"
+                )
+        given.pop("sha256", None)
+        return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the checksums of the files."""
+        known = {"kind", "file", "seed", *KINDS[self.kind].options}
         files = [self.file, *(f for f in (self.validation, self.test) if as_share(f) is None)]
-        sums = {file: sum_of(Path(file)) for file in files if file != "-" and Path(file).is_file()}
-        return {"kind": self.kind, **asdict(self), "sha256": sums}
+        sums = {file: checksum(file) for file in files if file != "-" and Path(file).is_file()}
+        return {n: v for n, v in asdict(self).items() if n in known} | {"sha256": sums}
 
+    def keys(self, part: Part) -> list[Hashable]:
+        """Return what distinguishes the samples of a part from others."""
+        if self.kind != "series":
+            return list(part.samples)
+        return [(each.shape[1], each.tobytes()) for each in part.samples]
 
-def as_share(words: str) -> float | None:
-    """Return the share that --test or --validation names; None for a file."""
-    try:
-        share = float(words)
-    except ValueError:
-        return None
-    if not 0.0 <= share < 1.0:
+    def read(self, file: str, *, labelled: bool = True) -> Part:
+        """Return the samples of a file, with their labels if `labelled`."""
+        if self.kind == "text":
+            text = read_text(file, encoding=self.encoding)
+            if len(text) < 2:
+                raise ValueError(f"{file} has {len(text)} characters; expected a text")
+            return Part(text)
+        if self.kind == "pairs" and is_generated(file):
+            return Part(*pairs(file, GENERATED, self.seed), row_names(GENERATED))
+        if self.kind == "series" and Path(file).suffix.lower() == ".npz":
+            return self._series(file, read_series(file), labelled)
+        return self.rows_of(read_table(file, encoding=self.encoding), labelled=labelled)
+
+    def rows_of(self, table: Table, *, labelled: bool = True) -> Part:
+        """Return the samples of a table, after checking that none is empty."""
+        if self.kind == "series":
+            return self._series_of(table, labelled)
+        names = [getattr(self, role) for role in KINDS[self.kind].columns]
+        samples, n = table.texts(names[0], missing=""), len(table)
+        if not labelled:
+            return Part(samples, [None] * n, row_names(n))
+        labels = table.texts(names[1], missing="")
+        if self.kind == "texts":
+            labels = [words.strip() for words in labels]
+        part = Part(samples, labels, row_names(n))
+        gaps = [[i for i, words in enumerate(each) if not words.strip()] for each in part.data()]
+        if not any(gaps):
+            return part
+        empty = sorted({*gaps[0], *gaps[1]})
+        if self.skip_empty and len(empty) < n:
+            doubts.doubt_gaps(len(empty), n, str(table.path))
+            return part.rows(sorted({*range(n)}.difference(empty)))
+        if self.kind == "pairs":
+            what, where, wanted = "rows have no source or no target", "is", "both"
+        else:
+            what = "texts are empty" if gaps[0] else "labels are empty"
+            empty, where, wanted = gaps[0] or gaps[1], "is in", "words"
         raise ValueError(
-            f"a share to test or validate on is {words}; expected a number of at least 0 and below "
-            "1, such as 0.2, or a file"
+            f"{table.path}: {len(empty):,} of {n:,} {what}, the first {where} "
+            f"{table.place(empty[0])}; expected {wanted}. Fill them in, or leave them out with "
+            "--skip-empty"
         )
-    return share
+
+    def _series_of(self, table: Table, labelled: bool) -> Part:
+        for name in self.features or ():
+            if name not in table.columns:
+                raise ValueError(
+                    f"{table.path} has no column {name!r}, which was a feature in training; it has "
+                    f"{', '.join(map(repr, table.columns))}"
+                )
+        roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
+        columns = self.features
+        if columns is None and not labelled:  # a column of labels is no feature
+            columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
+        return self._series(
+            str(table.path), series_of_table(table, **roles, features=columns), labelled
+        )
+
+    def _series(self, file: str, found: Any, labelled: bool) -> Part:
+        if not labelled:
+            return Part(found.series, [None] * len(found.ids), found.ids)
+        if found.labels is None:
+            raise ValueError(
+                f"{file} has no labels; expected an array of that name, one per series"
+            )
+        return Part(found.series, found.labels, found.ids)
+
+    def parts(self) -> tuple[dict[str, Part], str]:
+        """Return the parts "train", "validation" and "test", and how they were made, in words."""
+        whole, kind, repeats = self.read(self.file), KINDS[self.kind], ""
+        if "keep_repeated" in kind.options:
+            if not self.keep_repeated and (again := repeated(self.keys(whole), whole.labels)).any():
+                repeats = f"; {again.sum():,} that repeat an earlier one are left out"
+                whole = whole.rows(np.flatnonzero(~again))
+            ClassNames.of(whole.labels)  # a single class cannot be split
+            doubts.check_few_classes(self.label, whole.labels)
+            doubts.doubt_case(whole.labels)
+            doubts.doubt_labels(kind.samples, self.keys(whole), whole.labels)
+        parts, split = {"train": whole}, self.kind == "text"
+        for name, wanted in (("test", self.test), ("validation", self.validation)):
+            rest, share = parts["train"], as_share(wanted)
+            if share is None:
+                parts[name] = self.read(wanted)
+                if self.kind != "text":
+                    known = self.keys(rest), self.keys(parts[name])
+                    doubts.doubt_known(kind.samples, *known, wanted)
+            elif share == 0.0 and self.kind != "text":
+                parts[name] = Part([], [])
+            else:
+                split = True
+                parts["train"], parts[name] = self._split(rest, share)
+        if self.kind == "text" and len(parts["train"]) < 2:
+            raise ValueError(
+                f"{len(parts['train'])} characters of {self.file} are left to train on; expected "
+                "more. Use a longer text, or smaller shares for --test and --validation"
+            )
+        counts = {
+            "train": f"{kind.samples} to train on",
+            "validation": "for validation",
+            "test": "for testing",
+        }
+        words = ", ".join(f"{len(parts[name]):,} {what}" for name, what in counts.items())
+        return parts, words + repeats + kind.split.format(seed=self.seed) * split
+
+    def _split(self, part: Part, share: float) -> tuple[Part, Part]:
+        """Return two parts: by class, by source, or the beginning of a text and its end."""
+        if self.kind == "text":
+            cut = round(len(part) * (1.0 - share))
+            return Part(part.samples[:cut]), Part(part.samples[cut:])
+        if self.kind == "pairs":
+            held = {*held_out_sources(part.samples, share, self.seed)}
+            chosen = np.array([source in held for source in part.samples])
+            return part.rows(np.flatnonzero(~chosen)), part.rows(np.flatnonzero(chosen))
+        larger, smaller = stratified(np.array(part.labels), share, self.seed)
+        return part.rows(larger), part.rows(smaller)
 
 
-def chosen_column(table: Table, given: str | None, role: str) -> str:
-    """Return the column that an option names, or the usual one; ValueError lists the columns."""
-    if given is not None:
-        table.column(given)
-        return given
-    found = [name for name in table.columns if name.lower() in USUAL[role]]
-    if len(found) == 1:
-        return found[0]
-    raise ValueError(
-        f"which column of {table.path} holds the {role}s? It has "
-        f"{', '.join(map(repr, table.columns))}. Name it with --{role} COLUMN; a table of texts "
-        "needs --text and --label, one of series --id, --time and --label, one of pairs --source "
-        "and --target. The first line must hold the column names"
-    )
+def row_names(n: int) -> list[str]:
+    """Return names of rows: "1", "2", ..."""
+    return [str(i + 1) for i in range(n)]
 
 
-def list_of(words: str | None) -> list[str] | None:
-    """Return the names in a word such as "a,b"."""
-    if words is None:
-        return None
-    names = [name.strip() for name in words.split(",") if name.strip()]
-    if not names:
-        raise ValueError(f"--features is {words!r}; expected column names, such as a,b")
-    return names
-
-
-def sum_of(path: Path) -> str:
+def checksum(file: str) -> str:
     """Return the checksum of a file."""
-    return sha256(path.read_bytes()).hexdigest()
+    return sha256(Path(file).read_bytes()).hexdigest()

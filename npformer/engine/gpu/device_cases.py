@@ -78,7 +78,8 @@ def of_adam(n: int) -> Case:
     drawn = np.random.default_rng(0).normal(size=(4, n))
 
     def run(backend: str, dtype: str, fast: bool) -> Results:
-        theta, g, m, v = (asarray(x.astype(dtype), backend) for x in (*drawn[:3], drawn[3] ** 2))
+        numbers = *drawn[:3], drawn[3] * drawn[3]
+        theta, g, m, v = (asarray(x.astype(dtype), backend) for x in numbers)
         update = gpu.UPDATES["adam_update"] if fast else adam_update
         update(theta, g, m, v, t=3, lr=0.1, betas=(0.9, 0.98), eps=1e-6, weight_decay=0.1)
         return {"y": to_numpy(theta), "m": to_numpy(m), "v": to_numpy(v)}
@@ -110,7 +111,7 @@ def of_generator(n: int) -> Case:
             words = [philox(n, draw, 7) for draw in range(2)]
             return {
                 "y": (words[0] >= 1 << 30) * 1.0,
-                "uniform": (words[1] >> np.uint64(8)) / 2.0**24,
+                "uniform": (words[1] >> np.uint64(8)) / float(1 << 24),
             }
         generator = gpu.DeviceGenerator(7, backend)
         kept = generator.kept((n,), 0.25, asarray(np.zeros(1, dtype), backend))

@@ -20,7 +20,7 @@ from npformer.core import (
     initializers,
 )
 from npformer.core.inputs import Sequences
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.layers import (
     GELU,
     Dropout,

@@ -24,8 +24,8 @@ from npformer.layers import FFNS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.learn.play.broken import SequenceClassifierWithBug
 from npformer.learn.play.bundle import bundle, read
-from npformer.learn.play.questions.tensors import tensor
 from npformer.learn.play.seen import Names, answer_of, plain
+from npformer.learn.play.tensors import tensor
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.training.storage.files import check_place, write_whole
@@ -73,25 +73,6 @@ def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
     return path
 
 
-def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
-    """Write the page of what `npformer train` or `npformer play` left in a folder."""
-    path = Path(path)
-    check_place(path, "page.html")
-    write_whole(path, page_of_folder(folder).encode())
-    return path
-
-
-def page_of_folder(folder: str | os.PathLike[str]) -> str:
-    """Return the page of what `npformer train` or `npformer play` left in a folder."""
-    from npformer.learn.play import played, trained  # which import all pipelines
-
-    folder = Path(folder)
-    if run := played.run_in(folder):
-        return played.page_of_run(run)
-    model, what = trained.trained(folder)
-    return exported(model, **what)
-
-
 def exported(
     model: Any,
     *,
@@ -128,20 +109,16 @@ def exported(
         contents["model"] = model_file(model)
     except NotRunnableError as error:
         contents["why"] = str(error)
-    about: dict[str, Any] = {
-        "run": "run-1",
-        "state": "finished",
-        "error": None,
-        "layers": [],
-        "classes": None,
-    }
-    about |= {"kind_of_input": "ids", "bug": None, **run}
+    about: dict[str, Any] = {"run": "run-1", "state": "finished", "error": None, "layers": []}
+    about |= {"classes": None, "kind_of_input": "ids", "bug": None, **run}
     about["classes"] = names.classes or about["classes"]
     about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
     runs = contents["model"] is not None
     facts = {"parameters": f"{model.n_parameters():,}", **(facts or {})}
-    spelling = spelling_of(names.tokenizer)
-    writable = names.tokenizer is None or spelling is not None
+    words, spelling = names.tokenizer, None
+    if isinstance(words, WordTokenizer):  # how a text becomes ids, for ``spelling.js``
+        spelling = {"lower": words.lower, "ngrams": words.ngrams}
+    writable = words is None or spelling is not None
     if runs and not writable:
         facts |= {"tokenizer": "needs a library, so no text can be written on this page"}
     contents |= {
@@ -175,13 +152,10 @@ def model_file(model: Any) -> dict[str, Any]:
     if isinstance(model, SequenceClassifierWithBug):
         raise NotRunnableError("it has a bug of the museum, which is not written out for the page.")
     if type(model) not in (SequenceClassifier, WideSequenceClassifier):
-        raise NotRunnableError(
-            f"it is of the kind {type(model).__name__}, and only classifiers of sequences do."
-        )
-    if model.n_parameters() > MOST_PARAMETERS:
-        raise NotRunnableError(
-            f"it has {model.n_parameters():,} parameters, and a page holds {MOST_PARAMETERS:,}."
-        )
+        kind = type(model).__name__
+        raise NotRunnableError(f"it is of the kind {kind}, and only classifiers of sequences do.")
+    if (n := model.n_parameters()) > MOST_PARAMETERS:
+        raise NotRunnableError(f"it has {n:,} parameters, and a page holds {MOST_PARAMETERS:,}.")
     try:
         description = rebuildable(model)
     except (TypeError, ValueError) as error:
@@ -234,13 +208,6 @@ def shown_samples(
             sample["answer"] = answer_of(model, one, to_numpy(y[i]), names)
         found.append(sample)
     return found
-
-
-def spelling_of(tokenizer: Any) -> dict[str, Any] | None:
-    """Return how a text becomes ids, for ``spelling.js``; None without a tokenizer."""
-    if not isinstance(tokenizer, WordTokenizer):
-        return None
-    return {"lower": tokenizer.lower, "ngrams": tokenizer.ngrams}
 
 
 def bug_of(name: str | None) -> dict[str, str] | None:

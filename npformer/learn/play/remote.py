@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -15,7 +14,7 @@ from npformer.core import Layer, to_numpy
 from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.layers import ReLU
 from npformer.learn.play import questions
-from npformer.learn.play.state import Now
+from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.works import Work
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.inspection.trace import trace
@@ -86,14 +85,9 @@ class Remote(Callback):
 
     def _point(self, state: TrainingState, seconds: float, whole: bool) -> dict[str, Any]:
         optimizer = state.optimizer
-        point: dict[str, Any] = {
-            "step": state.step,
-            "epoch": state.epoch,
-            "loss": state.loss,
-            "lr": float(optimizer.lr * optimizer.schedule(optimizer.steps)),
-            "accuracy": None,
-            "seconds": seconds,
-        }
+        lr = float(optimizer.lr * optimizer.schedule(optimizer.steps))
+        point: dict[str, Any] = {"step": state.step, "epoch": state.epoch, "loss": state.loss}
+        point |= {"lr": lr, "accuracy": None, "seconds": seconds}
         if whole and state.gradients is not None:
             norms = {n: float(np.vdot(g, g)) for n, g in state.gradients.items()}
             point["norms"] = [sum(norms[n] for n in of) ** 0.5 for _, of in self._groups]
@@ -159,34 +153,15 @@ class Remote(Callback):
         """Answer a question; what is wrong with it is an answer, too."""
         reply: dict[str, Any] = {"id": message["id"]}
         try:
-            reply["answer"] = self._asked(**message["asked"])
+            if self.now is None:
+                raise ValueError(
+                    "the run has not begun yet; expected a model. Ask again in a moment"
+                )
+            with ONE_BLAS_THREAD:  # arrays are small, and other runs have the other cores
+                reply["answer"] = questions.ask(self.now, **message["asked"])
         except (ValueError, TypeError, OSError) as error:
             reply["error"] = str(error)
         except Exception as error:  # a mistake of ours must not end the training
             traceback.print_exc(file=sys.stderr)
             reply["error"] = f"{type(error).__name__}: {error}"
         self.pipe.send(reply)
-
-    def _asked(self, question: str, **arguments: Any) -> Any:
-        if self.now is None:
-            raise ValueError("the run has not begun yet; expected a model. Ask again in a moment")
-        ask: Callable[..., Any] = questions.named(question)
-        with ONE_BLAS_THREAD:  # arrays are small, and other runs have the other cores
-            return ask(self.now, **arguments)
-
-
-def groups_of(model: Layer) -> list[tuple[str, list[str]]]:
-    """Return the layers whose gradients are shown together, with the names of their parameters.
-
-    They are the parts of each block, with their norms, and the layers outside of blocks.
-    """
-    found: dict[str, list[str]] = {}
-    for name in model.parameters():
-        parts = name.split(".")
-        if "blocks" in parts:
-            depth = parts.index("blocks") + 3
-            group = ".".join(parts[:depth]).removesuffix("_norm")
-        else:
-            group = parts[0]
-        found.setdefault(group, []).append(name)
-    return [*found.items()]

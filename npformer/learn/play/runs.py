@@ -41,23 +41,37 @@ class Run:
     settings: Settings
     pipe: Any
     process: Any
+    points: list[dict[str, Any]]
     told: dict[str, Any] = field(default_factory=dict)
-    points: list[dict[str, Any]] = field(default_factory=list)
     waiting: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a page is told about it."""
-        usual: dict[str, Any] = {"state": "starting", "error": None, "step": 0, "epoch": 0}
-        usual |= {"n_steps": 0, "epochs": self.settings.epochs, "n_parameters": 0, "layers": []}
         return {
             "run": self.name,
             "settings": self.settings.to_dict(),
             "kind_of_input": TASKS[self.settings.task].kind,
             "classes": None,
             "bug": self.settings.bug,
-            **usual,
+            **{"state": "starting", "error": None, "step": 0, "epoch": 0, "n_steps": 0},
+            **{"epochs": self.settings.epochs, "n_parameters": 0, "layers": []},
             **self.told,
         }
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send the process a message."""
+        with suppress(OSError):  # it has ended, which `Runs._listen` reports
+            self.pipe.send(message)
+
+    def add(self, points: list[dict[str, Any]]) -> None:
+        """Add what was measured; when there is too much, most steps between epochs are left out."""
+        self.told |= {name: points[-1][name] for name in ("step", "epoch")}
+        first = _place(points[0])  # a run that goes on from a checkpoint repeats some steps
+        self.points = [p for p in self.points if _place(p) < first] + points
+        if len(self.points) > MOST_POINTS:
+            figures = [p for p in self.points if p["loss"] is None or "norms" in p]
+            self.points = figures[:: 1 + len(figures) // MOST_POINTS] + self.points[-200:]
+            self.points = [*{_place(p): p for p in self.points}.values()]
 
 
 class Runs:
@@ -69,12 +83,13 @@ class Runs:
         The runs in it start again, paused, from their checkpoints.
     """
 
+    _loop: asyncio.AbstractEventLoop
+
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         self.runs: dict[str, Run] = {}
         self.listeners: set[Callable[[dict[str, Any]], None]] = set()
         self._ids, self._starting = itertools.count(), threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> None:
         """Start the runs in the folder; called within the server's loop."""
@@ -98,25 +113,22 @@ class Runs:
                 self.folder.begin(f"run-{k}", settings)
                 self._start(f"run-{k}", settings, paused=False)
             found = [each.to_dict() for each in self.runs.values()]
-        assert self._loop is not None
         self._loop.call_soon_threadsafe(self.tell_all)
         return found
 
     def control(self, name: Any, action: Any) -> None:
         """Pause, step, go on or stop, one run or all."""
         checks.choice("action", action, ACTIONS)
-        chosen = [*self.runs.values()] if name == "all" else [self.run(name)]
-        for each in chosen:
-            self._send(each, {"action": action})
+        for each in [*self.runs.values()] if name == "all" else [self.run(name)]:
+            each.send({"action": action})
 
     async def ask(self, name: Any, asked: dict[str, Any]) -> Any:
         """Return a run's answer to a question."""
         run, key = self.run(name), next(self._ids)
         if run.told.get("state") == "failed" or not run.process.is_alive():
             raise ValueError(f"{run.name} has failed: {run.told.get('error')}. Start another one")
-        assert self._loop is not None
         run.waiting[key] = self._loop.create_future()
-        self._send(run, {"id": key, "asked": asked})
+        run.send({"id": key, "asked": asked})
         try:
             return await asyncio.wait_for(run.waiting[key], PATIENCE)
         finally:
@@ -127,26 +139,23 @@ class Runs:
         checks.choice("run", name, self.runs)
         return self.runs[name]
 
-    def tell_all(self) -> None:
-        """Tell all pages the states of the runs."""
-        self._tell(self.now())
-
     def now(self) -> dict[str, Any]:
         """Return the event with the states of the runs."""
         return {"kind": "runs", "runs": [each.to_dict() for each in self.runs.values()]}
 
     def so_far(self) -> list[dict[str, Any]]:
         """Return the events that a newly opened page needs."""
-        points = [
-            {"kind": "points", "run": each.name, "points": each.points}
-            for each in self.runs.values()
-        ]
-        return [self.now(), *points]
+        return [self.now(), *(_points(each, each.points) for each in self.runs.values())]
+
+    def tell_all(self, event: dict[str, Any] | None = None) -> None:
+        """Tell all pages of an event: by default the states of the runs."""
+        for listener in [*self.listeners]:
+            listener(event or self.now())
 
     def end(self) -> None:
         """End all processes: each writes a checkpoint of where it is."""
         for each in self.runs.values():
-            self._send(each, {"action": "end"})
+            each.send({"action": "end"})
         for each in self.runs.values():
             each.process.join(20.0)
             if each.process.is_alive():
@@ -159,29 +168,19 @@ class Runs:
     def _start(self, name: str, settings: Settings, paused: bool) -> None:
         ours, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
-        place = self.folder.of_run(name)
-        arguments = theirs, place, settings.to_dict(), paused
+        arguments = theirs, self.folder.of_run(name), settings.to_dict(), paused
         process = context.Process(target=run, args=arguments, daemon=True, name=name)
         process.start()
         theirs.close()
-        self.runs[name] = found = Run(name, settings, ours, process)
-        found.points = self.folder.points(name)
-        threading.Thread(target=self._listen, args=(found,), daemon=True).start()
-
-    def _send(self, run: Run, message: dict[str, Any]) -> None:
-        with suppress(OSError):  # it has ended, which `_listen` reports
-            run.pipe.send(message)
+        self.runs[name] = Run(name, settings, ours, process, self.folder.points(name))
+        threading.Thread(target=self._listen, args=(self.runs[name],), daemon=True).start()
 
     def _listen(self, run: Run) -> None:
         """Hand over all that a run reports, in a thread of its own."""
-        assert self._loop is not None
         with suppress(RuntimeError):  # the loop is closed
-            while True:
-                try:
-                    message = run.pipe.recv()
-                except (EOFError, OSError):
-                    break
-                self._loop.call_soon_threadsafe(self._take, run, message)
+            with suppress(EOFError, OSError):
+                while True:
+                    self._loop.call_soon_threadsafe(self._take, run, run.pipe.recv())
             self._loop.call_soon_threadsafe(self._gone, run)
 
     def _take(self, run: Run, message: dict[str, Any]) -> None:
@@ -196,21 +195,12 @@ class Runs:
             else:
                 waiting.set_result(message["answer"])
         elif message["event"] == "points":
-            self._keep(run, message["points"])
-            self._tell({"kind": "points", "run": run.name, "points": message["points"]})
+            run.add(message["points"])
+            self.folder.add_points(run.name, message["points"])
+            self.tell_all(_points(run, message["points"]))
         else:
             run.told |= {name: value for name, value in message.items() if name != "event"}
-            self._tell_of(run)
-
-    def _keep(self, run: Run, points: list[dict[str, Any]]) -> None:
-        run.told |= {name: points[-1][name] for name in ("step", "epoch")}
-        first = _place(points[0])  # a run that goes on from a checkpoint repeats some steps
-        run.points = [p for p in run.points if _place(p) < first] + points
-        self.folder.add_points(run.name, points)
-        if len(run.points) > MOST_POINTS:
-            figures = [p for p in run.points if p["loss"] is None or "norms" in p]
-            run.points = figures[:: 1 + len(figures) // MOST_POINTS] + run.points[-200:]
-            run.points = [*{_place(p): p for p in run.points}.values()]
+            self.tell_all()
 
     def _gone(self, run: Run) -> None:
         for waiting in run.waiting.values():
@@ -218,12 +208,8 @@ class Runs:
                 waiting.set_exception(ValueError(f"{run.name} has ended; expected a running one"))
         if self.runs.get(run.name) is run and run.told.get("state") != "failed":
             run.told |= {"state": "failed", "error": "its process ended"}
-            self._tell_of(run)
-
-    def _tell_of(self, run: Run) -> None:
-        if self.runs.get(run.name) is run:
             self.tell_all()
 
-    def _tell(self, event: dict[str, Any]) -> None:
-        for listener in [*self.listeners]:
-            listener(event)
+
+def _points(run: Run, points: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"kind": "points", "run": run.name, "points": points}

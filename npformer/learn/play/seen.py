@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.data.tokenizers import Tokenizer, WordTokenizer
 from npformer.layers import CrossAttention
-from npformer.learn.play.questions.tensors import MOST, tensor
+from npformer.learn.play.tensors import MOST, tensor
 from npformer.mixers import Mixer
 from npformer.models.losses import Classification
 from npformer.training.generation.choosing import softmax
@@ -50,13 +50,17 @@ class Names:
 
     def __post_init__(self) -> None:
         if self.tokens is None and self.tokenizer is not None:
-            ids = range(self.tokenizer.vocab_size)
-            object.__setattr__(self, "tokens", self.tokenizer.tokens(ids))
+            object.__setattr__(self, "tokens", tokens_by_id(self.tokenizer))
 
     def words(self, ids: Any, *, targets: bool = False) -> list[str]:
         """Return the names of some ids."""
         names = self.targets or self.tokens if targets else self.tokens
         return [str(int(id)) if names is None else names[int(id)] for id in ids]
+
+    def answer(self, k: int) -> str:
+        """Return what output k of the model stands for: a class, or a token."""
+        names = self.classes or self.targets or self.tokens
+        return str(k) if names is None else names[k]
 
     def text(self, ids: Any) -> str:
         """Return ids as a text, as the tokenizer decodes them; parts of words are left out."""
@@ -69,8 +73,8 @@ class Names:
 
     def said(self, ids: Any, *, targets: bool = False) -> str:
         """Return one side of a pair; letters have no spaces between them."""
-        kept = [id for id in np.asarray(to_numpy(ids)).tolist() if id not in LEFT_OUT]
-        words = self.words(kept, targets=targets)
+        left = [id for id in np.asarray(to_numpy(ids)).tolist() if id not in LEFT_OUT]
+        words = self.words(left, targets=targets)
         return ("" if all(len(word) == 1 for word in words) else " ").join(words)
 
     def label(self, y: Any, model: Any) -> str | None:
@@ -80,9 +84,25 @@ class Names:
         if not isinstance(model, SequenceClassifier):
             return None
         y = np.ravel(np.asarray(to_numpy(y)))[-1]
-        if y.dtype.kind == "f":
-            return f"{float(y):.4g}"
-        return str(int(y)) if self.classes is None else self.classes[int(y)]
+        return f"{float(y):.4g}" if y.dtype.kind == "f" else self._class(int(y))
+
+    def _class(self, k: int) -> str:
+        return str(k) if self.classes is None else self.classes[k]
+
+
+def tokens_by_id(tokenizer: Tokenizer) -> list[str]:
+    """Return all tokens."""
+    return tokenizer.tokens(range(tokenizer.vocab_size))
+
+
+def estimator_names(estimator: Any) -> Names:
+    """Return what the tokens and classes of an estimator are called."""
+    if both := getattr(estimator, "tokenizers_", None):
+        source, target = map(tokens_by_id, both)
+        return Names(source, targets=target)
+    classes = getattr(estimator, "classes_", None)
+    named = None if classes is None else [str(label) for label in classes]
+    return Names(classes=named, tokenizer=getattr(estimator, "tokenizer_", None))
 
 
 def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]:
@@ -90,11 +110,15 @@ def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]
 
     Each group has a title, names of rows and columns, and the matrices of some layers.
     """
-    if isinstance(model, LanguageModel):
-        return _next_token(model, x, names)
     if isinstance(model, EncoderDecoder):
         return _translation(model, x, names)
-    found: dict[str, Any] = {"says": None, "items": [], "groups": []}
+    found: dict[str, Any] = {"says": None, "items": []}
+    if isinstance(model, LanguageModel):
+        x = x[: min(SIDE // 2, model.config.max_len)]
+        p = softmax(np.asarray(to_numpy(model(x[None])))[:, -1].astype("float64"))[0]
+        found["says"] = "What comes next, according to the model:"
+        best = np.argsort(-p)[:CANDIDATES]
+        found["items"] = _items(p[best], names.words(best))
     x = x.astype(model.dtype) if x.dtype.kind == "f" else x
     if isinstance(model, SequenceClassifier) and not isinstance(model.loss, Classification):
         y = np.ravel(to_numpy(model(x[None]))).tolist()
@@ -102,49 +126,24 @@ def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]
     elif isinstance(model, SequenceClassifier):
         p = np.atleast_2d(to_numpy(model.predict_probabilities(x[None]))[0])[-1]
         found["items"] = _items(p, names.classes)
-        best = next(each["name"] for each in found["items"] if each["best"])
-        found["says"] = f"The model says {best}."
+        said = next(each["name"] for each in found["items"] if each["best"])
+        found["says"] = f"The model says {said}."
     words = names.words(x[:SIDE]) if x.ndim == 1 else [f"token {t + 1}" for t in range(len(x))]
-    found["groups"] = [_group(None, matrices_of(model, x[None]), words, words)]
-    return found
-
-
-def _next_token(model: LanguageModel, x: np.ndarray, names: Names) -> dict[str, Any]:
-    x = x[: min(SIDE // 2, model.config.max_len)]
-    p = softmax(np.asarray(to_numpy(model(x[None])))[:, -1].astype("float64"))[0]
-    words = names.words(x)
-    best = np.argsort(-p)[:CANDIDATES]
-    return {
-        "says": "What comes next, according to the model:",
-        "items": _items(p[best], names.words(best)),
-        "groups": [_group(None, matrices_of(model, x[None]), words, words)],
-    }
+    return found | {"groups": [_group(None, matrices_of(model, x[None]), words, words)]}
 
 
 def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str, Any]:
     x = x[x != LEFT_OUT[0]]
     most = min(SIDE // 2, model.config.max_len - 1)  # one less, for the token of the beginning
     written = [int(id) for id in model.generate(x[None], max_len=most)[0]]
-    target = np.array([[1, *written]])
-    source_words, target_words = names.words(x), ["begin", *names.words(written, targets=True)]
-    found = matrices_of(model, (x[None], target))
-    across = [each for each in found if isinstance(each[0].layer, CrossAttention)]
-    itself = [each for each in found if not isinstance(each[0].layer, CrossAttention)]
-    encoder, decoder = (
-        [each for each in itself if each[0].name.startswith(side)] for side in ("enc", "dec")
-    )
-    groups = [
-        _group(
-            "The encoder: what the source takes from itself", encoder, source_words, source_words
-        ),
-        _group(
-            "The decoder: what the target takes from what comes before",
-            decoder,
-            target_words,
-            target_words,
-        ),
-        _group("Across: what the target takes from the source", across, target_words, source_words),
-    ]
+    parts = attentions_of(model, (x[None], np.array([[1, *written]])))
+    source, target = names.words(x), ["begin", *names.words(written, targets=True)]
+    sides = {
+        "encoder": ("The encoder: what the source takes from itself", source, source),
+        "decoder": ("The decoder: what the target takes from what comes before", target, target),
+        "cross": ("Across: what the target takes from the source", target, source),
+    }
+    groups = [_group(title, parts[side], *of) for side, (title, *of) in sides.items()]
     says = f"The model writes {names.said(written, targets=True)}."
     return {"says": says, "items": [], "groups": groups}
 
@@ -158,8 +157,17 @@ def matrices_of(model: Any, x: Any) -> list[tuple[Any, np.ndarray]]:
     return found
 
 
+def attentions_of(model: EncoderDecoder, x: Any) -> dict[str, list[tuple[Any, np.ndarray]]]:
+    """Return the same for the encoder, the decoder, and "cross": what joins them."""
+    found: dict[str, list[tuple[Any, np.ndarray]]] = {"encoder": [], "decoder": [], "cross": []}
+    for call, matrices in matrices_of(model, x):
+        across = isinstance(call.layer, CrossAttention)
+        found["cross" if across else call.name.split(".")[0]].append((call, matrices))
+    return found
+
+
 def _group(
-    title: str | None, found: Sequence[Any], rows: list[str], columns: list[str]
+    title: str | None, found: Iterable[Any], rows: list[str], columns: list[str]
 ) -> dict[str, Any]:
     mixing = [
         {"layer": k, "kind": type(call.layer).__name__, "heads": tensor(call.name, matrices)}

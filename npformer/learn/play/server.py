@@ -78,18 +78,16 @@ class Server:
 
     async def static(self, request: Request) -> Response:
         """A file of the page, by its name."""
-        if refused := self._refused(request, None):
-            return refused
         path = FILES.get(request.path_params["name"])
-        if path is None:
-            return _wrong(404, "there is no such file")
-        return FileResponse(path, headers=HEADERS)
+        found = (
+            FileResponse(path, headers=HEADERS) if path else _wrong(404, "there is no such file")
+        )
+        return self._refused(request, None) or found
 
     async def events(self, request: Request) -> Response:
         """Events, as they come."""
-        if refused := self._refused(request, request.query_params.get("token", "")):
-            return refused
-        return StreamingResponse(self._stream(), media_type="text/event-stream", headers=HEADERS)
+        stream = StreamingResponse(self._stream(), headers=HEADERS, media_type="text/event-stream")
+        return self._refused(request, request.query_params.get("token", "")) or stream
 
     async def _stream(self) -> AsyncIterator[str]:
         waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
@@ -104,10 +102,11 @@ class Server:
         self.runs.listeners.add(listener)
         try:
             for event in self.runs.so_far():
-                yield _line(event)
+                yield f"data: {json.dumps(event)}\n\n"
             while not (behind.is_set() or self.closing):
                 try:
-                    yield _line(await asyncio.wait_for(waiting.get(), ALIVE))
+                    event = await asyncio.wait_for(waiting.get(), ALIVE)
+                    yield f"data: {json.dumps(event)}\n\n"
                 except TimeoutError:
                     yield ": alive\n\n"
         finally:
@@ -128,18 +127,11 @@ class Server:
             return _wrong(400, f"the message is not JSON ({error}); expected an object")
         if not isinstance(values, dict):
             return _wrong(400, f"the message is {a_type(values)}; expected an object")
-        known: dict[str, Callable[..., Any]] = {
-            "choices": self._choices,
-            "start": self._start,
-            "control": self._control,
-            "ask": self._ask,
-            "export": self._export,
-        }
         name = request.path_params["name"]
-        if name not in known:
-            return _wrong(404, f"{name!r} is unknown; expected one of {', '.join(known)}")
+        if name not in ANSWERS:
+            return _wrong(404, f"{name!r} is unknown; expected one of {', '.join(ANSWERS)}")
         try:
-            return JSONResponse(await known[name](values), headers=HEADERS)
+            return JSONResponse(await ANSWERS[name](self, values), headers=HEADERS)
         except TimeoutError:
             return _wrong(504, "the run has not answered in time; its steps may take long")
         except (ValueError, TypeError, KeyError, OSError, MemoryError) as error:
@@ -158,26 +150,29 @@ class Server:
         return {"state": "told"}
 
     async def _ask(self, values: dict[str, Any]) -> Any:
-        asked = {name: value for name, value in values.items() if name != "run"}
-        return await self.runs.ask(values.get("run"), asked)
+        return await self.runs.ask(values.pop("run", None), values)
 
     async def _export(self, values: dict[str, Any]) -> Any:
         run = self.runs.run(values.get("run"))
-        asked = {"question": "export", "points": run.points}
-        return await self.runs.ask(run.name, asked)
+        return await self.runs.ask(run.name, {"question": "export", "points": run.points})
 
     def _refused(self, request: Request, token: str | None) -> Response | None:
         why = self.guard.refusal(request.headers, token)
         return None if why is None else _wrong(403, why)
 
 
-def _line(event: dict[str, Any]) -> str:
-    return f"data: {json.dumps(event)}\n\n"
+ANSWERS: dict[str, Callable[[Server, dict[str, Any]], Any]] = {
+    "choices": Server._choices,
+    "start": Server._start,
+    "control": Server._control,
+    "ask": Server._ask,
+    "export": Server._export,
+}
 
 
 def _wrong(status: int, words: str) -> Response:
-    kept = {"Connection": "close"} if status == 403 else {}  # no room for strangers
-    return JSONResponse({"error": words}, status_code=status, headers=HEADERS | kept)
+    more = {"Connection": "close"} if status == 403 else {}  # no room for strangers
+    return JSONResponse({"error": words}, status_code=status, headers=HEADERS | more)
 
 
 class Connection(H11Protocol):
@@ -202,6 +197,35 @@ class Connection(H11Protocol):
             self.transport.close()
 
 
+class Program(uvicorn.Server):
+    """uvicorn's loop, which says when it listens, and ends the streams of pages when it ends."""
+
+    def __init__(self, server: Server, first: Any, ready: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            server.app,
+            log_level="error",
+            http=Connection,
+            timeout_keep_alive=KEPT,
+            timeout_graceful_shutdown=1,
+            access_log=False,
+        )
+        super().__init__(config)
+        self.server, self.first, self.ready = server, first, ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen."""
+        await super().startup(sockets=sockets)
+        if self.first:
+            await asyncio.to_thread(self.server.runs.start, self.first)
+        self.ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, and all open streams with it."""
+        self.server.closing = True
+        self.server.runs.tell_all()  # so that each stream notices
+        await super().shutdown(sockets=sockets)
+
+
 def serve(
     folder: Path,
     port: int | None = None,
@@ -215,66 +239,25 @@ def serve(
     """
     place = Folder(folder)
     wanted, token = place.address(port)
-    with _bound(wanted, fixed=port is not None) as bound:
+    with _bound(wanted, fixed=port is not None) as bound, suppress(KeyboardInterrupt):
         port = bound.getsockname()[1]
         place.keep_address(port, token)
-        server = Server(place, port, token, file)
-        config = uvicorn.Config(
-            server.app,
-            log_level="error",
-            http=Connection,
-            timeout_keep_alive=KEPT,
-            timeout_graceful_shutdown=1,
-            access_log=False,
-        )
-        program = _Program(config, server)
-        program.first = first
-
-        def told() -> None:
-            ready(f"http://127.0.0.1:{port}/?token={token}")
-
-        program.told = told
-        with suppress(KeyboardInterrupt):
-            program.run(sockets=[bound])
-
-
-class _Program(uvicorn.Server):
-    """uvicorn's loop, which says when it listens, and ends the streams of pages when it ends."""
-
-    first: list[dict[str, Any]] | None = None
-    told: Callable[[], None]
-
-    def __init__(self, config: uvicorn.Config, server: Server) -> None:
-        super().__init__(config)
-        self._server = server
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen."""
-        await super().startup(sockets=sockets)
-        if self.first:
-            await asyncio.to_thread(self._server.runs.start, self.first)
-        self.told()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, and all open streams with it."""
-        self._server.closing = True
-        self._server.runs.tell_all()  # so that each stream notices
-        await super().shutdown(sockets=sockets)
+        address = f"http://127.0.0.1:{port}/?token={token}"
+        Program(Server(place, port, token, file), first, lambda: ready(address)).run([bound])
 
 
 def _bound(port: int, fixed: bool) -> socket.socket:
     """Return a socket for this machine only: at a port, or at any if that one is taken."""
-    for wanted in (port, 0):
-        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind(("127.0.0.1", wanted))
-            return bound
-        except OSError as error:
-            bound.close()
-            if fixed or not wanted:
-                raise OSError(
-                    f"port {wanted} cannot be used ({error.strerror}); expected one that is free. "
-                    "Pass another with --port, or leave it out"
-                ) from error
-    raise AssertionError
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(("127.0.0.1", port))
+    except OSError as error:
+        bound.close()
+        if not fixed and port:
+            return _bound(0, fixed)
+        raise OSError(
+            f"port {port} cannot be used ({error.strerror}); expected one that is free. Pass "
+            "another with --port, or leave it out"
+        ) from error
+    return bound

@@ -71,14 +71,11 @@ class Settings:
             )
         for mixer in mixers:
             checks.choice("a mixer", mixer, MIXERS)
-        for name in ("d_model", "n_heads", "d_ff", "batch_size", "epochs"):
-            if name in given:
-                most = LIMITS.get(name, LIMITS["d_model"])
-                given[name] = checks.whole(name, given[name], at_least=1, at_most=most)
-        if "seed" in given:
-            given["seed"] = checks.whole("seed", given["seed"], at_least=0, at_most=2**32 - 1)
-        if "lr" in given:
-            checks.number("lr", given["lr"], above=0.0)
+        limits = {"n_heads": LIMITS["d_model"], **LIMITS, "seed": 2**32 - 1}
+        for name in limits.keys() & given.keys():
+            least = int(name != "seed")
+            given[name] = checks.whole(name, given[name], at_least=least, at_most=limits[name])
+        checks.number("lr", given.get("lr", cls.lr), above=0.0)
         for name in ("file", "text_column", "label_column"):
             checks.instance(name, given.get(name, ""), str)
         if "bug" in given:

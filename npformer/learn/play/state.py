@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from npformer.core import Layer
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.works import Work
 from npformer.training.callbacks import TrainingState
@@ -40,3 +41,16 @@ class Now:
     def plain(self) -> Any:
         """A copy of the model, with the weights as they are."""
         return copy.deepcopy(self.model)
+
+
+def groups_of(model: Layer) -> list[tuple[str, list[str]]]:
+    """Return the layers whose gradients are shown together, with the names of their parameters.
+
+    They are the parts of each block, with their norms, and the layers outside of blocks.
+    """
+    found: dict[str, list[str]] = {}
+    for name in model.parameters():
+        parts = name.split(".")
+        depth = parts.index("blocks") + 3 if "blocks" in parts else 1
+        found.setdefault(".".join(parts[:depth]).removesuffix("_norm"), []).append(name)
+    return [*found.items()]

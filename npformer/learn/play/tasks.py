@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import resources
@@ -15,13 +14,7 @@ from npformer.data.text_file import read_text
 from npformer.learn.museum import BUGS
 from npformer.learn.play.broken import HAVE_A_PLACE
 from npformer.learn.play.settings import LIMITS, Settings
-from npformer.learn.play.text_works import (
-    BookWork,
-    PairsWork,
-    TextsWork,
-    columns_of,
-)
-from npformer.learn.play.works import ArrayWork, Work
+from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork, Work
 from npformer.mixers import MIXERS
 
 CHARACTERS = 300_000
@@ -41,19 +34,14 @@ class Task:
     usual: dict[str, Any] = field(default_factory=dict)
 
 
-def _generated(make: Callable[..., Any], **options: Any) -> Callable[[Settings], Work]:
-    return lambda settings: ArrayWork(settings, make(settings.seed, **options))
-
-
-def _sentences(settings: Settings) -> Work:
-    return TextsWork(settings, *data.sentences(seed=0).train)
+def _generated(make: Callable[..., Any]) -> Callable[[Settings], Work]:
+    return lambda settings: ArrayWork(settings, make(settings.seed, train=8000))
 
 
 def _book(settings: Settings) -> Work:
-    if settings.file:
-        return BookWork(settings, read_text(settings.file)[:CHARACTERS])
     place = resources.files("npformer.data").joinpath("shakespeare.txt.gz")
-    return BookWork(settings, gzip.decompress(place.read_bytes()).decode()[:CHARACTERS])
+    text = read_text(settings.file) if settings.file else read_text(str(place))
+    return BookWork(settings, text[:CHARACTERS])
 
 
 def _pairs(name: str) -> Callable[[Settings], Work]:
@@ -63,7 +51,17 @@ def _pairs(name: str) -> Callable[[Settings], Work]:
 def _file(settings: Settings) -> Work:
     if not settings.file:
         raise ValueError("file is empty; expected the path of a CSV on this machine")
-    return TextsWork(settings, *columns_of(settings, read_table(settings.file)))
+    table = read_table(settings.file)
+    names = settings.text_column or "text", settings.label_column or "label"
+    texts, labels = (table.texts(name, missing="") for name in names)
+    pairs = [(t, label.strip()) for t, label in zip(texts, labels, strict=True) if t.strip()]
+    full = [pair for pair in pairs if pair[1]]
+    if (classes := len({label for _, label in full})) < 2:
+        raise ValueError(
+            f"{table.path} has {len(full)} texts with a label in {names[1]!r}, of {classes} "
+            "classes; expected at least 2 classes"
+        )
+    return TextsWork(settings, [text for text, _ in full], [label for _, label in full])
 
 
 TWO = ("attention", "attention")
@@ -79,21 +77,21 @@ TASKS: dict[str, Task] = {
         "Sentences of reviews",
         "Is a sentence positive or negative? Each word is a token.",
         "ids",
-        _sentences,
+        lambda settings: TextsWork(settings, *data.sentences(seed=0).train),
         {"dropout": 0.3, "epochs": 15},
     ),
     "parity": Task(
         "Parity",
         "Is the number of ones in twelve bits odd? Any eleven of them tell nothing.",
         "ids",
-        _generated(data.parity, train=8000),
+        _generated(data.parity),
         {"mixers": TWO, "dropout": 0.0, "batch_size": 64},
     ),
     "pointer": Task(
         "Pointer",
         "The last token names one of 16 places. Which symbol is there?",
         "ids",
-        _generated(data.pointer, train=8000),
+        _generated(data.pointer),
         {"mixers": TWO, "dropout": 0.0, "batch_size": 64},
     ),
     "text": Task(
@@ -155,7 +153,10 @@ def choices(file: str | None = None) -> dict[str, Any]:
         }
         for name, task in TASKS.items()
     ]
-    mixers = [{"name": n, "about": _first_line(kind)} for n, kind in MIXERS.items()]
+    mixers = [
+        {"name": name, "about": (kind.__doc__ or "").strip().partition("\n")[0]}
+        for name, kind in MIXERS.items()
+    ]
     bugs = [
         {
             "name": name,
@@ -170,7 +171,3 @@ def choices(file: str | None = None) -> dict[str, Any]:
         if name in HAVE_A_PLACE
     ]
     return {"tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}
-
-
-def _first_line(kind: Any) -> str:
-    return (kind.__doc__ or "").strip().partition("\n")[0]

@@ -1,18 +1,28 @@
-"""What a run trains: a model with its data, and the way from a sample to arrays and words."""
+"""What a run trains: an estimator or a model, with its data, and the way from samples to arrays."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from npformer.data.dataset import Dataset
+from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
+from npformer.learn.play.seen import LEFT_OUT, Names, estimator_names
 from npformer.learn.play.settings import Settings
 from npformer.models import EncoderConfig
+from npformer.tasks.estimators import TextClassifier, TextTranslator, TextWriter
+from npformer.tasks.estimators.split import stratified
+from npformer.tasks.estimators.text_writer import windows
 from npformer.training.fit import fit
 from npformer.training.trainable import SequenceClassifier
+
+HELD_OUT = 0.1
+"""Share of the data to validate on."""
 
 
 class Work(ABC):
@@ -24,41 +34,62 @@ class Work(ABC):
     kind : {"image", "ids", "pair", "text"}
         What a sample is: a picture, words, two sequences, or a piece of a long text.
     classes : list of str, or None
+    estimator : TextClassifier, TextWriter or TextTranslator, or None for arrays
+    data, held_out : tuple
+        Arguments of its `fit`: to train on, and to validate on.
+    names : Names
+        What tokens and classes are called, once the training has begun.
     """
 
     kind: str
+    classes: list[str] | None = None
+    estimator: Any = None
+    data: Any
+    held_out: Any
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.classes: list[str] | None = None
 
-    @abstractmethod
     def train(self, **options: Any) -> Any:
         """Train from the beginning, or from a checkpoint, and return the history."""
+        of = self.settings
+        return self.fit({"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, **options})
 
-    @abstractmethod
+    def fit(self, options: dict[str, Any]) -> Any:
+        """Fit the estimator, and return the history."""
+        validation = self.held_out if len(self.held_out) > 1 else self.held_out[0]
+        return self.estimator.fit(*self.data, validation=validation, **options).history_
+
+    @cached_property
+    def names(self) -> Names:
+        """What tokens and classes are called."""
+        return estimator_names(self.estimator)
+
     def __len__(self) -> int:
         """Return the number of samples to look at."""
+        return len(self.held_out[0])
 
     @abstractmethod
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return inputs, targets and masks of some samples, as the model takes them."""
 
     @abstractmethod
-    def words(self, i: int) -> list[str] | None:
-        """Return the tokens of a sample in words; None for pictures."""
-
-    @abstractmethod
-    def label(self, i: int) -> str | None:
-        """Return the right answer for a sample, if that is one word."""
-
-    def answer(self, k: int) -> str:
-        """Return what output k of the model stands for."""
-        return str(k) if self.classes is None else self.classes[k]
-
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of a text, its mask, and its tokens in words."""
-        raise ValueError(f"the task {self.settings.task!r} has no words; expected a text model")
+
+    def words(self, i: int) -> list[str] | None:
+        """Return the tokens of a sample in words; None for pictures."""
+        x, _, mask = self.sample(slice(i, i + 1))
+        if self.kind == "image":
+            return None
+        if self.kind == "pair":
+            return self.names.words(id for id in x[0][0] if id not in LEFT_OUT)
+        return self.names.words(x[0] if mask is None else x[0][mask[0]])
+
+    def label(self, i: int) -> str | None:
+        """Return the right answer for a sample, if that is one word."""
+        y = self.held_out[1][i]
+        return str(y) if np.ndim(y) == 0 else None
 
 
 class ArrayWork(Work):
@@ -66,11 +97,11 @@ class ArrayWork(Work):
 
     def __init__(self, settings: Settings, data: Dataset) -> None:
         super().__init__(settings)
-        self.data = data
+        self.data, self.held_out = data, data.validation
         self.kind = "image" if data.n_features else "ids"
         self.classes = [str(k) for k in range(data.n_classes)]
 
-    def train(self, **options: Any) -> Any:
+    def fit(self, options: dict[str, Any]) -> Any:
         """Train on the training part."""
         of, data = self.settings, self.data
         pooling = {"token": "none"}.get(data.labels, "flatten" if data.n_features else "mean")
@@ -80,32 +111,24 @@ class ArrayWork(Work):
         model = kind(config, data.n_classes, pooling=pooling, seed=of.seed, **sizes)
         if of.bug is not None:
             put_bug(of.bug, model)
-        given: Any = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr} | options
-        return fit(model, data.train, validation=data.validation, seed=of.seed, **given)
+        return fit(model, data.train, validation=data.validation, seed=of.seed, **options)
 
-    def __len__(self) -> int:
-        return len(self.data.validation[0])
+    @cached_property
+    def names(self) -> Names:
+        """Numbers."""
+        n = self.data.vocab_size
+        return Names(None if n is None else [str(id) for id in range(n)], self.classes)
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return samples of the validation part."""
-        x, y = self.data.validation
+        x, y = self.held_out
         return x[rows], y[rows], None
-
-    def words(self, i: int) -> list[str] | None:
-        """Return ids as words."""
-        x = self.data.validation[0][i]
-        return None if self.kind == "image" else [str(each) for each in x.tolist()]
-
-    def label(self, i: int) -> str | None:
-        """Return the class of a sample."""
-        y = self.data.validation[1][i]
-        return str(y) if y.ndim == 0 else None
 
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return ids that are written as numbers."""
-        if self.data.vocab_size is None:
-            return super().arrays(text)
         words, most = text.split(), self.data.vocab_size
+        if most is None:
+            raise ValueError(f"the task {self.settings.task!r} has no words; expected a text model")
         wrong = [word for word in words if not (word.isdigit() and int(word) < most)]
         if wrong or not 1 <= len(words) <= self.data.length:
             what = repr(wrong[0]) if wrong else f"{len(words)} tokens"
@@ -114,3 +137,100 @@ class ArrayWork(Work):
                 f"{most - 1}, with spaces between them"
             )
         return np.array([[int(word) for word in words]]), None, words
+
+
+class TextsWork(Work):
+    """Texts with labels."""
+
+    kind = "ids"
+
+    def __init__(self, settings: Settings, texts: Sequence[str], labels: Sequence[str]) -> None:
+        super().__init__(settings)
+        self.estimator = TextClassifier(
+            settings.encoder(), wide=False, members=1, ngrams=0, seed=settings.seed
+        )  # whole words only, as people read them
+        self.classes = sorted(set(labels))
+        self.data, self.held_out = (
+            ([texts[i] for i in rows], [labels[i] for i in rows])
+            for rows in stratified(np.array(labels), HELD_OUT, settings.seed)
+        )
+
+    def fit(self, options: dict[str, Any]) -> Any:
+        """Train without a temperature."""
+        return super().fit({"calibration": 0.0, **options})
+
+    def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
+        """Return texts as ids, with their mask."""
+        texts, labels = (part[rows] for part in self.held_out)
+        x, mask = self.estimator.arrays(texts)
+        return x, self.estimator.names.numbers(labels), mask
+
+    def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+        """Return the ids of a text."""
+        if not text.strip():
+            raise ValueError("the text is empty; expected at least one word")
+        x, mask = self.estimator.arrays(checked_texts([text], "texts"))
+        return x, mask, self.names.words(x[0][mask[0]])
+
+
+class BookWork(Work):
+    """One long text, to continue."""
+
+    kind = "text"
+
+    def __init__(self, settings: Settings, text: str) -> None:
+        super().__init__(settings)
+        decoder = {"max_len": 64, **settings.encoder(), "causal": True}
+        decoder |= {"norm": "pre", "positions": "learned"}
+        self.estimator = TextWriter(decoder, seed=settings.seed)
+        cut = round(len(text) * (1.0 - HELD_OUT))
+        self.data, self.held_out = (text[:cut],), (text[cut:],)
+
+    @cached_property
+    def _windows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs and targets of the end of the text, cut once: it takes longer than an answer."""
+        ids = self.estimator.ids("text", self.held_out[0])
+        return windows(ids, self.estimator.model.config.max_len)
+
+    def __len__(self) -> int:
+        return len(self._windows[0])
+
+    def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
+        """Return windows of the text."""
+        x, y = self._windows
+        return x[rows], y[rows], None
+
+    def label(self, i: int) -> str | None:
+        """Return None: each token has the next one as its label."""
+        return None
+
+    def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+        """Return the ids of the end of a text, as many as the model reads."""
+        ids = self.estimator.ids("text", text)[-self.estimator.model.config.max_len :]
+        if not len(ids):
+            raise ValueError("the text is empty; expected at least one character")
+        return ids[None], None, self.names.words(ids)
+
+
+class PairsWork(Work):
+    """Pairs of texts: from a source the model writes a target."""
+
+    kind = "pair"
+
+    def __init__(self, settings: Settings, sources: list[str], targets: list[str]) -> None:
+        super().__init__(settings)
+        self.estimator = TextTranslator(settings.encoder(), tokenizer="char", seed=settings.seed)
+        cut = round(len(sources) * (1.0 - HELD_OUT))
+        self.data, self.held_out = (sources[:cut], targets[:cut]), (sources[cut:], targets[cut:])
+
+    def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
+        """Return both sides as ids: inputs and targets, as the model arranges them."""
+        x, y = self.estimator.arrays(*(part[rows] for part in self.held_out))
+        return self.estimator.model.arranged(x, y, None, None)[:3]  # type: ignore[no-any-return]
+
+    def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+        """Return the ids of a source."""
+        x = self.estimator._read([text])[1]
+        if x.shape[1] < 2:
+            raise ValueError("source is empty; expected at least one letter")
+        return x, None, [*self.names.words(x[0, :-1]), "end"]

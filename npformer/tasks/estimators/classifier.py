@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from npformer.training.distributed import as_communicator
 from npformer.training.trainable import SequenceClassifier
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Classifier(Estimator):
     """A classifier with everything needed to get from raw samples to labels.
 
@@ -42,13 +44,12 @@ class Classifier(Estimator):
         The arguments of `npformer.fit` in the last training.
     """
 
-    pooling: str | None
-    members: int | None
-    classes_: np.ndarray
-    reader_: Any
+    max_len: int | None = None
+    pooling: str | None = None
+    members: int | None = None
 
-    kind: ClassVar[str]
-    """Of `npformer.tasks.estimators.defaults`."""
+    classes_: np.ndarray = field(init=False)
+    reader_: Any = field(init=False)
 
     estimator_type = "classifier"
 
@@ -58,20 +59,16 @@ class Classifier(Estimator):
         return f"{type(self).__name__}({known})"
 
     @abstractmethod
+    def kind(self) -> str:
+        """Return what `npformer.tasks.estimators.defaults` calls the samples."""
+
+    @abstractmethod
     def reader(self) -> Reader:
         """Return a reader that has learned nothing yet."""
 
     @abstractmethod
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for what the reader has learned."""
-
-    def usual_training(self, n_samples: int) -> dict[str, Any]:
-        """Return the settings of `npformer.fit` for `n_samples`, with warmup as a share."""
-        return defaults.training(self.kind, n_samples)
-
-    def usual_members(self, n_samples: int) -> int:
-        """Return how many models are trained on `n_samples` by default."""
-        return defaults.members(self.kind, n_samples)
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
@@ -143,11 +140,11 @@ class Classifier(Estimator):
         self.reader_, self.classes_ = reader, np.array(names.names)
         data = self._data(listed, y)
         validation_data = None if held_out is None else self._data(*held_out)
-        given = {**self.usual_training(len(y)), **training}
+        given = {**defaults.training(self.kind(), len(y)), **training}
         if held_out is None:
             given.pop("patience", None)
-        share = defaults.calibration(self.kind, len(y)) if calibration is None else calibration
-        members = self.members or self.usual_members(len(y))
+        share = defaults.calibration(self.kind(), len(y)) if calibration is None else calibration
+        members = self.members or defaults.members(self.kind(), len(y))
         for member in range(members):
             model = self.build(len(names), self.seed + member)
             folder = [f"member-{member + 1}"] if members > 1 else []

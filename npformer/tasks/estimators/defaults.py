@@ -1,7 +1,8 @@
 """Defaults of all estimators: settings of their models and trainings that hold up on several sets.
 
-A kind is what a model reads: "text", "series" of feature vectors, "tokens", "columns" (series whose
-steps may be the columns of a table); or what it does, "writer" and "translator".
+A kind is what a model reads: "text", the same by "pretrained" weights, "series" of feature vectors,
+"tokens", "columns" (series whose steps may be the columns of a table); or what it does, "writer"
+and "translator".
 """
 
 import math
@@ -60,7 +61,7 @@ words, and attention's time grows with the square of the length."""
 REPEATED = 50
 """Words of a column are tokens if they occur this often on average: few different ones then."""
 
-ENSEMBLES = {"text": (2, 3000), "series": (3, 1000)}
+ENSEMBLES = {"text": (2, 3000), "pretrained": (1, 0), "series": (3, 1000)}
 """How many models are trained on fewer samples than this: they cost little time."""
 
 VERY_FEW = 400
@@ -134,7 +135,7 @@ def members(kind: str, n: int) -> int:
 
 def calibration(kind: str, n: int) -> float:
     """Return the share of n samples to hold out for the temperature; 0 for none."""
-    return min(HELD_OUT, ENOUGH / n) if kind == "text" and n >= VERY_FEW else 0.0
+    return min(HELD_OUT, ENOUGH / n) if kind != "series" and n >= VERY_FEW else 0.0
 
 
 def training(kind: str, n: int) -> dict[str, Any]:
@@ -143,6 +144,8 @@ def training(kind: str, n: int) -> dict[str, Any]:
     Embeddings start small, and a rare word needs many steps to have an effect: the fewer texts
     there are, the more often they are seen.
     """
+    if kind == "pretrained":
+        return FINE_TUNING
     if kind == "series":
         return {**STEPS, "epochs": 60, "batch_size": 16}
     if kind in ("tokens", "columns"):

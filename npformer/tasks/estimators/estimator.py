@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -69,6 +70,7 @@ class Ensemble:
         return self.histories_[0]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Estimator(Ensemble, ABC):
     """An estimator that reads samples as people write them, and that `npformer.save` writes.
 
@@ -81,11 +83,12 @@ class Estimator(Ensemble, ABC):
         The arguments of `npformer.fit` in the last training.
     """
 
-    config: EncoderConfig | Mapping[str, Any] | None
-    seed: int
-    dtype: str
-    backend: str
-    settings_: dict[str, Any]
+    config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
+    seed: int = 0
+    dtype: str = "float32"
+    backend: str = "numpy"
+
+    settings_: dict[str, Any] = field(init=False)
 
     estimator_type: ClassVar[str | None] = None
     """What scikit-learn calls it."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from npformer.core import checks
-from npformer.models import EncoderConfig
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.fitting_mixers import usual_pooling
@@ -45,16 +44,11 @@ class SeriesClassifier(Classifier):
         Has `mean` and `deviation` of the training part, (features,); 0 and 1 without scaling.
     """
 
-    config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
     scale: bool = True
-    max_len: int | None = None
-    pooling: str | None = None
-    members: int | None = None
-    seed: int = 0
-    dtype: str = "float32"
-    backend: str = "numpy"
 
-    kind = "series"
+    def kind(self) -> str:
+        """Return what `npformer.tasks.estimators.defaults` calls the samples."""
+        return "series"
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""

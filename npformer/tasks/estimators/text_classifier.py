@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from npformer.core import checks, described
@@ -72,7 +72,6 @@ class TextClassifier(Classifier):
         first.
     """
 
-    config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
     tokenizer: str | Tokenizer = "word"
     pretrained: str | os.PathLike[str] | PretrainedEncoder | None = None
     freeze: Sequence[str] = ()
@@ -80,15 +79,11 @@ class TextClassifier(Classifier):
     min_count: int | None = None
     lower: bool | None = None
     ngrams: int | None = None
-    max_len: int | None = None
-    pooling: str | None = None
     wide: bool = True
-    members: int | None = None
-    seed: int = 0
-    dtype: str = "float32"
-    backend: str = "numpy"
 
-    kind = "text"
+    def kind(self) -> str:
+        """Return what `npformer.tasks.estimators.defaults` calls the samples."""
+        return "text" if self.pretrained is None else "pretrained"
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
@@ -178,15 +173,6 @@ class TextClassifier(Classifier):
         if isinstance(model, WideSequenceClassifier):
             model.wide.learn(*pairs)
         return model.freeze(*self.freeze) if self.freeze else model
-
-    def usual_training(self, n_samples: int) -> dict[str, Any]:
-        """Return the training settings for `n_samples` texts."""
-        fine_tuning = self.pretrained is not None
-        return defaults.FINE_TUNING if fine_tuning else super().usual_training(n_samples)
-
-    def usual_members(self, n_samples: int) -> int:
-        """Return how many models are trained on `n_samples` texts."""
-        return 1 if self.pretrained is not None else super().usual_members(n_samples)
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer as plain values."""

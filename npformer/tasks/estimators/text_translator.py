@@ -55,14 +55,10 @@ class TextTranslator(Estimator):
     backend : {"numpy", "cupy"}
     """
 
-    config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
     decoder: EncoderConfig | None = None
     tokenizer: Any = AUTO
     vocab_size: int = 2_000
     max_len: int | None = None
-    seed: int = 0
-    dtype: str = "float32"
-    backend: str = "numpy"
 
     tokenizers_: list[Any] = field(init=False)
 

@@ -14,7 +14,6 @@ import numpy as np
 from npformer.core import checks
 from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.functional import NO_LABEL
-from npformer.models import EncoderConfig
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.defaults import check_without_validation, filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
@@ -81,13 +80,9 @@ class TextWriter(Estimator):
     backend : {"numpy", "cupy"}
     """
 
-    config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
     tokenizer: str | Tokenizer = "char"
     vocab_size: int = 2_000
     tied: bool = True
-    seed: int = 0
-    dtype: str = "float32"
-    backend: str = "numpy"
 
     tokenizer_: Tokenizer = field(init=False)
 

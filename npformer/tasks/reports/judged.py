@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.models.losses import Classification
 from npformer.training.trainable import SequenceClassifier
 from npformer.training.trainable.predictions import in_batches

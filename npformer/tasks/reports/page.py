@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from npformer.core.inputs import as_given
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.tasks.reports.elements import document, e, section
 from npformer.tasks.reports.judged import judge
 from npformer.tasks.reports.mixing import Looked, mixing_section

@@ -12,7 +12,7 @@ import numpy as np
 import npformer.training.evaluation as evaluation
 from npformer.core import checks, described
 from npformer.core.telling import saying
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.tasks.reports.names import Names, checked_names
 from npformer.training.storage.files import check_place, write_whole
 from npformer.training.trainable import SequenceClassifier

@@ -4,7 +4,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.tasks.reports.elements import e
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.names import Called

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.layers import Wide
 from npformer.tasks.reports.elements import e, section, table
 from npformer.tasks.reports.judged import Judged

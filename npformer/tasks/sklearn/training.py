@@ -26,14 +26,6 @@ AUTO = "auto"
 KINDS = {"tokens": "tokens", "series": "columns", "text": "text"}
 """What the defaults call each kind of inputs."""
 
-NAMES = {
-    "batch_size": "batch_size",
-    "epochs": "max_iter",
-    "lr": "learning_rate",
-    "weight_decay": "weight_decay",
-}
-"""Arguments of `npformer.fit`, and what they are called here, as in scikit-learn."""
-
 TIE, LEAST = 1e-6, 1e-30  # weight of the loss beside the accuracy; the smallest probability in it
 
 
@@ -112,8 +104,9 @@ def new_reader(estimator: Any, kind: str, dtype: str) -> Reader:
 
 def fit_options(estimator: Any, n: int, of: int) -> dict[str, Any]:
     """Return arguments of `npformer.fit` for n samples, with defaults for `of` samples."""
-    names = {name: getattr(estimator, own) for name, own in NAMES.items()}
-    asked = {name: value for name, value in names.items() if value != AUTO}
+    asked = {"batch_size": estimator.batch_size, "epochs": estimator.max_iter}
+    asked |= {"lr": estimator.learning_rate, "weight_decay": estimator.weight_decay}
+    asked = {name: value for name, value in asked.items() if value != AUTO}
     kind = KINDS[estimator.inputs_]
     size = asked.get("batch_size", defaults.training(kind, of)["batch_size"])
     size = min(n, checks.positive("batch_size", size))

@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.core import Array, Padding, array_module, checks, is_array, to_numpy
 from npformer.core.inputs import Sequences
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.functional import NO_LABEL
 from npformer.models import Transformer
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
@@ -133,7 +133,7 @@ class EncoderDecoder(Model, Transformer):
             alpha=float(length_penalty),
         )
 
-    def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
+    def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return ((source, target without its last token), target without its first token)."""
         if isinstance(x, tuple) or y is None:
             return x, y, mask, types
@@ -160,7 +160,7 @@ class EncoderDecoder(Model, Transformer):
         sample_weight: Any = None,
     ) -> Batch:
         """Return checked samples; padding, and what follows padding, is not learned."""
-        x, y, mask, types = self.arranged(x, y, mask, types)
+        x, y, mask, types = self.arrange(x, y, mask, types)
         if isinstance(x, tuple) and len(x) == 2 and is_array(y) and y.shape == x[1].shape:
             of_source, of_target = (None, None) if mask is None else mask
             if of_target is None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from npformer.core import Array, checks
 from npformer.core.inputs import Sequences
-from npformer.data.batch import Batch
 from npformer.data.lengths import LongestFirst
+from npformer.data.samples import Batch
 from npformer.engine.processes import CannotCopyError, in_processes
 from npformer.engine.team import team_of
 from npformer.engine.worker_counts import choose_processes

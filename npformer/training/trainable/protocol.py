@@ -12,8 +12,7 @@ import numpy as np
 
 from npformer.core import Array, Feed, Layer, Padding, a_type, asarray, checks
 from npformer.core.inputs import Sequences, as_inputs
-from npformer.data.batch import Batch
-from npformer.data.samples import Samples
+from npformer.data.samples import Batch, Samples
 from npformer.data.weights import target_weights
 from npformer.layers import Pooling
 from npformer.layers.pooling import without_padding
@@ -68,7 +67,7 @@ class Trainable(Layer):
                 checks.shape(types, each.types, tuple(each.x.shape[:2]), "One for each token")
         return inputs
 
-    def arranged(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
+    def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return a user's data as inputs and targets, on the host or in files, without checks.
 
         A model overrides this if users pass something else, such as targets that it shifts.

@@ -9,7 +9,7 @@ import numpy as np
 from npformer.core import Array, Padding, a_type, check_ends_in_padding
 from npformer.core.inputs import Sequences
 from npformer.core.telling import tell_once
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
 from npformer.models import SequenceModel, TwoAnswers, WideSequenceModel

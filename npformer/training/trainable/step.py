@@ -14,7 +14,7 @@ from npformer.core import (
     part_generator,
     step_key,
 )
-from npformer.data.batch import Batch
+from npformer.data.samples import Batch
 from npformer.models import accumulate
 from npformer.models.losses import Loss
 

@@ -14,8 +14,8 @@ from npformer.engine.cpu import rows
 from npformer.engine.cpu.attention import attention_heads, attention_heads_backward
 from npformer.engine.cpu.fourier import fourier_mixing
 from npformer.engine.cpu.tiles import TILE
-from npformer.engine.kept_with_model import kept_of
 from npformer.engine.team import Team
+from npformer.engine.twin_classes import kept_of
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from npformer import functional as F
 from npformer.core import Padding, part_generator, step_key
 from npformer.core.cut_masks import Cut
 from npformer.core.inputs import Sequences
-from npformer.data.batch import Shard
+from npformer.data.samples import Shard
 from npformer.engine import gpu
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
@@ -151,6 +151,7 @@ def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(single
         np.testing.assert_array_equal(found[0], folded[own, :cut])
 
 
+@pytest.mark.slow
 @in_emulation
 def test_parts_of_a_step_are_together_the_batch() -> None:
     model = cases.classifier("float64", dropout=0.3).to("cupy")

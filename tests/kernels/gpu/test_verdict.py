@@ -22,6 +22,7 @@ from npformer.engine.gpu import device_kernels
 from npformer.engine.gpu.source import Source
 from npformer.engine.updates import device_generator
 from tests.kernels.gpu import child, emulated
+from tests.sampling import usually
 
 pytestmark = pytest.mark.usefixtures("cupy", "emulation")
 
@@ -80,7 +81,7 @@ def left_out() -> set[str]:
     return set(found["problems"])
 
 
-@pytest.mark.parametrize("what", LEFT_OUT)
+@pytest.mark.parametrize("what", usually(["numbers"], LEFT_OUT))
 def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> None:
     names, words = LEFT_OUT[what]
     with nf.use_kernels(False):
@@ -113,7 +114,9 @@ def no_child(*arguments: Any, **options: Any) -> None:
     raise AssertionError("a process was started")
 
 
-@pytest.mark.parametrize(("what", "names"), [("nothing", set()), ("large", SUMMED)])
+@pytest.mark.parametrize(
+    ("what", "names"), [("nothing", set()), pytest.param("large", SUMMED, marks=pytest.mark.slow)]
+)
 def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) -> None:
     checked(what)
     with warnings.catch_warnings():
@@ -224,6 +227,7 @@ def test_every_kernel_is_compared() -> None:
     assert set(device_kernels.CASES) == {*gpu.KERNELS, *gpu.UPDATES, "DeviceGenerator"}
 
 
+@pytest.mark.slow
 def test_a_case_beyond_one_grid_is_the_last_of_each_kernel() -> None:
     for name, cases in device_kernels.CASES.items():
         runs = len(emulated_launches(cases[-1]))

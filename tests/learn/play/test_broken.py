@@ -19,7 +19,7 @@ def test_it_trains_with_the_weights_of_the_healthy_one_and_gradcheck_says_what_i
     assert [type(each) for _, each in bug.model.layers()] != [
         type(each) for _, each in healthy.model.layers()
     ]
-    found = questions.named("gradcheck")(bug)
+    found = questions.ask(bug, "gradcheck")
     assert found["bug"]["title"] == BUGS[name].title
     wrong = [each for each in found["tensors"] if not each["ok"]]
     assert bool(wrong) == ("differences" in BUGS[name].caught_by)
@@ -62,7 +62,7 @@ def test_a_weights_gradient_answers_as_the_referees_do(broken):
     for name, parameter in broken.model.trainable().items():
         if name.startswith(("embed.tokens", "encoder.blocks.0")):
             index = [1] * parameter.value.ndim
-            found = questions.named("weight")(broken, name=name, index=index, batch=True)
+            found = questions.ask(broken, "weight", name=name, index=index, batch=True)
             assert min(
                 abs(each["value"] - found["complex_step"]) for each in found["differences"]
             ) < 1e-8 * max(1.0, abs(found["complex_step"]))  # two ways agree on what is right
@@ -73,7 +73,7 @@ def test_a_weights_gradient_answers_as_the_referees_do(broken):
 
 def test_a_step_shows_the_wrong_lines_where_they_run(broken):
     bug = BUGS[broken.settings.bug]
-    found = questions.named("step")(broken, sample=1)
+    found = questions.ask(broken, "step", sample=1)
     wrong = [box for box in found["forward"] + found["backward"] if box["function"] == bug.name]
     of_a_block = issubclass(bug.wrong, nf.Encoder | EncoderBlock) if _is_class(bug) else False
     assert bool(wrong) != of_a_block  # blocks have no boxes: their parts have

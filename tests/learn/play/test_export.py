@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.learn.play import bundle, export
+from npformer.learn.play.played import page_of_folder
 from npformer.learn.play.seen import Names
 from npformer.learn.play.trained import points_of, trained
 
@@ -133,7 +134,7 @@ def test_a_classifier_of_texts_has_its_words_and_classes(tmp_path):
     nf.save(classifier, tmp_path / "model.safetensors")
     _, what = trained(tmp_path)
     assert what["names"].classes == ["no", "yes"]
-    found = contents(export.page_of_folder(tmp_path))
+    found = contents(page_of_folder(tmp_path))
     assert found["tokenizer"]["lower"] is True
     assert "the first of 2" in found["facts"]["model"]
 

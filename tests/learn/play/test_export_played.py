@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.learn.play.export import export_folder
 from npformer.learn.play.folder import Folder
-from npformer.learn.play.questions import named
+from npformer.learn.play.played import export_folder
+from npformer.learn.play.questions import ask
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.state import Now
 from npformer.learn.play.tasks import TASKS, work_of
@@ -32,7 +32,7 @@ class Asks(Callback):
 
     def after_step(self, state):
         before = {name: p.value.copy() for name, p in state.model.named_parameters().items()}
-        self.html = named("export")(Now(self.work, state), points=[])["html"]
+        self.html = ask(Now(self.work, state), "export", points=[])["html"]
         for name, parameter in state.model.named_parameters().items():
             np.testing.assert_array_equal(parameter.value, before[name])
         state.stop("asked")
@@ -99,7 +99,7 @@ def test_a_server_sends_the_matrices_that_an_exported_page_computes(mixer):
     class Digit(Callback):
         def after_step(self, state):
             now, zeros = Now(work, state), np.zeros((1, 8, 8), "float32")
-            self.found = named("digit")(now, image=[[0.5] * 8] * 8)["mixing"]
+            self.found = ask(now, "digit", image=[[0.5] * 8] * 8)["mixing"]
             self.expected = [each.matrices[0].real for each in nf.explain(now.plain, zeros)]
             state.stop("asked")
 

@@ -153,6 +153,7 @@ def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_on
     assert type(nf.load_checkpoint(live.folder / "run-1").model) is nf.SequenceClassifier
 
 
+@pytest.mark.processes
 def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path, live):
     client = Client(server := Server(tmp_path / "runs"))
     server.start()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.training.distributed.ranks import ROOT, environment, mpiexec, needs_mpi
 
-pytestmark = needs_mpi
+pytestmark = [pytest.mark.processes, needs_mpi]
 
 TINY = ["--epochs=3", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1", "--split=ordered"]
 

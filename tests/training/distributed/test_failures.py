@@ -8,7 +8,7 @@ import pytest
 import npformer as nf
 from tests.training.distributed.ranks import needs_mpi, run_ranks
 
-pytestmark = needs_mpi
+pytestmark = [pytest.mark.processes, needs_mpi]
 
 
 def ends(n, folder):

@@ -12,7 +12,7 @@ import pytest
 import npformer as nf
 from tests.training.distributed.ranks import ROOT, command_of, environment, needs_mpi, run_ranks
 
-pytestmark = needs_mpi
+pytestmark = [pytest.mark.processes, needs_mpi]
 
 KILLS = int(os.environ.get("NPFORMER_KILLS", "25"))
 """For each number of ranks."""

@@ -6,7 +6,7 @@ import pytest
 from tests.training.distributed.ranks import needs_mpi, run_ranks
 from tests.training.trainable.outside import MODELS
 
-pytestmark = needs_mpi
+pytestmark = [pytest.mark.processes, needs_mpi]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ import npformer as nf
 from tests.training.distributed.ranks import needs_mpi, run_ranks
 from tests.training.distributed.test_equal import assert_equal, trained
 
+pytestmark = pytest.mark.processes
+
 FEW = {"mixers": ["attention", "fourier"], "epochs": 4}
 
 

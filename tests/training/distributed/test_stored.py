@@ -12,7 +12,7 @@ from tests.training.distributed.ranks import needs_mpi, run_ranks
 from tests.training.distributed.test_equal import assert_weights_equal
 from tests.training.distributed.train import model_of, samples
 
-pytestmark = needs_mpi
+pytestmark = [pytest.mark.processes, needs_mpi]
 
 DATA = samples()
 SETTINGS = {"epochs": 3, "batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}

@@ -61,6 +61,7 @@ def test_whatever_bit_is_flipped_the_file_is_refused(path, rng):
                     with pytest.raises(nf.CheckpointError, match=r"damaged.* Copy or save"):
                         nf.load(path)
     nf.load(path)
+    assert path.read_bytes() == data
 
 
 def test_anybody_can_check_the_checksum(saved):

@@ -5,34 +5,31 @@ Answers are plain values, ready for JSON. Questions work on a copy of the model.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
 
 from npformer.core import checks
+from npformer.learn.play.played import export
+from npformer.learn.play.questions.gradcheck import gradcheck
+from npformer.learn.play.questions.reading import digit, edit, sentence
+from npformer.learn.play.questions.step import samples, step
+from npformer.learn.play.questions.weight import weight
+from npformer.learn.play.questions.writing import translate, write
 
-QUESTIONS = (
-    *("samples", "step", "weight", "digit", "sentence", "edit", "write", "translate"),
-    *("gradcheck", "export"),
-)
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    each.__name__: each
+    for each in (
+        *(samples, step, weight, digit, sentence, edit, write, translate),
+        *(gradcheck, export),
+    )
+}
 
 
-def named(question: str) -> Callable[..., Any]:
-    """Return the function that answers a question."""
+def ask(now: Any, question: str, **arguments: Any) -> Any:
+    """Return the answer to a question; ValueError names what is unknown."""
     checks.choice("question", question, QUESTIONS)
-    module = importlib.import_module(f"npformer.learn.play.questions.{question}")
-    found: Callable[..., Any] = getattr(module, question)
-    return _checked(found, question)
-
-
-def _checked(function: Callable[..., Any], question: str) -> Callable[..., Any]:
-    """Return a function that names unknown arguments in its error."""
-    takes = [name for name in inspect.signature(function).parameters if name != "now"]
-
-    def asked(now: Any, **arguments: Any) -> Any:
-        for name in arguments:
-            checks.choice(f"an argument of {question}", name, takes)
-        return function(now, **arguments)
-
-    return asked
+    takes = [name for name in inspect.signature(QUESTIONS[question]).parameters if name != "now"]
+    for name in arguments:
+        checks.choice(f"an argument of {question}", name, takes)
+    return QUESTIONS[question](now, **arguments)

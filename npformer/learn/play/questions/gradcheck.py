@@ -19,33 +19,27 @@ SMALL = 2, 5
 
 def gradcheck(now: Now) -> dict[str, Any]:
     """Return the report on the layer that the bug is in, and what else would find it."""
-    bug = None if now.settings.bug is None else BUGS[now.settings.bug]
-    if bug is not None:
-        report = bug.report()
+    name = now.settings.bug
+    words, caught, right = {}, [], ""
+    if name is None:
+        report = _report_on_block(now)
+    else:
+        bug = BUGS[name]
+        report, caught, right = bug.report(), list(bug.caught_by), _source_of_right(bug)
         words = {"title": bug.title, "name": bug.name, "why": bug.section("Why")}
         words |= {"cost": bug.section("Cost"), "code": bug.code}
-        caught, right = list(bug.caught_by), _source_of_right(bug)
-    else:
-        report, words, caught, right = _of_block(now), {}, [], ""
-    tensors = [] if report is None else report.tensors
-    return {
-        "bug": words,
-        "report": "" if report is None else str(report),
-        "caught_by": caught,
-        "right": right,
-        "tensors": [
-            {
-                "name": each.name,
-                "error": each.error,
-                "ok": each.passes(report.tolerance, report.complex_tolerance),
-            }
-            for each in tensors
-            if report is not None
-        ],
-    }
+    found: dict[str, Any] = {"bug": words, "report": "", "tensors": []}
+    if report is not None:
+        limits = report.tolerance, report.complex_tolerance
+        found["report"] = str(report)
+        found["tensors"] = [
+            {"name": each.name, "error": each.error, "ok": each.passes(*limits)}
+            for each in report.tensors
+        ]
+    return found | {"caught_by": caught, "right": right}
 
 
-def _of_block(now: Now) -> GradcheckReport | None:
+def _report_on_block(now: Now) -> GradcheckReport | None:
     """Return the report on the first block in float64, without dropout."""
     layers: Any = now.plain.layers()
     block: Any = next((each for _, each in layers if isinstance(each, EncoderBlock)), None)

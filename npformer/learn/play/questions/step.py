@@ -1,23 +1,43 @@
-"""The way of one sample through the model, forward and then backward."""
+"""The samples, and the way of one through the model, forward and then backward."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from npformer.core import to_numpy
+from npformer.core import checks, to_numpy
 from npformer.learn.museum import BUGS
 from npformer.learn.play.broken import is_wrong
 from npformer.learn.play.questions.formulas import LEFT_OUT, words_of
-from npformer.learn.play.questions.samples import one_of
 from npformer.learn.play.questions.sources import lines_of, place_of
-from npformer.learn.play.questions.tensors import tensor
 from npformer.learn.play.state import Now
+from npformer.learn.play.tensors import tensor
 from npformer.mixers import Mixer
 from npformer.training.inspection.calls import BackwardCall, Call
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import Trace, trace
 
-CANDIDATES = 12
+CANDIDATES, MOST_SAMPLES = 12, 100
+
+
+def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
+    """Return n samples from `start` on, and from 0 again after the last."""
+    checks.whole("start", start, at_least=0)
+    checks.whole("n", n, at_least=1, at_most=MOST_SAMPLES)
+    work, total = now.work, len(now.work)
+
+    def shown(i: int) -> dict[str, Any]:
+        image = work.kind == "image"
+        picture = tensor("picture", work.sample(slice(i, i + 1))[0]) if image else None
+        return {"index": i, "label": work.label(i), "words": work.words(i), "image": picture}
+
+    rows = range(start, start + min(n, total))
+    return {"total": total, "samples": [shown(i % total) for i in rows]}
+
+
+def one_of(now: Now, sample: Any) -> slice:
+    """Return the rows of one sample, after checking its number."""
+    i = checks.whole("sample", sample, at_least=0, at_most=len(now.work) - 1)
+    return slice(i, i + 1)
 
 
 def step(now: Now, sample: int = 0) -> dict[str, Any]:
@@ -59,52 +79,47 @@ def _in_order(found: Trace, leaves: list[Call]) -> list[Call]:
 
 
 def _forward(call: Call, found: Trace, bug: str | None) -> dict[str, Any]:
-    title, formula, _ = words_of(call.name, call.layer)
-    output = call.outputs()[0]
-    if isinstance(call.layer, Mixer):
-        output = matrices_of(call)
-    box = _box(call, title, formula, "forward", bug)
-    inputs = [tensor(f"{call.name} in", each) for each in call.inputs()]
-    parameters = [
-        {
-            "name": f"{call.name}.{name}",
-            "tensor": tensor(name, p.value),
-            "gradient": tensor(name, g),
-        }
-        for name, p in vars(call.layer).items()
-        if found.gradients is not None
-        and (g := found.gradients.get(f"{call.name}.{name}")) is not None
-    ]
-    return box | {
-        "inputs": inputs,
+    output = matrices_of(call) if isinstance(call.layer, Mixer) else call.outputs()[0]
+    gradients: Any = found.gradients or {}
+    return {
+        **_box(call, "forward", bug),
+        "inputs": [tensor(f"{call.name} in", each) for each in call.inputs()],
         "output": tensor(f"{call.name} out", output),
-        "parameters": parameters,
+        "parameters": [
+            {
+                "name": f"{call.name}.{name}",
+                "tensor": tensor(name, p.value),
+                "gradient": tensor(name, gradients[f"{call.name}.{name}"]),
+            }
+            for name, p in vars(call.layer).items()
+            if gradients.get(f"{call.name}.{name}") is not None
+        ],
     }
 
 
 def _backward(call: BackwardCall, bug: str | None) -> dict[str, Any]:
-    title, _, formula = words_of(call.name, call.layer)
-    box = _box(call, f"d {title}", formula, "backward", bug)
-    dx = call.dx if isinstance(call.dx, tuple) else (call.dx,)
-    dy = call.dy if isinstance(call.dy, tuple) else (call.dy,)
-    output = next((each for each in dx if each is not None), None)
-    return box | {
-        "inputs": [tensor(f"d {call.name} out", each) for each in dy if each is not None],
-        "output": None if output is None else tensor(f"d {call.name} in", output),
+    dx, dy = (
+        [one for one in (each if isinstance(each, tuple) else (each,)) if one is not None]
+        for each in (call.dx, call.dy)
+    )
+    return {
+        **_box(call, "backward", bug),
+        "inputs": [tensor(f"d {call.name} out", each) for each in dy],
+        "output": tensor(f"d {call.name} in", dx[0]) if dx else None,
         "parameters": [],
     }
 
 
-def _box(
-    call: Call | BackwardCall, title: str, formula: str, way: str, bug: str | None
-) -> dict[str, Any]:
+def _box(call: Call | BackwardCall, way: str, bug: str | None) -> dict[str, Any]:
+    title, *formulas = words_of(call.name, call.layer)
     if bug is not None and is_wrong(bug, call.layer):  # its own lines, not the right ones
         wrong = BUGS[bug]
         formula, name = wrong.title, wrong.name
         lines, source = wrong.code, place_of(wrong.wrong)
     else:
         kind: Any = type(call.layer)
-        name, lines, source = lines_of(kind, way)
+        formula, (name, lines, source) = formulas[way == "backward"], lines_of(kind, way)
+    title = f"d {title}" if way == "backward" else title
     box = {"layer": call.name, "title": title, "formula": formula, "function": name}
     return box | {"lines": lines, "source": source}
 
@@ -115,4 +130,4 @@ def _prediction(now: Now, model: Any, whole: Call, y: Any) -> list[dict[str, Any
     while p.ndim > 1:
         p = p[-1]
     best = (-p).argsort()[:CANDIDATES].tolist()
-    return [{"class": now.work.answer(k), "p": float(p[k])} for k in best]
+    return [{"class": now.work.names.answer(k), "p": float(p[k])} for k in best]

@@ -10,9 +10,8 @@ import numpy as np
 
 from npformer.core import Context, Gradients, checks, to_numpy
 from npformer.core.inputs import arrays_of, within
-from npformer.learn.play.questions.samples import one_of
+from npformer.learn.play.questions.step import one_of
 from npformer.learn.play.state import Now
-from npformer.optim import Adam
 from npformer.optim.adam import adam_update
 from npformer.proof import complex_step
 from npformer.proof.problem import parameters_as
@@ -46,8 +45,7 @@ class Loss:
 
     def gradients(self) -> Gradients:
         """Return the gradients of all weights, by the backward pass."""
-        found = Gradients(self.model)
-        _, (cache, loss_cache) = self.forward()
+        found, (cache, loss_cache) = Gradients(self.model), self.forward()[1]
         self.model.backward(self.model.loss.backward(1.0, loss_cache), cache, found)
         return found
 
@@ -87,22 +85,19 @@ def weight(
 
 def _checked_index(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     fits = isinstance(index, list | tuple) and len(index) == len(shape)
-    if not fits or not all(
-        type(i) is int and 0 <= i < n for i, n in zip(index, shape, strict=True)
-    ):
+    if not fits or any(type(i) is not int or i not in range(n) for i, n in zip(index, shape)):  # noqa: B905
         raise ValueError(f"index is {index!r}; expected a place in an array of shape {shape}")
     return tuple(index)
 
 
 def _central(loss: Loss, parameter: Any, at: tuple[int, ...], h: float) -> float:
     """Return (loss(w + h) - loss(w - h)) / 2h."""
-    kept = parameter.value[at]
-    parameter.value[at] = kept + h
-    above = float(loss.forward()[0])
-    parameter.value[at] = kept - h
-    below = float(loss.forward()[0])
-    parameter.value[at] = kept
-    return (above - below) / (2.0 * h)
+    before, sides = parameter.value[at], []
+    for step in (h, -h):
+        parameter.value[at] = before + step
+        sides.append(float(loss.forward()[0]))
+    parameter.value[at] = before
+    return (sides[0] - sides[1]) / (2.0 * h)
 
 
 def _complex(loss: Loss, parameter: Any, at: tuple[int, ...]) -> tuple[float | None, str | None]:
@@ -118,7 +113,7 @@ def _complex(loss: Loss, parameter: Any, at: tuple[int, ...]) -> tuple[float | N
 
 
 def _adam(
-    adam: Adam, name: str, at: tuple[int, ...], value: float, gradient: float
+    adam: Any, name: str, at: tuple[int, ...], value: float, gradient: float
 ) -> dict[str, float]:
     """Return Adam's moments of a weight with this gradient, and the step that follows."""
     _, moments = adam.state()
@@ -128,9 +123,5 @@ def _adam(
     )
     settings: dict[str, Any] = {"lr": adam.current_lr(), "betas": adam.betas, "eps": adam.eps}
     adam_update(theta, g, m, v, t=adam.steps + 1, **settings)
-    return {
-        "m": float(m[0]),
-        "v": float(v[0]),
-        "step": float(theta[0]) - value,
-        "after": float(theta[0]),
-    }
+    after = float(theta[0])
+    return {"m": float(m[0]), "v": float(v[0]), "step": after - value, "after": after}

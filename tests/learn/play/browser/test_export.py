@@ -5,7 +5,8 @@ import pytest
 
 import npformer as nf
 from npformer.cli import main
-from npformer.learn.play.export import export_page, page_of_folder
+from npformer.learn.play.export import export_page
+from npformer.learn.play.played import page_of_folder
 from npformer.learn.play.seen import Names
 
 pytestmark = pytest.mark.browser

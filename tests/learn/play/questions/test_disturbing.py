@@ -35,7 +35,7 @@ class _Asking(Callback):
     def after_step(self, state):
         now = Now(self.work, state)
         for question, arguments in self.asked.items():
-            questions.named(question)(now, **arguments)
+            questions.ask(now, question, **arguments)
         if state.step >= self.steps:
             state.stop("enough")
 

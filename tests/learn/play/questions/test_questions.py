@@ -15,7 +15,7 @@ from tests.learn.play.questions.conftest import begun
 
 
 def ask(now, question, **arguments):
-    return questions.named(question)(now, **arguments)
+    return questions.ask(now, question, **arguments)
 
 
 def array(tensor):
@@ -156,7 +156,7 @@ def test_a_sentence():
     text = "The food was not good."
     found = ask(now, "sentence", text=text)
     assert found["tokens"][:4] == ["the", "food", "was", "not"]
-    expected = now.work.pipeline.predict_probabilities([text])[0]
+    expected = now.work.estimator.predict_probabilities([text])[0]
     np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-5)
     assert found["classes"] == ["negative", "positive"]
     assert ask(now, "step", sample=0)["forward"]
@@ -169,7 +169,7 @@ def test_a_sentence():
 
 def test_a_token_is_the_one_that_generate_writes():
     now = begun("text", 20)
-    writer, prompt = now.work.pipeline, "ROMEO:\nI"
+    writer, prompt = now.work.estimator, "ROMEO:\nI"
     written = ""
     for _ in range(5):
         found = ask(now, "write", prompt=prompt + written, temperature=0.8, top_p=0.9, seed=3)
@@ -188,7 +188,7 @@ def test_a_translation_has_three_attentions():
     now = begun("reverse", 5)
     found = ask(now, "translate", source="hello")
     assert found["source"] == [*"hello", "end"]
-    assert "".join(found["target"]) == now.work.pipeline.translate(["hello"])[0]
+    assert "".join(found["target"]) == now.work.estimator.translate(["hello"])[0]
     n = len(found["read"])
     shapes = {part: each[0]["heads"]["shape"] for part, each in found["attentions"].items()}
     assert shapes == {"encoder": [2, 6, 6], "decoder": [2, n, n], "cross": [2, n, 6]}

@@ -16,7 +16,7 @@ TASKS = ("digits", "sentences", "parity", "pointer", "text", "reverse")
 
 
 def ask(now, question, **arguments):
-    return questions.named(question)(now, **arguments)
+    return questions.ask(now, question, **arguments)
 
 
 @pytest.fixture(scope="module", params=TASKS)

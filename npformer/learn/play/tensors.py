@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.training.inspection.explain import Explanation
 
 MOST = 8, 64, 64
 """Matrices, rows and columns that are sent."""
@@ -31,11 +30,3 @@ def tensor(name: str, array: Any) -> dict[str, Any]:
         "data": base64.b64encode(np.ascontiguousarray(cut, "<f4").tobytes()).decode(),
         "cut": bool(cut.size < x.size),
     }
-
-
-def mixing(explained: list[Explanation]) -> list[dict[str, Any]]:
-    """Return the matrices of all mixers for one sample."""
-    return [
-        {"layer": e.name, "kind": e.kind, "heads": tensor(e.name, np.asarray(e.matrices)[:1])}
-        for e in explained
-    ]

@@ -1,4 +1,4 @@
-"""A language model writes one token: its candidates, and what the cache saves."""
+"""What a model writes: the next token of a text, or one sequence from another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
+from npformer.learn.play.seen import attentions_of
 from npformer.learn.play.state import Now
+from npformer.learn.play.tensors import tensor
 from npformer.training.generation.choosing import Choice, generators_of
 from npformer.training.generation.writing import Window
 
@@ -23,28 +25,25 @@ def write(
     seed: int = 0,
 ) -> dict[str, Any]:
     """Return the token after a text, the likeliest tokens, and the seconds that both ways take."""
-    pipeline: Any = getattr(now.work, "pipeline", None)
     if now.work.kind != "text":
         raise ValueError(f"the task {now.settings.task!r} writes nothing; expected the task 'text'")
     choice = Choice(temperature, top_p=top_p)
     checks.whole("seed", seed, at_least=0)
-    checks.text("prompt", prompt)
-    ids = pipeline.ids("prompt", prompt)
+    ids = now.work.estimator.ids("prompt", prompt)
     if not len(ids):
         raise ValueError("prompt is empty; expected at least one character")
-    model = now.plain
+    model, names = now.plain, now.work.names
     seconds_plain, _ = _timed(lambda: Window(model, [ids], cache=False).logits)
     seconds_cached, logits = _timed(lambda: _behind(model, ids))
-    tokenizer = pipeline.tokenizer_
-    token = int(choice.draw(logits, generators_of(seed, 1))[0])
+    token = names.text(choice.draw(logits, generators_of(seed, 1))[:1])
     p = Choice(temperature or 1.0).probabilities(logits)[0]
-    kept = choice.probabilities(logits)[0] > 0.0
+    possible = choice.probabilities(logits)[0] > 0.0
     best = np.argsort(-p, kind="stable")[:CANDIDATES].tolist()
     return {
-        "token": tokenizer.decode([token]),
-        "text": tokenizer.decode([token]),
+        "token": token,
+        "text": token,
         "candidates": [
-            {"token": tokenizer.decode([k]), "p": float(p[k]), "kept": bool(kept[k])} for k in best
+            {"token": names.text([k]), "p": float(p[k]), "kept": bool(possible[k])} for k in best
         ],
         "seconds_cached": seconds_cached,
         "seconds_plain": seconds_plain,
@@ -68,3 +67,31 @@ def _timed(prepared: Any) -> tuple[float, Any]:
     began = time.perf_counter()
     found = call()
     return time.perf_counter() - began, found
+
+
+def translate(now: Now, source: str) -> dict[str, Any]:
+    """Return the tokens of both sides, and the matrices of encoder, decoder and what joins them.
+
+    ``read`` holds the tokens that the decoder read, one for each row of its matrices: the first
+    stands for the beginning.
+    """
+    if now.work.kind != "pair":
+        raise ValueError(f"the task {now.settings.task!r} has no pairs; expected one of pairs")
+    checks.text("source", source)
+    x, _, tokens = now.work.arrays(source)
+    model = now.plain
+    (written,) = model.generate(x)
+    target = np.array([[model.begin_id, *written]])[:, : model.decoder_config.max_len]
+    words = now.work.names.words(written, targets=True)
+    attentions = {
+        part: [
+            {
+                "layer": call.name,
+                "kind": type(call.layer).__name__,
+                "heads": tensor(call.name, each),
+            }
+            for call, each in found
+        ]
+        for part, found in attentions_of(model, (x, target)).items()
+    }
+    return {"source": tokens, "target": words, "read": ["begin", *words], "attentions": attentions}

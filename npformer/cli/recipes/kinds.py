@@ -1,0 +1,106 @@
+"""Kinds of files to train on, and the columns of tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from npformer.data.pairs import PAIRS
+from npformer.data.tables import Table, kind_of
+
+EVERY = {"test", "validation", "encoding", "max_len", "patience"}
+CLASSES = {"label", "members", "pooling", "class_weight", "keep_repeated"}
+TEXTS = {"tokenizer", "vocab_size"}
+
+
+class Kind(NamedTuple):
+    """A kind of file: what it is, its two columns of texts, its samples, and its options."""
+
+    words: str
+    columns: tuple[str, ...]
+    samples: str
+    split: str
+    options: set[str]
+
+
+KINDS = {
+    "texts": Kind(
+        "texts with labels",
+        ("text", "label"),
+        "texts",
+        "; split by class, seed {seed}",
+        EVERY | CLASSES | TEXTS | {"text", "ngrams", "skip_empty", "pretrained", "freeze"},
+    ),
+    "series": Kind(
+        "series, from a table with --id",
+        (),
+        "series",
+        "; split by class, seed {seed}",
+        EVERY | CLASSES | {"id", "time", "features"},
+    ),
+    "text": Kind("a file with one text", (), "characters", ", in this order", EVERY | TEXTS),
+    "pairs": Kind(
+        "pairs, from a table with --source and --target",
+        ("source", "target"),
+        "pairs",
+        "; split by source, seed {seed}",
+        EVERY | TEXTS | {"source", "target", "skip_empty"},
+    ),
+}
+
+USUAL = {
+    "text": ("text",),
+    "label": ("label",),
+    "source": ("source", "word"),
+    "target": ("target", "phones"),
+}
+"""Names of columns that are used if no option names one."""
+
+TEXT_FILES = (".txt", ".md")
+"""Endings of the names of files that hold one text; ``.gz`` may follow."""
+
+
+def is_generated(file: str) -> bool:
+    """Return whether a word names a generated task of pairs."""
+    return file in PAIRS and not Path(file).exists()
+
+
+def is_text_file(name: str) -> bool:
+    """Return whether a file holds one text, judging by the ending of its name."""
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes if suffix != ".gz"]
+    return bool(suffixes) and suffixes[-1] in TEXT_FILES
+
+
+def is_data_file(place: Path) -> bool:
+    """Return whether a file is one to train on, judging by the ending of its name."""
+    return bool(kind_of(place)) or is_text_file(place.name) or place.suffix.lower() == ".npz"
+
+
+def as_share(words: str) -> float | None:
+    """Return the share that --test or --validation names; None for a file."""
+    try:
+        share = float(words)
+    except ValueError:
+        return None
+    if not 0.0 <= share < 1.0:
+        raise ValueError(
+            f"a share to test or validate on is {words}; expected a number of at least 0 and below "
+            "1, such as 0.2, or a file"
+        )
+    return share
+
+
+def chosen_column(table: Table, given: str | None, role: str) -> str:
+    """Return the column that an option names, or the usual one; ValueError lists the columns."""
+    if given is not None:
+        table.column(given)
+        return given
+    found = [name for name in table.columns if name.lower() in USUAL[role]]
+    if len(found) == 1:
+        return found[0]
+    raise ValueError(
+        f"which column of {table.path} holds the {role}s? It has "
+        f"{', '.join(map(repr, table.columns))}. Name it with --{role} COLUMN; a table of texts "
+        "needs --text and --label, one of series --id, --time and --label, one of pairs --source "
+        "and --target. The first line must hold the column names"
+    )

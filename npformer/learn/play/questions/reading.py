@@ -1,0 +1,95 @@
+"""What a model makes of a picture that was drawn, or of a sentence that was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from npformer.core import checks, to_numpy
+from npformer.learn.play.state import Now
+from npformer.learn.play.tensors import tensor
+from npformer.models import EncoderBlock
+from npformer.training.inspection.explain import explanations
+from npformer.training.inspection.trace import trace
+
+SHAPE = 8, 8
+
+
+def digit(now: Now, image: Any) -> dict[str, Any]:
+    """Return the probabilities of all classes, and the matrices of all mixers."""
+    return _read(now, _picture(now, image))
+
+
+def sentence(now: Now, text: str) -> dict[str, Any]:
+    """Return tokens, the probabilities of all classes, and the matrices of all mixers."""
+    checks.text("text", text)
+    x, mask, tokens = now.work.arrays(text)
+    found = _read(now, x, mask)
+    classes = [now.work.names.answer(k) for k in range(len(found["probabilities"]))]
+    return {"tokens": tokens, "classes": classes, **found}
+
+
+def _read(now: Now, x: np.ndarray, mask: Any = None) -> dict[str, Any]:
+    model = now.plain
+    calls = trace(model, x, mask)
+    p = to_numpy(model.loss.probabilities(calls[0].output))[0]
+    while p.ndim > 1:  # an answer for each token
+        p = p[-1]
+    mixing = [
+        {"layer": e.name, "kind": e.kind, "heads": tensor(e.name, np.asarray(e.matrices)[:1])}
+        for e in explanations(calls)
+    ]
+    return {"probabilities": p.tolist(), "mixing": mixing}
+
+
+def edit(
+    now: Now, position: int, to: Any, text: str | None = None, image: Any = None
+) -> dict[str, Any]:
+    """Return how far each token's output moves if one token is changed: (layers, tokens)."""
+    if (text is None) == (image is None):
+        raise ValueError("both or neither of text and image are given; expected one of the two")
+    mask: Any = None
+    if image is not None:
+        before = _picture(now, image)
+        tokens = [f"row {k + 1}" for k in range(before.shape[1])]
+    else:
+        checks.text("text", text)
+        checks.text("to", to)
+        before, mask, tokens = now.work.arrays(str(text))
+    i = checks.whole("position", position, at_least=0, at_most=len(tokens) - 1)
+    after = before.copy()
+    if image is not None:
+        after = _picture(now, [to if k == i else row for k, row in enumerate(image)])
+    else:
+        new, _, others = now.work.arrays(to)
+        if len(others) != 1:
+            raise ValueError(f"to is {to!r}, which is {len(others)} tokens; expected one token")
+        after[0, i] = new[0, 0]
+    model = now.plain
+    outputs = [
+        [
+            to_numpy(call.outputs()[0])[0, : len(tokens)].astype("float64")
+            for call in trace(model, x, mask)
+            if isinstance(call.layer, EncoderBlock)
+        ]
+        for x in (before, after)
+    ]
+    moved = [np.abs(b - a).max(axis=-1).tolist() for a, b in zip(*outputs, strict=True)]
+    return {"moved": moved, "tokens": tokens}
+
+
+def _picture(now: Now, image: Any) -> np.ndarray:
+    """Return ink from 0 to 1 as the model takes it, from -1 to 1, (1, 8, 8)."""
+    if now.work.kind != "image":
+        raise ValueError(f"the task {now.settings.task!r} has no pictures; expected digits")
+    try:
+        x = np.array(image, "float32")
+    except (TypeError, ValueError):
+        x = np.zeros(0)
+    if x.shape != SHAPE or not ((x >= 0.0) & (x <= 1.0)).all():
+        raise ValueError(
+            f"image has shape {x.shape}; expected {SHAPE[0]} rows of {SHAPE[1]} numbers from 0, "
+            "no ink, to 1"
+        )
+    return np.asarray(2.0 * x - 1.0, "float32")[None]

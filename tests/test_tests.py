@@ -1,0 +1,127 @@
+"""Every test checks something, on each way through it."""
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+TREES = {
+    file.relative_to(TESTS).as_posix(): ast.parse(file.read_text("utf-8"))
+    for file in sorted(TESTS.rglob("*.py"))
+}
+CHECKS = {"raises", "warns", "fail", "gradcheck", "validate", "filterwarnings", "simplefilter"}
+"""Calls that fail where something is wrong, or make warnings do so; besides these, what is called
+assert_..., a program that must end well, and functions that call one of them."""
+
+NOTHING_IS_RAISED = {
+    "core/test_builders.py::"
+    "test_what_takes_as_many_arguments_is_taken_and_so_is_what_has_no_signature",
+    "core/test_checks.py::test_shapes_that_match",
+    "core/test_layer.py::test_a_constant_is_passed_over",
+    "device/test_memory.py::test_validation_fits_where_training_does",
+    "device/test_numbers.py::test_a_model_built_with_numpy_numbers_trains_on_the_device",
+}
+"""Tests whose subject refuses what is wrong: that it refuses nothing is what they check."""
+
+NESTED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+
+
+def name_of_call(node: ast.AST) -> str:
+    function = node.func if isinstance(node, ast.Call) else None
+    return getattr(function, "attr", getattr(function, "id", ""))
+
+
+def is_check(node: ast.AST, helpers: set[str]) -> bool:
+    name = name_of_call(node)
+    ends_well = isinstance(node, ast.keyword) and ast.unparse(node) == "check=True"
+    return (
+        isinstance(node, ast.Assert)
+        or ends_well
+        or name.startswith("assert_")
+        or name in CHECKS | helpers
+    )
+
+
+def sometimes_empty(iterated: ast.expr) -> bool:
+    """Whether a loop over it may have no turn, as far as one sees: it chooses, or is empty."""
+    if isinstance(iterated, ast.Tuple | ast.List | ast.Set | ast.Dict):
+        return not any(True for _ in ast.iter_child_nodes(iterated))
+    return isinstance(iterated, ast.ListComp | ast.SetComp | ast.GeneratorExp)
+
+
+def own_nodes(statements: list[ast.stmt], everywhere: bool = False) -> list[ast.AST]:
+    """Return the nodes that run whenever these statements do, or all of the same function."""
+    found: list[ast.AST] = []
+    waiting: list[ast.AST] = list(statements)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, NESTED):
+            continue
+        found.append(node)
+        if everywhere:
+            waiting += ast.iter_child_nodes(node)
+        elif isinstance(node, ast.If):
+            both = [own_nodes(part) for part in (node.body, node.orelse)]
+            waiting.append(node.test)
+            if all(any(is_check(each, HELPERS) for each in part) for part in both):
+                found += both[0]
+        elif isinstance(node, ast.For):
+            waiting += [node.iter, *([] if sometimes_empty(node.iter) else node.body)]
+        elif isinstance(node, ast.Try):
+            waiting += [*node.body, *node.finalbody]
+        else:
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def functions() -> list[tuple[str, list[ast.stmt]]]:
+    """Return the names and bodies of all functions of the tests that are no tests."""
+    return [
+        (node.name, node.body)
+        for tree in TREES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("test_")
+    ]
+
+
+def find_helpers() -> set[str]:
+    """Return the names of functions that check something, if only by calling another that does."""
+    helpers: set[str] = set()
+    while True:
+        more = {
+            name
+            for name, body in functions()
+            if any(is_check(node, helpers) for node in own_nodes(body, everywhere=True))
+        }
+        if more <= helpers:
+            return helpers
+        helpers |= more
+
+
+HELPERS = find_helpers()
+
+
+def all_tests() -> dict[str, ast.FunctionDef]:
+    return {
+        f"{name}::{node.name}": node
+        for name, tree in TREES.items()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+
+
+def test_no_test_ends_before_it_has_checked_anything() -> None:
+    returns = {
+        name: [n.lineno for n in own_nodes(node.body, everywhere=True) if isinstance(n, ast.Return)]
+        for name, node in all_tests().items()
+    }
+    assert {name: lines for name, lines in returns.items() if lines} == {}
+
+
+def test_every_test_checks_something_whatever_its_case() -> None:
+    assert len(all_tests()) > 2000
+    without = [
+        name
+        for name, node in all_tests().items()
+        if not any(is_check(each, HELPERS) for each in own_nodes(node.body))
+    ]
+    assert set(without) == NOTHING_IS_RAISED
