@@ -569,7 +569,5 @@ def test_wrong_calls_of_save_are_explained(tmp_path, options, error, message):
 
 
 def test_it_says_what_it_is(folder):
-    assert repr(nf.from_pretrained(folder)) == (
-        "PretrainedEncoder(bert, 2 layers of 8, 20 tokens, max_len 16, pooling mean, norm free, "
-        f"from {folder})"
-    )
+    sizes = "bert, 2 layers of 8, 20 tokens, max_len 16, pooling mean, norm free"
+    assert repr(nf.from_pretrained(folder)) == f"PretrainedEncoder({sizes}, from {folder})"

@@ -218,18 +218,6 @@ class Recomputes(nf.Layer):
         return 2.0 * x * dy * self.keep(x, kept).astype(dy.dtype)
 
 
-class RefusesOddLengths(nf.Layer):
-    def forward(self, x, context):
-        if x.shape[1] % 2:
-            raise ValueError(f"x has length {x.shape[1]}; expected an even one")
-        return x[:, ::2] * x[:, 1::2], x
-
-    def backward(self, dy, cache, gradients):
-        dx = np.empty_like(cache)
-        dx[:, ::2], dx[:, 1::2] = dy * cache[:, 1::2], dy * cache[:, ::2]
-        return dx
-
-
 RIGHT = {
     **{name: (*case, {}) for name, case in FORMULAS.items()},
     "rows chosen by numbers": (
@@ -241,7 +229,6 @@ RIGHT = {
     "more entries than are checked one by one": (Square(8), (3, 5, 8), {}),
     "one input unused": (OneInputUnused(), SHAPE, (2, 3, 2), {"mask": (MASK, None)}),
     "recomputes": (Recomputes(), SHAPE, {"training": True}),
-    "refuses odd lengths": (RefusesOddLengths(), (2, 4, 4), {}),
     **{kind.__name__: (kind(), SHAPE, {})
        for kind in (Unused, Scalar, Constant, RefusesFloat32, RemembersTables)},
 }  # fmt: skip

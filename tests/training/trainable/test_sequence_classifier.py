@@ -8,6 +8,7 @@ from npformer import functional as F
 from npformer.engine import cpu
 from npformer.mixers import MIXERS, SCORES
 from npformer.models import accumulate
+from tests.data.test_lengths import model_of
 
 
 @pytest.mark.parametrize(
@@ -226,3 +227,17 @@ def test_labels_of_another_kind_are_told_how_to_become_numbers(small_model, y, m
 def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model, changes):
     expected = small_model().encoder.parameters().flat
     np.testing.assert_array_equal(small_model(**changes).encoder.parameters().flat, expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, True),
+        ({"mixer": "fourier"}, True),
+        ({"mixer": "fourier", "padding": "zero"}, False),
+        ({"padding": "zero"}, True),  # attention skips padding, whatever the setting says
+        ({"pooling": "flatten"}, False),
+    ],
+)
+def test_whether_the_amount_of_padding_changes_no_output(settings, expected):
+    assert model_of(**settings).skips_padding() == expected
