@@ -27,7 +27,7 @@ BUDGET: dict[str, int] = {
     "proof": 1343,
     "data": 1656,
     "engine": 3471,
-    "training": 3778,
+    "training": 3785,
     "interop": 1968,
     "tasks": 2744,
     "learn": 4779,
@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
 """Lines of code a room may have: no docstrings, comments, imports or blank lines. Who raises a
 number says why in that commit."""
 
-IN_ALL = 27_980
+IN_ALL = 27_987
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

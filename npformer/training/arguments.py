@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, checks, use_precision
+from npformer.core import Layer, Seed, checks, use_precision
 from npformer.engine.updates import device_generator
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
@@ -44,6 +44,15 @@ def check_patience(patience: int | None, validation: Any) -> None:
         raise ValueError(
             f"patience is {patience} and there is no validation data; expected some, because "
             "it decides which epoch is better. Pass validation=(x, y), or patience=None"
+        )
+
+
+def check_seed(seed: Seed) -> None:
+    """Check that a training has a seed: without one it could not be repeated, nor resumed."""
+    if seed is None:
+        raise TypeError(
+            "seed is None; expected a whole number of at least 0 or a numpy.random.Generator, so "
+            "that the training can be repeated"
         )
 
 

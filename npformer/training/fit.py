@@ -17,6 +17,7 @@ from npformer.training.arguments import (
     check_choices,
     check_optional,
     check_patience,
+    check_seed,
     checkpoint_folder,
     dropout_generator,
     needs_team,
@@ -224,6 +225,7 @@ def fit(
         folder = checkpoint_folder(checkpoint, every, resume)
         of_user = checked_callbacks(callbacks)
         require_model(model)
+        check_seed(seed)
         several = ranks.size > 1
         rng = over_ranks.common_generator(ranks, seed) if several else initializers.generator(seed)
         dropout = dropout_generator(model, masks, rng)

@@ -58,7 +58,7 @@ def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
         ({"micro_batch": "a"}, ValueError, "micro_batch is 'a'; expected a whole number"),
         ({"weight_decay": "a"}, ValueError, "weight_decay is 'a'; expected 0 or more"),
         ({"schedule": 3}, TypeError, "schedule is 3; expected a function of the step"),
-        ({"optimizer": 3}, TypeError, "optimizer is an int; expected an Adam"),
+        ({"optimizer": 3}, TypeError, "optimizer is an int; expected an Optimizer"),
         ({"clip_norm": math.inf}, ValueError, "clip_norm is inf; expected a number above 0"),
         ({"lr": 0.0}, ValueError, "lr is 0.0; expected a number above 0"),
         ({"label_smoothing": 1.0}, ValueError, "label_smoothing is 1.0; expected a number from 0"),

@@ -226,7 +226,7 @@ class PairsWork(Work):
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return both sides as ids: inputs and targets, as the model arranges them."""
         x, y = self.estimator.arrays(*(part[rows] for part in self.held_out))
-        return self.estimator.model.arranged(x, y, None, None)[:3]  # type: ignore[no-any-return]
+        return self.estimator.model.arrange(x, y, None, None)[:3]  # type: ignore[no-any-return]
 
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of a source."""
