@@ -38,6 +38,5 @@ def empty():
 
 @pytest.fixture
 def registered(empty):
-    """Register the plugin's names."""
     for table, added in zip(TABLES, _plugin, strict=True):
         table.update(added)

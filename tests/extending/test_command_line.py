@@ -18,14 +18,13 @@ PLUGIN = Path(__file__).with_name("plugin.py")
 ROOT = PLUGIN.parents[2]
 TINY = ["--epochs=1", "--d-model=16", "--heads=2", "--d-ff=16", "--quiet", "--split=ordered"]
 ALL = [
-    *("--mixer", "gmlp(expansion=2),mean(keep=0.5)", "--activation", "swish(beta=1.5)"),
-    *("--ffn", "swiglu", "--initializer", "orthogonal(gain=1.0)", "--pooling", "largest"),
+    *("--mixer", "spatial(gain=0.5),local(reach=2)", "--activation", "swish(beta=1.5)"),
+    *("--ffn", "gated", "--initializer", "orthogonal(gain=1.0)", "--pooling", "largest"),
     *("--output", "focal(gamma=1.0)", "--schedule", "straight"),
 ]
 
 
 def npformer(*words, folder=ROOT):
-    """Run the program in a new process, where the plugin is not registered."""
     return subprocess.run(
         [sys.executable, "-m", "npformer", *map(str, words)],
         capture_output=True,
@@ -48,7 +47,7 @@ def trained(tmp_path_factory):
 def test_everything_can_be_named_on_the_command_line(trained):
     metrics = json.loads((trained / "metrics.json").read_text())
     assert metrics["plugins"] == [str(PLUGIN)]
-    assert metrics["mixer"] == ["gmlp(expansion=2)", "mean(keep=0.5)"]
+    assert metrics["mixer"] == ["spatial(gain=0.5)", "local(reach=2)"]
     assert metrics["config"]["activation"] == "swish(beta=1.5)"
     assert metrics["training"]["schedule"] == "straight"
     assert metrics["training"]["label_smoothing"] == 0.0
@@ -59,7 +58,7 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
     for command in ("evaluate", "predict"):
         without = npformer(command, trained)
         assert without.returncode == 2
-        assert "needs the mixer 'gmlp' and the mixer 'mean' and the activation" in without.stderr
+        assert "needs the mixer 'spatial' and the mixer 'local' and the" in without.stderr
         assert f"name them again: --plugin {PLUGIN}" in without.stderr
         assert without.stderr.count("\n") == 1
     evaluated = npformer("evaluate", trained, "--plugin", PLUGIN)
@@ -75,13 +74,10 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
 def test_gradcheck_checks_what_a_plugin_registers():
     done = npformer("gradcheck", "registered", "--plugin", PLUGIN)
     assert (done.returncode, done.stderr) == (0, "")
-    mixers = ("mixer mean", "mixer gmlp")
-    for name in ("activation swish", "network swiglu", "pooling largest", *mixers, "loss focal"):
+    names = ("activation swish", "network gated", "pooling largest", "mixer local")
+    for name in (*names, "mixer spatial", "loss focal", "loss huber"):
         assert f"{name}: registered" in done.stdout
-    assert "6 cases, 6 passed, 0 failed" in done.stdout
-
-
-# What goes wrong, in this process -----------------------------------------------------------------
+    assert "7 cases, 7 passed, 0 failed" in done.stdout
 
 
 @pytest.fixture
@@ -187,7 +183,7 @@ def test_a_module_that_failed_is_run_again(here, fails):
         ("--activation=twice(bye=1)", "the activation 'twice' has no option 'bye'; expected b"),
         ("--activation=twise", "activation is 'twise'; expected one of 'relu', 'gelu', "),
         ("--activation=twise", "Did you mean 'twice'?"),
-        ("--mixer=mean", "mixer is 'mean'; expected one of 'attention', "),
+        ("--mixer=local", "mixer is 'local'; expected one of 'attention', "),
         ("--schedule=straight", "--schedule is 'straight'; expected one of 'constant', "),
         ("--schedule=cosine(totl=3)", "the schedule 'cosine' has no option 'totl'; expected"),
         ("--initializer=he", "initializer is 'he'; expected one of 'xavier_uniform', "),

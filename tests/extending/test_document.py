@@ -7,15 +7,13 @@ import pytest
 
 from npformer import cli
 from tests.extending.conftest import TABLES
-from tests.test_documents import BLOCK, ROOT
+from tests.extending.plugin import DOCS, PAGES, code_of
 
-PAGES = ["activation", "layer", "mixer", "loss"]
 COMMAND = re.compile(r"^npformer (.+)$", re.MULTILINE)
-IMPORT = re.compile(r"^(?:import|from) .+$", re.MULTILINE)
 
 
 def text_of(page):
-    return (ROOT / "docs" / page).read_text("utf-8")
+    return (DOCS / page).read_text("utf-8")
 
 
 def test_every_table_is_on_the_page_with_what_its_builders_get():
@@ -29,21 +27,15 @@ def test_every_table_is_on_the_page_with_what_its_builders_get():
 
 
 def test_the_page_shows_what_load_says_of_a_name_that_nobody_registered():
-    assert "The file needs the activation 'swish': before nf.load, register it" in text_of(
-        "extending.md"
-    )
+    said = "The file needs the activation 'swish': before nf.load, register it"
+    assert said in text_of("extending.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_has_all_its_parts(page):
     headings = re.findall(r"^## (.+)$", text_of(f"extending/{page}.md"), re.MULTILINE)
-    assert headings[:5] == [
-        "The task",
-        "The backward pass, derived",
-        "The code",
-        "The check",
-        "Typical mistakes",
-    ]
+    first = ["The task", "The backward pass, derived", "The code", "The check", "Typical mistakes"]
+    assert headings[:5] == first
     assert headings[-3:] == ["In a configuration", "From the command line", "Read on"]
     assert f"extending/{page}.md" in text_of("extending.md")
 
@@ -52,13 +44,8 @@ def test_a_page_has_all_its_parts(page):
 def test_the_commands_run_with_the_code_of_the_page(
     page, empty, tmp_path, monkeypatch, capsys, no_curves
 ):
-    """The page's definitions, in a file, are the plugin that its commands name."""
     text = text_of(f"extending/{page}.md")
-    blocks = [block[1] for block in BLOCK.finditer(text)]
-    imports = dict.fromkeys(line for block in blocks for line in IMPORT.findall(block))
-    definitions = [block for block in blocks if ".register(" in block]
-    assert definitions
-    (tmp_path / f"my_{page}.py").write_text("\n".join([*imports, *definitions]), "utf-8")
+    (tmp_path / f"my_{page}.py").write_text(code_of(page), "utf-8")
     monkeypatch.chdir(tmp_path)
     commands = [shlex.split(command) for command in COMMAND.findall(text)]
     assert [words[0] for words in commands] == ["gradcheck", "train"]

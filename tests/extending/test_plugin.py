@@ -1,50 +1,36 @@
-"""Each part of the plugin: its gradients, saving and loading, and training on digits."""
-
 import math
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core import INITIALIZERS
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
 from npformer.mixers import MixerSettings
-from npformer.models.losses import LOSSES, SoftmaxCrossEntropy
-from npformer.optim import SCHEDULES
+from npformer.models.losses import LOSSES
 from tests.extending import plugin
 
 pytestmark = pytest.mark.usefixtures("registered")
 
 PARTS = {
     "swish": {"activation": "swish(beta=1.5)"},
-    "swiglu": {"ffn": "swiglu"},
-    "mean": {"mixer": "mean(keep=0.25)"},
-    "mean, causal": {"mixer": "mean", "causal": True},
-    "gmlp": {"mixer": "gmlp(expansion=4)"},
-    "one mixer a layer": {"mixer": ("mean(keep=0.5)", "gmlp")},
+    "gated": {"ffn": "gated"},
+    "local": {"mixer": "local(reach=2)"},
+    "local, causal": {"mixer": "local", "causal": True},
+    "spatial": {"mixer": "spatial(gain=0.5)"},
+    "one mixer a layer": {"mixer": ("local(reach=2)", "spatial")},
     "largest": {"pooling": "largest"},
     "orthogonal": {"initializer": "orthogonal(gain=1.2)"},
     "focal": {"output": "focal(gamma=1.0)"},
-    "all of it": {
-        "activation": "swish",
-        "mixer": ("gmlp", "mean(keep=0.5)"),
-        "ffn": "swiglu",
-        "pooling": "largest",
-        "initializer": "orthogonal",
-        "output": "focal",
-        "share_layers": False,
-        "norm": "pre",
-    },
 }
+PARTS["all of it"] = {"activation": "swish", "mixer": ("spatial", "local(reach=2)"), "ffn": "gated"}
+PARTS["all of it"] |= {"pooling": "largest", "initializer": "orthogonal", "output": "focal"}
+PARTS["all of it"] |= {"share_layers": False, "norm": "pre"}
 each_part = pytest.mark.parametrize("part", PARTS.values(), ids=list(PARTS))
 
 
 def build(small_model, part, **more):
-    padding = {"padding": "per_length"} if "gmlp" in str(part.get("mixer")) else {}
+    padding = {"padding": "per_length"} if "spatial" in str(part.get("mixer")) else {}
     return small_model(**(padding | part | more))
-
-
-# Gradients ----------------------------------------------------------------------------------------
 
 
 def moved(layer, rng):
@@ -67,12 +53,12 @@ def mixer(name, **settings):
     [
         (lambda: ACTIVATIONS.make("swish"), None),
         (lambda: ACTIVATIONS.make("swish(beta=0.7)"), None),
-        (lambda: FFNS.make("swiglu", 4, 6, "gelu", initializer="xavier_uniform", **DRAWN), None),
-        (lambda: mixer("mean(keep=0.3)"), MASK),
-        (lambda: mixer("mean", causal=True), MASK),
-        (lambda: mixer("gmlp"), None),
-        (lambda: mixer("gmlp", padding="per_length"), MASK),
-        (lambda: mixer("gmlp", padding="zero"), MASK),
+        (lambda: FFNS.make("gated", 4, 6, "gelu", initializer="xavier_uniform", **DRAWN), None),
+        (lambda: mixer("local(reach=2)"), MASK),
+        (lambda: mixer("local", causal=True), MASK),
+        (lambda: mixer("spatial"), None),
+        (lambda: mixer("spatial", padding="per_length"), MASK),
+        (lambda: mixer("spatial", padding="zero"), MASK),
         (lambda: POOLINGS.make("largest", 4, 0, "float64"), None),
         (lambda: POOLINGS.make("largest", 4, 0, "float64"), MASK),
     ],
@@ -84,10 +70,9 @@ def test_a_layer_has_the_right_gradients(make, mask, rng):
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
-@pytest.mark.parametrize("y", [np.array([0, 2, 1, 2]), np.array([0, -1, 1, -1])], ids=str)
-def test_the_loss_has_the_right_gradient(gamma, y, rng):
+def test_the_loss_has_the_right_gradient(gamma, rng):
     loss = LOSSES.make(f"focal(gamma={gamma})")
-    outputs = rng.standard_normal((4, 3))
+    outputs, y = rng.standard_normal((4, 3)), np.array([0, 2, 1, 2])
     assert nf.gradcheck((loss.forward, loss.backward), outputs, y, wrt=["outputs"]).passed
 
 
@@ -99,90 +84,12 @@ def test_a_model_has_the_right_gradients(small_model, part, token_batch, rng):
     assert nf.gradcheck(model, ids[:3], max_entries=8, directions=4).passed
 
 
-# What they compute --------------------------------------------------------------------------------
-
-
-def test_swiglu_is_shazeers_formula(rng):
-    layer = plugin.SwiGLU(4, 6, "relu", initializer="xavier_uniform", **DRAWN)
-    x = rng.standard_normal((2, 3, 4))
-    W, V, W2 = (layer.parameters()[f"{n}.weight"] for n in ("gate", "expand", "contract"))
-    np.testing.assert_allclose(layer(x), (x @ W / (1 + np.exp(-x @ W)) * (x @ V)) @ W2, rtol=1e-12)
-    assert list(layer.parameters()) == ["gate.weight", "expand.weight", "contract.weight"]
-
-
-def test_the_mean_ignores_padding_whatever_its_values(rng):
-    mixer, x = plugin.MeanMixer(keep=0.25), rng.standard_normal((3, 4, 4))
-    y = mixer(x, MASK)
-    np.testing.assert_allclose(y[1, 0], 0.25 * x[1, 0] + 0.75 * x[1, :2].mean(axis=0))
-    np.testing.assert_array_equal(y[1, 2:], 0.0)
-    np.testing.assert_array_equal(mixer(np.where(MASK[..., None], x, np.nan), MASK), y)
-
-
-def test_spatial_gating_starts_without_mixing_and_learns_to_mix(small_model, token_batch):
-    ids, labels, _ = token_batch
-    model = small_model(mixer="gmlp")
-    mixer = model.encoder.blocks[0].mixer
-    assert np.abs(mixer.W.value).max() < 0.01
-    np.testing.assert_array_equal(mixer.b.value, 1.0)
-    nf.fit(model, (ids, labels), epochs=30, lr=1e-2, progress=False)
-    assert np.abs(mixer.W.value).max() > 0.02
-
-
-def test_spatial_gating_refuses_a_mask_and_causal(small_model, token_batch):
+def test_a_mixer_of_whole_sequences_refuses_a_mask_and_causal(small_model, token_batch):
     ids, _, mask = token_batch
-    with pytest.raises(ValueError, match="mixer 'gmlp' got a padding mask, and it mixes every"):
-        small_model(mixer="gmlp")(ids, mask)
-    with pytest.raises(ValueError, match="causal=True with mixer 'gmlp'"):
-        small_model(mixer="gmlp", causal=True)
-
-
-def test_max_pooling_of_padding_alone_is_0(rng):
-    x, mask = rng.standard_normal((2, 4, 3)), np.array([[True, True, False, False], [False] * 4])
-    y = plugin.MaxPooling()(x, mask)
-    np.testing.assert_array_equal(y, np.stack((x[0, :2].max(axis=0), np.zeros(3))))
-
-
-@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (1, 6, 4)])
-def test_orthogonal_columns_or_rows_are_orthogonal(rng, shape):
-    W = INITIALIZERS.make("orthogonal(gain=2.0)")(rng, shape)
-    assert W.shape == shape
-    gram = W.swapaxes(-1, -2) @ W if shape[-2] >= shape[-1] else W @ W.swapaxes(-1, -2)
-    np.testing.assert_allclose(gram, 4.0 * np.broadcast_to(np.eye(4), gram.shape), atol=1e-12)
-
-
-def test_the_initializer_reaches_feed_forward_networks_and_projections(small_model):
-    model = small_model(initializer="orthogonal(gain=2.0)")
-    parameters = model.parameters()
-    for name in ("mixer.query", "mixer.output", "feed_forward.expand"):
-        W = parameters[f"encoder.blocks.0.{name}.weight"]
-        np.testing.assert_allclose(W @ W.T, 4.0 * np.eye(len(W)), atol=1e-12)
-    embedding, usual = parameters["embed.tokens.weight"], small_model().parameters()
-    assert embedding.std() == pytest.approx(usual["embed.tokens.weight"].std(), rel=0.5)
-
-
-def test_the_schedule_rises_and_falls_linearly():
-    factor = SCHEDULES.make("straight(total=10, warmup=2)")
-    assert [factor(s) for s in (1, 2, 10, 11, 99)] == [0.5, 1.0, pytest.approx(1 / 9), 0.0, 0.0]
-
-
-def test_focal_loss_without_gamma_is_cross_entropy(rng):
-    outputs, y = rng.standard_normal((5, 3)), rng.integers(0, 3, 5)
-    ours, theirs, focal = plugin.FocalLoss(gamma=0.0), SoftmaxCrossEntropy(), plugin.FocalLoss(2.0)
-    totals = [loss.measure(outputs, y).total for loss in (ours, theirs, focal)]
-    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
-    assert totals[2] < totals[0]
-    values = [loss.forward(outputs, y)[0] for loss in (ours, theirs)]
-    assert values[0] == pytest.approx(values[1], rel=1e-12)
-
-
-def test_a_certain_prediction_has_a_finite_loss_and_gradient():
-    loss, outputs = plugin.FocalLoss(gamma=0.5), np.array([[1e4, 0.0, 0.0]])
-    value, cache = loss.forward(outputs, np.array([0]))
-    assert value == 0.0
-    np.testing.assert_array_equal(loss.backward(1.0, cache), 0.0)
-
-
-# Under the engine ---------------------------------------------------------------------------------
+    with pytest.raises(ValueError, match="mixer 'spatial' got a padding mask, and it mixes every"):
+        small_model(mixer="spatial")(ids, mask)
+    with pytest.raises(ValueError, match="causal=True with mixer 'spatial'"):
+        small_model(mixer="spatial", causal=True)
 
 
 @each_part
@@ -200,13 +107,10 @@ def test_the_engine_gives_the_same_results(small_model, part, token_batch):
 
 
 @pytest.mark.parametrize(
-    "layer", [plugin.Swish(), plugin.MeanMixer(), plugin.MaxPooling()], ids=repr
+    "layer", [plugin.Swish(), plugin.LocalMixer(), plugin.MaxPooling()], ids=repr
 )
 def test_a_layer_of_a_plugin_has_no_twin(layer):
     assert nf.fast(layer) is layer
-
-
-# Saving and loading -------------------------------------------------------------------------------
 
 
 @each_part
@@ -224,19 +128,11 @@ def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_p
     assert vars(loaded.loss) == vars(model.loss)
 
 
-# Digits -------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def digits():
+@each_part
+def test_it_learns_the_digits(part):
     data = nf.data.digits("stratified")
     parts = (data.train, data.validation, data.test)
-    return [(x.astype("float32"), y) for x, y in parts]
-
-
-@each_part
-def test_it_learns_the_digits(digits, part):
-    train, validation, test = digits
+    train, validation, test = [(x.astype("float32"), y) for x, y in parts]
     fields = {n: v for n, v in part.items() if n not in ("pooling", "output")}
     arguments = {n: part[n] for n in ("pooling", "output") if n in part}
     sizes = {"d_model": 32, "n_layers": 2, "n_heads": 4, "d_ff": 64, "max_len": 8}

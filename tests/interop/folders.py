@@ -15,14 +15,12 @@ SIZES = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 16}
 
 
 def config_of(kind, **changes):
-    """Return a tiny configuration of a family."""
     architecture = ARCHITECTURES[kind]
     types = {"n_token_types": 2} if "n_token_types" in architecture.settings else {}
     return nf.EncoderConfig(**SIZES | types | dict(architecture.fixed) | changes)
 
 
 def vocabulary(folder):
-    """Write a vocabulary, and return its tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", "utf-8")
     return read_tokenizer(folder)

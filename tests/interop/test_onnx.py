@@ -1,8 +1,7 @@
-"""Models in ONNX: onnxruntime computes what npformer computes."""
-
 import json
 import re
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -153,52 +152,18 @@ def test_every_stock_layer_has_a_converter():
     assert stock - set(nf.interop.onnx.CONVERTERS) == OF_TWO_SEQUENCES | BASES
 
 
-def test_there_are_sixty_and_no_two_alike():
-    listed = [json.dumps(each.values) for each in CASES]
-    assert len(set(listed)) >= 60
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_masks_may_have_holes_and_rows_may_be_padding_alone(causal, tmp_path):
-    """Averages need no mask that ends in padding; a token that sees none takes nothing."""
-    model = made({**SMALL, "causal": causal}, "tokens", {"pooling": "none"})
-    nf.interop.to_onnx(model, tmp_path / "model.onnx")
-    x = np.random.default_rng(0).integers(0, 31, (3, 9))
-    mask = np.array([[0, 0, 1, 0, 1, 1, 0, 1, 0], [0] * 9, [1] * 9], dtype=bool)
-    found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
-    check_equal(found, model(x, mask), mask)
-    assert np.isfinite(found).all()
-
-
-@pytest.mark.parametrize("mixer", MIXERS)
-def test_padding_of_series_may_be_nan(mixer, tmp_path):
-    config = {**SMALL, "mixer": mixer, "padding": "per_length", "embedding_norm": True}
-    model = made(config, "series", {"pooling": "first"})
-    nf.interop.to_onnx(model, tmp_path / "model.onnx")
-    given = inputs_of(model, "series", 3, 9, masked=True)
-    given["x"][~given["mask"]] = np.nan
-    assert np.isnan(given["x"]).any()
-    found, _ = session_of(tmp_path / "model.onnx").run(None, given)
-    check_equal(found, model(given["x"], given["mask"]))
-
-
-@pytest.mark.parametrize("pooling", ["mean", "max"])
-@pytest.mark.parametrize("mixer", MIXERS)
-def test_a_row_of_padding_alone(mixer, pooling, tmp_path):
-    config = {**SMALL, "mixer": mixer, "padding": "per_length"}
-    model = made(config, "tokens", {"pooling": pooling})
+@pytest.mark.parametrize(
+    ("kind", "mixer", "options"),
+    [
+        *product(["tokens"], MIXERS, ({"pooling": "mean"}, {"pooling": "max"})),
+        ("wide", "attention", {"n_pairs": 9}),
+    ],
+)
+def test_a_row_of_padding_alone(kind, mixer, options, tmp_path):
+    model = made({**SMALL, "mixer": mixer, "padding": "per_length"}, kind, options)
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     x = np.random.default_rng(0).integers(0, 31, (2, 9))
-    mask = np.array([[False] * 9, [True] * 4 + [False] * 5])
-    found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
-    check_equal(found, model(x, mask))
-
-
-def test_a_row_of_padding_alone_in_a_wide_model(tmp_path):
-    model = made(SMALL, "wide", {"n_pairs": 9})
-    nf.interop.to_onnx(model, tmp_path / "model.onnx")
-    x = np.random.default_rng(0).integers(0, 31, (2, 9))
-    x[1] = 0  # 0 beside 0 is a pair of these, and none if one of the two is padding
+    x[1] *= kind != "wide"  # 0 beside 0 is a pair of these, and none if one of the two is padding
     mask = np.array([[False] * 9, [True] * 4 + [False] * 5])
     found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
     check_equal(found, model(x, mask))
@@ -298,19 +263,6 @@ def test_without_the_library_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match=r"to_onnx needs the package onnx.*npformer\[onnx\]"):
         nf.interop.to_onnx(made(SMALL, "tokens", {}), tmp_path / "model.onnx")
-
-
-def test_one_layer_for_every_token(tmp_path):
-    """Around a layer that would see the mask, if it were not hidden from it."""
-    model = made({**SMALL, "mixer": "identity"}, "tokens", {})
-    rng = np.random.default_rng(0)
-    inner = nf.layers.Linear(24, 24, seed=rng)
-    inner.bias.value[...] = rng.normal(size=24)
-    model.encoder.blocks[0].ffn = nf.layers.TimeDistributed(inner)
-    nf.interop.to_onnx(model, tmp_path / "model.onnx")
-    given = inputs_of(model, "tokens", 3, 9, masked=True)
-    found, _ = session_of(tmp_path / "model.onnx").run(None, given)
-    check_equal(found, model(given["x"], given["mask"]))
 
 
 @pytest.mark.parametrize("family", ARCHITECTURES)

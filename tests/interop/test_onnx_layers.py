@@ -35,7 +35,6 @@ MIXING |= {f"{name}, zero": mixer(name, padding="zero") for name in WHOLE}
 
 
 def check_alone(layer, x, mask, path):
-    """Check a layer that stands in a graph by itself."""
     rng = np.random.default_rng(0)
     for _, parameter in layer.named_parameters().items():
         parameter.value[...] += 0.1 * rng.normal(size=parameter.shape)

@@ -1,5 +1,3 @@
-"""Word vectors from text files, and the rows of an embedding."""
-
 import gzip
 
 import numpy as np
@@ -94,9 +92,6 @@ def test_wrong_arguments_are_refused_in_words(tmp_path):
         read_word_vectors(tmp_path / "v.txt", [3])
 
 
-# Rows of an embedding -----------------------------------------------------------------------------
-
-
 @pytest.fixture
 def model(small_config):
     return nf.SequenceClassifier(small_config(d_model=4), 2, vocab_size=6)
@@ -117,19 +112,16 @@ def test_rows_of_words_are_filled(model, words):
     assert set_word_vectors(model, words, {}) == 0
 
 
-def test_they_can_be_frozen(model, rng):
-    set_word_vectors(model, VOCABULARY, ROWS)
+def test_they_can_be_frozen_and_a_text_encoder_takes_them_too(model, rng):
+    encoder = nf.TextEncoder(model.config, 6)
+    for each in (model, encoder):
+        assert set_word_vectors(each, VOCABULARY, ROWS) == 3
     model.freeze("embed.tokens*")
     ids = rng.integers(0, 6, (12, 6))
     nf.fit(model, (ids, ids[:, 0] % 2), epochs=2, progress=False)
     assert "embed.tokens.weight" not in model.parameters()
     table = model.named_parameters()["embed.tokens.weight"].value
     np.testing.assert_allclose(table[2], ROWS["of"], rtol=1e-6)
-
-
-def test_a_text_encoder_takes_them_too(small_config):
-    encoder = nf.TextEncoder(small_config(d_model=4), 6)
-    assert set_word_vectors(encoder, VOCABULARY, ROWS) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""Folders of models that write: what is refused, and what is said."""
-
 import json
 
 import numpy as np
@@ -8,25 +6,9 @@ import pytest
 import npformer as nf
 from npformer.interop import save_pretrained
 
-GPT2 = {
-    "d_model": 8,
-    "n_heads": 2,
-    "d_ff": 12,
-    "n_layers": 1,
-    "max_len": 9,
-    "norm": "pre",
-    "positions": "learned",
-    "scale_embeddings": False,
-    "causal": True,
-}
-MARIAN = {
-    "d_model": 8,
-    "n_heads": 2,
-    "d_ff": 12,
-    "n_layers": 1,
-    "max_len": 9,
-    "positions": "sinusoidal_halves",
-}
+SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "n_layers": 1, "max_len": 9}
+GPT2 = {"norm": "pre", "positions": "learned", "scale_embeddings": False, "causal": True, **SIZES}
+MARIAN = {"positions": "sinusoidal_halves", **SIZES}
 
 
 def gpt2(**changes):
@@ -110,4 +92,4 @@ def test_weights_can_be_used_without_a_tokenizer(tmp_path):
     with pytest.raises(ValueError, match="with its settings and weights alone"):
         save_pretrained(gpt2(), tmp_path / "other", classes=["a"])
     with pytest.raises(TypeError, match="PretrainedEncoder"):
-        nf.TextClassifier(pretrained=tmp_path / "folder")
+        nf.TextClassifier(pretrained=tmp_path / "folder").fit(["a", "b"], [0, 1])

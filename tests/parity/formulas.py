@@ -156,9 +156,9 @@ def binary_cross_entropy_with_logits(logits, targets):
     return torch.nn.functional.binary_cross_entropy_with_logits(logits, targets)
 
 
-REFERENCES = {
+REFERENCES = {name: globals()[name] for name in F.__all__ if name in globals()}
+REFERENCES |= {
     "linear": lambda x, W, b=None: torch.nn.functional.linear(x, W.T, b),
-    "conv1d": conv1d,
     "relu": torch.relu,
     "gelu": torch.nn.functional.gelu,
     "silu": torch.nn.functional.silu,
@@ -167,35 +167,13 @@ REFERENCES = {
     "layer_norm": lambda x, gamma, beta, eps=1e-5: torch.nn.functional.layer_norm(
         x, gamma.shape, gamma, beta, eps
     ),
-    "softmax": softmax,
-    "attention_scores": attention_scores,
-    "average": average,
     "scaled_dot_product_attention": attention,
     "blockwise_attention": attention,
-    "dense_scores": dense_scores,
-    "dense_synthesizer": dense_synthesizer,
-    "factorized_dense_scores": factorized_dense_scores,
-    "factorized_dense_synthesizer": factorized_dense_synthesizer,
-    "random_scores": random_scores,
-    "random_synthesizer": random_synthesizer,
-    "factorized_random_scores": factorized_random_scores,
-    "factorized_random_synthesizer": factorized_random_synthesizer,
-    "mixture_scores": mixture_scores,
     "fourier_mixing": lambda x: torch.fft.fft2(x).real,
-    "hartley_mixing": hartley_mixing,
-    "causal_convolution": causal_convolution,
     "short_convolution": causal_convolution,
-    "state_space_kernel": state_space_kernel,
-    "linear_mixing": linear_mixing,
-    "dropout": dropout,
     "embedding": lambda ids, table: torch.nn.functional.embedding(torch.tensor(ids), table),
     "bag": lambda ids, weights, table: torch.nn.functional.embedding_bag(
         torch.tensor(ids), table, per_sample_weights=weights, mode="sum"
     ),
-    "mean_pooling": mean_pooling,
-    "token_dropout": token_dropout,
-    "max_pooling": max_pooling,
-    "softmax_cross_entropy": softmax_cross_entropy,
-    "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
     "mean_squared_error": lambda x, target: torch.nn.functional.mse_loss(x, torch.tensor(target)),
 }

@@ -12,15 +12,13 @@ torch = pytest.importorskip(
     "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
 )
 
-# One thread is enough for arrays this small, and on a busy machine threads that wait for each other
-# turn milliseconds into half a second.
+# On a busy machine threads that wait for each other turn milliseconds into half a second.
 torch.set_num_threads(1)
 
 AGREEMENT = 1e-10
 
 
 def normals(*shapes: tuple[int, ...], seed: int = 0) -> list[np.ndarray]:
-    """Draw one standard normal array of each shape."""
     rng = np.random.default_rng(seed)
     return [rng.standard_normal(shape) for shape in shapes]
 
@@ -53,14 +51,11 @@ def randomise(layer: nf.Layer, seed: int = 1) -> None:
         value[...] = 0.4 * rng.standard_normal(value.shape)
 
 
-def torch_block(config: nf.EncoderConfig) -> torch.nn.TransformerEncoderLayer:
-    """Return PyTorch's block of these settings."""
-    return torch.nn.TransformerEncoderLayer(
-        config.d_model,
-        config.n_heads,
-        config.d_ff,
-        dropout=0.0,
-        activation=config.activation,
+def torch_block(
+    config: nf.EncoderConfig, kind: type[torch.nn.Module] = torch.nn.TransformerEncoderLayer
+) -> torch.nn.Module:
+    return kind(
+        *(config.d_model, config.n_heads, config.d_ff, 0.0, config.activation),
         batch_first=True,
         norm_first=config.norm == "pre",
         dtype=torch.float64,
@@ -76,9 +71,22 @@ def torch_encoder(config: nf.EncoderConfig) -> torch.nn.TransformerEncoder:
     )
 
 
-# Layouts: the same functions carry weights over and bring gradients beside PyTorch's. -----------
-
 Named = Mapping[str, np.ndarray]
+
+
+def linear_as_torch(named: Named, ours: str, theirs: str) -> dict[str, np.ndarray]:
+    """Lay a `Linear` out as PyTorch's, or a kernel of size 1: (out, in)."""
+    weight = named[f"{ours}.weight"]
+    weight = weight.reshape(weight.shape[-2:]).T
+    return {f"{theirs}.weight": weight, f"{theirs}.bias": named[f"{ours}.bias"]}
+
+
+def norm_as_torch(named: Named, ours: str, theirs: str) -> dict[str, np.ndarray]:
+    return {f"{theirs}.weight": named[f"{ours}.gamma"], f"{theirs}.bias": named[f"{ours}.beta"]}
+
+
+def within(theirs: str, laid_out: Named) -> dict[str, np.ndarray]:
+    return {f"{theirs}.{name}": value for name, value in laid_out.items()}
 
 
 def attention_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
@@ -87,62 +95,48 @@ def attention_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
     return {
         "in_proj_weight": np.concatenate([named[f"{name}.weight"].T for name in projections]),
         "in_proj_bias": np.concatenate([named[f"{name}.bias"] for name in projections]),
-        "out_proj.weight": named[f"{prefix}output.weight"].T,
-        "out_proj.bias": named[f"{prefix}output.bias"],
+        **linear_as_torch(named, f"{prefix}output", "out_proj"),
     }
 
 
 def block_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
-    """Lay an `EncoderBlock` with attention out as TransformerEncoderLayer."""
-    attention = attention_as_torch(named, f"{prefix}mixer.")
     return {
-        **{f"self_attn.{name}": value for name, value in attention.items()},
-        "linear1.weight": named[f"{prefix}feed_forward.expand.weight"].T,
-        "linear1.bias": named[f"{prefix}feed_forward.expand.bias"],
-        "linear2.weight": named[f"{prefix}feed_forward.contract.weight"].T,
-        "linear2.bias": named[f"{prefix}feed_forward.contract.bias"],
-        "norm1.weight": named[f"{prefix}mixer_norm.gamma"],
-        "norm1.bias": named[f"{prefix}mixer_norm.beta"],
-        "norm2.weight": named[f"{prefix}feed_forward_norm.gamma"],
-        "norm2.bias": named[f"{prefix}feed_forward_norm.beta"],
+        **within("self_attn", attention_as_torch(named, f"{prefix}mixer.")),
+        **linear_as_torch(named, f"{prefix}feed_forward.expand", "linear1"),
+        **linear_as_torch(named, f"{prefix}feed_forward.contract", "linear2"),
+        **norm_as_torch(named, f"{prefix}mixer_norm", "norm1"),
+        **norm_as_torch(named, f"{prefix}feed_forward_norm", "norm2"),
     }
 
 
-def encoder_as_torch(named: Named, n_layers: int, prefix: str = "") -> dict[str, np.ndarray]:
-    """Lay an `Encoder` with attention out as TransformerEncoder."""
+def stack_as_torch(named: Named, n: int, prefix: str, block: Callable[..., Named]) -> Named:
     laid_out = {}
-    for i in range(n_layers):
-        block = block_as_torch(named, f"{prefix}blocks.{i}.")
-        laid_out |= {f"layers.{i}.{name}": value for name, value in block.items()}
+    for i in range(n):
+        laid_out |= within(f"layers.{i}", block(named, f"{prefix}blocks.{i}."))
     if f"{prefix}final_norm.gamma" in named:
-        laid_out["norm.weight"] = named[f"{prefix}final_norm.gamma"]
-        laid_out["norm.bias"] = named[f"{prefix}final_norm.beta"]
+        laid_out |= norm_as_torch(named, f"{prefix}final_norm", "norm")
     return laid_out
 
 
-def decoder_block_as_torch(named: Named, prefix: str = "") -> dict[str, np.ndarray]:
-    """Lay a `DecoderBlock` with attention out as TransformerDecoderLayer."""
-    laid_out = block_as_torch(named, prefix)
-    # there the norm of the cross-attention is the second, and that of the network the third
-    for name in ("weight", "bias"):
-        laid_out[f"norm3.{name}"] = laid_out.pop(f"norm2.{name}")
-    laid_out["norm2.weight"] = named[f"{prefix}cross_attention_norm.gamma"]
-    laid_out["norm2.bias"] = named[f"{prefix}cross_attention_norm.beta"]
+def encoder_as_torch(named: Named, n_layers: int, prefix: str = "") -> Named:
+    return stack_as_torch(named, n_layers, prefix, block_as_torch)
+
+
+def decoder_block_as_torch(named: Named, prefix: str = "") -> Named:
     cross = attention_as_torch(named, f"{prefix}cross_attention.")
-    return laid_out | {f"multihead_attn.{name}": value for name, value in cross.items()}
+    return {
+        **block_as_torch(named, prefix),
+        **within("multihead_attn", cross),
+        # there the norm of the cross-attention is the second, and that of the network the third
+        **norm_as_torch(named, f"{prefix}cross_attention_norm", "norm2"),
+        **norm_as_torch(named, f"{prefix}feed_forward_norm", "norm3"),
+    }
 
 
-def transformer_as_torch(named: Named, n_layers: int) -> dict[str, np.ndarray]:
-    """Lay the encoder and the decoder of a `Transformer` out as torch.nn.Transformer."""
+def transformer_as_torch(named: Named, n_layers: int) -> Named:
+    decoder = stack_as_torch(named, n_layers, "decoder.", decoder_block_as_torch)
     encoder = encoder_as_torch(named, n_layers, "encoder.")
-    laid_out = {f"encoder.{name}": value for name, value in encoder.items()}
-    for i in range(n_layers):
-        block = decoder_block_as_torch(named, f"decoder.blocks.{i}.")
-        laid_out |= {f"decoder.layers.{i}.{name}": value for name, value in block.items()}
-    if "decoder.final_norm.gamma" in named:
-        laid_out["decoder.norm.weight"] = named["decoder.final_norm.gamma"]
-        laid_out["decoder.norm.bias"] = named["decoder.final_norm.beta"]
-    return laid_out
+    return within("encoder", encoder) | within("decoder", decoder)
 
 
 def load(module: torch.nn.Module, weights: Named) -> torch.nn.Module:
@@ -152,7 +146,6 @@ def load(module: torch.nn.Module, weights: Named) -> torch.nn.Module:
 
 
 def assert_gradients_agree(ours: Named, module: torch.nn.Module) -> None:
-    """Assert that the gradients, laid out as PyTorch's, are those that `module` collected."""
     theirs = {name: parameter.grad for name, parameter in module.named_parameters()}
     assert ours.keys() == theirs.keys()
     for name, gradient in ours.items():
@@ -169,11 +162,7 @@ def assert_layer_agrees(
     mask: np.ndarray | None = None,
     padding_counts: bool = False,
 ) -> None:
-    """Assert that y, dx and the gradients of parameters agree, given the same weights.
-
-    `theirs` runs as `call`, if that is not its forward method. Unless `padding_counts`, nothing
-    reads what comes out at padding: there y is not compared and dy is 0.
-    """
+    """Assert that y (not at padding, unless it counts), dx and the parameters' gradients agree."""
     load(theirs, as_torch(ours.parameters()))
     kept = np.ones(1) if mask is None or padding_counts else mask[..., None].astype("float64")
     x_torch = leaf(x)

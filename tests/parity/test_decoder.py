@@ -4,24 +4,13 @@ import pytest
 import npformer as nf
 from npformer.layers import BlockwiseCrossAttention, CrossAttention
 from npformer.models import Transformer
-from tests.parity.helpers import (
-    assert_close,
-    assert_gradients_agree,
-    attention_as_torch,
-    decoder_block_as_torch,
-    encoder_as_torch,
-    leaf,
-    load,
-    normals,
-    randomise,
-    torch,
-    transformer_as_torch,
-)
+from tests.parity import helpers as h
+from tests.parity.helpers import torch
 
 D, HEADS, D_FF = 8, 2, 12
 MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]], dtype=bool)
 OF_MEMORY = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 0]], dtype=bool)
-X, MEMORY, DY = normals((*MASK.shape, D), (*OF_MEMORY.shape, D), (*MASK.shape, D), seed=2)
+X, MEMORY, DY = h.normals((*MASK.shape, D), (*OF_MEMORY.shape, D), (*MASK.shape, D), seed=2)
 KEPT = MASK[..., None].astype("float64")
 LATER = torch.tensor(~np.tri(MASK.shape[1], dtype=bool))
 
@@ -32,20 +21,18 @@ def small(**options):
 
 
 def assert_agrees(ours, theirs, as_torch, call):
-    """Assert that y, both gradients of inputs and those of parameters agree, given the weights."""
-    randomise(ours)
-    load(theirs, as_torch(ours.parameters()))
-    x, memory = leaf(X), leaf(MEMORY)
+    h.randomise(ours)
+    h.load(theirs, as_torch(ours.parameters()))
+    x, memory = h.leaf(X), h.leaf(MEMORY)
     y_torch = call(x, memory)
     y_torch.backward(torch.tensor(DY * KEPT))
-
     gradients = nf.Gradients(ours)
     y, cache = ours.forward(X, MEMORY, nf.Context(mask=MASK, memory_mask=OF_MEMORY))
     dx, dmemory = ours.backward(DY * KEPT, cache, gradients)
-    assert_close(y * KEPT, y_torch * torch.tensor(KEPT))
-    assert_close(dx, x.grad, "dx")
-    assert_close(dmemory, memory.grad, "dmemory")
-    assert_gradients_agree(as_torch(gradients), theirs)
+    h.assert_close(y * KEPT, y_torch * torch.tensor(KEPT))
+    h.assert_close(dx, x.grad, "dx")
+    h.assert_close(dmemory, memory.grad, "dmemory")
+    h.assert_gradients_agree(as_torch(gradients), theirs)
 
 
 @pytest.mark.parametrize("kind", [CrossAttention, BlockwiseCrossAttention])
@@ -56,21 +43,8 @@ def test_cross_attention_agrees_with_multihead_attention(kind, n_heads):
     assert_agrees(
         kind(D, n_heads, seed=0, dtype="float64"),
         theirs,
-        attention_as_torch,
+        h.attention_as_torch,
         lambda x, memory: theirs(x, memory, memory, key_padding_mask=padding)[0],
-    )
-
-
-def torch_decoder_layer(config):
-    return torch.nn.TransformerDecoderLayer(
-        config.d_model,
-        config.n_heads,
-        config.d_ff,
-        dropout=0.0,
-        activation=config.activation,
-        batch_first=True,
-        norm_first=config.norm == "pre",
-        dtype=torch.float64,
     )
 
 
@@ -79,11 +53,11 @@ def torch_decoder_layer(config):
 @pytest.mark.parametrize("memory", ["stored", "blocks"])
 def test_block_agrees_with_transformer_decoder_layer(norm, activation, memory):
     config = small(norm=norm, activation=activation, causal=True, memory=memory)
-    theirs = torch_decoder_layer(config)
+    theirs = h.torch_block(config, torch.nn.TransformerDecoderLayer)
     assert_agrees(
         nf.DecoderBlock(config, seed=0, dtype="float64"),
         theirs,
-        decoder_block_as_torch,
+        h.decoder_block_as_torch,
         lambda x, memory: theirs(
             *(x, memory, LATER),
             tgt_key_padding_mask=torch.tensor(~MASK),
@@ -93,8 +67,6 @@ def test_block_agrees_with_transformer_decoder_layer(norm, activation, memory):
 
 
 class Both(nf.TwoInputLayer):
-    """The encoder and the decoder of a Transformer, between vectors."""
-
     def __init__(self, config):
         whole = Transformer(config, 3, 3, dtype="float64")
         self.encoder, self.decoder = whole.encoder, whole.decoder
@@ -129,7 +101,7 @@ def test_encoder_and_decoder_agree_with_transformer(norm):
     assert_agrees(
         Both(config),
         theirs,
-        lambda named: transformer_as_torch(named, 2),
+        lambda named: h.transformer_as_torch(named, 2),
         lambda x, memory: theirs(memory, x, tgt_mask=LATER, **masks),
     )
 
@@ -137,17 +109,13 @@ def test_encoder_and_decoder_agree_with_transformer(norm):
 def test_logits_and_gradients_of_a_language_model_are_those_of_one_table():
     config = small(causal=True, positions="none", scale_embeddings=False, activation="relu")
     model = nf.LanguageModel(config, vocab_size=7, dtype="float64")
-    randomise(model)
+    h.randomise(model)
     ids = np.random.default_rng(0).integers(0, 7, (3, 5))
     y = np.random.default_rng(1).integers(-1, 7, (3, 5))
     loss, gradients = model.loss_and_gradients(ids, y, label_smoothing=0.1)
-
-    table = leaf(model.parameters()["embed.tokens.weight"])
-    layer = torch.nn.TransformerEncoderLayer(
-        *(D, HEADS, D_FF, 0.0), batch_first=True, dtype=torch.float64
-    )
-    theirs = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-    load(theirs, encoder_as_torch(model.parameters(), 2, "encoder."))
+    table = h.leaf(model.parameters()["embed.tokens.weight"])
+    theirs = h.torch_encoder(config)
+    h.load(theirs, h.encoder_as_torch(model.parameters(), 2, "encoder."))
     later = torch.tensor(~np.tri(5, dtype=bool))
     logits = theirs(table[torch.tensor(ids)], mask=later) @ table.T
     expected = torch.nn.functional.cross_entropy(
@@ -155,5 +123,5 @@ def test_logits_and_gradients_of_a_language_model_are_those_of_one_table():
     )
     expected.backward()
     np.testing.assert_allclose(loss, expected.item(), rtol=1e-12)
-    assert_close(gradients["embed.tokens.weight"], table.grad, "gradient of the table")
-    assert_gradients_agree(encoder_as_torch(gradients, 2, "encoder."), theirs)
+    h.assert_close(gradients["embed.tokens.weight"], table.grad, "gradient of the table")
+    h.assert_gradients_agree(h.encoder_as_torch(gradients, 2, "encoder."), theirs)

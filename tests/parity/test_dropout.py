@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.parity.helpers import (
-    assert_close,
-    assert_gradients_agree,
-    block_as_torch,
-    leaf,
-    load,
-    normals,
-    randomise,
-    torch,
-    torch_block,
-)
+from tests.parity import helpers as h
+from tests.parity.helpers import torch
 
 BATCH, LENGTH, D, D_FF, HEADS = 3, 5, 8, 16, 2
 RATES = {"dropout": 0.1, "attention_dropout": 0.3, "ffn_dropout": 0.2}
@@ -24,8 +15,6 @@ MASK = np.arange(LENGTH) < np.array([5, 3, 1])[:, None]
 
 
 class Fixed(torch.nn.Module):
-    """Dropout with a mask that was drawn elsewhere."""
-
     def __init__(self, keep, rate):
         super().__init__()
         self.scaled = torch.tensor(keep / (1.0 - rate))
@@ -54,21 +43,20 @@ def test_block_with_dropout_is_transformer_encoder_layer(norm, ffn, mask, drawn,
     sizes = {"d_model": D, "n_heads": HEADS, "d_ff": D_FF, "max_len": LENGTH, "norm": norm}
     config = nf.EncoderConfig(**sizes, activation="gelu", ffn=ffn, **RATES)
     block = nf.Encoder(config, dtype="float64").blocks[0]
-    randomise(block)
-    x, dy = normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
+    h.randomise(block)
+    x, dy = h.normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
     if mask is not None:
         dy[~mask] = 0.0  # PyTorch has numbers of its own at padding
     context = nf.Context(training=True, generator=np.random.default_rng(5), mask=mask)
     gradients = nf.Gradients(block.parameters())
     y, cache = block.forward(x, context)
     dx = block.backward(dy, cache, gradients)
-
     shapes = [keep.shape for keep in drawn]
     features = (BATCH, LENGTH, D)
     weights = (BATCH, HEADS, LENGTH, LENGTH)
     assert shapes == [weights, features, (BATCH, LENGTH, D_FF), features]
     of_weights, after_attention, inside, after_network = drawn
-    theirs = torch_block(config).train()
+    theirs = h.torch_block(config).train()
     theirs.dropout1 = Fixed(after_attention, RATES["dropout"])
     theirs.dropout = Fixed(inside, RATES["ffn_dropout"])
     theirs.dropout2 = Fixed(after_network, RATES["dropout"])
@@ -80,14 +68,12 @@ def test_block_with_dropout_is_transformer_encoder_layer(norm, ffn, mask, drawn,
         return drop(torch.softmax(scores, -1)) @ value
 
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", attention)
-    named = {name: np.squeeze(p, 0) if p.ndim == 3 else p for name, p in block.parameters().items()}
-    load(theirs, block_as_torch(named))
-    x_torch = leaf(x)
+    h.load(theirs, h.block_as_torch(block.parameters()))
+    x_torch = h.leaf(x)
     padding = None if mask is None else torch.tensor(~mask)
     y_torch = theirs(x_torch, src_key_padding_mask=padding)
     y_torch.backward(torch.tensor(dy))
     kept = np.ones((BATCH, LENGTH), bool) if mask is None else mask
-    assert_close(y[kept], y_torch.detach().numpy()[kept])
-    assert_close(dx, x_torch.grad, "dx")
-    named = {name: np.squeeze(g, 0) if g.ndim == 3 else g for name, g in dict(gradients).items()}
-    assert_gradients_agree(block_as_torch(named), theirs)
+    h.assert_close(y[kept], y_torch.detach().numpy()[kept])
+    h.assert_close(dx, x_torch.grad, "dx")
+    h.assert_gradients_agree(h.block_as_torch(gradients), theirs)

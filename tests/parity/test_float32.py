@@ -21,7 +21,6 @@ SEEDS = range(5)
 
 
 def drawn(seed):
-    """Return x, weights and biases of queries, keys and values, and a gradient of y."""
     x, dy, *weights = normals(*2 * [(BATCH, LENGTH, D)], *3 * [(D, D)], seed=seed)
     return x, [a for W in weights for a in (W / D**0.5, np.zeros(D))], dy
 
@@ -67,7 +66,6 @@ CALLS = {
 
 
 def by_pytorch(x, maps, dy):
-    """Return the output and gradients of three projections and PyTorch's fused attention."""
     leaves = [torch.tensor(a, requires_grad=True) for a in (x, *maps)]
     heads = [
         (leaves[0] @ leaves[i] + leaves[i + 1]).reshape(BATCH, LENGTH, N_HEADS, D_HEAD)

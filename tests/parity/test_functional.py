@@ -1,5 +1,3 @@
-"""Every pair of npformer.functional beside PyTorch: the result and all gradients."""
-
 import copy
 from itertools import product
 
@@ -19,12 +17,10 @@ EITHER = False, True
 
 
 def assert_agrees(forward, backward, reference, inputs, options):
-    """Assert that a result and every gradient are those of `reference` under autograd."""
     leaves = [leaf(x) if x.dtype.kind == "f" else x for x in inputs]
     expected = reference(*leaves, **copy.deepcopy(options))
     y, cache = forward(*inputs, **options)
     assert_close(y, expected)
-
     (dy,) = normals(y.shape, seed=99)
     differentiated = [x for x in leaves if isinstance(x, torch.Tensor)]
     theirs = torch.autograd.grad(expected, differentiated, torch.tensor(dy))
@@ -38,8 +34,6 @@ def assert_pair_agrees(name, inputs, options):
 
     assert_agrees(getattr(F, name), backward, REFERENCES[name], inputs, options)
 
-
-# Beside ours --------------------------------------------------------------------------------------
 
 EXAMPLES = {
     "plain": PLAIN,

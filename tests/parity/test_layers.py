@@ -1,26 +1,14 @@
-"""Attention, block and encoder beside torch.nn, with the same weights."""
-
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer.mixers import Attention
-
-from .helpers import (
-    assert_layer_agrees,
-    attention_as_torch,
-    block_as_torch,
-    encoder_as_torch,
-    normals,
-    randomise,
-    torch,
-    torch_block,
-    torch_encoder,
-)
+from tests.parity import helpers as h
+from tests.parity.helpers import torch
 
 D, HEADS, D_FF = 8, 2, 12
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 0]], dtype=bool)
-X, DY = normals((*MASK.shape, D), (*MASK.shape, D), seed=2)
+X, DY = h.normals((*MASK.shape, D), (*MASK.shape, D), seed=2)
 
 
 def small(**options):
@@ -33,16 +21,16 @@ def small(**options):
 @pytest.mark.parametrize("mask", [None, MASK[:2]], ids=["full", "padded"])
 def test_attention_agrees_with_multihead_attention(n_heads, causal, mask):
     ours = Attention(D, n_heads, causal=causal, seed=0, dtype="float64")
-    randomise(ours)
+    h.randomise(ours)
     theirs = torch.nn.MultiheadAttention(D, n_heads, batch_first=True, dtype=torch.float64)
     masks = {
         "key_padding_mask": None if mask is None else torch.tensor(~mask),
         "attn_mask": torch.tensor(~np.tri(5, dtype=bool)) if causal else None,
     }
-    assert_layer_agrees(
+    h.assert_layer_agrees(
         ours,
         theirs,
-        attention_as_torch,
+        h.attention_as_torch,
         *(X[:2], DY[:2]),
         call=lambda x: theirs(x, x, x, **masks)[0],
         mask=mask,
@@ -54,7 +42,7 @@ def test_a_bias_of_the_keys_changes_nothing_and_so_has_no_gradient():
     # It adds the same number to a whole row of scores. PyTorch packs it with the other two biases,
     # whose gradients would hide an error here.
     layer = Attention(D, HEADS, seed=0, dtype="float64")
-    randomise(layer)
+    h.randomise(layer)
     gradients = nf.Gradients(layer)
     _, cache = layer.forward(X, nf.Context(mask=MASK))
     layer.backward(DY * MASK[..., None], cache, gradients)
@@ -67,12 +55,12 @@ def test_a_bias_of_the_keys_changes_nothing_and_so_has_no_gradient():
 def test_block_agrees_with_transformer_encoder_layer(norm, activation):
     config = small(norm=norm, activation=activation)
     ours = nf.EncoderBlock(config, seed=0, dtype="float64")
-    randomise(ours)
-    theirs = torch_block(config)
-    assert_layer_agrees(
+    h.randomise(ours)
+    theirs = h.torch_block(config)
+    h.assert_layer_agrees(
         ours,
         theirs,
-        block_as_torch,
+        h.block_as_torch,
         *(X, DY),
         call=lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK)),
         mask=MASK,
@@ -83,12 +71,12 @@ def test_block_agrees_with_transformer_encoder_layer(norm, activation):
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_encoder_agrees_with_transformer_encoder(norm, n_layers):
     ours = nf.Encoder(small(norm=norm, n_layers=n_layers), seed=0, dtype="float64")
-    randomise(ours)
-    theirs = torch_encoder(ours.config)
-    assert_layer_agrees(
+    h.randomise(ours)
+    theirs = h.torch_encoder(ours.config)
+    h.assert_layer_agrees(
         ours,
         theirs,
-        lambda named: encoder_as_torch(named, n_layers),
+        lambda named: h.encoder_as_torch(named, n_layers),
         *(X, DY),
         call=lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK)),
         mask=MASK,

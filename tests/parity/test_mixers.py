@@ -1,5 +1,7 @@
 """Every mixer beside its formula, head by head, written in PyTorch: y, dx, all parameters."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,6 @@ from .helpers import assert_close, leaf, normals, randomise, torch
 
 D, N_HEADS, LENGTH, MAX_LEN = 8, 2, 5, 7
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0]], dtype=bool)
-
-# Scores of every head, by the named parameters of a mixer ----------------------------------------
 
 
 def by_head(x):
@@ -64,9 +64,6 @@ def averaged(name, p, x, keep):
     return projected(p, "output", y.transpose(1, 2).flatten(-2))
 
 
-# Beside ours --------------------------------------------------------------------------------------
-
-
 def build(name, **settings):
     chosen = MixerSettings(D, N_HEADS, MAX_LEN, rank=3, mixture=tuple(SCORES), **settings)
     mixer = MIXERS[name].build(chosen, seed=0, dtype="float64")
@@ -75,17 +72,14 @@ def build(name, **settings):
 
 
 def assert_mixer_agrees(mixer, reference, mask):
-    """Assert that y, dx and the gradients of trained parameters are those of `reference`."""
     x, dy = normals((*MASK.shape, D), (*MASK.shape, D), seed=2)
     gradients = nf.Gradients(mixer)
     y, cache = mixer.forward(x, nf.Context(mask=mask))
     dx = mixer.backward(dy, cache, gradients)
-
     named = {name: leaf(p.value) for name, p in mixer.named_parameters().items()}
     x_torch = leaf(x)
     y_torch = reference(named, x_torch)
     y_torch.backward(torch.tensor(dy))
-
     assert_close(y, y_torch)
     assert_close(dx, x_torch.grad, "dx")
     largest = max(float(named[name].grad.abs().max()) for name in gradients) if gradients else 0.0
@@ -94,10 +88,6 @@ def assert_mixer_agrees(mixer, reference, mask):
         assert gradient.shape == theirs.shape
         # that of attention's key bias is 0 but for rounding
         assert np.abs(gradient - theirs).max() < 1e-10 * max(np.abs(theirs).max(), 1e-3 * largest)
-
-
-def test_every_averaging_mixer_has_a_formula():
-    assert set(FORMULAS) == {n for n, kind in MIXERS.items() if issubclass(kind, AveragingMixer)}
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
@@ -135,30 +125,31 @@ WHOLE = {
 }
 
 
-def test_every_mixer_of_whole_sequences_has_a_formula():
+def test_every_mixer_that_averages_or_takes_whole_sequences_has_a_formula():
+    assert set(FORMULAS) == {n for n, kind in MIXERS.items() if issubclass(kind, AveragingMixer)}
     assert set(WHOLE) == {n for n, kind in MIXERS.items() if issubclass(kind, WholeSequenceMixer)}
 
 
+def by_length(name, p, x):
+    parts = []
+    for sequence, n in zip(x, MASK.sum(axis=1), strict=True):
+        mixed = WHOLE[name](p, sequence[None, :n])[0]
+        parts.append(torch.nn.functional.pad(mixed, (0, 0, 0, LENGTH - int(n))))
+    return torch.stack(parts)
+
+
+def of_zeros(name, p, x):
+    return WHOLE[name](p, torch.where(torch.tensor(MASK[..., None]), x, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("padding", "formula", "mask"),
+    [
+        ("refuse", lambda name, p, x: WHOLE[name](p, x), None),
+        ("per_length", by_length, MASK),
+        ("zero", of_zeros, MASK),
+    ],
+)
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_mixer_of_whole_sequences_agrees_with_its_formula(name):
-    assert_mixer_agrees(build(name), WHOLE[name], None)
-
-
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_mixer_of_whole_sequences_agrees_length_by_length(name):
-    def by_length(p, x):
-        parts = []
-        for sequence, n in zip(x, MASK.sum(axis=1), strict=True):
-            mixed = WHOLE[name](p, sequence[None, :n])[0]
-            parts.append(torch.nn.functional.pad(mixed, (0, 0, 0, LENGTH - int(n))))
-        return torch.stack(parts)
-
-    assert_mixer_agrees(build(name, padding="per_length"), by_length, MASK)
-
-
-@pytest.mark.parametrize("name", WHOLE)
-def test_a_mixer_of_whole_sequences_agrees_on_padding_as_zeros(name):
-    kept = torch.tensor(MASK[..., None])
-    assert_mixer_agrees(
-        build(name, padding="zero"), lambda p, x: WHOLE[name](p, torch.where(kept, x, 0.0)), MASK
-    )
+def test_a_mixer_of_whole_sequences_agrees_with_its_formula(name, padding, formula, mask):
+    assert_mixer_agrees(build(name, padding=padding), partial(formula, name), mask)

@@ -1,5 +1,3 @@
-"""Adam, SGD, schedules and clipping beside torch.optim."""
-
 import math
 
 import numpy as np
@@ -14,7 +12,6 @@ STEPS = 100
 
 
 def of_a_model():
-    """Parameters and gradients that are views of one flat buffer each."""
     config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=6, max_len=5)
     model = nf.SequenceClassifier(config, 3, n_features=5, dtype="float64")
     parameters, gradients = model.parameters(), nf.Gradients(model)
@@ -23,7 +20,6 @@ def of_a_model():
 
 
 def in_a_dict():
-    """Parameters and gradients that are arrays of their own."""
     rng = np.random.default_rng(3)
     parameters = {"W": rng.standard_normal((4, 5)), "b": rng.standard_normal(5)}
     return parameters, {name: np.zeros_like(value) for name, value in parameters.items()}
@@ -49,37 +45,21 @@ def train_both(parameters, gradients, ours, theirs, leaves, after_step=lambda: N
 
 @WHERE
 @pytest.mark.parametrize(
-    ("betas", "eps"),
-    [((0.9, 0.999), 1e-8), ((0.9, 0.98), 1e-9), ((0.5, 0.9), 1e-2), ((0.0, 0.0), 1e-3)],
-)
-def test_adam_agrees(where, betas, eps):
+    ("ours", "theirs", "options"),
+    [
+        *((nf.Adam, torch.optim.Adam, {"betas": betas, "eps": eps})
+          for betas, eps in (((0.9, 0.999), 1e-8), ((0.9, 0.98), 1e-9), ((0.5, 0.9), 1e-2),
+                             ((0.0, 0.0), 1e-3))),
+        *((nf.Adam, torch.optim.AdamW, {"weight_decay": decay}) for decay in (0.01, 0.5)),
+        *((nf.SGD, torch.optim.SGD, {"momentum": momentum, "nesterov": nesterov})
+          for momentum, nesterov in ((0.0, False), (0.9, False), (0.9, True), (0.3, True))),
+    ],
+)  # fmt: skip
+def test_an_optimizer_agrees(where, ours, theirs, options):
     parameters, gradients = where()
     leaves = {name: leaf(value) for name, value in parameters.items()}
-    ours = nf.Adam(parameters, lr=0.03, betas=betas, eps=eps)
-    theirs = torch.optim.Adam(leaves.values(), lr=0.03, betas=betas, eps=eps)
-    train_both(parameters, gradients, ours, theirs, leaves)
-
-
-@WHERE
-@pytest.mark.parametrize("weight_decay", [0.01, 0.5])
-def test_weight_decay_agrees_with_adamw(where, weight_decay):
-    parameters, gradients = where()
-    leaves = {name: leaf(value) for name, value in parameters.items()}
-    ours = nf.Adam(parameters, lr=0.03, weight_decay=weight_decay)
-    theirs = torch.optim.AdamW(leaves.values(), lr=0.03, weight_decay=weight_decay)
-    train_both(parameters, gradients, ours, theirs, leaves)
-
-
-@WHERE
-@pytest.mark.parametrize(
-    ("momentum", "nesterov"), [(0.0, False), (0.9, False), (0.9, True), (0.3, True)]
-)
-def test_sgd_agrees(where, momentum, nesterov):
-    parameters, gradients = where()
-    leaves = {name: leaf(value) for name, value in parameters.items()}
-    ours = nf.SGD(parameters, 0.03, momentum, nesterov)
-    theirs = torch.optim.SGD(leaves.values(), lr=0.03, momentum=momentum, nesterov=nesterov)
-    train_both(parameters, gradients, ours, theirs, leaves)
+    made = ours(parameters, lr=0.03, **options), theirs(leaves.values(), lr=0.03, **options)
+    train_both(parameters, gradients, *made, leaves)
 
 
 # What the schedules are, written out a second time. PyTorch counts its steps from 0.

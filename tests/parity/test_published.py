@@ -5,37 +5,22 @@ import pytest
 
 import npformer as nf
 from npformer.learn.museum import published as published
+from tests.parity import helpers as h
+from tests.parity.helpers import torch
 
 from .formulas import conv1d
-from .helpers import (
-    assert_close,
-    assert_gradients_agree,
-    assert_layer_agrees,
-    leaf,
-    load,
-    normals,
-    randomise,
-    torch,
-)
 
 functional = torch.nn.functional
 
 BATCH, LENGTH, D, D_FF = 3, 5, 8, 12
 
 
-# A blog's FNet ------------------------------------------------------------------------------------
-
-
 class FeedForward(torch.nn.Module):
     def __init__(self, dim, hidden_dim, dropout):
         super().__init__()
-        self.net = torch.nn.Sequential(
-            torch.nn.Linear(dim, hidden_dim),
-            torch.nn.GELU(),
-            torch.nn.Dropout(dropout),
-            torch.nn.Linear(hidden_dim, dim),
-            torch.nn.Dropout(dropout),
-        )
+        N = torch.nn
+        into, out = N.Linear(dim, hidden_dim), N.Linear(hidden_dim, dim)
+        self.net = N.Sequential(into, N.GELU(), N.Dropout(dropout), out, N.Dropout(dropout))
 
     def forward(self, x):
         return self.net(x)
@@ -68,49 +53,32 @@ class FNet(torch.nn.Module):
 
 
 def block_as_torch(named, prefix=""):
-    chain = f"{prefix}feed_forward.chain"
     return {
-        "norm.weight": named[f"{prefix}norm.gamma"],
-        "norm.bias": named[f"{prefix}norm.beta"],
-        "feed_forward.net.0.weight": named[f"{chain}.0.weight"].T,
-        "feed_forward.net.0.bias": named[f"{chain}.0.bias"],
-        "feed_forward.net.3.weight": named[f"{chain}.3.weight"].T,
-        "feed_forward.net.3.bias": named[f"{chain}.3.bias"],
+        **h.norm_as_torch(named, f"{prefix}norm", "norm"),
+        **h.linear_as_torch(named, f"{prefix}feed_forward.chain.0", "feed_forward.net.0"),
+        **h.linear_as_torch(named, f"{prefix}feed_forward.chain.3", "feed_forward.net.3"),
     }
 
 
 @pytest.mark.parametrize("length", [1, 5, 20])
 def test_the_blogs_layer_agrees(length):
     block = published.BlogFNetBlock(D, D_FF, 0.5, seed=0, dtype="float64")
-    randomise(block)
+    h.randomise(block)
     theirs = FNetLayer(D, D_FF, 0.5).double().eval()
-    x, dy = normals((BATCH, length, D), (BATCH, length, D))
-    assert_layer_agrees(block, theirs, block_as_torch, x, dy)
+    x, dy = h.normals((BATCH, length, D), (BATCH, length, D))
+    h.assert_layer_agrees(block, theirs, block_as_torch, x, dy)
 
 
 @pytest.mark.parametrize("n_layers", [1, 2, 4])
 def test_the_blogs_model_agrees(n_layers):
     """The weights are tied across depth there, and so are the gradients here."""
     model = published.blog_fnet(D, D_FF, 0.5, n_layers, dtype="float64")
-    randomise(model)
+    h.randomise(model)
     theirs = FNet(D, D_FF, 0.5, n_layers).double().eval()
-    x, dy = normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
-    assert_layer_agrees(
+    x, dy = h.normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
+    h.assert_layer_agrees(
         model, theirs.encoder, lambda named: block_as_torch(named, "chain.0."), x, dy, call=theirs
     )
-
-
-def test_the_blogs_example_agrees():
-    """Its input: whole numbers from 1 to 19, one sequence of 20 tokens with 256 features."""
-    model = published.blog_fnet(256, 512, 0.5, 2, dtype="float64")
-    theirs = FNet(256, 512, 0.5, 2).double().eval()
-    load(theirs.encoder, block_as_torch(model.parameters(), "chain.0."))
-    x = np.random.default_rng(0).integers(1, 20, (20, 256)).astype("float64")
-    with torch.no_grad():
-        assert_close(model(x[None])[0], theirs(torch.tensor(x)))
-
-
-# The block of attention-is-all-you-need-keras -----------------------------------------------------
 
 
 def keras_block(x, w_1, b_1, w_2, b_2, gamma, beta, eps):
@@ -122,34 +90,25 @@ def keras_block(x, w_1, b_1, w_2, b_2, gamma, beta, eps):
 @pytest.mark.parametrize("ffn", ["conv1d", "linear"])
 def test_the_keras_block_agrees(ffn):
     block = published.KerasFeedForward(D, D_FF, 0.0, ffn=ffn, seed=0, dtype="float64")
-    randomise(block)
+    h.randomise(block)
     named = block.parameters()
-    assert list(named) == [
-        "w_1.weight",
-        "w_1.bias",
-        "w_2.weight",
-        "w_2.bias",
-        "layer_norm.gamma",
-        "layer_norm.beta",
-    ]
+    of_maps = [f"{name}.{part}" for name in ("w_1", "w_2") for part in ("weight", "bias")]
+    assert list(named) == [*of_maps, "layer_norm.gamma", "layer_norm.beta"]
 
     def as_keras(arrays):
         """A kernel has three axes: (1, in, out)."""
         return [a.reshape(1, *a.shape) if a.ndim == 2 else a for a in arrays.values()]
 
-    x, dy = normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
-    leaves = [leaf(a) for a in (x, *as_keras(named))]
+    x, dy = h.normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))
+    leaves = [h.leaf(a) for a in (x, *as_keras(named))]
     expected = keras_block(*leaves, eps=1e-6)
     y, cache = block.forward(x, nf.Context(training=True))
     gradients = nf.Gradients(block)
     dx = block.backward(dy, cache, gradients)
-    assert_close(y, expected)
+    h.assert_close(y, expected)
     found = torch.autograd.grad(expected, leaves, torch.tensor(dy))
     for ours, theirs in zip((dx, *as_keras(gradients)), found, strict=True):
-        assert_close(ours, theirs, "a gradient")
-
-
-# The benchmark under it ---------------------------------------------------------------------------
+        h.assert_close(ours, theirs, "a gradient")
 
 
 class Benchmark(torch.nn.Module):
@@ -166,24 +125,17 @@ class Benchmark(torch.nn.Module):
 
 
 def benchmark_as_torch(named):
-    def weight(name):
-        return named[name].reshape(named[name].shape[-2:]).T
-
     return {
-        "first.weight": weight("chain.0.expand.weight"),
-        "first.bias": named["chain.0.expand.bias"],
-        "second.weight": weight("chain.0.contract.weight"),
-        "second.bias": named["chain.0.contract.bias"],
-        "last.weight": weight("chain.2.weight"),
-        "last.bias": named["chain.2.bias"],
+        **h.linear_as_torch(named, "chain.0.expand", "first"),
+        **h.linear_as_torch(named, "chain.0.contract", "second"),
+        **h.linear_as_torch(named, "chain.2", "last"),
     }
 
 
 @pytest.mark.parametrize("ffn", ["conv1d", "linear"])
 def test_the_benchmark_trains_alike(ffn):
-    """Losses and weights of ten steps of Adam, with Keras's epsilon."""
     model = published.benchmark_model(LENGTH, D, D_FF, ffn=ffn, dtype="float64")
-    theirs = load(Benchmark().double(), benchmark_as_torch(model.parameters()))
+    theirs = h.load(Benchmark().double(), benchmark_as_torch(model.parameters()))
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(16, LENGTH, D)), rng.integers(0, 2, 16)
     target = torch.tensor(y[:, None].astype("float64"))
@@ -201,10 +153,7 @@ def test_the_benchmark_trains_alike(ffn):
         losses.append(loss)
     assert losses[-1] < 0.5 * losses[0]
     for name, value in benchmark_as_torch(model.parameters()).items():
-        assert_close(value, dict(theirs.named_parameters())[name], name, agreement=1e-8)
-
-
-# The forum's synthesizer --------------------------------------------------------------------------
+        h.assert_close(value, dict(theirs.named_parameters())[name], name, agreement=1e-8)
 
 
 class Synthesizer(torch.nn.Module):
@@ -227,36 +176,26 @@ def synthesizer_as_torch(named):
 @pytest.mark.parametrize("leading", [(), (BATCH,), (2, BATCH)], ids=["one", "batch", "two axes"])
 def test_the_askers_synthesizer_agrees(leading):
     layer = published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
-    randomise(layer)
-    theirs = load(Synthesizer(4, 5).double(), synthesizer_as_torch(layer.parameters()))
-    x, v, dy = normals((*leading, 4, 5), (*leading, 4, 5), (*leading, 4, 5))
-    leaves = [leaf(x), leaf(v)]
+    assert layer.linear1.weight.shape == (5, 4)  # the paper's first map is (5, 5)
+    h.randomise(layer)
+    theirs = h.load(Synthesizer(4, 5).double(), synthesizer_as_torch(layer.parameters()))
+    x, v, dy = h.normals((*leading, 4, 5), (*leading, 4, 5), (*leading, 4, 5))
+    leaves = [h.leaf(x), h.leaf(v)]
     expected = theirs(*leaves)
     expected.backward(torch.tensor(dy))
     y, cache = layer.forward(x, v, nf.Context())
     gradients = nf.Gradients(layer)
     dx, dv = layer.backward(dy, cache, gradients)
-    assert_close(y, expected)
-    assert_close(layer(x, v), expected)
-    assert_close(dx, leaves[0].grad, "dx")
-    assert_close(dv, leaves[1].grad, "dv")
-    assert_gradients_agree(synthesizer_as_torch(gradients), theirs)
+    h.assert_close(y, expected)
+    h.assert_close(layer(x, v), expected)
+    h.assert_close(dx, leaves[0].grad, "dx")
+    h.assert_close(dv, leaves[1].grad, "dv")
+    h.assert_gradients_agree(synthesizer_as_torch(gradients), theirs)
 
 
 # Without an axis PyTorch warns that it chooses one.
 @pytest.mark.filterwarnings("ignore:Implicit dimension choice for softmax")
 def test_the_questions_softmax_takes_another_axis_in_a_batch():
     for shape, axis in (((4, 4), -1), ((3, 4, 4), 0)):
-        scores = torch.tensor(normals(shape)[0])
+        scores = torch.tensor(h.normals(shape)[0])
         assert torch.equal(functional.softmax(scores), torch.softmax(scores, dim=axis))
-
-
-def test_the_papers_synthesizer_has_another_first_map():
-    """With W1 (d, d) the same equation is the paper's: `functional.dense_synthesizer`."""
-    x, v, W1, b1, W2, b2 = normals((BATCH, 4, 5), (BATCH, 4, 5), (5, 5), (5,), (5, 4), (4,))
-    y, _ = nf.functional.dense_synthesizer(x, v, W1, b1, W2, b2)
-    t = [torch.tensor(a) for a in (x, v, W1, b1, W2, b2)]
-    scores = (t[0] @ t[2] + t[3]).relu() @ t[4] + t[5]
-    assert_close(y, torch.softmax(scores, dim=-1) @ t[1])
-    asker = published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
-    assert asker.linear1.weight.shape == (5, 4)

@@ -12,8 +12,6 @@ BATCH = 5  # odd: two workers get unequal parts
 
 
 class TorchClassifier(torch.nn.Module):
-    """Embed, add sinusoids, encode, average what the mask keeps, classify."""
-
     def __init__(self, model):
         super().__init__()
         config = model.config
@@ -29,10 +27,7 @@ class TorchClassifier(torch.nn.Module):
         self.classify = torch.nn.Linear(D, CLASSES, dtype=torch.float64)
         load(self.tokens, tokens)
         load(self.encoder, encoder_as_torch(named, config.n_layers, "encoder."))
-        load(
-            self.classify,
-            {"weight": named["classify.weight"].T, "bias": named["classify.bias"]},
-        )
+        load(self.classify, {"weight": named["classify.weight"].T, "bias": named["classify.bias"]})
         position = torch.arange(LENGTH, dtype=torch.float64)[:, None]
         angle = position / 10000.0 ** (torch.arange(0, D, 2, dtype=torch.float64) / D)
         self.sinusoids = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
@@ -46,7 +41,6 @@ class TorchClassifier(torch.nn.Module):
 
 
 def batches(takes_ids):
-    """Yield x, labels and mask: as many different batches as there are steps."""
     rng = np.random.default_rng(6)
     for _ in range(STEPS):
         if takes_ids:
@@ -69,7 +63,6 @@ def test_losses_agree_along_a_whole_training(norm, takes_ids, workers):
     theirs = TorchClassifier(ours)
     optimizer = nf.Adam(ours.parameters(), lr=0.01, betas=(0.9, 0.98))
     torch_optimizer = torch.optim.Adam(theirs.parameters(), lr=0.01, betas=(0.9, 0.98))
-
     losses, torch_losses = [], []
     for x, labels, mask in batches(takes_ids):
         loss, gradients = ours.loss_and_gradients(

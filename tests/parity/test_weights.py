@@ -1,5 +1,3 @@
-"""Weights of samples and classes in the losses, beside PyTorch in float64."""
-
 import numpy as np
 import pytest
 

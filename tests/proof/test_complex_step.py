@@ -15,9 +15,6 @@ from npformer.proof.gradcheck import COMPLEX_TOLERANCE, TOLERANCE, gradcheck
 
 from .test_gradcheck import refused
 
-ROUNDING = 1e-13
-"""The largest error that is only rounding."""
-
 
 def function(forward):
     """Return (forward, backward), where differences serve as the backward pass."""
@@ -34,9 +31,6 @@ def function(forward):
         return dx
 
     return keep, backward
-
-
-# How exact it is ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -78,9 +72,6 @@ def test_a_transform_keeps_its_arguments_there_and_back(rng):
     np.testing.assert_allclose(found, twice(u), atol=1e-14)
 
 
-# What differences cannot see ----------------------------------------------------------------------
-
-
 def test_catches_a_backward_pass_that_rounds_to_float32(rng):
     def backward(dy, cache):
         return tuple(g.astype("float32").astype("float64") for g in F.linear_backward(dy, cache))
@@ -103,33 +94,6 @@ def test_catches_a_constant_that_was_cut_after_eight_digits(rng):
     assert report.complex_error > COMPLEX_TOLERANCE
 
 
-def test_finds_the_entry_in_a_big_tensor_too(rng):
-    def backward(dy, cache):
-        dx, dW = F.linear_backward(dy, cache)
-        dW[7, 3] *= 1.0 + 1e-8
-        return dx, dW
-
-    x, W = rng.normal(size=(20, 12)), rng.normal(size=(12, 12))
-    (wrong,) = [t for t in refused((F.linear, backward), x, W).tensors if t.complex_error > 1e-10]
-    assert (wrong.name, wrong.where) == ("W", (7, 3))
-
-
-def test_a_wrong_backward_pass_is_wrong_by_both_methods(rng):
-    twice = lambda dy, cache: 2.0 * F.tanh_backward(dy, cache)  # noqa: E731
-    report = refused((F.tanh, twice), rng.normal(size=(3, 4)))
-    assert report.error > 0.1
-    assert report.complex_error > 0.1
-
-
-def test_layers_are_checked_with_all_their_parameters(rng):
-    layer = L.PositionwiseFeedForward(4, 6, "gelu", seed=0, dtype="float64")
-    report = gradcheck(layer, rng.normal(size=(2, 3, 4)))
-    assert all(tensor.complex_error < ROUNDING for tensor in report.tensors)
-
-
-# Where it does not apply --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("forward", "why"),
     [
@@ -150,14 +114,9 @@ def test_a_function_that_is_not_analytic_is_checked_by_differences(rng, forward,
     assert report.complex_error is None
     assert why in report.not_analytic
     assert f"no complex step: {report.not_analytic}" in str(report)
-    row = str(report).splitlines()[2].split()
-    assert row[6] == "-"
-
-
-def test_the_complex_step_can_be_skipped(rng):
-    report = gradcheck(F.tanh, rng.normal(size=4), complex_tolerance=None)
-    assert report.passed
-    assert report.complex_error is None
+    assert str(report).splitlines()[2].split()[6] == "-"
+    skipped = gradcheck(F.tanh, rng.normal(size=4), complex_tolerance=None)
+    assert (skipped.passed, skipped.complex_error) == (True, None)
 
 
 def test_the_step_is_taken_back_even_if_the_function_fails():
@@ -165,9 +124,6 @@ def test_the_step_is_taken_back_even_if_the_function_fails():
     with pytest.raises(NotAnalytic, match="does not run"):
         derivative(lambda: 1 / 0, x, np.ones(3))
     np.testing.assert_array_equal(np.asarray(x), np.ones(3) + 0j)
-
-
-# It changes nothing for users ---------------------------------------------------------------------
 
 
 def test_complex_numbers_are_refused_before_and_after(rng):

@@ -1,12 +1,9 @@
-"""gradcheck itself: what it must catch, and what it must not."""
-
 import re
 from functools import partial
 
 import numpy as np
 import pytest
 
-import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
 from npformer.core import Layer
@@ -20,42 +17,17 @@ def xWb(rng):
 
 
 def refused(target, *inputs, **options):
-    """Return the report of a check that must fail."""
     with pytest.raises(GradcheckError) as caught:
         gradcheck(target, *inputs, **options)
     return caught.value.report
 
 
 def linear_but(change):
-    """Return linear and a backward pass that changes its gradients (dx, dW, db)."""
     return F.linear, lambda dy, cache: change(*F.linear_backward(dy, cache))
 
 
 def wrong_tensors(report):
     return [t.name for t in report.tensors if not t.error <= report.tolerance]
-
-
-# What it accepts ----------------------------------------------------------------------------------
-
-
-def test_accepts_a_right_pair(xWb):
-    report = gradcheck(F.linear, *xWb)
-    assert report.passed
-    assert report.error < 1e-8
-    assert [t.name for t in report.tensors] == ["x", "W", "b"]
-
-
-def test_accepts_a_pass_that_returns_its_input(rng):
-    assert gradcheck(L.EveryToken(), rng.normal(size=(2, 3))).complex_error == 0.0
-    assert gradcheck(L.FirstToken(), rng.normal(size=(2, 3, 4))).passed
-
-
-def test_accepts_several_outputs(rng):
-    config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=4, max_len=4)
-    for pooler in (True, False):
-        encoder = nf.TextEncoder(config, 5, pooler=pooler, dtype="float64")
-        report = gradcheck(encoder, rng.integers(0, 5, (2, 3)))
-        assert [t.name for t in report.tensors] == list(encoder.parameters())
 
 
 def test_accepts_a_partial_function(xWb):
@@ -66,11 +38,11 @@ def test_accepts_a_partial_function(xWb):
 
 
 def test_accepts_inputs_whose_steps_are_rounded(rng):
-    def double(x):
-        return 2.0 * x, None
+    double = (lambda x: (2.0 * x, None)), (lambda dy, _: 2.0 * dy)
+    assert gradcheck(double, 1e4 * rng.normal(size=(100, 100))).error < 1e-8
 
-    report = gradcheck((double, lambda dy, cache: 2.0 * dy), 1e4 * rng.normal(size=(100, 100)))
-    assert report.error < 1e-8
+
+INFINITE = np.array([0.0, -np.inf, 1.0])
 
 
 def softmax(x):
@@ -89,13 +61,9 @@ def test_catches_a_wrong_gradient_of_inputs_so_large_that_a_step_is_lost(size):
     refused(flipped, np.arange(8.0) + size)
 
 
-@pytest.mark.parametrize("size", [0.0, 1e8, 1.2e9])
-def test_accepts_a_right_gradient_of_large_inputs(size):
-    assert gradcheck((softmax, softmax_backward), np.arange(8.0) + size).passed
-
-
-def test_accepts_an_entry_that_is_infinite():
-    assert gradcheck((softmax, softmax_backward), np.array([0.0, -np.inf, 1.0])).passed
+@pytest.mark.parametrize("x", [np.arange(8.0) + size for size in (0.0, 1e8, 1.2e9)] + [INFINITE])
+def test_accepts_a_right_gradient_of_large_and_infinite_inputs(x):
+    assert gradcheck((softmax, softmax_backward), x).passed
 
 
 def test_a_steep_corner_beside_a_curved_slope_passes():
@@ -113,13 +81,8 @@ def test_a_steep_corner_beside_a_curved_slope_passes():
 
 
 def test_outputs_may_be_plain_numbers():
-    def forward(x):
-        return (float(x[0]), float(x[1])), None
-
-    def backward(dy, cache):
-        return np.array([part.item() for part in dy])
-
-    assert gradcheck((forward, backward), np.array([1.0, 2.0])).passed
+    passes = (lambda x: ((float(x[0]), float(x[1])), None)), (lambda dy, _: np.array(dy, float))
+    assert gradcheck(passes, np.array([1.0, 2.0])).passed
 
 
 def test_a_function_is_checked_where_it_is_defined():
@@ -130,26 +93,6 @@ def test_a_function_is_checked_where_it_is_defined():
 
     x = np.array([2.0, 0.5, 0.3, 0.05])
     assert gradcheck((log, lambda dy, x: dy / x), x).passed
-
-
-class TimesRoot(Layer):
-    """y = sqrt(weight) x, but an error unless weight is 4."""
-
-    def __init__(self, weight):
-        self.weight = nf.Parameter(np.array([weight]))
-
-    def forward(self, x, context):
-        if self.weight.value[0] != 4.0:
-            raise ValueError("another weight")
-        return 2.0 * x, None
-
-
-def test_parameters_are_put_back_after_an_error():
-    layer = TimesRoot(4.0)
-    layer.backward = lambda dy, cache, gradients: 2.0 * dy
-    with pytest.raises(ValueError, match="another weight"):
-        gradcheck(layer, np.ones(3))
-    assert layer.weight.value[0] == 4.0
 
 
 def test_a_function_that_overflows_only_on_complex_numbers_is_checked_by_differences():
@@ -167,25 +110,6 @@ def test_a_function_that_overflows_only_on_complex_numbers_is_checked_by_differe
     assert report.not_analytic == "its result is not finite on complex numbers"
 
 
-def test_a_gradient_that_is_exactly_0_passes(rng):
-    # Softmax stays the same if all scores are shifted, so the gradient of the key bias is 0.
-    query, key, value = (rng.normal(size=(3, 4)) for _ in range(3))
-
-    def forward(key_bias, value):
-        return F.scaled_dot_product_attention(query, key + key_bias, value)
-
-    def backward(dy, cache):
-        _, dkey, dvalue = F.scaled_dot_product_attention_backward(dy, cache)
-        return dkey.sum(axis=0), dvalue
-
-    report = gradcheck((forward, backward), rng.normal(size=4), value)
-    assert report.passed
-    assert abs(report.tensors[0].analytic) < 1e-12
-
-
-# What it catches ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("factor", [1.01, np.nan])
 def test_catches_one_wrong_tensor_of_several(xWb, factor):
     report = refused(linear_but(lambda dx, dW, db: (dx, factor * dW, db)), *xWb)
@@ -195,8 +119,6 @@ def test_catches_one_wrong_tensor_of_several(xWb, factor):
 
 
 class KeepsItsInput(L.Linear):
-    """A linear layer that keeps its cache in itself."""
-
     def forward(self, x, context):
         y, self.cache = super().forward(x.copy(), context)
         return y, None
@@ -205,36 +127,28 @@ class KeepsItsInput(L.Linear):
         return super().backward(dy, self.cache, gradients)
 
 
-class ForgetsItsBias(L.Linear):
-    def backward(self, dy, cache, gradients):
-        dx, dW, _ = F.linear_backward(dy, cache)
-        gradients.add(self.weight, dW)
-        return dx
-
-
-def test_catches_a_parameter_without_its_gradient(rng):
-    report = refused(ForgetsItsBias(5, 4, seed=0, dtype="float64"), rng.normal(size=(3, 5)))
-    assert wrong_tensors(report) == ["bias"]
-
-
 def test_catches_a_missing_gradient_of_a_pair(xWb):
-    with pytest.raises(
-        TypeError, match="returned 2 gradients; expected 3, one for each of x, W, b"
-    ):
+    message = "returned 2 gradients; expected 3, one for each of x, W, b"
+    with pytest.raises(TypeError, match=message):
         gradcheck(linear_but(lambda dx, dW, db: (dx, dW)), *xWb)
 
 
-def test_catches_a_single_wrong_entry_in_a_big_tensor_and_finds_it(rng):
+@pytest.mark.parametrize("factor", [1.2, 1.0 + 1e-8])
+def test_catches_a_single_wrong_entry_in_a_big_tensor_and_finds_it(rng, factor):
+    """Differences see the large error, the complex step the small one, too."""
+
     def backward(dy, cache):
         dx, dW = F.linear_backward(dy, cache)
-        dW[7, 3] *= 1.2
+        dW[7, 3] *= factor
         return dx, dW
 
     x, W = rng.normal(size=(20, 12)), rng.normal(size=(12, 12))
     report = refused((F.linear, backward), x, W)
-    (wrong,) = [t for t in report.tensors if t.error > report.tolerance]
+    (wrong,) = [t for t in report.tensors if t.complex_error > 1e-10]
     assert (wrong.name, wrong.where) == ("W", (7, 3))
-    assert wrong.analytic == pytest.approx(1.2 * wrong.numeric)
+    assert (wrong.error > report.tolerance) == (factor == 1.2)
+    if factor == 1.2:
+        assert wrong.analytic == pytest.approx(1.2 * wrong.numeric)
 
 
 def test_catches_nan_in_the_forward_pass():
@@ -253,8 +167,6 @@ def test_catches_nan_in_the_backward_pass_alone(rng, complex_tolerance):
 
 
 class WrongInFloat32(L.Linear):
-    """A linear layer whose gradient is wrong in the dtype of training alone."""
-
     def backward(self, dy, cache, gradients):
         dx = super().backward(dy, cache, gradients)
         return 1.01 * dx if dx.dtype == np.float32 else dx
@@ -279,8 +191,6 @@ class TakesDyInOrder(TakesDyForContiguous):
 
 
 class WritesIntoDy(TakesDyForContiguous):
-    """Doubles dy in its place, and puts it back."""
-
     def backward(self, dy, cache, gradients):
         dy *= 2.0
         dx = dy.copy()
@@ -350,21 +260,13 @@ LINEAR = (6, 5), (5, 4), (4,)
         ((changes_its_input, np.multiply), [(3, 4)], "a pass changed an input or a parameter"),
         (KeepsItsInput(5, 4, seed=0, dtype="float64"), [(3, 5)], "second forward pass spoilt"),
         (DrawsInEvaluation(), [(4, 4)], "the forward pass called twice gave two results"),
+        (linear_but(lambda dx, dW, db: (dx, dW.T, db)), LINEAR, "W has shape (4, 5), not (5, 4)"),
         (
-            linear_but(lambda dx, dW, db: (dx, dW.T, db)),
+            linear_but(lambda dx, dW, _: (dx, dW, None)),
             LINEAR,
-            "the gradient of W has shape (4, 5), not (5, 4)",
+            "returned None as the gradient of b",
         ),
-        (
-            linear_but(lambda dx, dW, db: (dx, dW, None)),
-            LINEAR,
-            "the backward pass returned None as the gradient of b",
-        ),
-        (
-            (F.tanh, lambda dy, cache: None),
-            [(6, 5)],
-            "the backward pass returned None as the gradient of x",
-        ),
+        ((F.tanh, lambda dy, cache: None), [(6, 5)], "returned None as the gradient of x"),
     ],
 )
 def test_catches_a_broken_rule(rng, target, shapes, rule):
@@ -380,9 +282,6 @@ def test_catches_a_twin_that_differs_in_one_tensor(wrong):
     assert twin_report("float64", truth, truth).passed
 
 
-# Corners ------------------------------------------------------------------------------------------
-
-
 def test_a_corner_is_recognised_and_reported():
     report = gradcheck(F.relu, np.array([-1.0, 0.0, 2.0, 0.0]))
     assert report.passed
@@ -391,29 +290,18 @@ def test_a_corner_is_recognised_and_reported():
     assert "2 without a derivative" in str(report)
 
 
-def relu_with(slope_at_0):
-    """Return relu and a backward pass with that slope at the corner."""
-    return (
+@pytest.mark.parametrize(("at_0", "beside"), [(1.0, 1.0), (1.5, 1.0), (0.0, 0.5)])
+def test_at_a_corner_any_slope_between_its_two_sides_passes_and_no_other(at_0, beside):
+    pair = (
         lambda x: (np.maximum(x, 0.0), x.copy()),
-        lambda dy, x: dy * np.where(x == 0.0, slope_at_0, x > 0.0),
+        lambda dy, x: dy * np.where(x == 0.0, at_0, beside * (x > 0.0)),
     )
-
-
-def test_any_slope_between_the_two_sides_of_a_corner_passes():
-    report = gradcheck(relu_with(1.0), np.array([-1.0, 0.0, 2.0]))
-    assert report.tensors[0].no_derivative == 1
-
-
-def test_catches_a_wrong_gradient_at_a_corner():
-    report = refused(relu_with(1.5), np.array([-1.0, 0.0, 2.0]))
-    assert report.tensors[0].where == (1,)
-    assert report.tensors[0].no_derivative == 0
-
-
-def test_catches_a_wrong_gradient_beside_a_corner():
-    halved = F.relu, lambda dy, y: 0.5 * dy * (y > 0.0)
-    report = refused(halved, np.array([0.0, 2.0]))
-    assert report.tensors[0].where == (1,)
+    x = np.array([-1.0, 0.0, 2.0])
+    if (at_0, beside) == (1.0, 1.0):
+        assert gradcheck(pair, x).tensors[0].no_derivative == 1
+    else:
+        (tensor,) = refused(pair, x).tensors
+        assert (tensor.where, tensor.no_derivative) == ((1 if at_0 else 2,), 0 if at_0 else 1)
 
 
 @pytest.mark.parametrize("wrong", [0.5, 0.99, 1.01, -1.0])
@@ -424,10 +312,7 @@ def test_does_not_take_a_wrong_gradient_of_a_smooth_function_for_a_corner(rng, w
 
 
 def test_a_jump_hides_no_wrong_gradient_elsewhere():
-    def fraction(x):
-        return x - np.floor(x), None
-
-    x = np.array([0.0, 0.3, 0.6])
+    fraction, x = (lambda x: (x - np.floor(x), None)), np.array([0.0, 0.3, 0.6])
     report = refused((fraction, lambda dy, cache: 1.01 * dy), x)
     assert report.tensors[0].where in ((1,), (2,))
     assert report.tensors[0].no_derivative == 1
@@ -439,9 +324,6 @@ def test_a_corner_near_the_point_does_not_matter():
     report = gradcheck(F.relu, x)
     assert report.error < 1e-8
     assert report.tensors[0].no_derivative == 0
-
-
-# What it refuses ----------------------------------------------------------------------------------
 
 
 ONES, IDS = np.ones((1, 2, 6)), np.arange(24).reshape(2, 3, 4)
@@ -456,7 +338,7 @@ NORM = L.LayerNorm(6, dtype="float64")
         (F.split_heads, [ONES, 2], {}, "split_heads has no split_heads_backward.*expected a pair"),
         (NORM, [ONES], {"tolerence": 1e-12}, "got tolerence; expected nothing that only functions"),
         (NORM, [ONES], {"wrt": ["x"]}, "got wrt; expected nothing that only functions take"),
-        (NORM, [ONES, ONES], {}, "got 2 inputs; expected one, x, because LayerNorm has one"),
+        (NORM, [ONES, ONES], {}, "got 2 inputs; .* LayerNorm has one input. .* n_inputs = 2"),
         (L.FirstToken(), [IDS], {}, "FirstToken was given no float64 array and has no param"),
         (F.relu, [IDS], {}, "relu was given no float64 array"),
     ],
@@ -470,25 +352,6 @@ def test_refuses(target, inputs, options, message):
 def test_refuses_to_check_nothing(rng, option, value):
     with pytest.raises(ValueError, match=f"{option} is {value}; expected a whole number"):
         gradcheck(F.relu, rng.normal(size=100), **{option: value})
-
-
-def test_types_reach_the_layer(rng):
-    config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=4, max_len=4, n_token_types=2)
-    model = nf.SequenceClassifier(config, 2, vocab_size=5, dtype="float64")
-    seen = []
-    forward = model.embed.forward
-
-    def noted(x, context):
-        seen.append(context.types)
-        return forward(x, context)
-
-    model.embed.forward = noted
-    types = np.array([[0, 1, 1]])
-    assert gradcheck(model, np.array([[1, 2, 3]]), types=types).passed
-    assert all(np.array_equal(given, types) for given in seen)
-
-
-# What it says -------------------------------------------------------------------------------------
 
 
 def test_the_report_names_the_tensor_the_entry_and_both_values(xWb):
@@ -507,9 +370,3 @@ def test_the_report_of_a_layer_covers_every_parameter(rng):
     report = gradcheck(layer, rng.normal(size=(2, 3, 4)))
     assert {t.name for t in report.tensors} == {"x", *layer.parameters()}
     assert {t.checked for t in report.tensors if t.name.endswith("weight")} == {"8 directions"}
-
-
-def test_token_ids_have_no_gradient_and_are_left_alone():
-    layer = L.Embedding(5, 4, seed=0, dtype="float64")
-    report = gradcheck(layer, np.array([[1, 2, 1]]))
-    assert [t.name for t in report.tensors] == ["weight"]

@@ -34,9 +34,6 @@ def refused(layer, *inputs, **options):
     return [t.name for t in report.tensors if not t.error <= report.tolerance], report.broken_rules
 
 
-# What it accepts ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mask", [None, (OF_A, OF_B), (OF_A, None), (None, OF_B)], ids=str)
 def test_right_layers_pass(a, b, mask):
     report = gradcheck(CrossAttention(3, 5), a, b, mask=mask)
@@ -94,22 +91,6 @@ def test_masks_and_types_reach_their_sides(a, b):
         assert context.generator is not None
 
 
-def test_dropout_of_both_sides_is_the_same_in_each_evaluation(a, b):
-    class Dropping(Bilinear):
-        def forward(self, a, b, context):
-            a, of_a = F.dropout(a, 0.4, context.dropout_generator())
-            b, of_b = F.dropout(b, 0.4, context.dropout_generator())
-            y, cache = super().forward(a, b, context)
-            return y, (of_a, of_b, cache)
-
-        def backward(self, dy, cache, gradients):
-            of_a, of_b, cache = cache
-            da, db = super().backward(dy, cache, gradients)
-            return F.dropout_backward(da, of_a), F.dropout_backward(db, of_b)
-
-    assert gradcheck(Dropping(3, 5), a, b, training=True).passed
-
-
 @pytest.mark.parametrize("name", ["x", "a", "b"])
 def test_a_parameter_may_be_called_as_an_input_is(a, rng, name):
     """Both are checked: neither stands in the other's place."""
@@ -138,28 +119,24 @@ def test_a_parameter_may_be_called_as_an_input_is(a, rng, name):
     assert name not in wrong
 
 
-# What it catches ----------------------------------------------------------------------------------
+def but(change):
+
+    class Wrong(Bilinear):
+        def backward(self, dy, cache, gradients):
+            return change(*super().backward(dy, cache, gradients))
+
+    return Wrong
 
 
-class SwapsTheGradients(Bilinear):
-    def backward(self, dy, cache, gradients):
-        return super().backward(dy, cache, gradients)[::-1]
+SwapsTheGradients = but(lambda da, db: (db, da))
+SeesAOnly = but(lambda da, db: (da, 0.0 * db))
+HasNoDb = but(lambda da, db: (da, None))
+AlmostRight = but(lambda da, db: (da, db * (1.0 + 1e-9)))
 
 
 class ForgetsItsWeight(Bilinear):
     def backward(self, dy, cache, gradients):
         return super().backward(dy, cache, nf.Gradients(self))
-
-
-class SeesAOnly(Bilinear):
-    def backward(self, dy, cache, gradients):
-        da, db = super().backward(dy, cache, gradients)
-        return da, 0.0 * db
-
-
-class HasNoDb(Bilinear):
-    def backward(self, dy, cache, gradients):
-        return super().backward(dy, cache, gradients)[0], None
 
 
 class ForgetsOneUseOfB(CrossAttention):
@@ -215,11 +192,7 @@ def test_swapped_gradients_are_found(rng, size):
 
 @pytest.mark.parametrize(
     ("layer", "name"),
-    [
-        (ForgetsItsWeight(3, 5), "weight"),
-        (SeesAOnly(3, 5), "b"),
-        (ForgetsOneUseOfB(3, 5), "b"),
-    ],
+    [(ForgetsItsWeight(3, 5), "weight"), (SeesAOnly(3, 5), "b"), (ForgetsOneUseOfB(3, 5), "b")],
 )
 def test_one_wrong_gradient_is_found(a, b, layer, name):
     wrong, broken = refused(layer, a, b)
@@ -251,8 +224,6 @@ class MasksTheWrongSide(CrossAttention):
 
 
 class GoesBackToPadding(CrossAttention):
-    """Its backward pass knows nothing of the padding of x."""
-
     def backward(self, dy, cache, gradients):
         return super().backward(dy, (*cache[:-1], 1.0), gradients)
 
@@ -274,12 +245,6 @@ def test_the_mask_of_the_wrong_side_is_found(a, b, rng):
 
 
 def test_the_complex_step_looks_at_both_inputs(a, b):
-    """An error that is too small for differences."""
-
-    class AlmostRight(Bilinear):
-        def backward(self, dy, cache, gradients):
-            da, db = super().backward(dy, cache, gradients)
-            return da, db * (1.0 + 1e-9)
 
     with pytest.raises(GradcheckError) as caught:
         gradcheck(AlmostRight(3, 5), a, b)
@@ -321,19 +286,6 @@ def test_a_twin_runs_in_each_dtype(a, b):
     assert set.union(*seen) == {"float64", "float32"}
 
 
-# What it refuses ----------------------------------------------------------------------------------
-
-
-def of_one(returned):
-    """Return a layer whose backward pass returns something else than two gradients."""
-
-    class Wrong(Bilinear):
-        def backward(self, dy, cache, gradients):
-            return returned(*super().backward(dy, cache, gradients))
-
-    return Wrong(3, 5)
-
-
 @pytest.mark.parametrize(
     ("returned", "what"),
     [
@@ -346,7 +298,7 @@ def of_one(returned):
 def test_other_than_two_gradients_are_refused(a, b, returned, what):
     message = rf"backward pass of Wrong returned {what}; expected \(da, db\), a gradient for each"
     with pytest.raises(TypeError, match=message):
-        gradcheck(of_one(returned), a, b)
+        gradcheck(but(returned)(3, 5), a, b)
 
 
 A, B = np.ones((2, 4, 3)), np.ones((2, 3, 5))
@@ -355,11 +307,7 @@ A, B = np.ones((2, 4, 3)), np.ones((2, 3, 5))
 @pytest.mark.parametrize(
     ("inputs", "options", "message"),
     [
-        (
-            [A],
-            {},
-            "got 1 input; expected two, a and b, because Bilinear has two: gradcheck.layer, a, b",
-        ),
+        ([A], {}, "got 1 input; expected two, a and b, because Bilinear has two: gradcheck.layer"),
         ([(A, B)], {}, "got 1 input; expected two, a and b"),
         ([], {}, "got 0 inputs; expected two"),
         ([A, B, B], {}, "got 3 inputs; expected two"),
@@ -377,10 +325,7 @@ def test_wrong_calls_are_refused(inputs, options, message):
         gradcheck(Bilinear(3, 5), *inputs, **options)
 
 
-def test_a_layer_with_one_input_takes_no_second_and_no_tuple_of_masks():
+def test_a_layer_with_one_input_takes_no_tuple_of_masks():
     linear = L.Linear(3, 2, seed=0, dtype="float64")
-    message = "got 2 inputs; expected one, x, because Linear has one input. .* n_inputs = 2"
-    with pytest.raises(TypeError, match=message):
-        gradcheck(linear, A, A)
     with pytest.raises(TypeError, match="mask is a tuple of 2; expected one array, because Linear"):
         gradcheck(linear, A, mask=(OF_A, OF_B))

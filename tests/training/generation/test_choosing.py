@@ -38,8 +38,6 @@ def test_of_tokens_that_are_alike_the_first_ones_stay():
 
 
 class Given:
-    """A generator of one number."""
-
     def __init__(self, number):
         self.number = number
 

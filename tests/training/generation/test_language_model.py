@@ -6,32 +6,14 @@ from npformer.mixers import SCORES
 
 V, MAX_LEN = 9, 8
 PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 1, 2], [3] * 11]
-LAYOUTS = [
-    "attention",
-    "dense_synthesizer",
-    "factorized_dense_synthesizer",
-    "random_synthesizer",
-    "fixed_random_synthesizer",
-    "factorized_random_synthesizer",
-    "mixture",
-    "identity",
-    ("attention", "random_synthesizer"),
-]
+LAYOUTS = ["attention", "mixture", "identity", ("attention", "random_synthesizer")]
+LAYOUTS += [name for name in SCORES if "synthesizer" in name]
+SIZES = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": MAX_LEN}
 
 
 def model_of(mixer="attention", **changes):
-    settings = {
-        "d_model": 16,
-        "n_layers": 2,
-        "n_heads": 2,
-        "d_ff": 12,
-        "max_len": MAX_LEN,
-        "causal": True,
-        "mixture": tuple(SCORES),
-    }
-    model = nf.LanguageModel(
-        nf.EncoderConfig(**settings | changes, mixer=mixer), V, dtype="float64"
-    )
+    settings = {"causal": True, "mixture": tuple(SCORES), **SIZES, **changes}
+    model = nf.LanguageModel(nf.EncoderConfig(**settings, mixer=mixer), V, dtype="float64")
     rng = np.random.default_rng(1)
     for value in model.parameters().values():
         value += 0.5 * rng.normal(size=value.shape)
@@ -44,17 +26,12 @@ def model(request):
 
 
 def by_hand(model, prompt, n):
-    """Return what follows a prompt, by the whole model for each token."""
-    row = list(prompt)
-    if len(row) > MAX_LEN:
-        row = row[-(MAX_LEN // 2) :]
-    found = []
+    row, found = list(prompt), []
     for _ in range(n):
-        token = int(model(np.array([row]))[0, -1].argmax())
-        found.append(token)
-        row.append(token)
         if len(row) > MAX_LEN:
             row = row[-(MAX_LEN // 2) :]
+        found.append(int(model(np.array([row]))[0, -1].argmax()))
+        row.append(found[-1])
     return found
 
 
@@ -63,13 +40,6 @@ def test_greedy_tokens_are_those_of_the_whole_model(model, kernels):
     with nf.use_kernels(kernels):
         tokens = model.generate(PROMPTS, 20, temperature=0)
         assert tokens.tolist() == [by_hand(model, prompt, 20) for prompt in PROMPTS]
-
-
-def test_one_pass_over_prompt_and_output_has_the_same_argmax(model):
-    prompt = np.array([[1, 2], [5, 3]])
-    tokens = model.generate(prompt, 6, temperature=0)
-    whole = np.concatenate([prompt, tokens], axis=1)
-    np.testing.assert_array_equal(model(whole)[:, 1:-1].argmax(axis=2), tokens)
 
 
 def test_tokens_are_drawn_alike_without_a_cache(model):

@@ -1,5 +1,3 @@
-"""Two sequences of token ids for `small_model`."""
-
 import pytest
 
 

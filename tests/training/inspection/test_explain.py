@@ -1,5 +1,3 @@
-"""explain: the matrices of mixers."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""trace: names and outputs, in the order in which layers act."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""What is seen inside of layers with two inputs: traces, tables, matrices, the first NaN."""
-
 import re
 
 import numpy as np
@@ -28,7 +26,6 @@ def layer():
 
 
 def by_hand(layer, pair, dy):
-    """Return y, (da, db) and the gradients."""
     y, cache = layer.forward(*pair, nf.Context(mask=OF_A, memory_mask=OF_B))
     gradients = nf.Gradients(layer)
     return y, layer.backward(dy, cache, gradients), gradients
@@ -152,12 +149,6 @@ def test_an_error_names_the_shapes_of_both(pair):
     assert note == "This was in layer (Failing), whose input has shape (2, 4, 3), (2, 3, 3)"
 
 
-def test_the_layer_is_not_touched(layer, pair):
-    for look in (nf.trace, nf.summary, nf.explain, first_non_finite):
-        look(layer, pair, MASKS)
-    assert all("forward" not in vars(part) for _, part in layer.layers())
-
-
 def test_a_layer_with_two_inputs_may_have_a_models_embedding(small_model, pair):
     class Embedding(WordsToVectors):
         def __init__(self):
@@ -168,17 +159,11 @@ def test_a_layer_with_two_inputs_may_have_a_models_embedding(small_model, pair):
     assert nf.trace(Embedding(), (ids, vectors))[0].output.shape == (2, 4, 3)
 
 
-# The table of layers ------------------------------------------------------------------------------
-
-
 def test_the_summary_has_a_line_a_layer(layer, pair):
     table = nf.summary(layer, pair, MASKS)
     assert re.search(r"^model +Twice +\(2, 4, 3\) +runs as written$", table, re.M)
     assert re.search(r"^    key +Linear +\(2, 3, 3\) +12  ", table, re.M)
     assert table.splitlines()[-1] == "36 trained parameters, float64"
-
-
-# Matrices -----------------------------------------------------------------------------------------
 
 
 class CrossMixer(CrossAttention, Mixer):
@@ -209,9 +194,6 @@ def test_matrices_of_mixers_inside_are_those_of_their_own_input(pair):
     (found,) = nf.explain(Encoding(), pair, MASKS)
     assert found.matrices.shape == (2, 1, 3, 3)
     np.testing.assert_array_equal(found.matrices[0, 0] > 0.0, OF_B[0] & OF_B[0][:, None])
-
-
-# The first NaN ------------------------------------------------------------------------------------
 
 
 def test_a_healthy_layer_has_none(layer, pair):
@@ -250,8 +232,6 @@ def test_a_twin_gets_both_inputs(pair, monkeypatch):
     assert found.startswith("the output of Bilinear, computed by the engine only")
 
 
-# Wrong calls --------------------------------------------------------------------------------------
-
 A, B = np.ones((2, 4, 3)), np.ones((2, 3, 3))
 
 
@@ -287,9 +267,7 @@ def test_a_layer_with_one_input_takes_no_tuple(small_model):
         nf.trace(layer, (A, B))
     with pytest.raises(TypeError, match=message.format("mask")):
         nf.trace(layer, A, (OF_A, None))
-    with pytest.raises(
-        TypeError, match="x is a tuple of 2; expected one array, because SequenceCl"
-    ):
+    with pytest.raises(TypeError, match=message.format("x").replace(r"\w+", "SequenceClassifier")):
         nf.trace(model, (A, B))
     with pytest.raises(TypeError, match=message.format("mask")):
         nf.trace(model, A, (OF_A, None))

@@ -10,7 +10,6 @@ EMPTY = dict.fromkeys(folders.SECTIONS)
 
 
 def written(folder, value):
-    """Return what is read of a value that has been written."""
     folders.write(folder, EMPTY | {"progress": value})
     return folders.read(folder)["progress"]
 

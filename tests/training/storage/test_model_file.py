@@ -5,7 +5,6 @@ import json
 import os
 import time
 import tracemalloc
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +33,10 @@ def flipped(data, place, bit=0):
 
 
 def first_tensor(data):
-    """Return where the bytes of the tensors begin."""
     return 8 + int.from_bytes(data[:8], "little")
 
 
 def change(path, where="config", **changes):
-    """Change the description of a file, with a checksum that fits."""
     entries, description, tensors = taken_apart(path.read_bytes())
     (description[where] if where else description).update(changes)
     path.write_bytes(joined(entries, description, tensors))
@@ -51,14 +48,9 @@ def refused(path, message):
     assert str(error.value).startswith(str(path))
 
 
-# The checksum -------------------------------------------------------------------------------------
-
-
 def test_whatever_bit_is_flipped_the_file_is_refused(path, rng):
-    config = nf.EncoderConfig(
-        d_model=2, n_layers=1, n_heads=1, d_ff=2, max_len=2, mixer="identity", ffn="linear"
-    )
-    nf.save(nf.Encoder(config), path)
+    sizes = {"d_model": 2, "n_layers": 1, "n_heads": 1, "d_ff": 2, "max_len": 2}
+    nf.save(nf.Encoder(nf.EncoderConfig(**sizes, mixer="identity")), path)
     data = path.read_bytes()
     with path.open("r+b", buffering=0) as file:
         for place, byte in enumerate(data):
@@ -116,30 +108,17 @@ def test_a_damaged_description_can_be_loaded_by_force(saved):
 
 
 def test_force_does_not_load_what_has_no_structure(saved):
-    data = saved.read_bytes()
-    saved.write_bytes(data[:-1])
+    saved.write_bytes(saved.read_bytes()[:-1])
     with pytest.raises(nf.CheckpointError, match="not a whole safetensors file"):
         nf.load(saved, force=True)
 
 
-@pytest.mark.parametrize("place", [-1, 200])
-def test_notes_of_a_damaged_file_are_not_read(saved, place):
-    data = saved.read_bytes()
-    saved.write_bytes(flipped(data, place % len(data)))
-    with pytest.raises(nf.CheckpointError, match="damaged"):
-        nf.read_notes(saved)
-
-
-def test_a_checksum_that_was_taken_out_is_missed(saved):
+def test_a_file_without_a_checksum_is_refused(saved):
     entries, description, tensors = taken_apart(saved.read_bytes())
     del entries["__metadata__"]["npformer_sha256"]
     saved.write_bytes(joined(entries, description, tensors))
     refused(saved, "is damaged: its checksum is missing")
-
-
-def test_a_file_without_a_checksum_is_refused(saved):
-    text = json.dumps(taken_apart(saved.read_bytes())[1])
-    save_file(load_file(saved), saved, metadata={"npformer": text})
+    save_file(load_file(saved), saved, metadata={"npformer": json.dumps(description)})
     refused(saved, "is damaged: its checksum is missing")
     with pytest.raises(nf.CheckpointError, match="its checksum is missing"):
         nf.read_notes(saved)
@@ -187,9 +166,6 @@ def test_a_file_holds_any_dtype_shape_and_description(path, rng):
     refused(path, "it holds a Anything; expected one of Encoder, EncoderDecoder")
 
 
-# What is no file ----------------------------------------------------------------------------------
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_or_a_device_is_refused_and_not_read(path, small_model):
     os.mkfifo(path)
@@ -210,24 +186,15 @@ def test_a_file_without_end_is_not_read(saved):
     is_refused_soon(saved, f"{2**40:,} bytes. is not a whole safetensors file")
 
 
-# Sizes --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("where", "name", "value"),
     [
-        ("config", "d_model", 32768),
-        ("config", "d_model", 10**9),  # whose divisors nobody should look for
-        ("config", "n_layers", 10**6),
-        ("config", "n_layers", 10**400),
-        ("config", "max_len", 10**9),
-        ("config", "d_ff", 10**9),
-        ("config", "d_ff", 10**6),
-        ("config", "n_token_types", 60_000),
-        ("arguments", "vocab_size", 10**12),
-        ("arguments", "vocab_size", 10**5),
-        ("arguments", "n_classes", 10**9),
-        ("config", "dropout", 10**400),
+        *(("config", "d_model", n) for n in (2**15, 10**9)),  # nobody should look for divisors
+        *(("config", "n_layers", n) for n in (10**6, 10**400)),
+        *(("config", "d_ff", n) for n in (10**6, 10**9)),
+        *(("config", "max_len", 10**9), ("config", "n_token_types", 60_000)),
+        *(("arguments", "vocab_size", n) for n in (10**5, 10**12)),
+        *(("arguments", "n_classes", 10**9), ("config", "dropout", 10**400)),
         ("config", "norm_eps", float("nan")),
     ],
 )
@@ -289,9 +256,6 @@ def test_what_a_plugin_makes_of_a_lie_is_said_in_words(path, small_model, monkey
     refused(path, "its description cannot be used: '>' not supported")
 
 
-# Descriptions -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -332,22 +296,13 @@ def test_dtypes_of_other_programs_do_not_hide_that_it_is_theirs(path):
 @pytest.mark.parametrize(
     "edit",
     [
-        {"dtype": "BF16"},
-        {"dtype": ["F32"]},
-        {"shape": [2.0]},
-        {"shape": [-2]},
-        {"shape": [True]},
-        {"shape": [1] * 65 + [2]},
-        {"shape": [0, 2**62]},
-        {"shape": [2**33, 2**33]},
-        {"shape": "ab"},
-        {"data_offsets": [0]},
-        {"data_offsets": [4, 12]},
-        {"data_offsets": [8, 0]},
-        {"data_offsets": [0, 10**400]},
+        *({"dtype": dtype} for dtype in ("BF16", ["F32"])),
+        *({"shape": shape}
+          for shape in ([2.0], [-2], [True], [1] * 65 + [2], [0, 2**62], [2**33, 2**33], "ab")),
+        *({"data_offsets": at} for at in ([0], [4, 12], [8, 0], [0, 10**400])),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_table_of_tensors_that_contradicts_itself_is_refused(path, edit):
     path.write_bytes(sealed({"a": np.zeros(2, "float32")}, {"format": 1}))
     entries, description, tensors = taken_apart(path.read_bytes())
@@ -356,25 +311,22 @@ def test_a_table_of_tensors_that_contradicts_itself_is_refused(path, edit):
     refused(path, "not a whole safetensors file: it is damaged, cut short or of another kind")
 
 
-def test_tensors_that_overlap_or_leave_a_gap_are_refused(path):
-    path.write_bytes(sealed({"a": np.zeros(2), "b": np.zeros(2)}, {"format": 1}))
-    entries, description, tensors = taken_apart(path.read_bytes())
-    for offsets, extra in (([0, 16], b""), ([24, 40], bytes(8)), ([8, 24], b"")):
-        entries["b"]["data_offsets"] = offsets
-        path.write_bytes(joined(entries, description, tensors + extra))
-        refused(path, "not a whole safetensors file: it is damaged, cut short or of another kind")
-
-
-def test_a_tensor_that_numpy_cannot_hold_is_refused(path):
-    for edit, data in (({"dtype": "BF16"}, bytes(8)), ({"shape": [0, 2**62]}, b"")):
-        path.write_bytes(sealed({"a": np.zeros((2, 2), "float16")}, {"format": 1}))
-        entries, description, _ = taken_apart(path.read_bytes())
-        entries["a"].update(edit, data_offsets=[0, len(data)])
-        path.write_bytes(joined(entries, description, data))
-        refused(path, "not a whole safetensors file")
-
-
-# Values -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("arrays", "edits", "data"),
+    [
+        *(({"a": np.zeros(2), "b": np.zeros(2)}, {"b": {"data_offsets": at}}, bytes(32 + extra))
+          for at, extra in (([0, 16], 0), ([24, 40], 8), ([8, 24], 0))),
+        *(({"a": np.zeros(4, "float16")}, {"a": {**edit, "data_offsets": [0, n]}}, bytes(n))
+          for edit, n in (({"dtype": "BF16"}, 8), ({"shape": [0, 2**62]}, 0))),
+    ],
+)  # fmt: skip
+def test_tensors_that_overlap_leave_a_gap_or_suit_no_array_are_refused(path, arrays, edits, data):
+    path.write_bytes(sealed(arrays, {"format": 1}))
+    entries, description, _ = taken_apart(path.read_bytes())
+    for name, edit in edits.items():
+        entries[name].update(edit)
+    path.write_bytes(joined(entries, description, data))
+    refused(path, "not a whole safetensors file: it is damaged, cut short or of another kind")
 
 
 def test_nan_and_infinity_are_told_at_loading(path, small_model):
@@ -390,7 +342,6 @@ def test_nan_and_infinity_are_told_at_loading(path, small_model):
     np.testing.assert_array_equal(loaded.parameters().flat, model.parameters().flat)
 
 
+@pytest.mark.filterwarnings("error")
 def test_finite_weights_are_loaded_without_a_word(saved):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        nf.load(saved)
+    assert np.isfinite(nf.load(saved).parameters().flat).all()

@@ -1,5 +1,3 @@
-"""save and load: what comes back, and what a broken file says."""
-
 import json
 import os
 from functools import partial
@@ -50,9 +48,6 @@ def assert_same_model(loaded, model):
         np.testing.assert_array_equal(theirs[name].value, parameter.value, err_msg=name)
 
 
-# There and back -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "changes",
@@ -83,12 +78,9 @@ def test_a_classifier_comes_back_whole(path, small_model, rng, dtype, changes):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", ["encoder", "classifier"])
-def test_a_model_of_feature_vectors_comes_back_whole(
-    path, small_config, small_model, rng, kind, dtype
-):
-    model = nf.Encoder(small_config(norm="pre"), seed=5, dtype=dtype)
-    if kind == "classifier":
-        model = small_model(n_features=8, dtype=dtype)
+def test_a_model_of_vectors_comes_back_whole(path, small_config, small_model, rng, kind, dtype):
+    encoder = nf.Encoder(small_config(norm="pre"), seed=5, dtype=dtype)
+    model = encoder if kind == "encoder" else small_model(n_features=8, dtype=dtype)
     x = rng.normal(size=(3, 6, 8)).astype(dtype)
     nf.save(model, str(path))
     loaded = nf.load(str(path))
@@ -169,16 +161,10 @@ def test_a_name_of_a_plugin_is_saved_with_the_module_that_defines_it(
     assert description["registered"] == [expected]
 
 
-# The file -----------------------------------------------------------------------------------------
-
-
 def test_the_file_opens_without_npformer_and_holds_dotted_names(saved, small_model):
-    tensors = load_file(saved)
-    named = small_model().named_parameters()
-    assert set(tensors) == set(named)
-    assert "encoder.blocks.0.mixer.query.weight" in tensors
-    name = "embed.tokens.weight"
-    np.testing.assert_array_equal(tensors[name], named[name].value)
+    tensors, named = load_file(saved), small_model().named_parameters()
+    assert set(tensors) == set(named) >= {"encoder.blocks.0.mixer.query.weight"}
+    np.testing.assert_array_equal(tensors[WORDS], named[WORDS].value)
 
 
 def test_the_file_is_safetensors_and_no_pickle(saved):
@@ -186,9 +172,8 @@ def test_the_file_is_safetensors_and_no_pickle(saved):
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     description = json.loads(header.pop("__metadata__")["npformer"])
-    assert set(description) == {
-        *("format", "class", "config", "arguments", "registered", "frozen", "notes")
-    }
+    parts = ("format", "class", "config", "arguments", "registered", "frozen", "notes")
+    assert set(description) == {*parts}
     assert len(data) == 8 + size + max(entry["data_offsets"][1] for entry in header.values())
 
 
@@ -196,13 +181,8 @@ def test_nothing_is_imported_that_could_unpickle():
     package = Path(nf.__file__).parent
     files = [file for room in ("training", "cli") for file in package.glob(f"{room}/**/*.py")]
     assert package / "training" / "storage" / "model_file.py" in files
-    for file in files:
-        text = file.read_text()
-        assert "import pickle" not in text, file
-        assert "allow_pickle=True" not in text, file
-
-
-# An interrupted save ------------------------------------------------------------------------------
+    unsafe = ("import pickle", "allow_pickle=True")
+    assert [file for file in files if any(words in file.read_text() for words in unsafe)] == []
 
 
 @pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
@@ -236,7 +216,7 @@ def test_saving_again_replaces_the_file(saved, small_model):
     assert list(saved.parent.iterdir()) == [saved]
 
 
-# What is refused ----------------------------------------------------------------------------------
+WORDS, BIAS = "embed.tokens.weight", "classify.bias"
 
 
 class Subclass(nf.SequenceClassifier):
@@ -258,20 +238,17 @@ def test_what_could_not_be_loaded_is_not_saved(path, layer):
     assert not path.exists()
 
 
-def test_a_folder_that_does_not_exist_is_named(tmp_path, small_model):
+def test_places_that_do_not_fit_are_named(tmp_path, path, saved, small_model):
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist; create it"):
         nf.save(small_model(), tmp_path / "nowhere" / "model.safetensors")
-
-
-def test_a_missing_file_is_named(path):
+    with pytest.raises(CheckpointError, match=f"{tmp_path} is a folder; expected a file"):
+        nf.load(tmp_path)
+    with pytest.raises(ValueError, match="unknown backend 'tpu'"):
+        nf.load(saved, backend="tpu")
+    path.unlink()
     for read in (nf.load, nf.read_notes):
         with pytest.raises(FileNotFoundError, match=f"no file {path}; expected one that npformer"):
             read(path)
-
-
-def test_a_folder_is_not_a_file(tmp_path):
-    with pytest.raises(CheckpointError, match=f"{tmp_path} is a folder; expected a file"):
-        nf.load(tmp_path)
     assert issubclass(CheckpointError, ValueError)
 
 
@@ -318,13 +295,10 @@ def test_a_file_of_another_program_is_told_apart(path, metadata):
     [
         ({"classify.bias": None}, "classify.bias is missing"),
         ({"extra": np.zeros(2)}, "extra is unknown"),
+        ({BIAS: np.zeros(4)}, r"s shape \(4,\) and dtype float64, expected \(3,\) and float64"),
         (
-            {"classify.bias": np.zeros(4)},
-            r"classify.bias has shape \(4,\) and dtype float64, expected \(3,\) and float64",
-        ),
-        (
-            {"classify.bias": np.zeros(3, "float32")},
-            r"classify.bias has shape \(3,\) and dtype float32, expected \(3,\) and float64",
+            {BIAS: np.zeros(3, "f4")},
+            r"s shape \(3,\) and dtype float32, expected \(3,\) and float64",
         ),
         ({f"extra{i}": np.zeros(1) for i in range(5)}, "extra2 is unknown and 2 more"),
     ],
@@ -367,8 +341,3 @@ def test_a_header_that_cannot_be_used_is_refused_with_the_reason(saved, edit, he
     edit(header)
     with pytest.raises(CheckpointError, match=f"{saved}.*{message}"):
         nf.load(saved)
-
-
-def test_an_unknown_backend_is_named(saved):
-    with pytest.raises(ValueError, match="unknown backend 'tpu'"):
-        nf.load(saved, backend="tpu")

@@ -4,6 +4,7 @@ import numpy as np
 
 import npformer as nf
 from npformer import functional as F
+from npformer.data import sharded
 from npformer.layers import Embedding, Linear, MeanPooling
 from npformer.models.losses import MeanSquaredError, SoftmaxCrossEntropy
 
@@ -15,7 +16,21 @@ def config(**changes):
     return nf.EncoderConfig(**(sizes | changes))
 
 
-class Regressor(nf.Model):
+class Chain(nf.Model):
+    def forward(self, x, context):
+        caches = []
+        for layer in self.chain():
+            x, cache = layer.forward(x, context)
+            caches.append(cache)
+        return x, caches
+
+    def backward(self, dy, caches, gradients):
+        for layer, cache in zip(reversed(self.chain()), reversed(caches), strict=True):
+            dy = layer.backward(dy, cache, gradients)
+        return dy
+
+
+class Regressor(Chain):
     """Two numbers for a sequence of vectors."""
 
     loss = MeanSquaredError()
@@ -32,20 +47,8 @@ class Regressor(nf.Model):
     def chain(self):
         return [self.read, self.encoder, self.pool, self.answer]
 
-    def forward(self, x, context):
-        caches = []
-        for layer in self.chain():
-            x, cache = layer.forward(x, context)
-            caches.append(cache)
-        return x, caches
 
-    def backward(self, dy, caches, gradients):
-        for layer, cache in zip(reversed(self.chain()), reversed(caches), strict=True):
-            dy = layer.backward(dy, cache, gradients)
-        return dy
-
-
-class NextToken(nf.Model):
+class NextToken(Chain):
     """The logits of the token that follows each token."""
 
     loss = SoftmaxCrossEntropy()
@@ -59,17 +62,8 @@ class NextToken(nf.Model):
         self.answer = Linear(8, WORDS, seed=rng, dtype="float64")
         self.flatten()
 
-    def forward(self, ids, context):
-        x, embed_cache = self.embed.forward(ids, context)
-        x, encoder_cache = self.encoder.forward(x, context)
-        y, answer_cache = self.answer.forward(x, context)
-        return y, (embed_cache, encoder_cache, answer_cache)
-
-    def backward(self, dy, cache, gradients):
-        embed_cache, encoder_cache, answer_cache = cache
-        dx = self.answer.backward(dy, answer_cache, gradients)
-        dx = self.encoder.backward(dx, encoder_cache, gradients)
-        return self.embed.backward(dx, embed_cache, gradients)
+    def chain(self):
+        return [self.embed, self.encoder, self.answer]
 
 
 class Similarity(nf.Model):
@@ -143,12 +137,8 @@ class Tagger(nf.Model):
         return self.read.backward(du, read_cache, gradients), None
 
 
-MODELS = {
-    "regressor": Regressor,
-    "next token": NextToken,
-    "similarity": Similarity,
-    "tagger": Tagger,
-}
+MODELS = {"regressor": Regressor, "next token": NextToken, "similarity": Similarity}
+MODELS["tagger"] = Tagger
 
 
 def masks(rng, n, length=LENGTH):
@@ -156,7 +146,6 @@ def masks(rng, n, length=LENGTH):
 
 
 def data_of(name, n=20, seed=0):
-    """Return (x, y, mask) for one of `MODELS`, with padding."""
     rng = np.random.default_rng(seed)
     mask = masks(rng, n)
     if name == "next token":
@@ -171,3 +160,19 @@ def data_of(name, n=20, seed=0):
         return (x, ids), (ids + (mean[:, :1] > 0.0)) % 3, (mask, masks(rng, n, LENGTH - 1))
     other, of_other = rng.normal(size=(n, LENGTH - 1, FEATURES)), masks(rng, n, LENGTH - 1)
     return (x, other), mean[:, :1] * 3.0, (mask, of_other)
+
+
+def as_files(folder, data, parts=0):
+
+    def stored(array, name):
+        if isinstance(array, tuple):
+            return tuple(stored(each, f"{name}-{i}") for i, each in enumerate(array))
+        if array is None:
+            return None
+        for k, part in enumerate(np.array_split(array, parts or 1)):
+            np.save(folder / f"{name}.{k}.npy", part)
+        if parts:
+            return sharded(str(folder / f"{name}.*.npy"))
+        return np.load(folder / f"{name}.0.npy", mmap_mode="r")
+
+    return stored(tuple(data), "data")

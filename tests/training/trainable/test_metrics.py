@@ -1,5 +1,3 @@
-"""Metrics: by hand, and as scikit-learn computes them."""
-
 import numpy as np
 import pytest
 
@@ -7,7 +5,6 @@ from npformer.training.trainable.metrics import balanced_accuracy, macro_f1
 
 
 def by_class(y, predicted, n_classes):
-    """Return right answers, labels and predictions of each class."""
     counts = [np.bincount(of, minlength=n_classes) for of in (y[y == predicted], y, predicted)]
     return np.stack(counts).astype(float)
 

@@ -1,5 +1,3 @@
-"""SequenceClassifier: what it computes, its loss and gradients, and what it refuses."""
-
 import copy
 
 import numpy as np
@@ -10,6 +8,7 @@ from npformer import functional as F
 from npformer.engine import cpu
 from npformer.mixers import MIXERS, SCORES
 from npformer.models import accumulate
+from tests.data.test_lengths import model_of
 
 
 @pytest.mark.parametrize(
@@ -33,40 +32,6 @@ def test_is_embed_encode_pool_classify(small_model, token_batch):
     np.testing.assert_allclose(model(ids, mask), logits, rtol=1e-12, atol=1e-14)
 
 
-def test_embeddings_get_scale_and_positions(small_model, rng):
-    model, ids = small_model(), rng.integers(0, 7, (5, 4))
-    table = model.embed.tokens.weight.value
-    expected = table[ids] * np.sqrt(8) + nf.core.constants.sinusoids(6, 8)[:4]
-    np.testing.assert_allclose(model.embed(ids), expected, rtol=1e-13)
-
-
-@pytest.mark.parametrize("mixer", MIXERS)
-def test_more_padding_changes_no_answer(small_model, token_batch, mixer):
-    ids, _, mask = token_batch
-    model = small_model(mixer=mixer, padding="per_length", max_len=9)
-    longer = np.concatenate([ids, np.full((8, 3), 5)], axis=1)
-    longer_mask = np.concatenate([mask, np.zeros((8, 3), dtype=bool)], axis=1)
-    np.testing.assert_allclose(model(longer, longer_mask), model(ids, mask), rtol=0, atol=1e-12)
-
-
-def test_a_sequence_of_padding_alone_has_a_finite_answer_and_finite_gradients(
-    small_model, token_batch
-):
-    ids, y, mask = token_batch
-    mask[3] = False
-    model = small_model()
-    assert np.isfinite(model(ids, mask)).all()
-    _, gradients = model.loss_and_gradients(ids, y, mask)
-    assert np.isfinite(gradients.flat).all()
-
-
-def test_probabilities_sum_to_1_and_the_largest_wins(small_model, token_batch):
-    model, (ids, _, mask) = small_model(), token_batch
-    p = model.predict_probabilities(ids, mask)
-    np.testing.assert_allclose(p.sum(axis=-1), 1.0)
-    np.testing.assert_array_equal(model.predict(ids, mask), model(ids, mask).argmax(axis=-1))
-
-
 def test_one_logit_stands_for_two_classes(small_model, token_batch):
     ids, _, _ = token_batch
     model = small_model(n_classes=2, output="sigmoid")
@@ -83,26 +48,22 @@ def test_predictions_do_not_depend_on_the_batches(small_model, token_batch, batc
     expected = F.softmax(model(ids, mask))[0]
     p = model.predict_probabilities(ids, mask, batch_size=batch_size)
     np.testing.assert_allclose(p, expected, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("changes", "shape"),
-    [({}, (3,)), ({"pooling": "none"}, (4, 3)), ({"n_classes": 2, "output": "sigmoid"}, (2,))],
-    ids=str,
-)
-def test_nothing_to_predict_gives_nothing(small_model, changes, shape):
-    model, empty = small_model(**changes), np.zeros((0, 4), dtype=int)
-    p = model.predict_probabilities(empty)
-    assert (p.shape, p.dtype) == ((0, *shape), "float64")
-    assert model.predict(empty).shape == (0, *shape[:-1])
+    found = model.predict(ids, mask, batch_size=batch_size)
+    np.testing.assert_array_equal(found, expected.argmax(axis=-1))
 
 
 @pytest.mark.parametrize("mixer", nf.MIXERS)
-@pytest.mark.parametrize("pooling", ["mean", "first", "flatten", "none", "pooler"])
-def test_no_samples_have_no_logits(small_model, mixer, pooling):
-    model = small_model(mixer=mixer, pooling=pooling)
+@pytest.mark.parametrize("pooling", ["mean", "first", "flatten", "none", "pooler", "one logit"])
+def test_no_samples_have_no_answers(small_model, mixer, pooling):
+    output = "softmax"
+    if pooling == "one logit":
+        pooling, output = "mean", "sigmoid"
+    model = small_model(mixer=mixer, pooling=pooling, n_classes=2, output=output)
     ids = np.zeros((2, 6), dtype=int)
     assert model(ids[:0]).shape == (0, *model(ids).shape[1:])
+    p = model.predict_probabilities(ids[:0])
+    assert (p.shape, p.dtype) == ((0, *model(ids).shape[1:-1], 2), "float64")
+    assert model.predict(ids[:0]).shape == p.shape[:-1]
 
 
 def test_masked_arrays_are_refused_with_what_to_do(small_model, token_batch):
@@ -138,17 +99,6 @@ def test_a_hole_in_the_padding_is_named_by_its_row_in_the_data(small_model, toke
     assert small_model(padding="per_length").predict(ids, mask).shape == (8,)  # it may skip tokens
 
 
-# Loss and gradients -------------------------------------------------------------------------------
-
-
-def test_the_loss_is_the_cross_entropy_of_the_logits(small_model, token_batch):
-    model, (ids, y, mask) = small_model(), token_batch
-    loss, _ = model.loss_and_gradients(ids, y, mask, label_smoothing=0.1)
-    expected, _ = F.softmax_cross_entropy(model(ids, mask), y, label_smoothing=0.1)
-    assert isinstance(loss, float)
-    assert loss == pytest.approx(float(expected), rel=1e-13)
-
-
 def test_the_loss_of_one_logit_is_the_binary_cross_entropy(small_model, token_batch):
     """With label smoothing, it is the cross-entropy of two logits of which one is 0."""
     ids, y, _ = token_batch
@@ -169,17 +119,6 @@ def test_a_numpy_number_smooths_labels_of_a_float32_model(small_model, token_bat
     assert model.loss_and_gradients(ids, y, mask, label_smoothing=np.float64(0.1))[0] == expected
 
 
-def test_tokens_without_a_label_count_in_neither_loss_nor_gradient(small_model, token_batch, rng):
-    ids, _, _ = token_batch
-    model, y = small_model(pooling="none"), rng.integers(-1, 3, (8, 6))
-    loss, _ = model.loss_and_gradients(ids, y)
-    logits = model(ids)
-    expected, _ = F.softmax_cross_entropy(logits[y >= 0], y[y >= 0])
-    assert loss == pytest.approx(float(expected), rel=1e-13)
-    _, gradients = model.loss_and_gradients(ids, np.full((8, 6), -1))
-    assert not gradients.flat.any()
-
-
 def test_gradients_have_the_names_and_shapes_of_the_parameters(small_model, token_batch):
     model = small_model()
     _, gradients = model.loss_and_gradients(*token_batch)
@@ -198,45 +137,19 @@ def test_buffers_used_again_change_no_number(small_model, token_batch, mixer):
     np.testing.assert_array_equal(gradients.flat, without.flat)
 
 
-def test_a_later_call_overwrites_no_earlier_result(small_model, token_batch):
+def test_a_later_call_overwrites_no_earlier_result_and_no_input(small_model, token_batch):
     model, (ids, y, mask) = small_model(), token_batch
+    before = copy.deepcopy(token_batch)
     logits = model(ids, mask)
     _, gradients = model.loss_and_gradients(ids, y, mask)
-    found = {"logits": logits, "gradients": gradients.flat, **gradients}
-    kept = copy.deepcopy(found)
+    given = {"ids": ids, "y": y, "mask": mask}
+    found = {"logits": logits, "gradients": gradients.flat, **gradients, **given}
+    kept = copy.deepcopy(found) | dict(zip(given, before, strict=True))
     other = (ids + 1) % 7
     model.loss_and_gradients(other, y)
     model(other)
     for name, array in found.items():
         np.testing.assert_array_equal(array, kept[name], err_msg=name)
-
-
-@pytest.mark.parametrize("mixer", MIXERS)
-def test_two_workers_give_what_one_gives(small_model, token_batch, mixer):
-    model = small_model(mixer=mixer, padding="per_length")
-    loss, gradients = model.loss_and_gradients(*token_batch, workers=1)
-    shared_loss, shared = model.loss_and_gradients(*token_batch, workers=2)
-    assert shared_loss == pytest.approx(loss, rel=1e-12)
-    largest = np.abs(gradients.flat).max()
-    np.testing.assert_allclose(shared.flat, gradients.flat, rtol=0, atol=1e-12 * largest)
-
-
-def test_inputs_are_not_changed(small_model, token_batch):
-    model, batch = small_model(), token_batch
-    before = copy.deepcopy(batch)
-    model.loss_and_gradients(*batch)
-    for array, kept in zip(batch, before, strict=True):
-        np.testing.assert_array_equal(array, kept)
-
-
-def test_dropout_repeats_with_its_seed_and_changes_with_it(small_model, token_batch):
-    model, (ids, y, _) = small_model(dropout=0.3), token_batch
-    losses = [model.loss_and_gradients(ids, y, seed=seed)[0] for seed in (0, 0, 1)]
-    assert losses[0] == losses[1] != losses[2]
-    plain = small_model(dropout=0.0)  # dropout is off outside of training
-    np.testing.assert_array_equal(model(ids), plain(ids))
-    p = model.predict_probabilities(ids)
-    np.testing.assert_array_equal(p, plain.predict_probabilities(ids))
 
 
 def test_parameters_are_the_model_itself(small_model, token_batch):
@@ -246,15 +159,6 @@ def test_parameters_are_the_model_itself(small_model, token_batch):
     np.testing.assert_array_equal(model(ids), np.tile([1.0, 2.0, 3.0], (8, 1)))
 
 
-def test_a_few_steps_of_adam_learn_the_batch(small_model, token_batch):
-    model, (ids, y, mask) = small_model(), token_batch
-    optimizer = nf.Adam(model.parameters(), lr=0.01)
-    for _ in range(150):
-        _, gradients = model.loss_and_gradients(ids, y, mask)
-        optimizer.step(gradients)
-    np.testing.assert_array_equal(model.predict(ids, mask), y)
-
-
 @pytest.mark.parametrize("mixer", MIXERS)
 def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, token_batch, mixer):
     model = small_model(mixer=mixer, mixture=tuple(SCORES), padding="per_length")
@@ -262,31 +166,9 @@ def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, toke
     assert np.isfinite(gradients.flat).all()
     silent = [name for name, gradient in gradients.items() if not gradient.any()]
     assert silent == []
-
     nf.Adam(model.parameters(), lr=1e-3).step(gradients)
-
     after, _ = model.loss_and_gradients(*token_batch)
     assert after < before
-
-
-# Seeds --------------------------------------------------------------------------------------------
-
-
-def test_a_seed_gives_one_model_bit_for_bit(small_model):
-    flat = [small_model(seed=seed).parameters().flat for seed in (5, 5, 6)]
-    np.testing.assert_array_equal(flat[0], flat[1])
-    assert (flat[0] != flat[2]).any()
-
-
-def test_float32_and_float64_are_one_model_up_to_rounding(small_model, token_batch):
-    ids, y, mask = token_batch
-    single, double = small_model(dtype="float32"), small_model(dtype="float64")
-    flat = double.parameters().flat
-    np.testing.assert_array_equal(single.parameters().flat, flat.astype("float32"))
-    np.testing.assert_allclose(single(ids, mask), double(ids, mask), atol=1e-5)
-    gradients = [model.loss_and_gradients(ids, y, mask)[1].flat for model in (single, double)]
-    assert gradients[0].dtype == "float32"
-    np.testing.assert_allclose(*gradients, atol=1e-5)
 
 
 def test_the_gradient_of_features_is_not_computed(small_model, rng, monkeypatch):
@@ -311,9 +193,8 @@ def test_the_gradient_of_features_is_not_computed(small_model, rng, monkeypatch)
 def test_nan_has_no_most_probable_class(small_model, rng):
     model, x = small_model(n_features=5), rng.normal(size=(4, 6, 5))
     x[2, 1] = np.nan
-    with pytest.raises(
-        ValueError, match=r"for sample 2 are NaN or infinite; .* x holds NaN .*npformer.trace"
-    ):
+    words = r"for sample 2 are NaN or infinite; .* x holds NaN .*npformer.trace"
+    with pytest.raises(ValueError, match=words):
         model.predict(x)
     wrong = np.isnan(model.predict_probabilities(x)).any(axis=1)
     assert wrong.tolist() == [False, False, True, False]
@@ -348,7 +229,15 @@ def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model, changes):
     np.testing.assert_array_equal(small_model(**changes).encoder.parameters().flat, expected)
 
 
-def test_arguments_build_the_same_kind_of_model_again(small_model):
-    model = small_model(pooling="first", n_features=5, dtype="float32")
-    twin = nf.SequenceClassifier(model.config, **model.arguments(), seed=0)
-    np.testing.assert_array_equal(twin.parameters().flat, model.parameters().flat)
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, True),
+        ({"mixer": "fourier"}, True),
+        ({"mixer": "fourier", "padding": "zero"}, False),
+        ({"padding": "zero"}, True),  # attention skips padding, whatever the setting says
+        ({"pooling": "flatten"}, False),
+    ],
+)
+def test_whether_the_amount_of_padding_changes_no_output(settings, expected):
+    assert model_of(**settings).skips_padding() == expected

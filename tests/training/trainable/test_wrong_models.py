@@ -18,133 +18,51 @@ WITH_NAN = B.copy()
 WITH_NAN[4, 2, 1] = np.nan
 
 
+S, R, N, PAIR = "similarity", "regressor", "next token", (A, B)
+T, V, NON_FINITE = TypeError, ValueError, nf.NonFiniteLossError
+COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
+
+
 @pytest.mark.parametrize(
     ("name", "data", "options", "error", "message"),
     [
-        # Inputs, masks and types
-        ("similarity", (A, SIMILAR), {}, TypeError, "x is an ndarray; expected a tuple of 2"),
-        ("similarity", ([A, B], SIMILAR), {}, TypeError, "x is a list; expected a tuple of 2"),
-        ("regressor", ((X, X), Y), {}, TypeError, "x is a tuple of 2; expected one array"),
-        (
-            "similarity",
-            ((A, B), SIMILAR, OF_A),
-            {},
-            TypeError,
-            "mask is an ndarray; expected a tuple of 2",
-        ),
-        (
-            "similarity",
-            ((A, B), SIMILAR, None, OF_A * 1),
-            {},
-            TypeError,
-            "types is an ndarray; expected a tuple of 2",
-        ),
-        (
-            "similarity",
-            ((A, B), SIMILAR, (OF_B, OF_A)),
-            {},
-            ValueError,
-            "in data, mask[0] has shape (20, 5); expected (20, 6)",
-        ),
-        (
-            "similarity",
-            ((A, B), SIMILAR, (None, OF_A)),
-            {},
-            ValueError,
-            "in data, mask[1] has shape (20, 6); expected (20, 5)",
-        ),
-        (
-            "similarity",
-            ((A, B), SIMILAR, (OF_A, OF_B * 1)),
-            {},
-            TypeError,
-            "mask[1] has dtype int64; expected a boolean array",
-        ),
-        (
-            "similarity",
-            ((A, B), SIMILAR, (OF_A, OF_B), (OF_A * 1, OF_A * 1)),
-            {},
-            ValueError,
-            "types[1] has shape (20, 6); expected (20, 5)",
-        ),
-        ("regressor", (X, Y, MASK[:, :4]), {}, ValueError, "mask has shape (20, 4)"),
-        # As many of each
-        (
-            "similarity",
-            ((A, B[:3]), SIMILAR),
-            {},
-            ValueError,
-            "x[1] in data has 3 samples and x has 20",
-        ),
-        (
-            "similarity",
-            ((A, B), SIMILAR, (OF_A, OF_B[:3])),
-            {},
-            ValueError,
-            "mask[1] in data has 3 samples",
-        ),
-        ("regressor", (X, Y[:3]), {}, ValueError, "y in data has 3 samples and x has 20"),
-        ("regressor", (X[:0], Y[:0]), {}, ValueError, "data has no samples"),
-        # Targets
-        ("regressor", (X, Y[:, :1].copy()), {}, ValueError, "y has shape (20, 1); expected"),
-        (
-            "next token",
-            (IDS, NEXT + 5),
-            {},
-            ValueError,
-            "y holds 11; expected whole numbers from 0",
-        ),
-        ("tagger", ((A, IDS[:, :5]), IDS), {}, ValueError, "y has shape (20, 6); expected (20, 5)"),
-        (
-            "regressor",
-            (X, Y),
-            {"sample_weight": np.ones(3)},
-            ValueError,
-            "sample_weight has shape (3,); expected (20,)",
-        ),
-        # What only classes have
-        (
-            "regressor",
-            (X, Y),
-            {"class_weight": "balanced"},
-            TypeError,
-            "class_weight is given and the loss is a MeanSquaredError",
-        ),
-        ("regressor", (X, Y), {"label_smoothing": 0.1}, TypeError, "has no labels; expected 0"),
-        (
-            "regressor",
-            (X, Y),
-            {"metric": "macro_f1"},
-            ValueError,
-            "metric is 'macro_f1' and a MeanSquaredError knows no classes",
-        ),
-        ("regressor", (X, Y), {"metric": "closeness"}, ValueError, "expected one of 'accuracy'"),
-        ("regressor", (X, Y), {"loss": SoftmaxCrossEntropy()}, ValueError, "if this is one-hot"),
-        ("next token", (X, Y), {"loss": MeanSquaredError()}, ValueError, "y has shape"),
-        (
-            "next token",
-            (IDS, np.eye(7)[NEXT], OF_IDS),
-            {"loss": MeanSquaredError()},
-            ValueError,
-            "counts the targets of all tokens, and there is a padding mask",
-        ),
-        # Numbers
-        (
-            "similarity",
-            ((A, WITH_NAN), SIMILAR),
-            {},
-            nf.NonFiniteLossError,
-            "the first tensor that holds NaN or infinity is the input b",
-        ),
-        (
-            "similarity",
-            ((WITH_NAN, A), SIMILAR),
-            {},
-            nf.NonFiniteLossError,
-            "is the input a. Use a smaller lr",
-        ),
+        (S, (A, SIMILAR), {}, T, "x is an ndarray; expected a tuple of 2"),
+        (S, ([A, B], SIMILAR), {}, T, "x is a list; expected a tuple of 2"),
+        (R, ((X, X), Y), {}, T, "x is a tuple of 2; expected one array"),
+        (S, (PAIR, SIMILAR, OF_A), {}, T, "mask is an ndarray; expected a tuple of 2"),
+        (S, (PAIR, SIMILAR, None, OF_A * 1), {}, T, "types is an ndarray; expected a tuple of 2"),
+        (S, (PAIR, SIMILAR, (OF_B, OF_A)), {}, V,
+         "in data, mask[0] has shape (20, 5); expected (20, 6)"),
+        (S, (PAIR, SIMILAR, (None, OF_A)), {}, V,
+         "in data, mask[1] has shape (20, 6); expected (20, 5)"),
+        (S, (PAIR, SIMILAR, (OF_A, OF_B * 1)), {}, T,
+         "mask[1] has dtype int64; expected a boolean array"),
+        (S, (PAIR, SIMILAR, (OF_A, OF_B), (OF_A * 1,) * 2), {}, V,
+         "types[1] has shape (20, 6); expected (20, 5)"),
+        (R, (X, Y, MASK[:, :4]), {}, V, "mask has shape (20, 4)"),
+        (S, ((A, B[:3]), SIMILAR), {}, V, "x[1] in data has 3 samples and x has 20"),
+        (S, (PAIR, SIMILAR, (OF_A, OF_B[:3])), {}, V, "mask[1] in data has 3 samples"),
+        (R, (X, Y[:3]), {}, V, "y in data has 3 samples and x has 20"),
+        (R, (X[:0], Y[:0]), {}, V, "data has no samples"),
+        (R, (X, Y[:, :1].copy()), {}, V, "y has shape (20, 1); expected"),
+        (N, (IDS, NEXT + 5), {}, V, "y holds 11; expected whole numbers from 0"),
+        ("tagger", ((A, IDS[:, :5]), IDS), {}, V, "y has shape (20, 6); expected (20, 5)"),
+        (R, (X, Y), {"sample_weight": np.ones(3)}, V,
+         "sample_weight has shape (3,); expected (20,)"),
+        (R, (X, Y), {"class_weight": "balanced"}, T,
+         "class_weight is given and the loss is a MeanSquaredError"),
+        (R, (X, Y), {"label_smoothing": 0.1}, T, "has no labels; expected 0"),
+        (R, (X, Y), {"metric": "macro_f1"}, V,
+         "metric is 'macro_f1' and a MeanSquaredError knows no classes"),
+        (R, (X, Y), {"metric": "closeness"}, V, "expected one of 'accuracy'"),
+        (R, (X, Y), {"loss": SoftmaxCrossEntropy()}, V, "if this is one-hot"),
+        (N, (X, Y), {"loss": MeanSquaredError()}, V, "y has shape"),
+        (N, (IDS, np.eye(7)[NEXT], OF_IDS), {"loss": MeanSquaredError()}, V, COUNTS_ALL),
+        (S, ((A, WITH_NAN), SIMILAR), {}, NON_FINITE,
+         "the first tensor that holds NaN or infinity is the input b"),
+        (S, ((WITH_NAN, A), SIMILAR), {}, NON_FINITE, "is the input a. Use a smaller lr"),
     ],
-)
+)  # fmt: skip
 def test_wrong_calls_are_refused(name, data, options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         nf.fit(OUTSIDE[name](), data, progress=False, **options)
@@ -181,8 +99,6 @@ def test_what_has_no_classes_has_no_labels_and_probabilities(tmp_path):
 
 
 class Nothing(nf.Model):
-    """A layer that says nothing of what a model has to say."""
-
     def __init__(self):
         self.read = nf.layers.Linear(FEATURES, 2, seed=0, dtype="float64")
         self.flatten()
