@@ -195,16 +195,11 @@ NORM = "encoder.blocks.1.mixer_norm"
         (f"{FFN}.activation", FirstGelu(), rf"{FFN}.activation is a FirstGelu, and .* a GELU"),
         (f"{FFN}.activation.approximate", "tanh", r"approximate is 'tanh', and .* makes 'none'"),
         (f"{FFN}.forward", lambda x, context: (x, None), rf"^{FFN} has a forward of its own; exp"),
-<<<<<<< HEAD
         (
             f"{MIXER}.query",
             MyLinear(8, 8, **DRAWN),
             rf"^{MIXER}.query is a MyLinear, and .* a Linear",
         ),
-=======
-        (f"{MIXER}.query", MyLinear(8, 8, **DRAWN), r"scores.query is a MyLinear, and .* a Linear"),
-        (f"{MIXER}.scores", MyScores(8, 2, **DRAWN), "scores is a MyScores, and .* an Attention"),
->>>>>>> cf58ee5aa026945700f8da1371fbd05efdc330b9
         (f"{MIXER}.causal", True, rf"^{MIXER}.causal is True, and .* makes False"),
         (f"{NORM}.eps", 1e-3, rf"^{NORM}.eps is 0.001, and .* makes 1e-05"),
         ("encoder.blocks.0.norm", "pre", r"^encoder.blocks.0.norm is 'pre', and .* makes 'post'"),
