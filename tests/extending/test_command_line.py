@@ -75,9 +75,9 @@ def test_gradcheck_checks_what_a_plugin_registers():
     done = npformer("gradcheck", "registered", "--plugin", PLUGIN)
     assert (done.returncode, done.stderr) == (0, "")
     names = ("activation swish", "network gated", "pooling largest", "mixer local")
-    for name in (*names, "mixer spatial", "loss focal", "loss huber"):
+    for name in (*names, "mixer nearby", "mixer spatial", "loss focal", "loss huber"):
         assert f"{name}: registered" in done.stdout
-    assert "7 cases, 7 passed, 0 failed" in done.stdout
+    assert "8 cases, 8 passed, 0 failed" in done.stdout
 
 
 @pytest.fixture

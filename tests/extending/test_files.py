@@ -35,7 +35,6 @@ MyMixer = type("MyMixer", (Identity,), {})
 MyPooling = type("MyPooling", (L.MeanPooling,), {})
 MyLoss = type("MyLoss", (SoftmaxCrossEntropy,), {"__module__": __name__})
 MyFeedForward = type("MyFeedForward", (L.PositionwiseFeedForward,), {})
-MyScores = type("MyScores", (AttentionScores,), {})
 FirstGelu = type("FirstGelu", (L.GELU,), {})
 
 
