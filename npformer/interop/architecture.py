@@ -27,15 +27,15 @@ class Place(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        Theirs.
+    key : str
+        Their name for it.
     turned : bool
         Whether theirs is (out, in), and ours (in, out).
     part : int or None
         Which of the three this is, if theirs holds queries, keys and values side by side.
     """
 
-    name: str
+    key: str
     turned: bool = False
     part: int | None = None
 
@@ -209,7 +209,7 @@ def laid_out(places: Mapping[str, Place], values: Mapping[str, Any]) -> dict[str
     """Return copies of our arrays under their names and in their layout, on the host."""
     parts: dict[str, list[np.ndarray]] = {}
     for ours, place in places.items():
-        parts.setdefault(place.name, []).append(place.theirs(to_numpy(values[ours])))
+        parts.setdefault(place.key, []).append(place.theirs(to_numpy(values[ours])))
     return {
         name: np.array(each[0] if len(each) == 1 else np.concatenate(each, axis=-1), order="C")
         for name, each in parts.items()

@@ -44,12 +44,12 @@ class Family(ABC):
         model = self.model(config, kinds.pop())
         parameters = model.named_parameters()
         for ours, place in self.architecture.places(parameters).items():
-            if place.name not in state:
-                raise ValueError(f"the weights have no {place.name!r}; copy the folder again")
-            array, wanted = place.ours(state[place.name]), parameters[ours].value
+            if place.key not in state:
+                raise ValueError(f"the weights have no {place.key!r}; copy the folder again")
+            array, wanted = place.ours(state[place.key]), parameters[ours].value
             if array.size != wanted.size or array.reshape(wanted.shape).shape != wanted.shape:
                 raise ValueError(
-                    f"{place.name!r} has shape {state[place.name].shape}; expected one that "
+                    f"{place.key!r} has shape {state[place.key].shape}; expected one that "
                     f"fits config.json, where {ours} has {wanted.shape}"
                 )
             wanted[...] = array.reshape(wanted.shape)

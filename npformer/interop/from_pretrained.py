@@ -109,7 +109,7 @@ def from_pretrained(
             f"{inside} cannot be read: {error}. (hf_config is its {CONFIG}, state its weights.)"
         ) from error
     unused = architecture.unused_positions(hf_config)
-    table = encoder_arrays(architecture, state)[architecture.places([POSITIONS])[POSITIONS].name]
+    table = encoder_arrays(architecture, state)[architecture.places([POSITIONS])[POSITIONS].key]
     settings = sentences or SentenceSettings()
     chosen: dict[str, Any] = {"pooling": pooling, "normalize": normalize}
     if pooling is not None:

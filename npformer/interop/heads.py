@@ -47,12 +47,12 @@ def read_head(
         return None
     state = {with_newer_name(name): array for name, array in state.items()}
     places = architecture.with_head(head).places(head.names())
-    if missing := [place.name for place in places.values() if place.name not in state]:
+    if missing := [place.key for place in places.values() if place.key not in state]:
         raise ValueError(
             f"the weights have no {missing[0]}; expected those of a "
             f"{architecture.class_name(head)}, which the configuration names"
         )
-    arrays = {ours: place.ours(state[place.name]) for ours, place in places.items()}
+    arrays = {ours: place.ours(state[place.key]) for ours, place in places.items()}
     n = arrays["classify.bias"].size
     return TrainedHead(head, arrays, read_classes(hf_config, n), output_of(hf_config, n))
 

@@ -109,10 +109,10 @@ def encoder_of(
         raise ValueError(f"hf_config does not fit state: {error}; expected equal sizes") from error
     parameters = encoder.parameters()
     places = architecture.places(parameters)
-    table = places[POSITIONS].name
+    table = places[POSITIONS].key
     if table in theirs:
         theirs[table] = theirs[table][architecture.unused_positions(hf_config) :]
-    expected = {place.name: place.theirs(parameters[ours]) for ours, place in places.items()}
+    expected = {place.key: place.theirs(parameters[ours]) for ours, place in places.items()}
     if problems := checks.misfits(theirs, expected):
         raise ValueError(
             f"state does not fit hf_config: {problems}. Expected the weights of the "

@@ -204,7 +204,7 @@ def _weights(
     places = (architecture if head is None else architecture.with_head(head)).places(values)
     theirs = laid_out(places, values)
     if unused := architecture.unused_positions(config):
-        name = places[POSITIONS].name
+        name = places[POSITIONS].key
         first = origin.unused_positions
         if first is None:
             first = np.zeros((unused, theirs[name].shape[1]))

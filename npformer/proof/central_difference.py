@@ -31,7 +31,7 @@ def central_difference(
 ) -> Slopes:
     """Return the derivative of L = sum(f() * v) when x moves along u, by a central difference.
 
-    Its error is about h^2 |L'''| / 6 from truncation, and eps |L| / h from rounding.
+    Its error is about ``h^2 |L'''| / 6`` from truncation, and ``eps |L| / h`` from rounding.
 
     Parameters
     ----------

@@ -327,7 +327,7 @@ def test_one_step_of_fine_tuning_agrees(make, name):
 
 def gradients_beside(architecture, gradients, model):
     """Assert that PyTorch's are the same; yield both names, PyTorch's gradient, and the largest."""
-    names = {mine: place.name for mine, place in architecture.places(gradients).items()}
+    names = {mine: place.key for mine, place in architecture.places(gradients).items()}
     theirs = {name: parameter.grad for name, parameter in model.named_parameters()}
     assert set(names.values()) == set(theirs)
     largest = max(g.abs().max().item() for g in theirs.values() if g is not None)
