@@ -205,6 +205,7 @@ def test_an_option_without_a_default_is_reported_and_not_checked(here, capsys):
     assert "needs by; expected 'twice(by=...)'" in err
 
 
+@pytest.mark.slow
 def test_a_wrong_gradient_of_a_plugin_fails(here, capsys):
     (here / "mine.py").write_text(GOOD.replace("return self.by * dy", "return dy"))
     assert cli.main(["gradcheck", "twice", "--plugin", "mine.py"]) == 1

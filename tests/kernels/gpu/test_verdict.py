@@ -139,6 +139,7 @@ def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) ->
     assert "checks" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_zones_alone_are_no_difference(checked) -> None:
     checked("nothing, on bare memory")
     assert verdict.proven("linear", "d")
