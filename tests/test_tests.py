@@ -1,13 +1,10 @@
 """Every test checks something, on each way through it."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-TREES = {
-    file.relative_to(TESTS).as_posix(): ast.parse(file.read_text("utf-8"))
-    for file in sorted(TESTS.rglob("*.py"))
-}
 CHECKS = {"raises", "warns", "fail", "gradcheck", "validate", "filterwarnings", "simplefilter"}
 """Calls that fail where something is wrong, or make warnings do so; besides these, what is called
 assert_..., a program that must end well, and functions that call one of them."""
@@ -25,19 +22,25 @@ NOTHING_IS_RAISED = {
 NESTED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {
+        file.relative_to(TESTS).as_posix(): ast.parse(file.read_text("utf-8"))
+        for file in sorted(TESTS.rglob("*.py"))
+    }
+
+
 def name_of_call(node: ast.AST) -> str:
     function = node.func if isinstance(node, ast.Call) else None
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
 def is_check(node: ast.AST, helpers: set[str]) -> bool:
-    name = name_of_call(node)
-    ends_well = isinstance(node, ast.keyword) and ast.unparse(node) == "check=True"
-    return (
-        isinstance(node, ast.Assert)
-        or ends_well
-        or name.startswith("assert_")
-        or name in CHECKS | helpers
+    if isinstance(node, ast.Call):
+        name = name_of_call(node)
+        return name in CHECKS or name in helpers or name.startswith("assert_")
+    return isinstance(node, ast.Assert) or (
+        isinstance(node, ast.keyword) and ast.unparse(node) == "check=True"
     )
 
 
@@ -62,7 +65,7 @@ def own_nodes(statements: list[ast.stmt], everywhere: bool = False) -> list[ast.
         elif isinstance(node, ast.If):
             both = [own_nodes(part) for part in (node.body, node.orelse)]
             waiting.append(node.test)
-            if all(any(is_check(each, HELPERS) for each in part) for part in both):
+            if all(any(is_check(each, helpers()) for each in part) for part in both):
                 found += both[0]
         elif isinstance(node, ast.For):
             waiting += [node.iter, *([] if sometimes_empty(node.iter) else node.body)]
@@ -73,37 +76,30 @@ def own_nodes(statements: list[ast.stmt], everywhere: bool = False) -> list[ast.
     return found
 
 
-def functions() -> list[tuple[str, list[ast.stmt]]]:
-    """Return the names and bodies of all functions of the tests that are no tests."""
-    return [
-        (node.name, node.body)
-        for tree in TREES.values()
+@cache
+def helpers() -> set[str]:
+    """Return the names of functions that check something, if only by calling another that does."""
+    functions = [
+        (node.name, own_nodes(node.body, everywhere=True))
+        for tree in trees().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("test_")
     ]
+    found: set[str] = set()
+    while more := {
+        name
+        for name, nodes in functions
+        if name not in found and any(is_check(node, found) for node in nodes)
+    }:
+        found |= more
+    return found
 
 
-def find_helpers() -> set[str]:
-    """Return the names of functions that check something, if only by calling another that does."""
-    helpers: set[str] = set()
-    while True:
-        more = {
-            name
-            for name, body in functions()
-            if any(is_check(node, helpers) for node in own_nodes(body, everywhere=True))
-        }
-        if more <= helpers:
-            return helpers
-        helpers |= more
-
-
-HELPERS = find_helpers()
-
-
+@cache
 def all_tests() -> dict[str, ast.FunctionDef]:
     return {
         f"{name}::{node.name}": node
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     }
@@ -122,6 +118,6 @@ def test_every_test_checks_something_whatever_its_case() -> None:
     without = [
         name
         for name, node in all_tests().items()
-        if not any(is_check(each, HELPERS) for each in own_nodes(node.body))
+        if not any(is_check(each, helpers()) for each in own_nodes(node.body))
     ]
     assert set(without) == NOTHING_IS_RAISED
