@@ -26,10 +26,10 @@ def bag(ids: Array, weights: Array, table: Array) -> tuple[Array, Any]:
     y : array, shape (batch, n_outputs)
     """
     checks.floating(weights=weights, table=table)
-    checks.shape("ids", ids, ("batch", "n"))
-    checks.shape("weights", weights, tuple(ids.shape), "One for each id")
     checks.shape("table", table, ("n_rows", "n_outputs"))
     check_ids("ids", ids, table.shape[0], f"the table has {table.shape[0]} rows", table=table)
+    checks.shape("ids", ids, ("batch", "n"))
+    checks.shape("weights", weights, tuple(ids.shape), "One for each id")
     rows = table[ids]  # [batch, n, n_outputs]
     y = (weights[:, None, :] @ rows)[:, 0]
     return y, (ids, weights, rows, table.shape)

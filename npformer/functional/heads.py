@@ -1,5 +1,7 @@
 """Attention heads: features split into heads, and merged again."""
 
+from numbers import Integral
+
 from npformer.core import Array, checks
 
 
@@ -7,7 +9,7 @@ def split_heads(x: Array, n_heads: int) -> Array:
     """View (batch, length, d_model) as (batch, heads, length, d_head); nothing is copied."""
     checks.sequences(x)
     batch, length, d_model = x.shape
-    if type(n_heads) is not int or n_heads < 1 or d_model % n_heads:
+    if not isinstance(n_heads, Integral) or n_heads is True or n_heads < 1 or d_model % n_heads:
         n_heads = checks.positive("n_heads", n_heads)
         raise ValueError(
             f"x has {d_model} features and n_heads is {n_heads}; expected n_heads to divide them"

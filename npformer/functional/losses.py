@@ -43,7 +43,7 @@ def softmax_cross_entropy(
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
     each = -xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
     counts, weighing = (labels >= 0).astype(log_p.dtype), None
-    if label_smoothing != 0.0 or weights is not None or class_weights is not None:
+    if str(label_smoothing) != "0.0" or weights is not None or class_weights is not None:
         checks.rate("label_smoothing", label_smoothing)
         # Python's number, because NumPy's would turn float32 arrays into float64.
         weighing = float(label_smoothing), weights, class_weights

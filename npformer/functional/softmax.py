@@ -19,7 +19,7 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
         there. If nothing along the axis is kept, or all is -inf, y is 0 there.
     """
     xp = checks.floating(x=x)
-    if axis != -1 or x.ndim == 0:
+    if type(axis) is not int or axis != -1 or x.ndim == 0:
         axis = checks.whole("axis", axis, at_least=-x.ndim, at_most=x.ndim - 1)
     if mask is not None:
         backend_of(x=x, mask=mask)

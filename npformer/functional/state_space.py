@@ -39,6 +39,7 @@ def state_space_kernel(
     number w is two arrays, its real and its imaginary part.
     """
     length = checks.whole("length", length, at_least=0)
+    checks.floating(log_step=log_step, C=C)
     w, e, parts = _weights(log_step, log_decay, frequency, C)
     E = _powers(parts["z"], length)  # e^{j z}: two of [length, d_model, n_states]
     kernel = 2.0 * (w[0] * E[0] - w[1] * E[1]).sum(axis=-1)
@@ -104,7 +105,6 @@ def _weights(log_step: Array, log_decay: Array, frequency: Array, C: Array | Non
     parts = {"A": A, "z": z, "f": f, "step": step}
     if C is None:
         return None, e, parts
-    checks.floating(log_step=log_step, C=C)
     checks.shape("C", C, (2, *log_decay.shape), "Real and imaginary parts")
     return (C[0] * f[0] - C[1] * f[1], C[0] * f[1] + C[1] * f[0]), e, parts
 

@@ -52,10 +52,10 @@ class Wide(Layer):
         def constant(init: Any, *shape: int, trainable: bool = False) -> Parameter:
             return Parameter(initializers.draw(init, None, shape, dtype), trainable=trainable)
 
-        size = vocab_size + n_pairs
+        shape = vocab_size + n_pairs, checks.positive("n_outputs", n_outputs)
         self.pairs = constant(initializers.zeros, n_pairs, 2)
-        self.idf = constant(initializers.ones, size)
-        self.weight = constant(initializers.zeros, size, n_outputs, trainable=True)
+        self.idf = constant(initializers.ones, shape[0])
+        self.weight = constant(initializers.zeros, *shape, trainable=True)
         self.bias = constant(initializers.zeros, n_outputs, trainable=True)
 
     def learn(self, pairs: Array, idf: Array) -> None:
@@ -81,7 +81,7 @@ class Wide(Layer):
         """
         xp = array_module(x)
         check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
-        x = x.astype("int64")
+        checks.shape("x", x := x.astype("int64"), ("batch", "length"))
         kept = xp.ones(x.shape, dtype=bool) if mask is None else mask
         pairs, found = self._pairs_of(x, kept)
         kept = xp.concatenate([kept, found], axis=1)

@@ -122,7 +122,7 @@ def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any
 
 def precision_of(model: Model, precision: str) -> AbstractContextManager[Any]:
     """Return a context in which matrix products have a precision."""
-    if precision == "tf32" and model.dtype != "float32":
+    if str(precision) == "tf32" and model.dtype != "float32":
         raise ValueError(
             f"precision is 'tf32' and the model's dtype is {model.dtype}; expected float32, whose "
             "products TF32 rounds. Build the model with dtype='float32', or leave precision out"

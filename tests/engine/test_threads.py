@@ -150,6 +150,7 @@ def test_cores_that_are_taken_away_meanwhile_are_no_error(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0, 1}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
     threads._choose_cores(count(), 2)
+    assert refuse.called
 
 
 def test_where_threads_cannot_choose_their_cores_nothing_happens(monkeypatch):

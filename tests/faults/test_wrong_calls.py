@@ -1,5 +1,6 @@
 """A sample of wrong calls of the whole interface: each is right, or is refused in words."""
 
+import importlib.util
 from datetime import date
 
 import pytest
@@ -9,32 +10,39 @@ from npformer import data, mixers
 from npformer import functional as F
 from npformer import layers as L
 from tests.faults.valid_calls import CALLS
-from tests.faults.wrong_calls import drawn, outcome_of
+from tests.faults.wrong_calls import drawn, run
 
 YEAR, WEEK, _ = date.today().isocalendar()
-OF_THIS_WEEK = drawn(60, seed=100 * YEAR + WEEK)
-ALWAYS = [pytest.param(call, marks=pytest.mark.slow) for call in drawn(500, seed=0)]
 
 
-@pytest.mark.parametrize("call", [*OF_THIS_WEEK, *ALWAYS], ids=str)
-def test_a_wrong_call_is_right_or_is_refused_in_words(call, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("n", "seed"),
+    [(60, 100 * YEAR + WEEK), pytest.param(3000, 0, marks=pytest.mark.slow)],
+    ids=["of this week", "always the same"],
+)
+def test_wrong_calls_are_right_or_are_refused_in_words(n, seed):
+    ended = run([call for call in drawn(n, seed) if can_draw(call.target)])
+    assert len(ended) >= 0.9 * n
+    assert [f"{call}: {how.words}" for call, how in ended if how.kind not in GOOD] == []
+
+
+GOOD = ("right", "words")
+
+
+def test_the_valid_calls_are_valid(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    skip_without_curves(call.target)
-    kind, words = outcome_of(call)
-    assert kind in ("right", "words"), f"{kind}: {words}"
+    wrong = []
+    for target in filter(can_draw, CALLS):
+        try:
+            target.run()
+        except Exception as error:
+            wrong.append(f"{target.name}: {error!r}")
+    assert wrong == []
 
 
-@pytest.mark.parametrize("target", CALLS, ids=lambda target: target.name)
-def test_the_valid_calls_are_valid(target, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    skip_without_curves(target)
-    target.run()
-
-
-def skip_without_curves(target):
-    """Skip what draws, where matplotlib is not installed: the extra `test` does not bring it."""
-    if target.name == "History.plot":
-        pytest.importorskip("matplotlib", reason="matplotlib is not installed: there are no curves")
+def can_draw(target):
+    """Leave out curves where matplotlib, which the extra `test` does not bring, is missing."""
+    return target.name != "History.plot" or importlib.util.find_spec("matplotlib") is not None
 
 
 NOT_CALLED = {

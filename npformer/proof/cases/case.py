@@ -14,8 +14,9 @@ from npformer.proof.gradcheck import GradcheckReport, gradcheck
 
 SEEDED: dict[str, Any] = {"seed": 0, "dtype": "float64"}
 
-MANY = 12
-"""Tensors of a whole model with more entries than this are checked along random directions."""
+MODEL: dict[str, Any] = {"group": "models", "max_entries": 1, "directions": 2}
+"""Of a whole model: most tensors are checked along two random directions, in which any wrong entry
+shows. Its layers have cases of their own, entry by entry."""
 
 
 @dataclass(frozen=True)

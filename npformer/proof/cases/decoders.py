@@ -13,9 +13,8 @@ from npformer import layers as L
 from npformer.core import Context, Gradients
 from npformer.core.inputs import TwoInputLayer
 from npformer.models import Decoder, DecoderBlock, NextToken, Transformer
-from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, pair, small
+from npformer.proof.cases.case import MODEL, SEEDED, Case, draw, keep, layer, pair, small
 
-MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
 X, MEMORY = draw(3, 3, 4), draw(3, 5, 4, seed=1)
 MASKS = keep([3, 2, 0], 3), keep([5, 0, 3], 5)
 SOURCE = np.random.default_rng(0).integers(0, 6, (3, 4))

@@ -13,9 +13,7 @@ from npformer.models import (
     SequenceModel,
     WideSequenceModel,
 )
-from npformer.proof.cases.case import MANY, SEEDED, Case, draw, keep, layer, small, twice
-
-MODEL: dict[str, Any] = {"group": "models", "max_entries": MANY}
+from npformer.proof.cases.case import MODEL, SEEDED, Case, draw, keep, layer, small, twice
 
 IDS = np.random.default_rng(0).integers(0, 5, (3, 4))
 TYPES = np.random.default_rng(1).integers(0, 3, (3, 4))

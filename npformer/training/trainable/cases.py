@@ -9,9 +9,9 @@ import numpy as np
 
 from npformer.layers import POOLINGS
 from npformer.proof.cases import SUBJECTS
-from npformer.proof.cases.case import SEEDED, Case, draw, layer, small
+from npformer.proof.cases.case import MODEL, SEEDED, Case, draw, layer, small
 from npformer.proof.cases.decoders import SOURCE, TARGET
-from npformer.proof.cases.models import BERT, FEATURES, FNET, IDS, MASK, MODEL, TYPES, wide_case
+from npformer.proof.cases.models import BERT, FEATURES, FNET, IDS, MASK, TYPES, wide_case
 from npformer.proof.gradcheck import gradcheck
 from npformer.training.trainable.encoder_decoder import EncoderDecoder
 from npformer.training.trainable.language_model import LanguageModel
