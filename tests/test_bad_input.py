@@ -11,7 +11,6 @@ from npformer import functional as F
 from npformer import layers as L
 from npformer.mixers import (
     Attention,
-    BlockwiseAttention,
     DenseSynthesizer,
     FactorizedRandomScores,
     Fourier,
@@ -89,16 +88,10 @@ WRONG = [
     # npformer.functional --------------------------------------------------------------------------
     lambda: F.linear([[1.0, 2.0]], f32(2, 3)),  # a list instead of an array
     "TypeError: x is a list; expected an array ... numpy.asarray(x ... 'float32'",
-    lambda: F.scaled_dot_product_attention(f32(2, 3, 4), [[1.0]], f32(2, 3, 4)),
-    "TypeError: key is a list; expected an array ... numpy.asarray(key",
-    lambda: F.relu([1.0]),
-    "TypeError: x is a list; expected an array",
     lambda: F.linear(f32(2, 4), f32(4, 5), 0.0),
     "TypeError: b is a float; expected an array",
     lambda: F.linear(ONES, f32(4, 5)),  # whole numbers as features
     "TypeError: x has dtype int64; expected float32 or float64 ... x.astype('float32')",
-    lambda: F.fourier_mixing(np.ones((2, 4, 4), dtype="complex128")),
-    "TypeError: x has dtype complex128; expected float32 or float64",
     lambda: F.linear(f32(2, 4), f64(4, 5)),  # float32 beside float64
     "TypeError: x has dtype float32 and W has dtype float64 ... one dtype ... x.astype('float64')",
     lambda: F.linear(f32(2, 3), f32(4, 5)),  # features that do not fit
@@ -133,30 +126,20 @@ WRONG = [
     "ValueError: dy has shape (3, 5); expected (2, 5) ... what the forward pass returned",
     lambda: F.tanh_backward(f32(4), F.tanh(f32(2, 4))[1]),  # dy that would broadcast
     "ValueError: dy has shape (4,); expected (2, 4) ... what the forward pass returned",
-    lambda: F.relu_backward(ONES, F.relu(f32(2, 4))[1]),  # dy of whole numbers
-    "TypeError: dy has dtype int64; expected float32 or float64",
     lambda: F.softmax(f32(2, 4), mask=ONES),  # a mask of ones and zeros
     "TypeError: mask has dtype int64 ... boolean ... True means keep ... mask = mask != 0",
-    lambda: F.softmax(f32(2, 3), mask=[True, True, False]),
-    "TypeError: mask is a list; expected an array ... 'bool' for a mask",
     lambda: F.attention_scores(f32(2, 3, 4), f32(2, 3, 5)),  # keys of another size
     "ValueError: key has shape (2, 3, 5); expected (2, key_length, 4). Only lengths may differ",
     lambda: F.scaled_dot_product_attention(f32(2, 3, 4), f32(2, 3, 4), f32(2, 4, 4)),
     "ValueError: value has shape (2, 4, 4); expected (2, 3, d_value). One value for each key",
     lambda: F.scaled_dot_product_attention(*[f32(2, 2, 3, 4)] * 3, mask=keep(2, 3)),
     "ValueError: mask has shape (2, 3) ... the scores, (2, 2, 3, 3) ... mask[:, None, None, :]",
-    lambda: F.scaled_dot_product_attention(*[f32(2, 3, 4)] * 3, mask=f32(3, 3)),  # an additive mask
-    "TypeError: mask has dtype float32 ... boolean ... True means keep",
     lambda: F.scaled_dot_product_attention(*[f32(1, 3, 4)] * 3, mask=keep(2, 1, 3)),
     "ValueError: mask has shape (2, 1, 3) ... the scores, (1, 3, 3)",
     lambda: F.blockwise_attention(*[f32(2, 5, 4)] * 3, mask=keep(6, 5), block=2),
     "ValueError: mask has shape (6, 5) ... the scores, (2, 5, 5)",
     lambda: F.blockwise_attention(*[f32(2, 2, 3, 4)] * 3, mask=keep(2, 3)),
     "ValueError: mask has shape (2, 3) ... the scores, (2, 2, 3, 3) ... mask[:, None, None, :]",
-    lambda: F.blockwise_attention(*[f32(2, 3, 4)] * 3, mask=[True, True, False]),
-    "TypeError: mask is a list; expected an array ... 'bool' for a mask",
-    lambda: F.blockwise_attention(*[f32(2, 3, 4)] * 3, mask=f32(3, 3)),  # an additive mask
-    "TypeError: mask has dtype float32 ... boolean ... True means keep",
     lambda: F.blockwise_attention(f32(2, 3, 4), f32(2, 3, 5), f32(2, 3, 4)),  # keys of another size
     "ValueError: key has shape (2, 3, 5) ... key_length, 4)",
     lambda: F.blockwise_attention(f32(2, 3, 4), f32(2, 3, 4), f32(2, 4, 4)),
@@ -171,8 +154,6 @@ WRONG = [
     "ValueError: scores has shape (4,); expected (..., query_length, key_length)",
     lambda: F.average(f32(4, 4), f32(5, 4, 6), keep(3, 1, 4)),  # a mask of another batch
     "ValueError: mask has shape (3, 1, 4) ... the scores, (5, 4, 4)",
-    lambda: F.averaging_weights(f32(4, 4), [True] * 4),
-    "TypeError: mask is a list; expected an array ... 'bool' for a mask",
     lambda: F.averaging_weights(f32(2, 4, 4), keep(5, 1, 1, 3)),  # a mask of another length
     "ValueError: mask has shape (5, 1, 1, 3) ... the scores, (5, 2, 4, 4)",
     lambda: F.split_heads(f32(2, 3, 4), 3),  # heads that do not divide the features
@@ -201,20 +182,10 @@ WRONG = [
     "ValueError: R has shape (5, 6); expected (..., 6, 6) ... square",
     lambda: F.random_synthesizer(f32(5, 2, 4, 3), f32(3, 4, 4)),  # tables of other heads
     "ValueError: scores has shape (3, 4, 4) and value has shape (5, 2, 4, 3) ... the same axes",
-    lambda: F.random_synthesizer(f64(1, 4, 4), f32(4, 4)),  # values in float64
-    "TypeError: value has dtype float64 and R has dtype float32; expected one dtype",
     lambda: F.random_synthesizer(f32(1, 4, 4), ONES[:, :2]),  # a table of whole numbers
     "TypeError: ... R has dtype int64; expected one dtype",
-    lambda: F.random_synthesizer(np.ones((1, 4, 4), dtype=int), np.ones((4, 4), dtype=int)),
-    "TypeError: value has dtype int64; expected float32 or float64",
-    lambda: F.random_synthesizer(f32(1, 4, 4), f64(4, 4)),  # a table in float64
-    "TypeError: value has dtype float32 and R has dtype float64; expected one dtype",
-    lambda: F.random_scores(np.ones((4, 4), dtype=int), 2),
-    "TypeError: R has dtype int64; expected float32 or float64",
     lambda: F.random_scores(f32(4, 4), -1),
     "ValueError: length is -1; expected a whole number of at least 0",
-    lambda: F.split_heads(f32(2, 3, 4), 0),
-    "ValueError: n_heads is 0; expected a whole number of at least 1",
     lambda: F.factorized_random_synthesizer(f32(1, 4, 4), f32(5, 2), f32(5, 3)),
     "ValueError: R2 has shape (5, 3); expected (5, 2) ... same shape",
     lambda: F.factorized_random_synthesizer(f32(1, 6, 4), f32(5, 2), f32(5, 2)),
@@ -225,8 +196,6 @@ WRONG = [
     "ValueError: scores[1] has shape (3, 4, 4) ... (5, 2, 4, 4) ... the same axes",
     lambda: F.mixture_scores(f32(0)),  # of nothing
     "ValueError: ... no scores ... at least one part",
-    lambda: F.mixture_scores(f32(2), f32(4, 4), f64(4, 4)),  # a part in float64
-    "TypeError: ... scores[1] has dtype float64; expected one dtype",
     lambda: F.hartley_mixing(f32(4)),  # a single axis
     "ValueError: x has shape (4,); expected (..., length, d_model)",
     lambda: F.linear_mixing(f32(4, 3), f32(4, 4), f32(3, 3)),  # without a batch
@@ -247,8 +216,6 @@ WRONG = [
     "TypeError: ids has dtype float32; expected whole numbers ... ids.astype('int64')",
     lambda: F.embedding(keep(2), f32(5, 3)),  # ids that are a mask
     "TypeError: ids has dtype bool; expected whole numbers",
-    lambda: F.embedding(np.array([1]), np.ones((5, 3), dtype=int)),  # a table of whole numbers
-    "TypeError: table has dtype int64; expected float32 or float64",
     lambda: F.embedding(np.array([1]), f32(5)),  # a table with one axis
     "ValueError: table has shape (5,); expected (vocab_size, d_model)",
     lambda: F.embedding(np.array([5]), f32(5, 3)),  # an id too high
@@ -261,8 +228,6 @@ WRONG = [
     "ValueError: x has shape (3, 4); expected (batch, length, d_model)",
     lambda: F.softmax_cross_entropy(f32(2, 3), np.eye(3, dtype=int)[:2]),  # one-hot labels
     "ValueError: labels has shape (2, 3); expected (2,). One label for each row",
-    lambda: F.softmax_cross_entropy(f32(2, 3), f32(2)),  # labels that are floats
-    "TypeError: labels has dtype float32; expected whole numbers ... astype('int64')",
     lambda: F.softmax_cross_entropy(f32(2, 3), np.array([0, 3])),  # a label too high
     "ValueError: labels holds 3 ... from 0 to 2 ... 3 classes",
     lambda: F.softmax_cross_entropy(f32(2, 3), np.array([0, -2])),  # a label below -1
@@ -276,32 +241,18 @@ WRONG = [
     lambda: F.mean_squared_error(f32(2, 1), f32(2)),  # shapes that would broadcast
     "ValueError: target has shape (2,); expected (2, 1) ... each prediction",
     # Layers ---------------------------------------------------------------------------------------
-    lambda: L.Linear(4, 3, seed=0)([[1.0, 2.0, 3.0, 4.0]]),  # a layer called with a list
-    "TypeError: x is a list; expected an array",
-    lambda: Attention(4, 2, seed=0)(f32(2, 3, 4), [[True] * 3] * 2),
-    "TypeError: mask is a list; expected an array ... 'bool' for a mask",
     lambda: L.Linear(4, 3, seed=0)(f64(2, 4)),  # a float64 input for a float32 layer
     "TypeError: x has dtype float64 ... float32; expected one dtype ... x.astype('float32')",
-    lambda: L.Positions(4, 3, seed=0)(f64(1, 2, 3)),  # a float64 input for float32 positions
-    "TypeError: x has dtype float64 and table has dtype float32 ... x.astype('float32')",
     lambda: L.Linear(4, 3, seed="one"),
     "TypeError: seed is 'one' ... whole number of at least 0 or a numpy.random.Generator",
     lambda: L.Linear(4, 3, seed=-1),
     "TypeError: seed is -1 ... of at least 0",
     lambda: L.Linear(0, 3, seed=0),
     "ValueError: d_in is 0 ... whole number of at least 1",
-    lambda: L.Linear(4, 3, seed=0, dtype="float16"),
-    "ValueError: dtype is 'float16' ... 'float32', 'float64'",
-    lambda: L.Positions(4, 3, seed=0, dtype="float16"),
-    "ValueError: dtype is 'float16' ... 'float32', 'float64'",
-    lambda: L.Positions(4, 3, "rotary", seed=0),
-    "ValueError: positions is 'rotary' ... 'sinusoidal_halves', 'learned'",
     lambda: L.Positions(4, 3, seed=0)(f32(1, 5, 3)),  # a sequence longer than the positions
     "ValueError: x has length 5 ... at most max_len = 4. Cut the sequence",
     lambda: L.LayerNorm(4, eps=-1e-5),
     "ValueError: eps is -1e-05 ... above 0",
-    lambda: L.PositionwiseFeedForward(4, 4, ffn="dense", seed=0),
-    "ValueError: ffn is 'dense' ... 'linear', 'conv1d'",
     lambda: L.PositionwiseFeedForward(4, 4, "swish", seed=0),
     "ValueError: activation is 'swish' ... 'relu', 'gelu', 'gelu_tanh', 'silu', 'tanh'",
     lambda: L.Sequential([L.Tanh(), L.Tanh()]),
@@ -312,8 +263,6 @@ WRONG = [
     "ValueError: ... needs a random generator ... got none ... seed=0 ... default_rng(0)",
     lambda: L.Dropout(1.5),
     "ValueError: rate is 1.5 ... from 0 up to",
-    lambda: L.Sequential(L.Linear(2, 2, seed=0), L.Linear(2, 2, seed=0, dtype="float64")).flatten(),
-    "TypeError: chain.0.weight has dtype float32 and chain.1.weight has dtype float64 ... one",
     lambda: L.Flatten()(f32(2, 4, 3), ONES),  # a mask of ones and zeros
     "TypeError: mask has dtype int64 ... True means keep",
     lambda: L.Flatten()(f32(2, 4, 3), keep(2, 5)),  # a mask of another length
@@ -323,16 +272,10 @@ WRONG = [
     # Mixers ---------------------------------------------------------------------------------------
     lambda: Attention(8, 3, seed=0),  # heads that do not divide d_model
     "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
-    lambda: Attention(8, 0, seed=0),
-    "ValueError: n_heads is 0 ... whole number of at least 1",
-    lambda: DenseSynthesizer(8, 3, seed=0),  # synthesizer heads that do not divide d_model
-    "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
     lambda: Attention(4, 2, seed=0)(f32(3, 4)),  # attention without a batch
     "ValueError: x has shape (3, 4); expected (batch, length, d_model)",
     lambda: nf.fast(Attention(4, 2, seed=0))(f32(3, 4)),  # fast attention without a batch
     "ValueError: x has shape (3, 4); expected (batch, length, 4)",
-    lambda: Attention(4, 2, seed=0)(f32(2, 4, 4), ONES),  # a padding mask of ones and zeros
-    "TypeError: mask has dtype int64 ... True means keep",
     lambda: DenseSynthesizer(4, 2, 5, seed=0)(f32(1, 6, 4)),
     "ValueError: x has length 6 ... at most 5 ... larger max_len",
     lambda: Fourier()(f32(2, 3, 4), keep(2, 3)),  # a padding mask
@@ -343,34 +286,18 @@ WRONG = [
     "ValueError: mask has shape (3, 2); expected (2, 3) ... each token",
     lambda: encoder(mixer="identity")(f32(2, 3, 8), keep(2, 4)),
     "ValueError: mask has shape (2, 4); expected (2, 3) ... each token",
-    lambda: L.Linear(4, 3, seed=0)(f32(2, 3, 4), ONES[:, :3]),  # nor at its dtype
-    "TypeError: mask has dtype int64 ... boolean ... True means keep",
-    lambda: Fourier("skip"),
-    "ValueError: padding is 'skip' ... 'refuse', 'per_length', 'zero'",
     lambda: Fourier("per_length")(f32(1, 3, 4), np.array([[True, False, True]])),
     "ValueError: ... after padding in row 0 ... padding at the end. Move the padding to",
     lambda: encoder(mixer="fourier", causal=True),
     "ValueError: causal=True with mixer 'fourier' ... all of a sequence at once. Use 'attention'",
-    lambda: encoder(mixer="linear", causal=True),
-    "ValueError: causal=True with mixer 'linear' ... all of a sequence at once. Use 'attention'",
-    lambda: encoder(mixer="random")(f32(2, 3, 8), keep(2, 3)),  # a padding mask
-    "ValueError: ... 'random' got a padding mask ... Two ways out ... 'per_length' ... 'zero'",
     lambda: LinearMixing(8, 0, seed=0),
     "ValueError: max_len is 0 ... whole number of at least 1",
     lambda: RandomSynthesizer(4, 2, 5, seed=0)(f32(1, 6, 4)),  # a sequence longer than a table
     "ValueError: ... length 6 ... at most 5 ... larger max_len",
-    lambda: RandomSynthesizer(8, 3, seed=0),  # random heads that do not divide d_model
-    "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
     lambda: FactorizedRandomScores(MixerSettings(8, rank=0), seed=0),
     "ValueError: rank is 0 ... whole number of at least 1",
     lambda: MixtureScores(MixerSettings(8, mixture=("attention",)), seed=0),  # a mixture of one
     "ValueError: mixture is ('attention',); expected at least two names",
-    lambda: nf.EncoderConfig(memory="flash"),
-    "ValueError: memory is 'flash' ... 'auto', 'stored', 'blocks'",
-    lambda: Attention(8, 2, memory="flash", seed=0),
-    "ValueError: memory is 'flash' ... 'auto', 'stored'",
-    lambda: BlockwiseAttention(8, 2, memory="flash", seed=0),
-    "ValueError: memory is 'flash' ... 'blocks', 'auto'",
     lambda: Attention(8, 2, memory="blocks", seed=0),
     "ValueError: memory is 'blocks' ... 'auto' or 'stored' ... BlockwiseAttention",
     lambda: hybrid(4, 5),  # a hybrid with more attention than layers
@@ -379,37 +306,19 @@ WRONG = [
     "ValueError: n_attention is 0.5 ... whole number from 0",
     lambda: hybrid(4, True),  # a hybrid with attention, yes
     "ValueError: n_attention is True ... whole number from 0",
-    lambda: hybrid(4, 2, "sides"),  # a hybrid of a fifth layout
-    "ValueError: layout is 'sides' ... 'bottom', 'middle', 'mixed', 'top'",
-    lambda: config(mixer=hybrid(2, 1, mixer="fnet")),
-    "ValueError: mixer is 'fnet'; expected one of 'attention' ... 'fourier'",
     lambda: MixerSettings(d_model=0),
     "ValueError: d_model is 0 ... at least 1",
     # Configurations and encoders ------------------------------------------------------------------
-    lambda: config(mixer="fnet"),
-    "ValueError: mixer is 'fnet'; expected one of 'attention' ... 'fourier'",
     lambda: config(mixer=5),
     "TypeError: mixer is 5 ... a name ... each layer",
-    lambda: nf.EncoderBlock(config(), "fnet", seed=0),
-    "ValueError: mixer is 'fnet'; expected one of",
     lambda: config(mixer=["fourier"]),  # too few mixers
     "ValueError: ... has 1 names ... n_layers = 2",
     lambda: config(mixer=("fourier", "attention"), share_layers=True),
     "ValueError: share_layers=True ... fourier, attention ... one mixer",
     lambda: config(activation="swish"),
     "ValueError: activation is 'swish' ... 'gelu'",
-    lambda: config(norm="rms"),
-    "ValueError: norm is 'rms' ... 'post', 'pre'",
-    lambda: config(ffn="dense"),
-    "ValueError: ffn is 'dense' ... 'linear', 'conv1d'",
-    lambda: config(positions="rotary"),
-    "ValueError: positions is 'rotary' ... 'sinusoidal_halves', 'learned', 'none'",
-    lambda: config(padding="skip"),
-    "ValueError: padding is 'skip' ... 'per_length'",
     lambda: config(dropout=1.0),
     "ValueError: dropout is 1.0",
-    lambda: config(memory="disk"),
-    "ValueError: memory is 'disk' ... 'auto', 'stored', 'blocks'",
     lambda: config(rank=0),
     "ValueError: rank is 0 ... at least 1",
     lambda: config(rank=2.5),
@@ -420,24 +329,12 @@ WRONG = [
     "ValueError: mixture is ['attention'] ... at least two names",
     lambda: config(mixture=2),
     "ValueError: mixture is 2 ... at least two names",
-    lambda: config(mixture=["attention", "fourier"]),  # a mixture with a mixer that has no scores
-    "ValueError: mixture is 'fourier'; expected one of ... 'dense_synthesizer'",
-    lambda: config(mixer="mixture", n_heads=3),  # a mixture with heads that do not divide a model
-    "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
-    lambda: config(n_heads=0),
-    "ValueError: n_heads is 0; expected a whole number of at least 1",
-    lambda: Attention(8, 0, seed=0),
-    "ValueError: n_heads is 0; expected a whole number of at least 1",
     lambda: config(n_layers=10**12),  # more layers than can be built
     "ValueError: n_layers is 1000000000000; expected ... at most 65536",
     lambda: nf.Encoder(config(d_ff=10**12)),  # more memory than there is
     "MemoryError: a parameter would have shape (8, 1000000000000) and take ... GiB",
     lambda: Attention(8, 2, causal="no", seed=0),  # a word for yes or no
     "TypeError: causal is 'no'; expected True or False",
-    lambda: L.Linear(4, 3, bias="no", seed=0),
-    "TypeError: bias is 'no'; expected True or False",
-    lambda: nf.Context(training="no"),
-    "TypeError: training is 'no'; expected True or False",
     lambda: data.reverse(symbols="1"),
     "ValueError: symbols is '1'; expected a whole number of at least 1",
     lambda: data.parity(train=2.0),
@@ -450,8 +347,6 @@ WRONG = [
     "TypeError: path is b'model.safetensors'; expected a text or a pathlib.Path",
     lambda: nf.save(nf.Encoder(config()), "encoder.safetensors", notes={"a": object()}),
     "TypeError: notes holds what JSON cannot ... texts, numbers",
-    lambda: config(n_heads=3),  # heads that do not divide a model
-    "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
     lambda: config(d_model=8.0),
     "ValueError: d_model is 8.0 ... whole number",
     lambda: config(causal="no"),  # a word for yes or no
@@ -462,16 +357,12 @@ WRONG = [
     "TypeError: config is a dict; expected an EncoderConfig",
     lambda: nf.Encoder(config(), seed=0.5),
     "TypeError: seed is 0.5",
-    lambda: nf.Encoder(config(), dtype="half"),
-    "ValueError: dtype is 'half' ... 'float32', 'float64'",
     lambda: encoder()(f32(2, 4, 7)),  # features that do not fit the encoder
     "ValueError: x has shape (2, 4, 7); expected (batch, length, 8) ... last axis",
     lambda: encoder()(f32(4, 8)),  # a single sequence for an encoder
     "ValueError: x has shape (4, 8); expected (batch, length, 8)",
     lambda: encoder()(f32(2, 7, 8)),  # a sequence longer than the encoder
     "ValueError: x has length 7 ... at most max_len = 6. Cut the sequence",
-    lambda: encoder()(np.ones((2, 4, 8), dtype=int)),  # whole numbers for an encoder
-    "TypeError: x has dtype int64; expected float32 or float64",
     lambda: encoder()(f64(2, 4, 8)),  # float64 for a float32 encoder
     "TypeError: x has dtype float64 ... expected one dtype ... x.astype('float32')",
     lambda: encoder()(f32(2, 4, 8), keep(2, 3)),  # a mask of another length for an encoder
@@ -483,22 +374,12 @@ WRONG = [
     "ValueError: vocab_size is None and n_features is None ... exactly one",
     lambda: nf.SequenceClassifier(config(), 3, vocab_size=5, n_features=2),
     "ValueError: vocab_size is 5 and n_features is 2 ... exactly one",
-    lambda: tokens(pooling="sum"),
-    "ValueError: pooling is 'sum' ... 'mean', 'max', 'first', 'flatten', 'none'",
-    lambda: tokens(output="linear"),
-    "ValueError: output is 'linear' ... 'softmax', 'sigmoid'",
     lambda: tokens(output="sigmoid"),  # one logit for three classes
     "ValueError: ... n_classes is 3; expected 2 classes ... output='softmax'",
     lambda: tokens(seed=True),
     "TypeError: seed is True",
     lambda: tokens(vocab_size=0),
     "ValueError: vocab_size is 0 ... at least 1",
-    lambda: tokens()([[1, 2]]),
-    "TypeError: x is a list; expected an array ... 'int64' for token ids",
-    lambda: tokens().predict([[1, 2]]),
-    "TypeError: x is a list; expected an array",
-    lambda: tokens()(f32(2, 4)),  # ids that are floats
-    "TypeError: x has dtype float32; expected whole numbers ... x.astype('int64')",
     lambda: tokens()(np.full((2, 4), 7)),  # an id out of the vocabulary
     "ValueError: x holds 7 ... from 0 to 6 ... vocab_size",
     lambda: tokens()(np.full((2, 4), -1)),  # padding ids of -1
@@ -511,22 +392,12 @@ WRONG = [
     "ValueError: x has shape (2, 4, 2); expected (batch, length, 3) ... feature vectors",
     lambda: vectors()(f64(2, 4, 3)),  # float64 for a float32 model
     "TypeError: x has dtype float64 ... model float32 ... x.astype('float32') ... dtype='float64'",
-    lambda: vectors()(np.ones((2, 4, 3), dtype=int)),  # ids for a model of features
-    "TypeError: x has dtype int64; expected float32 or float64",
     lambda: tokens(pooling="flatten")(IDS),  # short sequences side by side
     "ValueError: x has length 4 ... max_len = 6 ... pooling='flatten' ... pooling='mean'",
-    lambda: tokens()(IDS, [[True] * 4] * 2),
-    "TypeError: mask is a list; expected an array ... 'bool' for a mask",
-    lambda: tokens()(IDS, ONES),  # a mask of ones and zeros
-    "TypeError: mask has dtype int64 ... True means keep ... mask != 0",
     lambda: tokens()(IDS, keep(4, 2)),  # a transposed mask
     "ValueError: mask has shape (4, 2); expected (2, 4) ... each token",
     lambda: tokens(mixer="fourier")(IDS, keep(2, 4)),  # a mask for a model that mixes padding
     "ValueError: ... padding mask ... padding='per_length' ... padding='zero' ... EncoderConfig",
-    lambda: step(y=[0, 1]),
-    "TypeError: y is a list; expected an array ... 'int64' for token ids and labels",
-    lambda: step(y=f32(2)),  # labels that are floats
-    "TypeError: y has dtype float32; expected whole numbers ... y.astype('int64')",
     lambda: step(y=np.array([0, 3])),  # a label too high
     "ValueError: y holds 3 ... from 0 to 2 ... classes",
     lambda: step(y=np.array([0, -1])),  # a sequence without a label

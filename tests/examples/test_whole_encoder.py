@@ -102,6 +102,7 @@ def test_the_split_is_that_of_the_package():
     )
 
 
+@pytest.mark.slow
 def test_it_learns_the_digits(capsys):
     with threadpool_limits(limits=1, user_api="blas"):  # threads gain nothing in small products
         weights = whole.train()
