@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import combinations
@@ -14,6 +15,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Kernels for a GPU are under test themselves; without this, a process of their own checks them.
 os.environ.setdefault("NPFORMER_CHECK_KERNELS", "0")
+
+# CUDA sources that one process compiles for the emulated GPU, all others find.
+if "NPFORMER_EMULATED" not in os.environ:
+    _compiled = tempfile.TemporaryDirectory(prefix="npformer-emulated-")
+    os.environ["NPFORMER_EMULATED"] = _compiled.name
 
 import numpy as np
 import pytest

@@ -38,11 +38,8 @@ def training(**changes: Any) -> tuple[Team, nf.Adam]:
 
 
 STEPS: list[dict[str, Any]] = [
-    *(
-        {"mixer": mixer, "pooling": pooling, "dropout": 0.1, "padding": "zero"}
-        for mixer in nf.MIXERS
-        for pooling in POOLINGS
-    ),
+    *({"mixer": mixer, "dropout": 0.1, "padding": "zero"} for mixer in nf.MIXERS),
+    *({"pooling": pooling, "dropout": 0.1} for pooling in POOLINGS),
     *(
         {"mixer": mixer, "padding": "per_length"}
         for mixer in ("fourier", "hartley", "linear", "random")

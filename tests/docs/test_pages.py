@@ -12,7 +12,7 @@ SLOW = [
     *("chapters/decoder.md", "chapters/training.md", "chapters/language_models.md"),
     *("chapters/initialization.md", "what_is_a_transformer.md", "five_minutes.md"),
     *("sklearn.md", "your_file.md", "writing.md", "extending/model.md"),
-    *("resume.md", "pretrained.md"),
+    *("resume.md", "pretrained.md", "training.md", "chapters/adam.md", "your_data.md"),
 ]
 """Pages that train models for some seconds."""
 

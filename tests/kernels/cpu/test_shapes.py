@@ -32,6 +32,8 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name}-{case.arrays[0].shape}")
-def test_the_kernel_computes_what_its_pairs_do(case, piece):
-    assert_parity(case)
+@pytest.mark.parametrize("name", sorted({case.name for case in CASES}))
+def test_the_kernel_computes_what_its_pairs_do(name, piece):
+    for case in CASES:
+        if case.name == name:
+            assert_parity(case)

@@ -11,7 +11,7 @@ from npformer.learn.exercises.table import NAMES, every, exercise, stem
 from npformer.learn.exercises.yours import yours
 from npformer.learn.museum import BUGS as MUSEUM
 from tests.learn.exercises.answers import MIXER, WRONG, WRONG_MIXERS, verdict, with_body
-from tests.sampling import first_of_each
+from tests.sampling import first_of_each, usually
 
 MISTAKES = first_of_each(
     [(one.name, i) for one in every() for i in range(len(one.wrong))],
@@ -111,7 +111,7 @@ def test_expressions_of_a_solution_are_found():
     assert {"y*(dy-inner)", "(dy*y).sum(axis=-1,keepdims=True)"} <= found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", usually([n for n in NAMES if n != "own_encoder"], NAMES))
 def test_no_message_holds_an_expression_of_the_solution(name):
     one = exercise(name)
     answer = expressions(one.parts())
