@@ -173,45 +173,6 @@ def check_layer(
         assert_alike(found["float32"][1], found["float64"][1])
 
 
-LAYERS: dict[str, Any] = {
-    "Linear": lambda e, made: L.Linear(e.d_model, e.others, **made),
-    "Conv1d": lambda e, made: L.Conv1d(e.d_model, e.others, e.keys, **made),
-    "LayerNorm": lambda e, made: L.LayerNorm(e.d_model, dtype=made["dtype"]),
-    "Positions": lambda e, made: L.Positions(e.length, e.d_model, "learned", **made),
-    "PositionwiseFeedForward": lambda e, made: L.PositionwiseFeedForward(
-        e.d_model, e.others, "gelu", ffn="conv1d" if e.causal else "linear", **made
-    ),
-    "TimeDistributed": lambda e, made: L.TimeDistributed(L.Linear(e.d_model, e.others, **made)),
-    "Sequential": lambda e, made: L.Sequential(
-        L.Linear(e.d_model, e.others, **made), L.Tanh(), L.Dropout(0.3)
-    ),
-    "MeanPooling": lambda e, made: L.MeanPooling(),
-    "FirstToken": lambda e, made: L.FirstToken(),
-    "Flatten": lambda e, made: L.Flatten(),
-    "EveryToken": lambda e, made: L.EveryToken(),
-    "Dropout": lambda e, made: L.Dropout(0.5),
-    "ReLU": lambda e, made: L.ReLU(),
-    "GELU": lambda e, made: L.GELU("tanh" if e.causal else "none"),
-    "Tanh": lambda e, made: L.Tanh(),
-}
-
-
-@pytest.mark.parametrize("name", LAYERS)
-@searched(12)
-@given(example=EXAMPLES)
-def test_a_layer_holds(name, example):
-    x = vectors(example, example.d_model)
-    check_layer(lambda made: LAYERS[name](example, made), x, example)
-
-
-@searched(25)
-@given(example=EXAMPLES)
-def test_an_embedding_holds(example):
-    ids = token_ids(example, np.random.default_rng(example.seed))
-    sizes = example.others, example.d_model
-    check_layer(lambda made: L.Embedding(*sizes, scale=True, **made), ids, example, comparable=True)
-
-
 @pytest.mark.parametrize("name", MIXERS)
 @searched(25)
 @given(example=EXAMPLES, memory=st.sampled_from(["stored", "blocks"]), zero=st.booleans())

@@ -15,7 +15,6 @@ from npformer.engine import EngineContext, Workspace, cpu, fast_models, gpu
 from npformer.engine.twin_classes import Fast, Saved
 from npformer.engine.twins import Twins, kernels_of
 from npformer.engine.updates import device_generator
-from npformer.mixers import MixerSettings
 from npformer.proof import complex_step
 from tests.engine.users import Scaled
 from tests.passes import assert_same, both_passes
@@ -129,17 +128,6 @@ def test_and_to_no_other_though_kernels_are_off_by_then(rng):
 # A call -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [Context, EngineContext])
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("mixer", nf.MIXERS)
-def test_a_layer_by_hand_takes_functional_pairs_alone(refusing, mixer, norm, kind):
-    layer, context = encoder(mixer=mixer, norm=norm), kind()
-    by_hand = both_passes(layer, X, context)
-    with nf.use_kernels(False):
-        off = both_passes(nf.fast(layer), X, context)
-    assert_same(by_hand, off)
-
-
 @pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_a_twin_does_not_make_its_layer_fast(refusing, mixer):
     layer = encoder(mixer=mixer)
@@ -164,51 +152,6 @@ def test_a_feed_forward_network_is_one_kernel_unless_a_part_is_a_users(rng):
     assert kernels_used(layer) == [linear, linear]
     with nf.use_kernels(False):
         assert kernels_used(layer) == []
-
-
-TWINS = {
-    "Linear": lambda: L.Linear(8, 6, seed=0),
-    "Conv1d": lambda: L.Conv1d(8, 6, seed=0),
-    "Dropout": lambda: L.Dropout(0.5),
-    "Embedding": lambda: L.Embedding(7, 8, seed=0),
-    "Positions": lambda: L.Positions(6, 8, seed=0),
-    "LayerNorm": lambda: L.LayerNorm(8),
-    "FeedForward": lambda: L.PositionwiseFeedForward(8, 12, seed=0),
-    "Pooler": lambda: L.Pooler(8, seed=0),
-    "Sequential": lambda: L.Sequential(L.Tanh()),
-    "TimeDistributed": lambda: L.TimeDistributed(L.Tanh()),
-    "Encoder": encoder,
-    "Attention": lambda: mixer("attention"),
-    "BlockwiseAttention": lambda: mixer("attention", memory="blocks"),
-    "DenseSynthesizer": lambda: mixer("dense_synthesizer"),
-    "Fourier": lambda: mixer("fourier"),
-}
-
-
-def mixer(name, **settings):
-    chosen = MixerSettings(d_model=8, n_heads=2, max_len=6, **settings)
-    return nf.MIXERS[name].build(chosen, seed=0, dtype="float32")
-
-
-@pytest.mark.parametrize("name", TWINS)
-def test_the_class_that_runs(name):
-    layer = TWINS[name]()
-    twin = nf.fast(layer)
-    assert type(twin).__name__ == f"Fast{name}"
-    assert isinstance(twin, type(layer))
-    assert twin.__dict__ is layer.__dict__
-    assert nf.fast(twin) is twin
-    assert nf.engine.has_twin(layer)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [lambda: L.Tanh(), lambda: L.FirstToken(), lambda: L.Flatten(), lambda: mixer("identity")],
-)
-def test_a_layer_without_a_twin_is_the_layer(make):
-    layer = make()
-    assert nf.fast(layer) is layer
-    assert not nf.engine.has_twin(layer)
 
 
 def test_a_pair_without_a_kernel_is_the_pair(rng, monkeypatch):

@@ -65,19 +65,3 @@ def test_block_agrees_with_transformer_encoder_layer(norm, activation):
         call=lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK)),
         mask=MASK,
     )
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("n_layers", [1, 2])
-def test_encoder_agrees_with_transformer_encoder(norm, n_layers):
-    ours = nf.Encoder(small(norm=norm, n_layers=n_layers), seed=0, dtype="float64")
-    h.randomise(ours)
-    theirs = h.torch_encoder(ours.config)
-    h.assert_layer_agrees(
-        ours,
-        theirs,
-        lambda named: h.encoder_as_torch(named, n_layers),
-        *(X, DY),
-        call=lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK)),
-        mask=MASK,
-    )

@@ -39,14 +39,6 @@ WRONG = [
         ["dW is transposed", "db is 6 times too small, by the factor of the number of rows"],
     ),
     (
-        "linear_backward",
-        """
-        rows, drows = x.reshape(-1, len(W)), dy.reshape(-1, W.shape[1])
-        return rows.T @ drows, dy @ W.T, drows.sum(axis=0)
-        """,
-        ["dx has the wrong shape", "dW has the wrong shape"],
-    ),
-    (
         "conv1d_backward",
         """
         dpadded, dW = np.zeros_like(padded), np.zeros_like(W)
@@ -70,7 +62,6 @@ WRONG = [
     ),
     ("relu_backward", "dy[x <= 0] = 0\nreturn dy", ["the gradient that came in was changed"]),
     ("relu_backward", "return dy * np.maximum(x, 0)", ["gradient times y"]),
-    ("relu_backward", "return (x > 0).astype(x.dtype)", ["does not depend on the gradient"]),
     (
         "gelu_backward",
         "return dy * phi",
@@ -86,24 +77,6 @@ WRONG = [
         "softmax_backward",
         "return y * (dy - np.sum(dy * y, axis=0))",
         ["the sum runs over the wrong axis"],
-    ),
-    (
-        "softmax_backward",
-        """
-        J = np.einsum("...i,ij->...ij", y, np.eye(y.shape[-1])) - y[..., :, None] * y[..., None, :]
-        return np.einsum("...ij,...i->...j", J, dy) / len(y)
-        """,
-        ["divided by the batch size"],
-    ),
-    (
-        "softmax_backward",
-        "return y * (dy + np.sum(dy * y, axis=-1, keepdims=True))",
-        ["dx: the sign of the sum is wrong: the y of a row share 1"],
-    ),
-    (
-        "softmax_backward",
-        "return y * (np.sum(dy * y, axis=-1, keepdims=True) - dy)",
-        ["dx: the bracket is turned round"],
     ),
     (
         "layer_norm_backward",
@@ -142,15 +115,6 @@ WRONG = [
         ["the wrong way round"],
     ),
     (
-        "cross_entropy_backward",
-        """
-        log_p[:] = np.exp(log_p)
-        log_p[np.arange(len(log_p)), right] -= 1
-        return log_p * has_label[:, None] * (dloss / count)
-        """,
-        ["an array of the cache was changed in place"],
-    ),
-    (
         "embedding_backward",
         "dtable = np.zeros(table_shape)\ndtable[ids] += dy\nreturn dtable",
         ["right for ids that all differ", "only one of its rows is there"],
@@ -171,11 +135,6 @@ WRONG = [
         ["right for training", "for evaluation", "line 37 failed, `kept, scale = cache`"],
     ),
     (
-        "dropout_backward",
-        "if cache is not None:\n    kept, scale = cache\n    return dy * kept * scale",
-        ["for evaluation", "returned nothing", "Is a `return` missing?"],
-    ),
-    (
         "residual_backward",
         """
         d, dW2 = layer_backward(dz, g_cache)
@@ -193,15 +152,6 @@ WRONG = [
         return dz + d, dW1, dW2
         """,
         ["the gradient that came in was changed in place"],
-    ),
-    (
-        "residual_backward",
-        """
-        d, dW2 = layer_backward(dz, g_cache)
-        e, dW1 = layer_backward(dz + d, f_cache)
-        return dz + d + e, dW2, dW1
-        """,
-        ["dW1 holds what dW2 should be: look at the order"],
     ),
     (
         "scores_backward",
@@ -255,15 +205,6 @@ WRONG = [
             "dx: x is used three times, and the ways through the queries and the keys are missing",
             "dWq is not summed over the batch",
         ],
-    ),
-    (
-        "multi_head_backward",
-        """
-        dQ, dK, dV = (merge(d) for d in attend_backward(split(dy @ Wo.T, n_heads), attend_cache))
-        dWs = [np.einsum("bli,blo->io", x, d) for d in (dQ, dK, dV)]
-        return dQ @ Wq.T + dV @ Wv.T, *dWs, np.einsum("bli,blo->io", merged, dy)
-        """,
-        ["and the way through the keys is missing: every token is found by its key", "right: dWq"],
     ),
     (
         "dense_synthesizer_backward",
@@ -321,16 +262,6 @@ WRONG = [
         return theta - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps), m, v
         """,
         ["v: it decays with the other moment's beta"],
-    ),
-    (
-        "adam_update",
-        """
-        m *= beta1
-        m += (1 - beta1) * g
-        v = beta2 * v + (1 - beta2) * g**2
-        return theta - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps), m, v
-        """,
-        ["adam_update changed the m that came in"],
     ),
     (
         "cross_attention_backward",
