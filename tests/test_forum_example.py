@@ -68,20 +68,3 @@ def test_the_dense_synthesizer_gives_the_printed_digits_alone_and_in_a_batch():
     assert miss(synthesize(np.eye(4), V)) <= DIGITS
     assert miss(y[0]) <= DIGITS
     np.testing.assert_allclose(y[1], y[0][order], rtol=1e-15)
-
-
-@pytest.mark.parametrize("shape", [(4,), (4, 4), (2, 4, 4), (2, 3, 4, 4)])
-def test_softmax_takes_the_last_axis_however_many_there_are(shape):
-    weights, _ = F.softmax(np.broadcast_to(SHIFTED[0], shape))
-    np.testing.assert_allclose(weights, np.broadcast_to(B[0], shape), rtol=1e-5)
-
-
-def test_softmax_over_the_batch_compares_samples_and_no_tokens():
-    # This is what a softmax that guesses axis 0 for three axes does: a sample's weights depend on
-    # the other sample, here on how much lower its scores are, and no more on its own tokens.
-    batch = np.stack([SCORES, SCORES + 1.0])
-    guessed, _ = F.softmax(batch, axis=0)
-    np.testing.assert_allclose(guessed[0], 1.0 / (1.0 + np.e), rtol=1e-12)
-    assert miss(guessed @ V) > 0.1
-    by_token, _ = F.softmax(batch)
-    assert miss(by_token @ V) <= DIGITS

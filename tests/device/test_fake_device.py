@@ -186,27 +186,6 @@ def test_what_a_gpu_would_give(what) -> None:
 
 
 @pytest.mark.parametrize(
-    "reduce",
-    [
-        lambda x: x.sum(),
-        lambda x: x.mean(),
-        lambda x: x.max(),
-        lambda x: (x > 0.0).all(),
-        lambda x: x.argmax(),
-        lambda x: xp.sum(x),
-        lambda x: xp.array_equal(x, x),
-        lambda x: x.sum() + 1.0,
-    ],
-)
-def test_a_reduction_stays_on_the_device(reduce) -> None:
-    with count() as counted:
-        y = reduce(device(1.0, 2.0))
-    assert isinstance(y, FakeArray)
-    assert y.shape == ()
-    assert counted.synchronisations == 0
-
-
-@pytest.mark.parametrize(
     "wait",
     [
         lambda x: float(x.sum()),

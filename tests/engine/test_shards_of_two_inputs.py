@@ -119,22 +119,5 @@ def test_lengths_tell_axes_apart(model, whole):
             assert length == of_all or length not in features, (longest, found)
 
 
-@pytest.mark.parametrize(
-    ("longest", "whole", "found"),
-    [
-        ((7, 6), (12, 9), (7, 6)),
-        ((7, 7), (12, 9), (7, 8)),  # or an axis of 7 could be either
-        ((7, 7), (12, 12), (7, 7)),  # either is 12 in the batch
-        ((8, 8), (12, 9), (8, 9)),
-        ((9, 9), (12, 9), (12, 9)),  # the second cannot be longer
-        ((9, 6), (9, 12), (9, 6)),
-        ((9, 9), (9, 12), (9, 10)),
-        ((5, 3), (12, 9), (6, 7)),  # 3, 4 and 5 are numbers of features, and 6 is the first's
-    ],
-)
-def test_lengths_are_the_shortest_that_do(model, longest, whole, found):
-    assert snapshot_of(model).lengths_of_shard(longest, whole) == found
-
-
 def test_a_users_model_keeps_the_padding_of_both():
     assert snapshot_of(Pair()).lengths_of_shard((7, 6), WHOLE) == WHOLE

@@ -70,7 +70,7 @@ def test_of_a_mixer(name, padding, causal, fast):
 
 
 @pytest.mark.parametrize("fast", [False, True])
-@pytest.mark.parametrize("changes", [{}, {"norm": "pre"}, {"memory": "blocks"}, {"ffn": "conv1d"}])
+@pytest.mark.parametrize("changes", [{}, {"norm": "pre", "memory": "blocks", "ffn": "conv1d"}])
 @pytest.mark.parametrize(("name", "padding"), STRATEGIES)
 def test_of_an_encoder(name, padding, changes, fast):
     sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 16, "max_len": 5}

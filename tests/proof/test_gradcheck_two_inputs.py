@@ -148,32 +148,10 @@ class ForgetsOneUseOfB(CrossAttention):
         return self.query.backward(dq, q_cache, gradients), dmemory
 
 
-class KeepsB(Bilinear):
-    def forward(self, a, b, context):
-        y, (a, W, self.b) = super().forward(a, b.copy(), context)
-        return y, (a, W)
-
-    def backward(self, dy, cache, gradients):
-        return super().backward(dy, (*cache, self.b), gradients)
-
-
 class ScalesDy(Bilinear):
     def backward(self, dy, cache, gradients):
         dy *= 2.0
         return super().backward(0.5 * dy, cache, gradients)
-
-
-class ChangesB(Bilinear):
-    def forward(self, a, b, context):
-        b *= 0.5
-        return super().forward(a, b.copy(), context)
-
-
-class ChangesTheIds(WordsToVectors):
-    def forward(self, ids, vectors, context):
-        y, cache = super().forward(ids, vectors, context)
-        ids[...] = 0
-        return y, cache
 
 
 @pytest.mark.parametrize("size", [3, 5])
@@ -197,25 +175,6 @@ def test_swapped_gradients_are_found(rng, size):
 def test_one_wrong_gradient_is_found(a, b, layer, name):
     wrong, broken = refused(layer, a, b)
     assert (wrong, broken) == ([name], [])
-
-
-@pytest.mark.parametrize(
-    ("layer", "rule"),
-    [
-        (HasNoDb(3, 5), "the backward pass returned None as the gradient of b"),
-        (KeepsB(3, 5), "applied twice, the second forward pass spoilt the first one's cache"),
-        (ScalesDy(3, 5), "the backward pass changed its dy"),
-        (ChangesB(3, 5), "a pass changed an input or a parameter"),
-    ],
-)
-def test_a_broken_rule_is_found(a, b, layer, rule):
-    assert rule in refused(layer, a, b)[1]
-
-
-def test_changed_token_ids_are_found(b):
-    ids = IDS.copy()
-    assert "a pass changed an input or a parameter" in refused(ChangesTheIds(5, 5), ids, b)[1]
-    np.testing.assert_array_equal(ids, IDS)  # a copy was changed
 
 
 class MasksTheWrongSide(CrossAttention):

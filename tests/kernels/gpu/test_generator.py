@@ -1,7 +1,6 @@
 """Random numbers drawn on the device: those of the published generator, repeatable, no upload."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,9 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.core import Padding, part_generator, step_key
+from npformer.core import part_generator, step_key
 from npformer.core.cut_masks import Cut
-from npformer.core.inputs import Sequences
-from npformer.data.samples import Shard
 from npformer.engine import gpu
-from npformer.engine.snapshot import snapshot_of
-from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
 from tests import fake_device
 from tests.device import cases
@@ -149,27 +144,6 @@ def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(single
         np.testing.assert_array_equal(found[1], masks[1][own, :, :cut, :cut])
         found = [down(part.kept((n * cut, 5), 0.4, single)).reshape(n, cut, 5)]
         np.testing.assert_array_equal(found[0], folded[own, :cut])
-
-
-@pytest.mark.slow
-@in_emulation
-def test_parts_of_a_step_are_together_the_batch() -> None:
-    model = cases.classifier("float64", dropout=0.3).to("cupy")
-    x, y = cases.batch(model)
-    mask, lengths = cases.MASK, np.sort(Sequences(x, Padding(cases.MASK)).lengths())
-    mask = np.arange(mask.shape[1]) < lengths[:, None]
-    (n, length), found = mask.shape, []
-    for part in (slice(0, n), slice(0, n - 1), slice(n - 1, n)):
-        (least,) = snapshot_of(model).lengths_of_shard((int(lengths[part].max()),), (length,))
-        batch = model.batch(x[part, :least], y[part], mask[part, :least])
-        with Team(model) as team:
-            shard = replace(batch, shard=Shard(part.start, float(n), (length,)))
-            loss, gradients = team.step(shard, generator=gpu.DeviceGenerator(5))
-            found.append((least, float(loss), down(gradients.flat)))
-    whole, first, second = found
-    assert first[0] < whole[0]
-    np.testing.assert_allclose(first[1] + second[1], whole[1], rtol=1e-12)
-    np.testing.assert_allclose(first[2] + second[2], whole[2], rtol=0, atol=1e-12)
 
 
 def test_what_is_shared_is_drawn_alike_in_all_parts(single) -> None:
