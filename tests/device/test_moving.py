@@ -7,7 +7,7 @@ import pytest
 
 import npformer as nf
 from tests.device import cases
-from tests.device.cases import IDS, LABELS, MASK, classifier, fit, flat, same
+from tests.device.cases import IDS, LABELS, classifier, same
 from tests.fake_device import FakeArray, count
 
 pytestmark = pytest.mark.usefixtures("plain")
@@ -96,21 +96,6 @@ def test_what_is_saved_on_the_device_loads_on_the_host(tmp_path) -> None:
 def test_a_file_loads_onto_the_device(tmp_path) -> None:
     nf.save(classifier("float32"), tmp_path / "model.safetensors")
     assert nf.load(tmp_path / "model.safetensors", backend="fake").backend == "fake"
-
-
-@pytest.mark.parametrize(("written", "read"), [("numpy", "fake"), ("fake", "numpy")])
-def test_training_goes_on_from_a_file_of_the_other_side(tmp_path, written, read) -> None:
-    results = []
-    for backend in (written, read):
-        model = classifier("float64").to(written)
-        fit(model, (IDS, LABELS, MASK))
-        nf.save(model, tmp_path / "model.safetensors")
-        again = nf.load(tmp_path / "model.safetensors", backend=backend)
-        assert again.backend == backend
-        np.testing.assert_array_equal(flat(again), flat(model))
-        fit(again, (IDS, LABELS, MASK))
-        results.append(flat(again))
-    np.testing.assert_allclose(results[1], results[0], rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from npformer import MIXERS
 from npformer.engine import blas, workspace
 from npformer.engine import team as engine_team
 from npformer.engine.blas import one_blas_thread
@@ -57,11 +56,6 @@ def assert_sums_up(model, *given, rtol=1e-12, atol=1e-12, **options):
 @pytest.mark.parametrize(("n", "number"), [(8, 2), (5, 2), (5, 3), (4, 4), (3, 64)])
 def test_the_parts_sum_to_the_whole_batch(batch, n, number):
     assert_sums_up(*batch(n), workers=number, label_smoothing=0.1)
-
-
-@pytest.mark.parametrize("mixer", MIXERS)
-def test_the_parts_sum_to_the_whole_batch_whatever_mixes(small_model, token_batch, mixer):
-    assert_sums_up(small_model(mixer=mixer, padding="per_length"), *token_batch, workers=2)
 
 
 def test_a_single_logit_sums_up_too(small_model, rng):

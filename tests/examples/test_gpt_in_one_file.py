@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import npformer as nf
-from tests.examples.conftest import EXAMPLES, example
+from tests.examples.conftest import EXAMPLES, example, pairs
 
 gpt = example("gpt_in_one_file")
 TEXT = (EXAMPLES / "gpt_in_one_file.py").read_text("utf-8")
@@ -51,21 +51,9 @@ def model(weights):
     config = nf.EncoderConfig(**sizes, **usual, norm="pre", causal=True)
     model = nf.LanguageModel(config, vocab_size=CHARACTERS, dtype="float64")
     parameters = model.parameters()
-    for full, array in pairs(weights, parameters):
+    for full, array in pairs(weights, parameters, name_in_npformer):
         parameters[full][...] = array
     return model
-
-
-def pairs(of_example, of_model):
-    """Yield the full name in npformer of each array of the example; none may be left over."""
-    seen = set()
-    for name, arrays in of_example.items():
-        layer = name_in_npformer(name)
-        names = [n for n in of_model if n.rpartition(".")[0] == layer]
-        for full, array in zip(names, arrays, strict=True):
-            seen.add(full)
-            yield full, array
-    assert seen == set(of_model)
 
 
 def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):
@@ -74,7 +62,7 @@ def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, m
         loss_of_model, gradients = model.loss_and_gradients(*batch)
     np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
     largest = max(abs(gradients[name]).max() for name in gradients)
-    for full, array in pairs(g, gradients):
+    for full, array in pairs(g, gradients, name_in_npformer):
         np.testing.assert_allclose(
             array, gradients[full], rtol=0, atol=1e-12 * largest, err_msg=full
         )

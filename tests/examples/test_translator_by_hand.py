@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import npformer as nf
-from tests.examples.conftest import EXAMPLES, example
+from tests.examples.conftest import EXAMPLES, example, pairs
 from tests.sampling import usually
 
 translator = example("translator_by_hand")
@@ -47,18 +47,6 @@ def name_in_npformer(name):
     return ".".join([f"{side}.blocks.{number}", *within, *parts])
 
 
-def pairs(of_example, of_model):
-    """Yield the full name in npformer of each array of the example; none may be left over."""
-    seen = set()
-    for name, arrays in of_example.items():
-        layer = name_in_npformer(name)
-        names = [n for n in of_model if n.rpartition(".")[0] == layer]
-        for full, array in zip(names, arrays, strict=True):
-            seen.add(full)
-            yield full, array
-    assert seen == set(of_model)
-
-
 @pytest.fixture
 def model(weights):
     """npformer's model with the same weights."""
@@ -67,7 +55,7 @@ def model(weights):
     sides = {"source_vocab": N_SOURCE, "target_vocab": N_TARGET}
     model = nf.EncoderDecoder(config, **sides, dtype="float64")
     parameters = model.parameters()
-    for full, array in pairs(weights, parameters):
+    for full, array in pairs(weights, parameters, name_in_npformer):
         parameters[full][...] = array
     return model
 
@@ -78,7 +66,7 @@ def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, m
         loss_of_model, gradients = model.loss_and_gradients(*batch)
     np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
     largest = max(abs(gradients[name]).max() for name in gradients)
-    for full, array in pairs(g, gradients):
+    for full, array in pairs(g, gradients, name_in_npformer):
         np.testing.assert_allclose(
             array, gradients[full], rtol=0, atol=1e-12 * largest, err_msg=full
         )

@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import npformer as nf
-from tests.examples.conftest import EXAMPLES, example
+from tests.examples.conftest import EXAMPLES, example, pairs
 
 whole = example("whole_encoder")
 TEXT = (EXAMPLES / "whole_encoder.py").read_text("utf-8")
@@ -49,28 +49,18 @@ def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, b
     model = nf.SequenceClassifier(
         config, n_classes=10, n_features=8, pooling="flatten", dtype="float64"
     )
-    parameters, seen = model.parameters(), set()
-
-    def pairs(of_example, of_model):
-        for name, arrays in of_example.items():
-            layer = name_in_npformer(name)
-            names = [n for n in of_model if n.rpartition(".")[0] == layer]
-            for full, array in zip(names, arrays, strict=True):
-                seen.add(full)
-                yield full, array, of_model[full]
-
-    for _, mine, theirs in pairs(weights, parameters):
-        theirs[...] = mine
-    assert seen == set(parameters)
+    parameters = model.parameters()
+    for full, array in pairs(weights, parameters, name_in_npformer):
+        parameters[full][...] = array
     loss, g = whole.loss_and_gradients(weights, x, labels, H)
     with nf.use_kernels(False):
         loss_of_model, gradients = model.loss_and_gradients(x, labels)
     np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
     largest = max(abs(gradients[name]).max() for name in gradients)
-    seen.clear()
-    for name, mine, theirs in pairs(g, gradients):
-        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12 * largest, err_msg=name)
-    assert seen == set(gradients)
+    for full, array in pairs(g, gradients, name_in_npformer):
+        np.testing.assert_allclose(
+            array, gradients[full], rtol=0, atol=1e-12 * largest, err_msg=full
+        )
 
 
 def test_its_gradient_check_passes(weights, batch):

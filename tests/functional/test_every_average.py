@@ -64,16 +64,6 @@ def test_only_what_the_mask_and_the_triangle_allow_has_weight(name, mask, causal
     np.testing.assert_array_equal(weights > 0.0, np.broadcast_to(allowed, weights.shape))
 
 
-@pytest.mark.parametrize("later", [1, 2, 3])
-def test_causal_a_later_value_changes_no_earlier_result(name, later):
-    value = INPUTS[name][0][VALUE[name]].copy()
-    y, _ = average(name, causal=True)
-    value[:, :, later] += 1.0
-    changed, _ = average(name, value=value, causal=True)
-    np.testing.assert_array_equal(changed[:, :, :later], y[:, :, :later])
-    assert np.abs(changed[:, :, later:] - y[:, :, later:]).max() > 1e-3
-
-
 @pytest.mark.parametrize("mask", [None, WHOLE_SHORT_AND_EMPTY], ids=["full", "padded"])
 def test_a_batch_is_its_sequences_one_by_one(name, mask):
     y, _ = average(name, mask=mask)

@@ -11,7 +11,6 @@ from npformer.mixers import (
     MIXERS,
     SCORES,
     AveragingMixer,
-    FactorizedRandomScores,
     MixerSettings,
     MixtureScores,
 )
@@ -121,9 +120,3 @@ def test_a_sequence_of_padding_alone_is_the_bias_of_the_output(either, name, rng
     mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     mixer.output.bias.value[...] = rng.normal(size=D)
     np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))
-
-
-@pytest.mark.parametrize("size", ["n_heads", "max_len", "rank"])
-def test_random_factors_check_each_of_their_sizes(size):
-    with pytest.raises(ValueError, match=f"{size} is 0; expected"):
-        FactorizedRandomScores(MixerSettings(**{"d_model": 8, size: 0}), seed=0)

@@ -137,15 +137,3 @@ def test_a_result_that_is_off_by_a_thousandth_is_caught(monkeypatch, name):
         check(name)
     with nf.use_kernels(False):
         check(name)
-
-
-@pytest.mark.parametrize(
-    ("mixer", "norm"), [("attention", "post"), ("dense_synthesizer", "pre"), ("fourier", "post")]
-)
-def test_an_encoder_of_kernels_with_dropout_passes(mixer, norm):
-    config = EncoderConfig(
-        d_model=6, n_layers=2, n_heads=2, d_ff=5, max_len=5, mixer=mixer, norm=norm, dropout=0.2
-    )
-    encoder = Encoder(config, dtype="float64")
-    report = gradcheck(encoder, vectors(2, 5, 6), training=True, max_entries=4, directions=1)
-    assert [twin.dtype for twin in report.twins] == ["float64", "float32"]

@@ -353,7 +353,6 @@ def own_encoder(*changes):
             "d.mean(axis=0)  #",
             ["3 times too small, by the factor of the batch"],
         ),
-        ('h = h + p["positions"]', "pass", ["encoder does not use positions: when they change"]),
         (
             "block(h, p, i)\n        blo",
             "block(h, p, 0)\n        blo",
@@ -386,11 +385,6 @@ def own_encoder(*changes):
             "    rng = np.random.default_rng(seed)\n\n",
             "    rng, d_ff = np.random.default_rng(seed), 2 * d_ff\n\n",
             ["parameters gives other names or shapes than the one you were given"],
-        ),
-        (
-            "    return p | {",
-            "    p |= {'extra': row(d_model)}\n    return p | {",
-            ["encoder does not use extra"],
         ),
         pytest.param(
             *("epochs=20,", "epochs=1,", ["of 360 digits that it has not seen", "expected 95%"]),
