@@ -36,7 +36,7 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
         FNet's published code uses.
     """
     xp = checks.floating(x=x)
-    if isinstance(approximate, str) and approximate == "none":
+    if str(approximate) == "none":
         phi = 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
         return x * phi, ("none", x, phi)
     checks.choice("approximate", approximate, ("none", "tanh"))
