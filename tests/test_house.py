@@ -21,16 +21,16 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1669,
+    "core": 1673,
     "functional": 1049,
     "layers": 569,
     "mixers": 843,
-    "models": 985,
-    "optim": 437,
+    "models": 999,
+    "optim": 438,
     "proof": 1341,
     "data": 1656,
     "engine": 3456,
-    "training": 3780,
+    "training": 3764,
     "interop": 1962,
     "tasks": 2744,
     "learn": 4779,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_869
+IN_ALL = 27_872
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

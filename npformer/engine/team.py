@@ -18,7 +18,7 @@ from npformer.core import (
     array_module,
     backend_of,
     checks,
-    explained_memory_error,
+    guarded_computation,
     part_generator,
     step_key,
 )
@@ -134,7 +134,7 @@ class Team:
         counts, key = self._counts(batch, n), step_key(generator)
         masked, most = snapshot.needs_masks, self.micro_batch
         work = [micro_batches_of_worker(k, n, batch, most, counts, masked) for k in range(n)]
-        with explained_memory_error(backend, len(batch), most or -(-len(batch) // n)):
+        with guarded_computation(backend, len(batch), most or -(-len(batch) // n)):
             if copies := n > 1 and self._processes and self._start_copies(n - 1, snapshot):
                 losses = self._run_copies(key, work)
             else:
@@ -168,12 +168,12 @@ class Team:
             return [model.forward(*rows.arrays(), rows.within(context))[0] for rows in some]
 
         together = len(batch) if at_once is None else min(len(batch), n * at_once)
-        with explained_memory_error(backend, together):
+        with guarded_computation(backend, together):
             alone = one_blas_thread(backend, seconds, threads)
             made = [y for several in _run(predicted, n, alone) for y in several]
         if len(made) == 1:
             return made[0]
-        with explained_memory_error(backend, len(batch)):
+        with guarded_computation(backend, len(batch)):
             return array_module(made[0]).concatenate(made)
 
     def _sharing(

@@ -40,7 +40,7 @@ class Moments:
     def of(self, place: str, theta: Array) -> tuple[Array, ...]:
         """Return the arrays, one of each kind, for one of the `places`."""
         if place not in self._arrays:
-            self.load(self._named(self._arrays))
+            self.load(self._named(self._arrays) if self._arrays else {})
         arrays = self._arrays[place]
         if arrays and backend_of(x=arrays[0]) is not (owner := backend_of(theta=theta)):
             self._arrays[place] = tuple(asarray(x, owner.name) for x in arrays)

@@ -15,7 +15,7 @@ from npformer.optim.clipping import (
     check_writable,
     non_finite_gradient,
 )
-from npformer.optim.moments import FLAT, Moments
+from npformer.optim.moments import FLAT, Moments, flat_of
 from npformer.optim.schedules import Schedule, factor_at, schedule_of
 
 Piece = tuple[str, Array, Array]
@@ -70,9 +70,10 @@ class GradientDescent:
 
     def _begin(self, parameters: Mapping[str, Array], schedule: Schedule | str | None) -> None:
         """Check what is to be updated, and start at step 0."""
-        name = type(self).__name__
-        check_arrays("parameter", "parameters", parameters, f"Write {name}(model.parameters())")
-        check_writable("parameter", parameters.items())
+        if flat_of(parameters) is None:  # a model has checked its own
+            advice = f"Write {type(self).__name__}(model.parameters())"
+            check_arrays("parameter", "parameters", parameters, advice)
+            check_writable("parameter", parameters.items())
         self.schedule = schedule_of(schedule)
         self.parameters = parameters
         self.steps = 0
