@@ -20,9 +20,8 @@ from npformer.core.bar import bar
 from npformer.core.explained_errors import located_errors
 from npformer.core.inputs import Sequences, as_given
 from npformer.data.read_ahead import ReadAhead
-from npformer.data.samples import Batch, Samples, in_words
+from npformer.data.samples import Batch, Samples, in_words, is_stored, read_inputs
 from npformer.data.stored import read
-from npformer.data.user_arrays import is_stored, read_inputs
 from npformer.data.weights import target_weights
 from npformer.models.losses import Loss
 

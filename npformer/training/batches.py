@@ -12,9 +12,8 @@ from npformer.core.explained_errors import located_errors
 from npformer.core.inputs import as_given
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.lengths import shuffled_by_length
-from npformer.data.samples import Batch, Samples, Shard
+from npformer.data.samples import Batch, Data, Samples, Shard, is_stored, labelled_inputs
 from npformer.data.stored_samples import StoredSamples
-from npformer.data.user_arrays import Data, is_stored, labelled_inputs
 from npformer.models.losses import Loss
 from npformer.training.distributed import Communicator
 from npformer.training.trainable import Model

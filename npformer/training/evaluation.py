@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.data.samples import Samples
-from npformer.data.user_arrays import Data
+from npformer.data.samples import Data, Samples
 from npformer.models.losses import Loss, Measured
 from npformer.training.arguments import require_model
 from npformer.training.batches import checked_data

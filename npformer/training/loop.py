@@ -92,13 +92,13 @@ class Training:
         state, batches, now = self.state, self.batches, self.state._now
         while not now.signal:
             if batches.order is None:
-                if state.stopping is not None or state.epoch >= state.epochs:
+                if state.stopping is not None or now.epoch >= state.epochs:
                     return
                 batches.begin()
                 now.epoch, now.step_in_epoch = now.epoch + 1, 0
                 self.call("before_epoch")
-            yield state.epoch
-            if now.signal or state.step_in_epoch < state.n_steps:
+            yield now.epoch
+            if now.signal or now.step_in_epoch < state.n_steps:
                 return
             if (held_out := batches.task.held_out) is not None:
                 state._set(evaluation=self.evaluate(held_out))
@@ -113,9 +113,9 @@ class Training:
 
     def steps(self) -> Iterator[tuple[np.ndarray, Batch]]:
         """Yield the epoch's remaining batches, each with the rows of its samples."""
-        state = self.state
-        while state.step_in_epoch < state.n_steps and not (state._now.signal or state.stopping):
-            yield self.batches.pick(state.step_in_epoch)
+        state, now = self.state, self.state._now
+        while now.step_in_epoch < state.n_steps and not (now.signal or state.stopping):
+            yield self.batches.pick(now.step_in_epoch)
 
     def update(self, rows: np.ndarray, loss: Array, gradients: Gradients) -> None:
         """Take a step of the optimizer, and call the watchers."""

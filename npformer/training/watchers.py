@@ -60,7 +60,8 @@ class LossWatch(Callback):
 
     def before_update(self, state: TrainingState) -> None:
         """Note the loss of a step; read the losses if enough are unread."""
-        self._unread.append((state._now.loss, state.step, state.rows))
+        now = state._now
+        self._unread.append((now.loss, now.step, now.rows))
         if len(self._unread) >= self.every:
             self.read(state)
 

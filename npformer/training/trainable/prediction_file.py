@@ -14,8 +14,8 @@ import numpy as np
 from npformer.core import a_type, checks, to_numpy
 from npformer.core.explained_errors import located_errors
 from npformer.core.inputs import as_given
+from npformer.data.samples import read_inputs, unlabelled_inputs
 from npformer.data.stored_samples import among, rows_at_once
-from npformer.data.user_arrays import read_inputs, unlabelled_inputs
 from npformer.models.losses import Classification
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.storage.files import check_place, name_in_errors, replacement
