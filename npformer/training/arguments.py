@@ -38,6 +38,16 @@ def check_arguments(**given: Any) -> None:
             CHECKS[name](name, value)
 
 
+def check_together(misplaced: tuple[Any, ...]) -> None:
+    """Raise TypeError for targets that were given beside the data, as some libraries want it."""
+    if misplaced:
+        raise TypeError(
+            f"fit was given {2 + len(misplaced)} arguments without a name; expected two, the model "
+            "and its data, with targets and a mask in one tuple: fit(model, (x, y)), or "
+            "fit(model, (x, y, mask))"
+        )
+
+
 def check_patience(patience: int | None, validation: Any) -> None:
     """Raise ValueError for patience without validation data."""
     if patience is not None and validation is None:

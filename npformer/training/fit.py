@@ -17,6 +17,7 @@ from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
     check_patience,
+    check_together,
     checkpoint_folder,
     dropout_generator,
     generator_for,
@@ -51,7 +52,7 @@ from npformer.training.watchers import ProgressBar, own_watchers
 def fit(
     model: Model,
     data: Data,
-    *,
+    *misplaced: Any,
     # data
     validation: Data | float | None = None,
     sample_weight: Any = None,
@@ -114,6 +115,8 @@ def fit(
         a batch at a time; mask and types may be None. For a model with two inputs, x, mask and
         types are tuples with one for each. A `SequenceClassifier` remembers that it was trained
         with a mask, and the token id of padding if there is only one.
+    *misplaced
+        Nothing: targets belong into `data`. An error says so.
     validation : data as above, or float, optional
         Evaluated after each epoch. The model ends with the weights of the epoch that had the best
         `metric`; among equals, the lowest loss wins. Without it, the model keeps its last weights.
@@ -218,6 +221,7 @@ def fit(
         Before the first step: the folder cannot be written or is in use, or its checkpoint is
         damaged or that of another training. Later, failing to write a checkpoint only warns.
     """
+    check_together(misplaced)
     alone = nullcontext(Communicator())
     with alone if communicator is None else as_communicator(communicator).guard() as ranks:
         check_arguments(clip_norm=clip_norm, patience=patience, micro_batch=micro_batch)
