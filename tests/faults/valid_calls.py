@@ -18,7 +18,7 @@ import npformer as nf
 from npformer import data, losses, mixers, optim
 from npformer import functional as F
 from npformer import layers as L
-from npformer.core import Registry, initializers
+from npformer.core import Registry, generators, initializers
 from npformer.models import InputEmbedding, SequenceModel
 from npformer.optim import SCHEDULES
 from tests.pairs import MASKED, pairs
@@ -179,7 +179,9 @@ call("mixers.MixerSettings", mixers.MixerSettings)
 call("mixers.hybrid", mixers.hybrid, n_attention=1)
 
 causal = config(causal=True)
-call("EncoderConfig", nf.EncoderConfig, mixer="attention", norm="pre", positions="learned")
+chosen = {key: ARGUMENTS[key] for key in config().to_dict() if key in ARGUMENTS}
+chosen |= {"mixer": "attention", "norm": "pre", "positions": "learned"}
+call("EncoderConfig", nf.EncoderConfig, by_name=False, **chosen)
 call("EncoderConfig.from_dict", nf.EncoderConfig.from_dict, plain=config().to_dict())
 for kind in (nf.Encoder, nf.EncoderBlock, nf.TextEncoder, nf.EncoderDecoder):
     call(kind.__name__, kind)
@@ -419,7 +421,7 @@ call("Parameter", nf.Parameter, value=f32(2, 3), trainable=True)
 call("Parameters", nf.Parameters, named={"w": nf.Parameter(f32(3))})
 call("Gradients", nf.Gradients, layer=classifier())
 call("fast", nf.fast, model=classifier())
-call("initializers.generator", initializers.generator)
+call("generators.from_seed", generators.from_seed)
 call("initializers.normal", initializers.normal)
 table = Registry("shape", {"box": lambda width=1: width})
 method("Registry.register", table, name="mine", builder=lambda: 1)

@@ -146,7 +146,17 @@ def drawn(n: int, seed: int) -> list[WrongCall]:
 # Outcomes -----------------------------------------------------------------------------------------
 
 
-FREE = ("seed", "schedule", "dloss", "sample_weight", "class_weight", "stop", "prompt", "samples")
+FREE = (
+    "seed",
+    "schedule",
+    "dloss",
+    "sample_weight",
+    "class_weight",
+    "stop",
+    "prompt",
+    "samples",
+    "metric",
+)
 """Arguments that take values of several kinds: a seed is a number, a generator or None."""
 
 
