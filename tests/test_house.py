@@ -21,9 +21,9 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1675,
+    "core": 1677,
     "functional": 1052,
-    "layers": 583,
+    "layers": 584,
     "mixers": 843,
     "models": 1013,
     "optim": 436,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_985
+IN_ALL = 27_988
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -40,7 +40,7 @@ def our_settings(
 def _checked(architecture: Architecture, ours: str, theirs: str, value: Any) -> Any:
     """Check a setting's value under their name, and return it as ours."""
     if ours == "activation":
-        checks.choice(theirs, value, architecture.activations)
+        checks.choice(theirs, value, architecture.activations, hint=False)
         return architecture.activations[value]
     if ours in RATES:
         checks.rate(theirs, value)
