@@ -6,33 +6,10 @@ from pathlib import Path
 
 from npformer.learn.exercises import notebook
 from npformer.learn.exercises.referee import untouched
-from npformer.learn.exercises.table import NAMES, exercise, named, stem
+from npformer.learn.exercises.table import NAMES, TEXTS, exercise, named, stem
 
 ENDINGS = ".py", ".ipynb"
 HINTS = "hints.json"
-
-README = """\
-# Exercises
-
-Each file asks for something that npformer does by hand: most of them for a backward pass. The
-forward pass is given. Do them in the order of their numbers; each uses what the ones before it
-taught.
-
-1. Read the question at the top of a file, and work on paper until you have the formula.
-2. Write it in place of `raise NotImplementedError  # your code`, and change nothing else.
-3. `npformer exercises check {first}` marks it. Without a name, all files are marked.
-
-If you are stuck, `npformer exercises hint {first}` gives a hint, and when called again the next.
-`npformer exercises solution {first}` prints the solution and its derivation.
-If a file is beyond repair, `npformer exercises start . {first} --force` writes it anew, and keeps
-yours beside it.
-
-What a file prints while it is marked is shown, so `print(dy.shape)` helps. In an array of rows, a
-row is a token; dy is the gradient of the loss with respect to y, and has the shape of y.
-
-| file | what to write |
-|---|---|
-"""
 
 
 def start(
@@ -83,7 +60,8 @@ def _read(path: Path) -> str:
 
 def _readme(ending: str) -> str:
     rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |" for name in NAMES]
-    return README.format(first=NAMES[0]) + "\n".join(rows) + "\n"
+    text = (TEXTS / "README.md").read_text("utf-8").format(first=NAMES[0])
+    return text + "\n".join(rows) + "\n"
 
 
 def source_of(path: Path) -> tuple[str, list[str] | None]:

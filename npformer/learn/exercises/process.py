@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
 from npformer.core import cores
@@ -99,7 +100,7 @@ def _give_up(answer: Answer, thread: int, seconds: float, verdict: Path) -> None
 def _write(said: Verdict, verdict: Path) -> None:
     """Write all or nothing: the process may be ended at any moment."""
     draft = verdict.with_suffix(".draft")
-    draft.write_text(json.dumps(said.to_json()), "utf-8")
+    draft.write_text(json.dumps(asdict(said)), "utf-8")
     draft.replace(verdict)
 
 

@@ -1,7 +1,6 @@
 """The referee: its verdict on an answer."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from npformer.learn.exercises import notebook
 from npformer.learn.exercises.answer import Answer, NotBegun, Stuck
@@ -21,10 +20,6 @@ class Verdict:
     state: str  # one of the words above
     says: list[str] = field(default_factory=list)  # what is wrong
     printed: str = ""  # what the reader's file printed
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values, from which ``Verdict(**values)`` is the same again."""
-        return asdict(self)
 
 
 def judge(exercise: Exercise, answer: Answer) -> Verdict:
