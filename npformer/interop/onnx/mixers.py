@@ -112,12 +112,6 @@ for alone, scores_of, *mixers in (
         register(mixer, partial(averaging, scores_of=scores_of))
 
 
-@register(own.Identity)
-def identity(layer: own.Identity, x: Value, graph: Graph) -> Value:
-    """y = x."""
-    return x
-
-
 def whole_sequence(layer: own.WholeSequenceMixer, x: Value, graph: Graph, mix: Any) -> Value:
     """y = mix(x, n): n is the length, or that of each sequence, (batch, 1, 1)."""
     y: Value
