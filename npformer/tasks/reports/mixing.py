@@ -12,7 +12,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.mixers import Mixer
 from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
-from npformer.tasks.reports.elements import e, section
+from npformer.tasks.reports.elements import TEXTS, e, section
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.names import Called
 from npformer.tasks.reports.png import data_address, scale_for, shrink
@@ -63,18 +63,10 @@ def mixing_section(
         articles.append(e("article", title, e("p", text, class_="text") if text else None, both))
     return section(
         "mixing",
-        "What each token takes from the others",
-        e(
-            "p",
-            "Each picture is the matrix of one head. Row i, column j is the weight of token j in "
-            "the output for token i: rows run from the top, columns from the left, and token 0 is "
-            "at the top left. The caption gives the largest entry, and "
-            "where it is."
-            + (" Each token has its place above it and its label below." if of_tokens else ""),
-        ),
         _pieces(models[0].judged, chosen, called),
         _legend(),
         articles,
+        labels=" Each token has its place above it and its label below." if of_tokens else "",
     )
 
 
@@ -188,47 +180,27 @@ def _most(
     return f"{numbers[row, column]:.2f}: {token(row)} from {token(column)}"
 
 
-SIGNS = {
-    "##": "{} continues the word before it",
-    "#": "{} is a part of a word, < its beginning and > its end; parts come after all words",
-    "\u0120": "{} is a word, or its beginning, with the space before it",
-    "\u2581": "{} is a word, or its beginning, with the space before it",
-    "[UNK]": "{} is a word that is not in the vocabulary",
-}
-"""Beginnings of tokens that are not simply words, and what they mean."""
-
-
 def _pieces(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
     """Return what those tokens mean that are not words, with an example of each kind."""
     if judged.samples.inputs[0].x.ndim == 3:
         return None
     found: dict[str, str] = {}
+    signs: dict[str, str] = TEXTS["mixing"]["signs"]
     for id in judged.samples.inputs[0].x[list(chosen)].ravel():
         token = called.token(id)
-        sign = next((sign for sign in SIGNS if token.startswith(sign)), "")
+        sign = next((sign for sign in signs if token.startswith(sign)), "")
         if sign and token != "#":
             found.setdefault(sign, token)
-    words = "; ".join(SIGNS[sign].format(found[sign]) for sign in SIGNS if sign in found)
+    words = "; ".join(says.format(found[sign]) for sign, says in signs.items() if sign in found)
     return e("p", f"Tokens: {words}.") if words else None
 
 
 def _legend() -> Element:
-    weights = data_address(np.arange(64)[None], np.ones((1, 64), bool), "weights", 0, 63)
-    signed = data_address(np.arange(64)[None], np.ones((1, 64), bool), "signed", 0, 63)
-    padding = data_address(np.zeros((1, 1)), np.zeros((1, 1), bool), "weights", 0, 1)
-
-    def scale(address: str, alt: str, *words: str) -> Element:
-        return e("li", e("img", src=address, alt=alt), *words)
-
-    return e(
-        "ul",
-        scale(weights, "dark to bright", " weights: from 0, dark, to the largest of the picture"),
-        scale(
-            signed,
-            "blue over white to red",
-            " entries of both signs: blue below 0, white 0, red above. The matrix of a Fourier "
-            "transform is complex, and its real part is shown",
-        ),
-        scale(padding, "grey", " padding within a sample"),
-        class_="legend",
-    )
+    scale, known = np.arange(64)[None], np.ones((1, 64), bool)
+    pictures = [data_address(scale, known, kind, 0, 63) for kind in ("weights", "signed")]
+    pictures.append(data_address(scale[:, :1], ~known[:, :1], "weights", 0, 1))
+    lines = zip(pictures, TEXTS["mixing"]["legend"].items(), strict=True)
+    items = [
+        e("li", e("img", src=address, alt=alt), f" {words}") for address, (alt, words) in lines
+    ]
+    return e("ul", items, class_="legend")

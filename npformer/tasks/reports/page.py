@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from npformer.core.inputs import as_given
 from npformer.data.samples import Batch
-from npformer.tasks.reports.elements import document, e, section
+from npformer.tasks.reports.elements import TEXTS, document, e, section
 from npformer.tasks.reports.judged import judge
 from npformer.tasks.reports.mixing import Looked, mixing_section
 from npformer.tasks.reports.names import Called
@@ -17,17 +17,6 @@ from npformer.tasks.reports.tables import (
 from npformer.tasks.reports.words import words_section
 from npformer.training.inspection.trace import trace
 from npformer.training.trainable import SequenceClassifier
-
-CONTENTS = {
-    "results": "results",
-    "models": "models",
-    "mistakes": "mistakes",
-    "words": "words",
-    "mixing": "mixing",
-    "tensors": "tensors and gradients",
-    "not-shown": "not shown",
-}
-"""What the links to the sections say."""
 
 
 def page(
@@ -59,7 +48,7 @@ def page(
     ]
     if left_out:
         items = [e("li", words) for words in left_out]
-        sections.append(section("not-shown", "Not shown", e("ul", items)))
+        sections.append(section("not-shown", e("ul", items)))
     places = [each.get("id", "") for each in sections if each is not None]
-    links = [e("a", CONTENTS[place], href=f"#{place}") for place in places]
+    links = [e("a", TEXTS[place]["link"], href=f"#{place}") for place in places]
     return document(title, e("nav", links), e("main", sections))

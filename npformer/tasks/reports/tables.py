@@ -31,7 +31,7 @@ def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element
     parts = [
         e("p", each) if isinstance(each, str) else table(each[0], each[1:]) for each in opening
     ]
-    return section("results", "Results", parts)
+    return section("results", parts)
 
 
 def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
@@ -50,32 +50,18 @@ def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
     head = ["model", "mixer", "accuracy", "loss", "parameters", "layers", "heads", "d_model"]
     return section(
         "models",
-        "Models",
-        e(
-            "p",
-            f"Accuracy and mean loss (in nats, if it is a cross-entropy) are over all "
-            f"{len(samples):,} samples that the report was given: x has shape "
-            f"{tuple(samples.inputs[0].x.shape)}{padded}.",
-        ),
         table(head, rows, words=2),
         [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()],
+        n=len(samples),
+        shape=tuple(samples.inputs[0].x.shape),
+        padded=padded,
     )
 
 
 def tensors_section(models: Sequence[Looked], chosen: Sequence[int]) -> Element:
     """Return the tables of each model's trace, and its parameters with their gradients."""
-    return section(
-        "tensors",
-        "Every tensor, forward and backward",
-        e(
-            "p",
-            f"For the {len(chosen)} samples above, as one batch, in evaluation: dropout is off. "
-            "The spread is the standard deviation; mean and spread leave out padding. Cached bytes "
-            "are what a layer keeps for its backward pass: each array counts once, at the first "
-            "layer that keeps it, and weights do not count.",
-        ),
-        [_tensor_tables(looked, opened=i == 0) for i, looked in enumerate(models)],
-    )
+    tables = [_tensor_tables(looked, opened=i == 0) for i, looked in enumerate(models)]
+    return section("tensors", tables, n=len(chosen))
 
 
 def _tensor_tables(looked: Looked, opened: bool) -> Element:
@@ -128,7 +114,7 @@ def mistakes_section(models: Sequence[Looked], called: Called, left_out: list[st
         judged = looked.judged
         confusions = _confusions(judged, called, left_out)
         parts.append(e("div", e("h3", judged.name), confusions, _worst(judged, called)))
-    return section("mistakes", "Mistakes", parts)
+    return section("mistakes", parts)
 
 
 def _confusions(judged: Judged, called: Called, left_out: list[str]) -> Element | None:

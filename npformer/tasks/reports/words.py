@@ -10,7 +10,7 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.data.samples import Batch
 from npformer.layers import Wide
-from npformer.tasks.reports.elements import e, section, table
+from npformer.tasks.reports.elements import section, table
 from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.mixing import Looked
 from npformer.tasks.reports.names import Called
@@ -34,15 +34,7 @@ def words_section(
         for looked in models
         if (part := _words_table(looked.judged, chosen, called)) is not None
     ]
-    if not parts:
-        return None
-    about = (
-        "Beside the encoder's answer there is a second one, in which each word and each known pair "
-        "of neighbours adds a number to the logit of each class. The table shows what it adds to "
-        "the predicted class, minus the mean of what it adds to the others. Positive numbers speak "
-        "for that class."
-    )
-    return section("words", "Words", e("p", about), parts)
+    return section("words", parts) if parts else None
 
 
 def _words_table(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
