@@ -15,16 +15,11 @@ from npformer.interop.family import Family
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.gpt2 import GPT2
 from npformer.interop.marian import Marian
+from npformer.interop.origin import read_tokenizer_files
 from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
 """Families of models that write, by ``model_type`` in config.json."""
-
-KEPT = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.json", "merges.txt", "source.spm", "target.spm", "generation_config.json"),
-)
-"""Files that are written as they were read."""
 
 
 class Pretrained:
@@ -47,9 +42,7 @@ class Pretrained:
         self.model = model
         self._family, self._folder, self._hf_config = family, folder, hf_config
         self._tokenizer = tokenizer
-        self._files = {
-            name: (folder / name).read_bytes() for name in KEPT if (folder / name).is_file()
-        }
+        self._files = read_tokenizer_files(folder)
 
     @property
     def tokenizer(self) -> Tokenizer:
