@@ -7,31 +7,18 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
-from npformer.core import Array, array_module, checks, to_numpy
+from npformer.core import Array, checks, to_numpy
 from npformer.interop.folder import read_json, read_json_if_there
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
 
 
-def mean(hidden: Array, mask: Array | None) -> Array:
-    """Return the mean of the tokens that the mask keeps."""
-    return F.mean_pooling(hidden, mask)[0]
-
-
-def first(hidden: Array, mask: Array | None) -> Array:
-    """Return the first token."""
-    return hidden[:, 0]
-
-
-def maximum(hidden: Array, mask: Array | None) -> Array:
-    """Return, for each feature, the largest among the tokens that the mask keeps."""
-    if mask is not None:
-        hidden = array_module(hidden).where(mask[..., None], hidden, -np.inf)
-    return hidden.max(axis=1)
-
-
-WAYS = {"mean": mean, "first": first, "max": maximum}
-"""From one vector per token, (batch, length, d_model), to one vector per text."""
+WAYS: dict[str, Any] = {
+    "mean": F.mean_pooling,
+    "first": lambda hidden, mask: (hidden[:, 0], None),
+    "max": F.max_pooling,
+}
+"""From one vector per token, (batch, length, d_model), to one vector per text, and a cache."""
 
 POOLINGS = {"mean": "mean_tokens", "first": "cls_token", "max": "max_tokens"}
 """{our name: theirs} of these ways."""
@@ -62,7 +49,7 @@ class SentenceSettings:
 
     def vectors(self, hidden: Array, mask: Array | None) -> np.ndarray:
         """Return one vector for each text, (batch, d_model), from those of its tokens."""
-        pooled: np.ndarray = to_numpy(WAYS[self.pooling](hidden, mask))
+        pooled: np.ndarray = to_numpy(WAYS[self.pooling](hidden, mask)[0])
         if not self.normalize:
             return pooled
         norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
