@@ -123,7 +123,7 @@ def _flat(arrays: dict[str, Array]) -> Array:
 def _forward(encoder: Callable[..., Any], p: dict[str, Array], mistakes: Any) -> list[str]:
     given = copy.deepcopy(p)
     result = encoder(X, p)
-    check_returned("encoder", result, 2, "logits and a cache")
+    check_returned("encoder", result, ["logits", "a cache"])
     logits = result[0]
     if np.shape(logits) != (3, 10):
         return [f"the logits of 3 images have the shape {np.shape(logits)}; expected (3, 10)"]

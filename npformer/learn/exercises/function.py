@@ -44,7 +44,7 @@ class Function:
         given = copy.deepcopy(trial.inputs)
         got = answer.call(own, *given)
         if len(self.returns) > 1:
-            check_returned(self.function, got, len(self.returns), ", ".join(self.returns))
+            check_returned(self.function, got, self.returns)
 
         def results(names: types.SimpleNamespace) -> tuple[np.ndarray, ...]:
             found = getattr(names, self.function)(*copy.deepcopy(trial.inputs))

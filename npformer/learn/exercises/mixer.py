@@ -56,7 +56,7 @@ def _build(answer: Answer) -> Mixer:
 
 def _run(answer: Answer, mixer: Mixer, x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     result = answer.call(mixer.forward, x, Context(mask=mask))
-    check_returned("forward", result, 2, "y and a cache")
+    check_returned("forward", result, ["y", "a cache"])
     return result  # type: ignore[no-any-return]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import Check
 from npformer.learn.exercises.trials import (
     Trial,
+    check_returned,
     first_problems,
     gradcheck_problems,
     mistaken_results,
@@ -134,24 +134,8 @@ class Marking:
                 f"`npformer exercises start DIR {backward} --force` writes the file anew"
             )
         result = self.answer.call(self.own[1], np.array(dy), cache)
-        if complaint := self._complaint(result):
-            raise Stuck(f"{backward} returned {complaint}")
+        check_returned(backward, result, self.gradients)
         return result
-
-    def _complaint(self, result: Any) -> str:
-        """Return what is wrong with the number of gradients, or ""."""
-        wanted, n = ", ".join(self.gradients), len(self.gradients)
-        if result is None:
-            return f"nothing; expected {wanted}. Is a `return` missing?"
-        if n == 1:
-            several = isinstance(result, tuple | list)
-            return f"a {type(result).__name__}; expected one array, {wanted}" if several else ""
-        if not isinstance(result, tuple):
-            kind = "one array" if isinstance(result, np.ndarray) else a_type(result)
-            return f"{kind}; expected a tuple: {wanted}, in this order"
-        if len(result) != n:
-            return f"{len(result)} gradients; expected {n}: {wanted}, in this order"
-        return ""
 
     def _of(self, pair: Any, trial: Trial, dy: Any) -> tuple[Any, ...]:
         """Return the gradients that the right pair, or a mistake, gives."""

@@ -62,11 +62,22 @@ def mistaken_results(
     return found
 
 
-def check_returned(name: str, found: Any, n: int, expected: str) -> None:
-    """Check that a function returned a tuple of n results."""
-    if not isinstance(found, tuple) or len(found) != n:
-        kind = "nothing" if found is None else a_type(found)
-        raise Stuck(f"{name} returned {kind}; expected a tuple: {expected}")
+def check_returned(name: str, found: Any, expected: list[str]) -> None:
+    """Check that a function returned as many results as expected: if several, a tuple of them."""
+    names, n = ", ".join(expected), len(expected)
+    if found is None:
+        says = f"nothing; expected {names}. Is a `return` missing?"
+    elif n == 1:
+        several = isinstance(found, tuple | list)
+        says = f"a {type(found).__name__}; expected one array, {names}" if several else ""
+    elif not isinstance(found, tuple):
+        kind = "one array" if isinstance(found, np.ndarray) else a_type(found)
+        says = f"{kind}; expected a tuple: {names}, in this order"
+    else:
+        says = f"{len(found)} results; expected {n}: {names}, in this order"
+        says = says if len(found) != n else ""
+    if says:
+        raise Stuck(f"{name} returned {says}")
 
 
 def slopes(compute: Callable[[], Array], array: Array, dy: Array) -> Array:

@@ -370,7 +370,7 @@ WRONG = [
         keys, values = np.vstack([keys, x @ Wk]), np.vstack([values, x @ Wv])
         return (weights / weights.sum()) @ values
         """,
-        ["cached_step returned an ndarray; expected a tuple: y, keys, values"],
+        ["cached_step returned one array; expected a tuple: y, keys, values"],
     ),
     (
         "cached_step",

@@ -561,7 +561,7 @@ def test_a_pair_that_is_not_there_is_explained(solved, encoder_on):
     [
         ("return", "returned nothing; expected dx, dW, db. Is a `return` missing?"),
         ("return dy @ W.T", "returned one array; expected a tuple: dx, dW, db, in this order"),
-        ("return dy @ W.T, None", "returned 2 gradients; expected 3"),
+        ("return dy @ W.T, None", "returned 2 results; expected 3"),
         ("return [dy, dy, dy]", "returned a list; expected a tuple"),
         ("return dy @ W.T, None, None", "dW is None: still to do"),
         ("return dy @ W.T, 'dW', None", "dW is a str; expected an array"),
