@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -17,7 +17,7 @@ from npformer.tasks.reports.judged import Judged
 from npformer.tasks.reports.names import Called
 from npformer.tasks.reports.png import data_address, scale_for, shrink
 from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
-from npformer.training.inspection.trace import Call, Trace
+from npformer.training.inspection.trace import Call
 
 MOST_PICTURES = 600
 """If there would be more pictures of matrices, heads are left out, but never a layer's first."""
@@ -26,34 +26,26 @@ MOST_PIXELS = 2_000_000
 """Pictures of matrices are shrunk so that they have no more pixels in total."""
 
 
-@dataclass(frozen=True)
-class Looked:
-    """A model, its answers, and what it computed for the chosen samples."""
-
-    judged: Judged
-    trace: Trace
-
-
 def mixing_section(
-    models: Sequence[Looked], chosen: Sequence[int], called: Called, left_out: list[str]
+    models: Sequence[Judged], chosen: Sequence[int], called: Called, left_out: list[str]
 ) -> Element:
     """Return the chosen samples, and beside each the matrices of all models."""
-    samples = models[0].judged.samples
+    samples = models[0].samples
     y = np.asarray(samples.y)
     of_tokens = samples.inputs[0].x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
     pictures = _pictures(models, chosen, called, left_out)
     articles = []
     for place, i in enumerate(chosen):
-        first = models[0].judged
+        first = models[0]
         cards = [
             e(
                 "div",
-                e("h4", looked.judged.name),
-                e("p", answer(looked.judged, i, called), class_="answer"),
+                e("h4", judged.name),
+                e("p", answer(judged, i, called), class_="answer"),
                 layers[place],
                 class_="card",
             )
-            for looked, layers in zip(models, pictures, strict=True)
+            for judged, layers in zip(models, pictures, strict=True)
         ]
         label, text = target(first, i, called), called.sample(i)
         title = e("h3", f"Sample {i}{': ' if label else ''}{label}")
@@ -63,7 +55,7 @@ def mixing_section(
         articles.append(e("article", title, e("p", text, class_="text") if text else None, both))
     return section(
         "mixing",
-        _pieces(models[0].judged, chosen, called),
+        _pieces(models[0], chosen, called),
         _legend(),
         articles,
         labels=" Each token has its place above it and its label below." if of_tokens else "",
@@ -71,10 +63,10 @@ def mixing_section(
 
 
 def _pictures(
-    models: Sequence[Looked], chosen: Sequence[int], called: Called, left_out: list[str]
+    models: Sequence[Judged], chosen: Sequence[int], called: Called, left_out: list[str]
 ) -> list[list[list[Element]]]:
     """Return for each model and sample the pictures of all layers."""
-    mixers = [[call for call in looked.trace if isinstance(call.layer, Mixer)] for looked in models]
+    mixers = [[call for call in judged.trace if isinstance(call.layer, Mixer)] for judged in models]
     layers = max(sum(map(len, mixers)), 1)
     named = 2 if called.tokens else 1  # names at the axes weigh as much as the picture
     most = max(1, MOST_PICTURES // (named * layers * len(chosen)))
@@ -82,7 +74,7 @@ def _pictures(
     side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // max(shown * len(chosen), 1))))
     every: list[list[list[Element]]] = []
     longer: list[str] = []
-    for looked, calls in zip(models, mixers, strict=True):
+    for judged, calls in zip(models, mixers, strict=True):
         by_sample: list[list[Element]] = [[] for _ in chosen]
         for call in calls:
             mask = None if call.context.mask is None else to_numpy(call.context.mask)
@@ -91,12 +83,12 @@ def _pictures(
                 if kept is not None:
                     n = shown_length(kept)
                     kept, matrices = kept[:n], matrices[:, :n, :n]
-                names = _names(looked.judged, i, matrices.shape[-1], called)
+                names = _names(judged, i, matrices.shape[-1], called)
                 if names:
                     n = len(names)
                     kept, matrices = None if kept is None else kept[:n], matrices[:, :n, :n]
                 figures = [
-                    _figure(head, matrix, kept, side, looked.judged, i, called, names)
+                    _figure(head, matrix, kept, side, judged, i, called, names)
                     for head, matrix in enumerate(matrices[:most])
                 ]
                 title = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
@@ -105,11 +97,11 @@ def _pictures(
                 longer.append(call.name)
             if len(matrices) > most:
                 left_out.append(
-                    f"{looked.judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
+                    f"{judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
                     "are shown. To see the others, choose fewer samples"
                 )
         if not calls:
-            left_out.append(f"{looked.judged.name}: it has no mixer, so there are no matrices")
+            left_out.append(f"{judged.name}: it has no mixer, so there are no matrices")
         every.append(by_sample)
     if longer:
         left_out.append(f"of samples with more than {MOST_TOKENS} tokens, those after the first")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.tasks.reports.elements import Child, breakable, e, section, table
 from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.mixing import Looked
 from npformer.tasks.reports.names import Called
 from npformer.tasks.reports.views import answer, sample_view, target
 from npformer.training.inspection.trace_table import number
@@ -34,18 +33,18 @@ def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element
     return section("results", parts)
 
 
-def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
+def models_section(models: Sequence[Judged], notes: Mapping[str, str]) -> Element:
     """Return a table of the models and of how well they do."""
     rows = []
-    for looked in models:
-        judged, model = looked.judged, looked.judged.model
+    for judged in models:
+        model = judged.model
         config = model.config
         mixers = list(dict.fromkeys(config.mixers()))
         accuracy = "-" if math.isnan(judged.accuracy) else f"{judged.accuracy:.4f}"
         sizes = [config.n_layers, config.n_heads, config.d_model]
         scores = [accuracy, f"{judged.loss:.4f}", f"{model.n_parameters():,}"]
         rows.append([judged.name, ", ".join(mixers), *scores, *map(str, sizes)])
-    samples = models[0].judged.samples
+    samples = models[0].samples
     padded = "" if samples.inputs[0].padding is None else ", with padding"
     head = ["model", "mixer", "accuracy", "loss", "parameters", "layers", "heads", "d_model"]
     return section(
@@ -58,22 +57,22 @@ def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
     )
 
 
-def tensors_section(models: Sequence[Looked], chosen: Sequence[int]) -> Element:
+def tensors_section(models: Sequence[Judged], chosen: Sequence[int]) -> Element:
     """Return the tables of each model's trace, and its parameters with their gradients."""
-    tables = [_tensor_tables(looked, opened=i == 0) for i, looked in enumerate(models)]
+    tables = [_tensor_tables(judged, opened=i == 0) for i, judged in enumerate(models)]
     return section("tensors", tables, n=len(chosen))
 
 
-def _tensor_tables(looked: Looked, opened: bool) -> Element:
-    found, norms = looked.trace, looked.trace.gradient_norms
-    parameters = looked.judged.model.parameters()
+def _tensor_tables(judged: Judged, opened: bool) -> Element:
+    found, norms = judged.trace, judged.trace.gradient_norms
+    parameters = judged.model.parameters()
     largest = max((n for n in norms.values() if math.isfinite(n)), default=0.0)
     rows: list[list[Child]] = []
     for name, norm in norms.items():
         array, bar = parameters[name], _bar(norm, largest)
         cells = [str(tuple(array.shape)), _norm(array), number(norm)]
         rows.append([breakable(name), *cells, bar])
-    summary = f"{looked.judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
+    summary = f"{judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
     (forward, first), (backward, second), *_ = found.tables()
     tensors = []
     for caption, (head, *body) in ((forward, first), (backward, second)):
@@ -107,11 +106,10 @@ def _bar(norm: float, largest: float) -> Element | str:
     return e("div", e("span", style=f"width: {100 * max(share, 0.01):.0f}%"), class_="bar")
 
 
-def mistakes_section(models: Sequence[Looked], called: Called, left_out: list[str]) -> Element:
+def mistakes_section(models: Sequence[Judged], called: Called, left_out: list[str]) -> Element:
     """Return the confusion matrix and the worst mistakes of each model."""
     parts = []
-    for looked in models:
-        judged = looked.judged
+    for judged in models:
         confusions = _confusions(judged, called, left_out)
         parts.append(e("div", e("h3", judged.name), confusions, _worst(judged, called)))
     return section("mistakes", parts)

@@ -12,7 +12,6 @@ from npformer.data.samples import Batch
 from npformer.layers import Wide
 from npformer.tasks.reports.elements import section, table
 from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.mixing import Looked
 from npformer.tasks.reports.names import Called
 from npformer.training.trainable import WideSequenceClassifier
 
@@ -26,13 +25,11 @@ WORST = 6
 
 
 def words_section(
-    models: Sequence[Looked], chosen: Sequence[int], called: Called
+    models: Sequence[Judged], chosen: Sequence[int], called: Called
 ) -> Element | None:
     """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
     parts = [
-        part
-        for looked in models
-        if (part := _words_table(looked.judged, chosen, called)) is not None
+        part for judged in models if (part := _words_table(judged, chosen, called)) is not None
     ]
     return section("words", parts) if parts else None
 
