@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from npformer.core import Layer, a_type, checks
+from npformer.data.libraries import library
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities, shape_of
 from npformer.mixers import WholeSequenceMixer
@@ -81,7 +82,7 @@ def to_onnx(
     Exported
         The names of inputs and outputs, and what is left to the caller.
     """
-    _check_library()
+    library("onnx", "onnx", "to_onnx")
     file = checks.path("path", path)
     check_place(file, "model.onnx")
     for name, chosen in (("mask", mask), ("types", types)):
@@ -106,16 +107,6 @@ def to_onnx(
     write_whole(file, graph.model(metadata).SerializeToString())
     inputs, outputs = ([each.name for each in some] for some in (graph.inputs, graph.outputs))
     return Exported(inputs, outputs, left, metadata)
-
-
-def _check_library() -> None:
-    try:
-        import onnx  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"to_onnx needs the package onnx, which cannot be imported here ({error}); install it: "
-            'python -m pip install "npformer[onnx]"'
-        ) from error
 
 
 def _check(model: Any) -> None:
