@@ -23,7 +23,7 @@ from npformer.interop.heads import head_config, head_for
 from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
-from npformer.interop.settings import check_fits, encoder_settings, foreign_settings
+from npformer.interop.settings import check_fits, foreign_settings, their_settings
 from npformer.interop.writers import FAMILIES, write_writer
 from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 from npformer.training.trainable.text_encoder import TextEncoder
@@ -134,10 +134,12 @@ def write_folder(
     check_fits(architecture, found)
     before = origin.hf_config
     config = {key: v for key, v in before.items() if key not in (*OF_A_HEAD, *OF_A_FILE)}
-    config |= encoder_settings(
-        architecture, model.config, int(model.vocab_size or 0), before.get("pad_token_id")
-    )
-    config |= {"dtype": model.dtype, "architectures": [architecture.class_name()]}
+    config |= their_settings(architecture, model.config)
+    if config.get("pad_token_id") is None:
+        config["pad_token_id"] = architecture.defaults["pad_token_id"]
+    config |= {"vocab_size": int(model.vocab_size or 0), "dtype": model.dtype}
+    config[architecture.settings["max_len"]] += (unused := architecture.unused_positions(config))
+    config["architectures"] = [architecture.class_name()]
     stored, more = architecture, dict(files)
     if isinstance(model, SequenceClassifier) and head:
         chosen = head_for(architecture, model)
@@ -155,7 +157,7 @@ def write_folder(
     values = {**(others or {}), **values_of(model)}
     places = stored.places(values)
     theirs = laid_out(places, values)
-    if unused := architecture.unused_positions(config):  # rows that no token uses
+    if unused:  # rows that no token uses
         name, first = places[POSITIONS].key, origin.unused_positions
         if first is None:
             first = np.zeros((unused, theirs[name].shape[1]))

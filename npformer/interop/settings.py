@@ -103,14 +103,3 @@ def their_settings(architecture: Architecture, config: EncoderConfig) -> dict[st
         **written,
         architecture.settings["activation"]: names[config.activation],
     }
-
-
-def encoder_settings(
-    architecture: Architecture, config: EncoderConfig, vocab_size: int, padding_id: int | None
-) -> dict[str, Any]:
-    """Return the content of config.json, without what belongs to a head."""
-    given = architecture.defaults["pad_token_id"] if padding_id is None else padding_id
-    written = their_settings(architecture, config)
-    written |= {"vocab_size": vocab_size, "pad_token_id": given}
-    written[architecture.settings["max_len"]] += architecture.unused_positions(written)
-    return written
