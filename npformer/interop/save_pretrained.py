@@ -15,7 +15,7 @@ from npformer.interop.architecture import (
     ARCHITECTURES,
     POSITIONS,
     Architecture,
-    laid_out,
+    their_layout,
 )
 from npformer.interop.dense_head import dense_files
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
@@ -156,7 +156,7 @@ def write_folder(
         more |= sentence_files(origin.sentences, model.config.d_model)
     values = {**(others or {}), **values_of(model)}
     places = stored.places(values)
-    theirs = laid_out(places, values)
+    theirs = their_layout(places, values)
     if unused:  # rows that no token uses
         name, first = places[POSITIONS].key, origin.unused_positions
         if first is None:

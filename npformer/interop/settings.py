@@ -21,7 +21,7 @@ def our_settings(
             raise ValueError(f"{who} has no {key!r}; expected all of {', '.join(keys)}")
     checks.positive("vocab_size", given["vocab_size"])
     ours = {
-        name: _checked(architecture, name, key, given[key])
+        name: _checked_setting(architecture, name, key, given[key])
         for name, key in architecture.settings.items()
     }
     only = {
@@ -37,7 +37,7 @@ def our_settings(
     return ours | dict(architecture.fixed)
 
 
-def _checked(architecture: Architecture, ours: str, theirs: str, value: Any) -> Any:
+def _checked_setting(architecture: Architecture, ours: str, theirs: str, value: Any) -> Any:
     """Check a setting's value under their name, and return it as ours."""
     if ours == "activation":
         checks.choice(theirs, value, architecture.activations)

@@ -194,5 +194,5 @@ def write_writer(
     config = {key: value for key, value in before.items() if key not in OF_A_FILE}
     config |= family.config_of(model)
     config |= {"architectures": [family.architecture.class_name()], "dtype": model.dtype}
-    weights = bytes(save(family.written(model), metadata={"format": "pt"}))
+    weights = bytes(save(family.their_weights(model), metadata={"format": "pt"}))
     write_contents(path, {WEIGHTS: weights, **files, CONFIG: config}, overwrite)

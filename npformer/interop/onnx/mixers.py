@@ -170,7 +170,7 @@ register(own.LinearMixing, linear_mixing)
 register(own.RandomMixing, linear_mixing)
 
 
-def convolved(x: Value, kernel: Value, length: Any, n_features: int, graph: Graph) -> Value:
+def convolution(x: Value, kernel: Value, length: Any, n_features: int, graph: Graph) -> Value:
     """y_t = sum_j x_{t-j} k_j: each feature has a kernel of its own, of this length."""
     turned = graph.node("Slice", kernel, [-1], [np.iinfo("int64").min], [0], [-1])
     size = graph.node("Sub", length, [1])
@@ -185,11 +185,11 @@ def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Va
     """y = (x0 * (k * (x1 v) + D x1 v)) W_O, all three from a short convolution."""
     d_model, short = graph.d_model, graph.value(layer.short)
     p = graph.without_padding(graph.apply(layer.inner, x))
-    near = convolved(p, short, [layer.short.shape[0]], 3 * d_model, graph)
+    near = convolution(p, short, [layer.short.shape[0]], 3 * d_model, graph)
     x0, x1, v = (near.cut(i * d_model, (i + 1) * d_model, axis=-1) for i in range(3))
     z = graph.without_padding(x1 * v)
     kernel = graph.value(layer.kernel).cut(0, graph.length, axis=0)
-    s = convolved(z, kernel, graph.length, d_model, graph) + z * layer.skip
+    s = convolution(z, kernel, graph.length, d_model, graph) + z * layer.skip
     return graph.without_padding(graph.apply(layer.output, x0 * s))
 
 
@@ -201,6 +201,6 @@ def state_space(layer: own.StateSpace, x: Value, graph: Graph) -> Value:
     of_space = log_step, log_decay, frequency, C, graph.max_len
     table, _ = F.state_space_kernel(*of_space)  # [max_len, d_model]
     kernel = graph.value(table).cut(0, graph.length, axis=0)
-    s = convolved(x, kernel, graph.length, graph.d_model, graph)
+    s = convolution(x, kernel, graph.length, graph.d_model, graph)
     a = graph.node("Gelu", s + x * layer.skip)
     return graph.without_padding(graph.apply(layer.output, a))

@@ -74,7 +74,7 @@ def _judge_files(answer: Answer) -> tuple[list[str], list[str]]:
 def _problems(exercise: Exercise, answer: Answer) -> list[str]:
     """Check the logits, then the gradients, then the result of training."""
     functions = map(answer.function, ("parameters", "encoder", "encoder_backward", "train"))
-    parameters, encoder, backward, train = (_guarded(answer, function) for function in functions)
+    parameters, encoder, backward, train = (_guard(answer, function) for function in functions)
     p = {
         name: array.astype("float64") + 0.3 * draw(*array.shape, seed=i)
         for i, (name, array) in enumerate(parameters(8, 12).items())
@@ -87,7 +87,7 @@ def _problems(exercise: Exercise, answer: Answer) -> list[str]:
     return problems or _training(answer, encoder, train)
 
 
-def _guarded(answer: Answer, function: Callable[..., Any]) -> Callable[..., Any]:
+def _guard(answer: Answer, function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **settings: answer.call(lambda: function(*args, **settings))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from npformer.learn.exercises import notebook
-from npformer.learn.exercises.referee import untouched
+from npformer.learn.exercises.referee import is_untouched
 from npformer.learn.exercises.table import NAMES, TEXTS, exercise, named, stem
 
 ENDINGS = ".py", ".ipynb"
@@ -32,7 +32,7 @@ def start(
         path = folder / f"{stem(name)}{ending}"
         blank = exercise(name).blank
         if path.exists():
-            if untouched(exercise(name), _read(path)):
+            if is_untouched(exercise(name), _read(path)):
                 said.append(f"{path.name} is there already, and unchanged")
                 continue
             if not force:
@@ -83,7 +83,7 @@ def find(folder: Path, name: str) -> Path | None:
     """
     paths = [folder / f"{stem(name)}{ending}" for ending in ENDINGS]
     paths = [path for path in paths if path.is_file()]
-    changed = [path for path in paths if not untouched(exercise(name), _read(path))]
+    changed = [path for path in paths if not is_untouched(exercise(name), _read(path))]
     return max(changed or paths, key=lambda path: path.stat().st_mtime, default=None)
 
 
@@ -108,14 +108,14 @@ def check_folder(folder: Path) -> None:
 def next_hint(folder: Path, name: str) -> tuple[int, int, str]:
     """Return the number of the next hint, how many there are, and the hint; count it as taken."""
     check_folder(folder)
-    hints, taken = exercise(name).hints, _taken(folder)
+    hints, taken = exercise(name).hints, _hints_taken(folder)
     number = min(taken.get(name, 0) + 1, len(hints))
     text = json.dumps(taken | {name: number}, indent=1)
     (folder / HINTS).write_text(f"{text}\n", "utf-8", newline="\n")
     return number, len(hints), hints[number - 1]
 
 
-def _taken(folder: Path) -> dict[str, int]:
+def _hints_taken(folder: Path) -> dict[str, int]:
     """Return how many hints were taken for each exercise."""
     path = folder / HINTS
     if not path.exists():

@@ -75,10 +75,10 @@ class Marking:
         y, _ = self.right[0](*copy.deepcopy(trial.inputs))
         dy = upstream(y)
         result = self._tuple(self._backward(trial, dy, y))
-        right, ones = (self._of(self.right, trial, each) for each in (dy, np.ones_like(dy)))
+        right, ones = (self._run(self.right, trial, each) for each in (dy, np.ones_like(dy)))
 
         def gradients(names: types.SimpleNamespace) -> tuple[Any, ...]:
-            return self._of([getattr(names, name) for name in self.names], trial, dy)
+            return self._run([getattr(names, name) for name in self.names], trial, dy)
 
         mistakes = mistaken_results(self.exercise.variants(), gradients)
         problems = {}
@@ -102,7 +102,7 @@ class Marking:
     def _digits(self, error: float) -> list[str]:
         """Say if gradients were rounded to float32; note if they seem to be finite differences."""
         answer, (forward, backward) = self.answer, self.names
-        if answer.called(forward) > 2 * answer.called(backward):
+        if answer.n_calls(forward) > 2 * answer.n_calls(backward):
             says = f"{forward} is called over and over, to measure slopes; what is the formula?"
             answer.differences = says
         elif error > ROUNDING:
@@ -137,7 +137,7 @@ class Marking:
         check_returned(backward, result, self.gradients)
         return result
 
-    def _of(self, pair: Any, trial: Trial, dy: Any) -> tuple[Any, ...]:
+    def _run(self, pair: Any, trial: Trial, dy: Any) -> tuple[Any, ...]:
         """Return the gradients that the right pair, or a mistake, gives."""
         forward, backward = pair
         _, cache = forward(*copy.deepcopy(trial.inputs))

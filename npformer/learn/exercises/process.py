@@ -14,7 +14,7 @@ from pathlib import Path
 from npformer.core import cores
 from npformer.learn.exercises.answer import Answer
 from npformer.learn.exercises.folder import find, source_of
-from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, judge, untouched
+from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, is_untouched, judge
 from npformer.learn.exercises.table import exercise
 
 STARTING = 60.0
@@ -48,7 +48,7 @@ def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
         text, _ = source_of(path)
     except ValueError as error:
         return Verdict(WRONG, [str(error)])
-    if untouched(exercise(name), text):
+    if is_untouched(exercise(name), text):
         return Verdict(NOT_BEGUN)
     with tempfile.TemporaryDirectory() as place:
         found = Path(place) / "verdict.json"

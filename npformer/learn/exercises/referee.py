@@ -24,7 +24,7 @@ class Verdict:
 
 def judge(exercise: Exercise, answer: Answer) -> Verdict:
     """Run an answer in this process, and mark it."""
-    if untouched(exercise, answer.text):
+    if is_untouched(exercise, answer.text):
         return Verdict(NOT_BEGUN)
     if first := exercise.unsolved(answer):
         return Verdict(UNFINISHED, first)
@@ -54,7 +54,7 @@ def by_others(exercise: Exercise, answer: Answer) -> list[str]:
     return [*notes, answer.differences] if answer.differences else notes
 
 
-def untouched(exercise: Exercise, text: str) -> bool:
+def is_untouched(exercise: Exercise, text: str) -> bool:
     """Whether a source is the one that was handed out, as a file or as a notebook."""
     cells, _ = notebook.to_source(notebook.from_source(exercise.blank, exercise.name), "")
     return text.split() in (exercise.blank.split(), cells.split())

@@ -20,7 +20,7 @@ from npformer.training.inspection.trace import trace
 from npformer.training.storage.files import check_place, write_whole
 
 
-class Written(NamedTuple):
+class WrittenText(NamedTuple):
     """One sequence that a model reads or writes: its title, ids, and names of tokens."""
 
     title: str
@@ -30,7 +30,7 @@ class Written(NamedTuple):
 
 def written_report(
     model: Any,
-    samples: Sequence[Written],
+    samples: Sequence[WrittenText],
     path: str | os.PathLike[str],
     title: str,
     paragraphs: Sequence[str] = (),
@@ -40,7 +40,7 @@ def written_report(
     Parameters
     ----------
     model : LanguageModel or EncoderDecoder
-    samples : sequence of Written
+    samples : sequence of WrittenText
     path : str or path
     title : str
     paragraphs : sequence of str
@@ -58,7 +58,7 @@ def written_report(
     return place
 
 
-def _sample(model: Any, written: Written) -> Element:
+def _sample(model: Any, written: WrittenText) -> Element:
     several = isinstance(written.x, tuple)
     kinds = TEXTS["written"]["kinds"] if several else {"target": TEXTS["written"]["text"]}
     by_kind: dict[str, list[Element]] = {kind: [] for kind in kinds}

@@ -11,10 +11,10 @@ import numpy as np
 
 from npformer.core import to_numpy
 from npformer.mixers import Mixer
+from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
 from npformer.tasks.reports.elements import TEXTS, e, section
-from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.names import Glossary
 from npformer.tasks.reports.png import data_address, scale_for, shrink
 from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
 from npformer.training.inspection.trace import Call
@@ -27,7 +27,7 @@ MOST_PIXELS = 2_000_000
 
 
 def mixing_section(
-    models: Sequence[Judged], chosen: Sequence[int], called: Called, left_out: list[str]
+    models: Sequence[Answers], chosen: Sequence[int], called: Glossary, left_out: list[str]
 ) -> Element:
     """Return the chosen samples, and beside each the matrices of all models."""
     samples = models[0].samples
@@ -63,7 +63,7 @@ def mixing_section(
 
 
 def _pictures(
-    models: Sequence[Judged], chosen: Sequence[int], called: Called, left_out: list[str]
+    models: Sequence[Answers], chosen: Sequence[int], called: Glossary, left_out: list[str]
 ) -> list[list[list[Element]]]:
     """Return for each model and sample the pictures of all layers."""
     mixers = [[call for call in judged.trace if isinstance(call.layer, Mixer)] for judged in models]
@@ -118,7 +118,7 @@ def _matrices(call: Call, place: int) -> np.ndarray:
     return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])
 
 
-def _names(judged: Judged, i: int, length: int, called: Called) -> list[str]:
+def _names(judged: Answers, i: int, length: int, called: Glossary) -> list[str]:
     """Return the tokens of a sample along the axes; none if they have no names."""
     x = judged.samples.inputs[0].x[i]
     if x.ndim == 2 or not called.tokens:
@@ -131,9 +131,9 @@ def _figure(
     matrix: np.ndarray,
     mask: np.ndarray | None,
     side: int,
-    judged: Judged,
+    judged: Answers,
     i: int,
-    called: Called,
+    called: Glossary,
     names: Sequence[str] = (),
 ) -> Element:
     length = len(matrix)
@@ -161,7 +161,7 @@ def _figure(
 
 
 def _most(
-    numbers: np.ndarray, row: int, column: int, judged: Judged, i: int, called: Called
+    numbers: np.ndarray, row: int, column: int, judged: Answers, i: int, called: Glossary
 ) -> str:
     """Return which token takes most, and from which, in words."""
     x = judged.samples.inputs[0].x[i]
@@ -172,7 +172,7 @@ def _most(
     return f"{numbers[row, column]:.2f}: {token(row)} from {token(column)}"
 
 
-def _pieces(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+def _pieces(judged: Answers, chosen: Sequence[int], called: Glossary) -> Element | None:
     """Return what those tokens mean that are not words, with an example of each kind."""
     if judged.samples.inputs[0].x.ndim == 3:
         return None

@@ -12,10 +12,10 @@ import numpy as np
 from npformer.core import checks, described
 from npformer.core.explained_errors import located_errors
 from npformer.data.samples import Batch
+from npformer.tasks.reports.answers import judge
 from npformer.tasks.reports.elements import TEXTS, document, e, section
-from npformer.tasks.reports.judged import judge
 from npformer.tasks.reports.mixing import mixing_section
-from npformer.tasks.reports.names import Called, Names, checked_names
+from npformer.tasks.reports.names import Glossary, Names, checked_names
 from npformer.tasks.reports.tables import (
     mistakes_section,
     models_section,
@@ -91,7 +91,7 @@ def report(
     batches = {name: _checked_samples(name, each, (x, y, mask)) for name, each in models.items()}
     chosen = chosen_samples(samples, len(x))
     first = next(iter(models.values()))
-    called = Called(
+    called = Glossary(
         checked_names("token_names", token_names, first.vocab_size, "token id"),
         checked_names("class_names", class_names, first.n_classes, "class"),
         checked_names("sample_names", sample_names, len(x), "sample"),

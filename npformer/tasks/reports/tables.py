@@ -9,9 +9,9 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from npformer.core import to_numpy
+from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.elements import Child, breakable, e, section, table
-from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.names import Glossary
 from npformer.tasks.reports.views import answer, sample_view, target
 from npformer.training.inspection.trace_table import number
 
@@ -33,7 +33,7 @@ def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element
     return section("results", parts)
 
 
-def models_section(models: Sequence[Judged], notes: Mapping[str, str]) -> Element:
+def models_section(models: Sequence[Answers], notes: Mapping[str, str]) -> Element:
     """Return a table of the models and of how well they do."""
     rows = []
     for judged in models:
@@ -57,13 +57,13 @@ def models_section(models: Sequence[Judged], notes: Mapping[str, str]) -> Elemen
     )
 
 
-def tensors_section(models: Sequence[Judged], chosen: Sequence[int]) -> Element:
+def tensors_section(models: Sequence[Answers], chosen: Sequence[int]) -> Element:
     """Return the tables of each model's trace, and its parameters with their gradients."""
     tables = [_tensor_tables(judged, opened=i == 0) for i, judged in enumerate(models)]
     return section("tensors", tables, n=len(chosen))
 
 
-def _tensor_tables(judged: Judged, opened: bool) -> Element:
+def _tensor_tables(judged: Answers, opened: bool) -> Element:
     found, norms = judged.trace, judged.trace.gradient_norms
     parameters = judged.model.parameters()
     largest = max((n for n in norms.values() if math.isfinite(n)), default=0.0)
@@ -106,7 +106,7 @@ def _bar(norm: float, largest: float) -> Element | str:
     return e("div", e("span", style=f"width: {100 * max(share, 0.01):.0f}%"), class_="bar")
 
 
-def mistakes_section(models: Sequence[Judged], called: Called, left_out: list[str]) -> Element:
+def mistakes_section(models: Sequence[Answers], called: Glossary, left_out: list[str]) -> Element:
     """Return the confusion matrix and the worst mistakes of each model."""
     parts = []
     for judged in models:
@@ -115,7 +115,7 @@ def mistakes_section(models: Sequence[Judged], called: Called, left_out: list[st
     return section("mistakes", parts)
 
 
-def _confusions(judged: Judged, called: Called, left_out: list[str]) -> Element | None:
+def _confusions(judged: Answers, called: Glossary, left_out: list[str]) -> Element | None:
     if judged.predicted is None:
         left_out.append(
             f"{judged.name}: no accuracy and no confusion matrix, as it predicts numbers, not "
@@ -151,7 +151,7 @@ def _count(count: int, total: int, right: bool) -> Element | str:
     return e("b", str(count), style=f"background: rgba({colour}, {0.15 + 0.5 * count / total:.2f})")
 
 
-def _sample(judged: Judged, i: int, called: Called) -> Element:
+def _sample(judged: Answers, i: int, called: Glossary) -> Element:
     """Return a sample by its name, such as its text, or else as the model reads it."""
     text = called.sample(i)
     if text and np.asarray(judged.samples.y).ndim == 1:
@@ -159,7 +159,7 @@ def _sample(judged: Judged, i: int, called: Called) -> Element:
     return sample_view(judged.samples, i, called, judged)
 
 
-def _worst(judged: Judged, called: Called) -> list[Element]:
+def _worst(judged: Answers, called: Glossary) -> list[Element]:
     worst = judged.worst(WORST)
     of = "largest losses" if judged.predicted is None else "worst mistakes"
     if not worst:

@@ -10,9 +10,9 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.data.samples import Batch
 from npformer.layers import Wide
+from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.elements import section, table
-from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.names import Glossary
 from npformer.training.trainable import WideSequenceClassifier
 
 MOST_WORDS = 5
@@ -25,7 +25,7 @@ WORST = 6
 
 
 def words_section(
-    models: Sequence[Judged], chosen: Sequence[int], called: Called
+    models: Sequence[Answers], chosen: Sequence[int], called: Glossary
 ) -> Element | None:
     """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
     parts = [
@@ -34,7 +34,7 @@ def words_section(
     return section("words", parts) if parts else None
 
 
-def _words_table(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+def _words_table(judged: Answers, chosen: Sequence[int], called: Glossary) -> Element | None:
     if not isinstance(judged.model, WideSequenceClassifier) or judged.predicted is None:
         return None
     wide = judged.model.wide
@@ -76,7 +76,7 @@ def contributions(wide: Wide, batch: Batch, answers: np.ndarray) -> list[dict[in
     return found
 
 
-def name_of(wide: Wide, id: int, called: Called) -> str:
+def name_of(wide: Wide, id: int, called: Glossary) -> str:
     """Return the name of a token or a pair."""
     if id < wide.vocab_size:
         return called.token(id)

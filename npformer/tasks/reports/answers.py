@@ -18,7 +18,7 @@ from npformer.training.trainable.predictions import in_batches
 
 
 @dataclass(frozen=True)
-class Judged:
+class Answers:
     """A model's answers for all samples, on the host.
 
     Attributes
@@ -78,7 +78,7 @@ class Judged:
 
 def judge(
     name: str, model: SequenceClassifier, samples: Batch, batch_size: int, chosen: list[int]
-) -> Judged:
+) -> Answers:
     """Run a model on all samples, which have been checked, and trace it on the chosen ones."""
     some = samples.of_rows(chosen)
     x, mask, _ = as_given(some.inputs)
@@ -92,7 +92,7 @@ def judge(
     losses = np.array([found.total / found.n if found.n else math.nan for found in each])
     hits = math.nan if predicted is None else sum(found.hits or 0 for found in each) / n
     total = sum(found.total for found in each)
-    return Judged(name, model, samples, predicted, probability, losses, total / n, hits, found)
+    return Answers(name, model, samples, predicted, probability, losses, total / n, hits, found)
 
 
 def _predictions(model: SequenceClassifier, outputs: np.ndarray) -> Any:
