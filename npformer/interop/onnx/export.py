@@ -14,7 +14,7 @@ from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities, shape_of
 from npformer.mixers import WholeSequenceMixer
 from npformer.training.storage.files import check_place, write_whole
-from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
+from npformer.training.trainable import LanguageModel, SequenceClassifier
 
 LARGEST = 2**31 - 2**20
 """The most bytes of an ONNX file, which is one protobuf message."""
@@ -112,14 +112,10 @@ def to_onnx(
 def _check(model: Any) -> None:
     """Raise TypeError for a model that cannot be written in ONNX."""
     checks.instance("model", model, Layer, "Pass pretrained.classifier(), or writer.model")
-    if isinstance(model, EncoderDecoder):
-        raise TypeError(
-            "model is an EncoderDecoder; expected a SequenceClassifier or a LanguageModel. Models "
-            "of two inputs and caches of tokens are not written in ONNX"
-        )
     if not isinstance(model, SequenceClassifier | LanguageModel):
         raise TypeError(
-            f"model is {a_type(model)}; expected a SequenceClassifier or a LanguageModel"
+            f"model is {a_type(model)}; expected a SequenceClassifier or a LanguageModel. Models "
+            "of two inputs and caches of tokens are not written in ONNX"
         )
 
 

@@ -138,36 +138,24 @@ def transform(x: Value, n: Value, d_model: int, graph: Graph) -> tuple[Value, ..
 
 
 @register(own.Fourier)
-def fourier(layer: own.Fourier, x: Value, graph: Graph) -> Value:
-    """y = Re(F x F), F = cos - i sin."""
-
-    def mix(x: Value, n: Value) -> Value:
-        cos, sin, _, _ = transform(x, n, graph.d_model, graph)
-        return cos - sin
-
-    return whole_sequence(layer, x, graph, mix)
-
-
 @register(own.Hartley)
-def hartley(layer: own.Hartley, x: Value, graph: Graph) -> Value:
-    """y = Re(F x F) - Im(F x F)."""
+def fourier(layer: own.Fourier | own.Hartley, x: Value, graph: Graph) -> Value:
+    """y = Re(F x F), F = cos - i sin; a Hartley transform subtracts Im(F x F)."""
 
     def mix(x: Value, n: Value) -> Value:
         cos, sin, one, other = transform(x, n, graph.d_model, graph)
-        return cos - sin + one + other
+        return cos - sin + one + other if isinstance(layer, own.Hartley) else cos - sin
 
     return whole_sequence(layer, x, graph, mix)
 
 
+@register(own.LinearMixing)
+@register(own.RandomMixing)
 def linear_mixing(layer: own.LinearMixing, x: Value, graph: Graph) -> Value:
     """y = W_sequence x W_features, with W_sequence cropped to the length."""
     length = graph.length
     W = graph.value(layer.W_sequence).cut(0, length, axis=0).cut(0, length, axis=1)
     return whole_sequence(layer, x, graph, lambda x, n: W @ x @ layer.W_features)
-
-
-register(own.LinearMixing, linear_mixing)
-register(own.RandomMixing, linear_mixing)
 
 
 def convolution(x: Value, kernel: Value, length: Any, n_features: int, graph: Graph) -> Value:

@@ -144,10 +144,6 @@ class Answer:
         """Return how often a function of the file was called."""
         return self.calls[f"{MODULE}.{function}"]
 
-    def quiet(self) -> None:
-        """Stop keeping what the file prints and calls: the referee calls it many times."""
-        self.listening = False
-
     def prints(self) -> str:
         """Return what the file printed, cut if it is long."""
         lines = self.printed.getvalue()[:LONGEST_PRINT].rstrip().splitlines()

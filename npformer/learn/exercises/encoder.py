@@ -83,7 +83,7 @@ def _problems(exercise: Exercise, answer: Answer) -> list[str]:
     problems = _forward(encoder, p, mistakes) or _formula(answer, encoder, p, formula)
     problems = problems or _gradients(answer, encoder, backward, p, mistakes)
     problems = problems or _steps(parameters, train, mistakes)
-    answer.quiet()
+    answer.listening = False
     return problems or _training(answer, encoder, train)
 
 

@@ -46,7 +46,9 @@ def start(
         written += 1
     readme = folder / "README.md"
     if not readme.exists():
-        readme.write_text(_readme(ending), "utf-8", newline="\n")
+        rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |\n" for name in NAMES]
+        text = (TEXTS / "README.md").read_text("utf-8").format(first=NAMES[0])
+        readme.write_text("".join([text, *rows]), "utf-8", newline="\n")
     return [*said, f"{written} {'file' if written == 1 else 'files'} written to {folder}"]
 
 
@@ -56,12 +58,6 @@ def _read(path: Path) -> str:
         return source_of(path)[0]
     except ValueError:
         return ""
-
-
-def _readme(ending: str) -> str:
-    rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |" for name in NAMES]
-    text = (TEXTS / "README.md").read_text("utf-8").format(first=NAMES[0])
-    return text + "\n".join(rows) + "\n"
 
 
 def source_of(path: Path) -> tuple[str, list[str] | None]:

@@ -36,7 +36,7 @@ class Function:
         """Return what is wrong, in words; an empty list if all is right."""
         own = answer.function(self.function)
         problems = first_problems(self.trials, partial(self._problems, exercise, answer, own))
-        answer.quiet()
+        answer.listening = False
         return problems or self.beside(answer, own)
 
     def _problems(self, exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> list[str]:

@@ -26,7 +26,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     x = draw(3, 4, 8)
     problems = _shapes(answer, mixer, x) or _mixing(answer, mixer, x)
     problems = problems or _gradients(answer, mixer, x, None, "without a mask")
-    answer.quiet()
+    answer.listening = False
     problems = problems or _explanation_problems(answer, mixer, x, None, "without a mask")
     problems = problems or _padding(answer, mixer, x)
     problems = problems or _gradients(answer, mixer, x, MASK, "with a mask")

@@ -42,7 +42,7 @@ class Pair:
         marking = Marking(exercise, answer, self.gradients)
         if problems := first_problems(self.trials, marking.problems):
             return problems
-        answer.quiet()
+        answer.listening = False
         if answer.differences:  # which are neither made for float32 nor exact enough for gradcheck
             return []
         found = marking.dtype(self.trials[0])
