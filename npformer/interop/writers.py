@@ -22,7 +22,7 @@ FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
 """Families of models that write, by ``model_type`` in config.json."""
 
 
-class Pretrained:
+class PretrainedTextModel:
     """What pretrained models that write have in common.
 
     Attributes
@@ -51,7 +51,7 @@ class Pretrained:
             raise self._tokenizer
         return self._tokenizer
 
-    def to(self, backend: str) -> Pretrained:
+    def to(self, backend: str) -> PretrainedTextModel:
         """Move the weights to a backend, such as "cupy", and return this object."""
         self.model.to(backend)
         return self
@@ -67,7 +67,7 @@ class Pretrained:
         return f"{type(self).__name__}({kind}, {size:,} parameters, from {self._folder})"
 
 
-class PretrainedWriter(Pretrained):
+class PretrainedWriter(PretrainedTextModel):
     """A pretrained `LanguageModel` with its tokenizer: GPT-2.
 
     writer = npformer.from_pretrained("gpt2")           # a folder
@@ -111,7 +111,7 @@ class PretrainedWriter(Pretrained):
         return self.tokenizer.ids(text) or ([begin] if isinstance(begin, int) else [])
 
 
-class PretrainedTranslator(Pretrained):
+class PretrainedTranslator(PretrainedTextModel):
     """A pretrained `EncoderDecoder` with its tokenizer: Marian.
 
     translator = npformer.from_pretrained("opus-mt-en-de")     # a folder

@@ -47,7 +47,7 @@ def linear(layer: own.Linear, x: Value, graph: Graph) -> Value:
 
 
 @register(own.TiedOutput)
-def tied(layer: own.TiedOutput, x: Value, graph: Graph) -> Value:
+def tied_output(layer: own.TiedOutput, x: Value, graph: Graph) -> Value:
     """y = x W^T + b."""
     y = x @ graph.value(layer.weight).transpose(1, 0)
     return y if layer.bias is None else y + layer.bias
