@@ -6,19 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from npformer import functional as F
-from npformer.core import Array, checks, to_numpy
+from npformer.core import Array, Context, checks, to_numpy
 from npformer.interop.folder import read_json, read_json_if_there
+from npformer.layers import FirstToken, MaxPooling, MeanPooling
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
 
 
-WAYS: dict[str, Any] = {
-    "mean": F.mean_pooling,
-    "first": lambda hidden, mask: (hidden[:, 0], None),
-    "max": F.max_pooling,
-}
-"""From one vector per token, (batch, length, d_model), to one vector per text, and a cache."""
+WAYS = {"mean": MeanPooling(), "first": FirstToken(), "max": MaxPooling()}
+"""From one vector per token, (batch, length, d_model), to one vector per text."""
 
 POOLINGS = {"mean": "mean_tokens", "first": "cls_token", "max": "max_tokens"}
 """{our name: theirs} of these ways."""
@@ -49,7 +45,8 @@ class SentenceSettings:
 
     def vectors(self, hidden: Array, mask: Array | None) -> np.ndarray:
         """Return one vector for each text, (batch, d_model), from those of its tokens."""
-        pooled: np.ndarray = to_numpy(WAYS[self.pooling](hidden, mask)[0])
+        found, _ = WAYS[self.pooling].forward(hidden, Context(mask=mask))
+        pooled: np.ndarray = to_numpy(found)
         if not self.normalize:
             return pooled
         norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]

@@ -24,12 +24,12 @@ CHAINS = (
 
 SIMPLE: dict[Any, Converter] = {
     **dict.fromkeys(CHAINS, in_chain),
-    **dict.fromkeys((own.Dropout, own.TokenDropout, own.EveryToken, Identity), lambda _, x, __: x),
+    **dict.fromkeys((own.Dropout, own.TokenDropout, Identity), lambda _, x, __: x),
     own.ReLU: lambda layer, x, graph: graph.node("Relu", x),
     own.Tanh: lambda layer, x, graph: graph.node("Tanh", x),
     own.SiLU: lambda layer, x, graph: x * graph.node("Sigmoid", x),
     own.GELU: lambda layer, x, graph: graph.node("Gelu", x, approximate=layer.approximate),
-    own.FirstToken: lambda layer, x, graph: graph.node("Gather", x, 0, axis=1),
+    own.EveryToken: lambda layer, x, graph: graph.without_padding(x),
     own.Flatten: lambda layer, x, graph: graph.without_padding(x).reshape(0, -1),
     own.Sequential: lambda layer, x, graph: graph.chain(layer.chain, x),
 }
@@ -117,3 +117,12 @@ def maximum(layer: own.MaxPooling, x: Value, graph: Graph) -> Value:
     kept = graph.where(graph.mask.at(-1), x, -math.inf)
     some = graph.node("Greater", graph.mask.to("int64").sum(1, keep=True), 0)
     return graph.where(some, graph.node("ReduceMax", kept, [1], keepdims=0), 0.0)
+
+
+@register(own.FirstToken)
+def first(layer: own.FirstToken, x: Value, graph: Graph) -> Value:
+    """y = the first token that is not padding, 0 if there is none."""
+    if graph.mask is None:
+        return graph.node("Gather", x, 0, axis=1)
+    at = graph.node("ArgMax", graph.mask.to("int64"), axis=1, keepdims=1)
+    return graph.node("GatherND", graph.without_padding(x), at, batch_dims=1)
