@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from npformer.cli.recipes.doubts import doubt_known
-from npformer.cli.recipes.file_task import FileTask, Part
-from npformer.cli.recipes.kinds import KINDS, USUAL, chosen_column, is_generated, is_text_file
 from npformer.core import split_names
 from npformer.data.tables import Table, read_table
 from npformer.data.tokenizers import TOKENIZERS, read_tokenizer
@@ -21,6 +18,8 @@ from npformer.tasks.estimators import (
     TextTranslator,
     TextWriter,
 )
+from npformer.tasks.sources.file_task import FileTask
+from npformer.tasks.sources.kinds import KINDS, USUAL, chosen_column, is_generated, is_text_file
 
 ESTIMATORS: dict[str, Any] = {
     "texts": TextClassifier,
@@ -143,62 +142,3 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
             given["tokenizer"] = both
     estimator: Estimator = ESTIMATORS[task.kind](config, **given)
     return estimator
-
-
-def noted_task(notes: dict[str, Any]) -> FileTask | None:
-    """Return the task in a model's notes, if it was trained on a file; files are not checked."""
-    task = notes.get("task")
-    return FileTask.from_notes(task, check=False) if isinstance(task, dict) else None
-
-
-def part_of(
-    file: str,
-    options: argparse.Namespace,
-    task: FileTask | None,
-    model: Estimator,
-    *,
-    labelled: bool,
-) -> tuple[Part, dict[str, list[Any]]]:
-    """Return the samples of a file, and all its columns if it is a table of texts.
-
-    Columns are those that options name, or else those of the training's task.
-    """
-    kind = next(kind for kind, each in ESTIMATORS.items() if isinstance(model, each))
-    known = task if task is not None and task.kind == kind else FileTask(kind=kind, file=file)
-    given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
-    given |= {"label": known.label or "label"} | given_options(options, ("skip_empty",))
-    if kind == "series":
-        given |= given_options(options, ("id", "time", "label"))
-        if options.features is not None:
-            given["features"] = list_of(options.features)
-    if not (roles := KINDS[kind].columns):
-        return replace(known, **given).read(file, labelled=labelled), {}
-    table = read_table(file, encoding=given["encoding"])
-    for role in roles if labelled else roles[:1]:
-        name, usual = getattr(options, role), getattr(task, role, None)
-        trained = name is None and usual in table.columns
-        given[role] = usual if trained else chosen_column(table, name, role)
-    return replace(known, **given).rows_of(table, labelled=labelled), table.columns
-
-
-def held_out_part(options: argparse.Namespace, notes: dict[str, Any], model: Estimator) -> Part:
-    """Return the samples of a file with their right answers, or else the test part."""
-    task = noted_task(notes)
-    if options.input is not None:
-        part, _ = part_of(options.input, options, task, model, labelled=True)
-        if task is not None and task.kind in ("texts", "series"):
-            try:
-                known = FileTask.from_notes(notes["task"]).parts()[0]["train"]
-            except (OSError, ValueError):  # its files are gone or have changed
-                return part
-            doubt_known(task.kind, task.keys(known), task.keys(part), options.input)
-        return part
-    if task is None:
-        raise ValueError(
-            f"{options.model} does not say which file it was trained on; expected a file to "
-            "measure it on"
-        )
-    test = FileTask.from_notes(notes["task"]).parts()[0]["test"]
-    if not len(test):
-        raise ValueError(f"{options.model} was trained without a test part; expected a file")
-    return test

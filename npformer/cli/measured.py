@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 
 from npformer.cli.common import counted, one_line
 from npformer.cli.predict_file import in_brief
-from npformer.cli.recipes.file_task import Part
 from npformer.cli.run_folder import REPORT
 from npformer.tasks.estimators import (
     Classifier,
@@ -20,6 +19,7 @@ from npformer.tasks.estimators import (
     baselines,
 )
 from npformer.tasks.estimators.ngrams import ORDERS, ngram_loss
+from npformer.tasks.sources.file_task import Part
 
 MOST_REPORTED = 1000
 """Samples of the test part in the report, which stays small enough to open."""

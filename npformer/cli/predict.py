@@ -13,10 +13,8 @@ from numpy.lib import format
 
 from npformer.cli import common, predict_file
 from npformer.cli.common import option
-from npformer.cli.file_kinds import noted_task
 from npformer.cli.file_options import add_columns_of_series
-from npformer.cli.load_model import add_force, load_any, notes_of, task_of, test_data
-from npformer.cli.plugins import load_plugins
+from npformer.cli.trained import Trained, add_loading
 from npformer.core import a_type, checks, use_precision
 from npformer.data.stored import read, sharded
 from npformer.tasks.estimators import Estimator, TextWriter
@@ -54,26 +52,23 @@ def add_to(commands: Any) -> None:
     option(parser, "--probabilities", probabilities, action="store_true")
     written = "write a file instead of printing: .csv or .tsv for texts, else .npy"
     option(parser, "--out FILE", written)
-    add_force(parser)
-    common.add_backend(parser)
-    common.add_plugin(parser)
+    add_loading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print or write what the model predicts."""
-    load_plugins(options.plugin)
-    model = load_any(options.model, options.backend, force=options.force)
+    trained = Trained.load(options)
+    model = trained.model
     _check_out(options.out, (".csv", ".tsv") if isinstance(model, Estimator) else (".npy",))
     with use_precision(options.precision, options.backend):
         if isinstance(model, SequenceClassifier):
-            return _predict(options, model)
+            return _predict(options, trained)
         if isinstance(model, TextWriter):
             raise ValueError(
                 f"{options.model} holds {a_type(model)}, which goes on writing a text: "
                 f'npformer generate {options.model} "a beginning"'
             )
-        task = noted_task(notes_of(options.model, force=options.force))
-        return predict_file.run(options, model, task)
+        return predict_file.run(options, trained)
 
 
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
@@ -86,9 +81,9 @@ def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
             raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
 
 
-def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
+def _predict(options: argparse.Namespace, trained: Trained) -> int:
     """Predict labels of arrays."""
-    labels = mask = None
+    model, labels, mask = trained.model, None, None
     if len(options.input) > 1:
         raise ValueError(
             f"there are {len(options.input)} words for INPUT; expected one file. Only models of "
@@ -102,8 +97,7 @@ def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
         checks.positive("--samples", options.samples)
         instead = f"Give it data: npformer predict {options.model} x.npy"
-        recipe, notes = task_of(options.model, instead, force=options.force)
-        x, labels, _ = test_data(model, recipe, notes, None)
+        x, labels, _ = trained.test_data(instead)
         x, labels = x[: options.samples], labels[: options.samples]
     result = _predicted(options, model, x, mask)
     if options.ranks.rank:

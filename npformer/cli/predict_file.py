@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from npformer.cli import common
-from npformer.cli.file_kinds import part_of
-from npformer.cli.recipes.file_task import FileTask, Part
+from npformer.cli.trained import Trained
 from npformer.data.tables import SUFFIXES, kind_of
 from npformer.tasks.estimators import Classifier, TextClassifier, TextTranslator
+from npformer.tasks.sources.file_task import Part
 from npformer.training.storage.files import write_whole
 
 PREDICTED, PROBABILITY = "predicted", "probability"
@@ -24,11 +24,12 @@ FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pd
 """Endings of the names of files that no command reads."""
 
 
-def run(options: argparse.Namespace, model: Any, task: FileTask | None) -> int:
-    """Print or write what the model predicts; `task` is that of the training."""
+def run(options: argparse.Namespace, trained: Trained) -> int:
+    """Print or write what the model predicts."""
+    model = trained.model
     pairs = isinstance(model, TextTranslator)
     kind = "sources" if pairs else "texts" if isinstance(model, TextClassifier) else "series"
-    part, columns = _input(options, model, task, kind)
+    part, columns = _input(options, trained, kind)
     if pairs:
         lines, new = _translations(options, model, part)
     else:
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace, model: Any, task: FileTask | None) -> int:
 
 
 def _input(
-    options: argparse.Namespace, model: Any, task: FileTask | None, kind: str
+    options: argparse.Namespace, trained: Trained, kind: str
 ) -> tuple[Part, dict[str, list[Any]]]:
     """Return what to predict, and the columns of a table."""
     words = options.input
@@ -66,9 +67,9 @@ def _input(
     if options.out is not None and any(_is_same(options.out, word) for word in words):
         raise ValueError(f"--out {options.out} is the file that is read; expected another name")
     if len(words) == 1 and (kind == "series" or _is_table(words[0])):
-        return part_of(words[0], options, task, model, labelled=False)
+        return trained.read(words[0], options, labelled=False)
     if words and kind != "series":
-        return Part(list(words), [None] * len(words)), {}
+        return Part(list(words)), {}
     what, own = {
         "sources": ("translate; expected texts in quotes, or one table", '"a source"'),
         "texts": ("predict; expected texts in quotes, or one file", '"a text of your own"'),

@@ -11,11 +11,11 @@ from npformer.cli.file_kinds import OPTIONS, given_options
 from npformer.cli.file_options import add_file_options
 from npformer.cli.plugins import load_plugins
 from npformer.cli.ranks import own_folder, who_is_who
-from npformer.cli.recipes.recipes import RECIPES
 from npformer.cli.run_folder import RunFolder
 from npformer.cli.train_options import add_model_options, add_training_options, task_or_file
 from npformer.core import split_names
 from npformer.data.pairs import PAIRS
+from npformer.tasks.sources.recipes import RECIPES
 
 OF_THIS_CALL = (
     *(

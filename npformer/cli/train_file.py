@@ -13,9 +13,6 @@ import npformer
 from npformer.cli import common
 from npformer.cli.file_kinds import GENERATED, given_options, model_for, task_of
 from npformer.cli.measured import measure
-from npformer.cli.recipes.doubts import doubt_features
-from npformer.cli.recipes.file_task import Part
-from npformer.cli.recipes.kinds import is_generated
 from npformer.cli.run_files import (
     VERSIONS,
     draw_curves,
@@ -27,6 +24,9 @@ from npformer.cli.run_folder import RunFolder, write_json
 from npformer.core import checks
 from npformer.optim import SCHEDULES
 from npformer.tasks.estimators import Estimator
+from npformer.tasks.sources.doubts import doubt_features
+from npformer.tasks.sources.file_task import Part
+from npformer.tasks.sources.kinds import is_generated
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 

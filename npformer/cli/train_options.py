@@ -8,8 +8,6 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.common import option
-from npformer.cli.recipes.kinds import TEXT_FILES, is_data_file
-from npformer.cli.recipes.recipes import RECIPES
 from npformer.core import INITIALIZERS, checks
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import SUFFIXES
@@ -18,6 +16,8 @@ from npformer.mixers import MIXERS
 from npformer.models import POSITIONS
 from npformer.models.losses import LOSSES
 from npformer.optim import SCHEDULES
+from npformer.tasks.sources.kinds import TEXT_FILES, is_data_file
+from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.trainable.metrics import FIGURES
 
 EMBEDDED = {

@@ -8,8 +8,6 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.file_kinds import given_options, mixer_setting
-from npformer.cli.load_model import in_dtype_of
-from npformer.cli.recipes.recipes import Recipe
 from npformer.cli.run_files import (
     VERSIONS,
     draw_curves,
@@ -23,6 +21,7 @@ from npformer.data import Dataset
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES, schedule_for
 from npformer.tasks.estimators.defaults import filled
+from npformer.tasks.sources.recipes import Recipe
 from npformer.training.evaluation import batch_at_evaluation, evaluate
 from npformer.training.fit import fit
 from npformer.training.history import History
@@ -61,7 +60,7 @@ def run(
     say(f"npformer {VERSIONS['npformer']} on {device}")
 
     def made(split: str) -> tuple[Dataset, SequenceClassifier]:
-        dataset = recipe.load(split, options.seed)
+        dataset = recipe.load(split, options.seed, options.dtype)
         model = recipe.model(dataset, options.seed, options.dtype, **changes)
         return dataset, model.to(options.backend)
 
@@ -69,14 +68,12 @@ def run(
     histories: dict[str, History] = {}
     with folder.begun(chosen, plugins, resume=options.resume):
         metrics |= {"parameters": model.n_parameters(), "config": model.config.to_dict()}
-        x, _ = in_dtype_of(model, dataset.train)
-        say(f"\n{recipe.name}: {recipe.summary}\n\n{summary(model, x[:1])}\n")
+        example = dataset.train[0][:1]
+        say(f"\n{recipe.name}: {recipe.summary}\n\n{summary(model, example)}\n")
         for split in splits:
             if split != splits[0]:
                 dataset, model = made(split)
-            data = [
-                in_dtype_of(model, p) for p in (dataset.train, dataset.validation, dataset.test)
-            ]
+            data = dataset.train, dataset.validation, dataset.test
             if len(splits) > 1:
                 train, validation, test = (f"{len(x):,}" for x, _ in data)
                 say(f"{split} split: {train} training, {validation} validation, {test} test")

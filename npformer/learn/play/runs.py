@@ -50,7 +50,7 @@ class Run:
         return {
             "run": self.name,
             "settings": self.settings.to_dict(),
-            "kind_of_input": TASKS[self.settings.task].kind,
+            "kind_of_input": TASKS[self.settings.task]["kind_of_input"],
             "classes": None,
             "bug": self.settings.bug,
             **{"state": "starting", "error": None, "step": 0, "epoch": 0, "n_steps": 0},

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,15 +14,15 @@ from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
 from npformer.learn.play.seen import LEFT_OUT, Names, estimator_names
 from npformer.learn.play.settings import Settings
-from npformer.models import EncoderConfig
 from npformer.tasks.estimators import TextClassifier, TextTranslator, TextWriter
-from npformer.tasks.estimators.split import stratified
 from npformer.tasks.estimators.text_writer import windows
+from npformer.tasks.sources.file_task import Part
+from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.fit import fit
 from npformer.training.trainable import SequenceClassifier
 
-HELD_OUT = 0.1
-"""Share of the data to validate on."""
+Parts = Mapping[str, Part]
+"""By name: "train", and "validation", whose samples are those to look at."""
 
 
 class Work(ABC):
@@ -43,17 +43,17 @@ class Work(ABC):
 
     kind: str
     classes: list[str] | None = None
-    estimator: Any = None
-    data: Any
-    held_out: Any
+    more: ClassVar[dict[str, Any]] = {}  # arguments of `fit`
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, estimator: Any, data: Any, held_out: Any) -> None:
+        self.settings, self.estimator = settings, estimator
+        self.data, self.held_out = data, held_out
 
     def train(self, **options: Any) -> Any:
         """Train from the beginning, or from a checkpoint, and return the history."""
         of = self.settings
-        return self.fit({"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, **options})
+        usual = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, **self.more}
+        return self.fit(usual | options)
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Fit the estimator, and return the history."""
@@ -93,22 +93,18 @@ class Work(ABC):
 
 
 class ArrayWork(Work):
-    """Samples that are arrays from the start: digits, and generated tasks."""
+    """Samples that are arrays from the start: those of a named task."""
 
     def __init__(self, settings: Settings, data: Dataset) -> None:
-        super().__init__(settings)
-        self.data, self.held_out = data, data.validation
+        super().__init__(settings, None, data, data.validation)
         self.kind = "image" if data.n_features else "ids"
         self.classes = [str(k) for k in range(data.n_classes)]
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Train on the training part."""
         of, data = self.settings, self.data
-        pooling = {"token": "none"}.get(data.labels, "flatten" if data.n_features else "mean")
-        config = EncoderConfig(**of.encoder(), max_len=data.length, positions="learned")
-        sizes: Any = {"vocab_size": data.vocab_size, "n_features": data.n_features}
         kind = SequenceClassifier if of.bug is None else SequenceClassifierWithBug
-        model = kind(config, data.n_classes, pooling=pooling, seed=of.seed, **sizes)
+        model = RECIPES[of.task].model(data, of.seed, kind=kind, **of.encoder())
         if of.bug is not None:
             put_bug(of.bug, model)
         return fit(model, data.train, validation=data.validation, seed=of.seed, **options)
@@ -143,21 +139,14 @@ class TextsWork(Work):
     """Texts with labels."""
 
     kind = "ids"
+    more: ClassVar[dict[str, Any]] = {"calibration": 0.0}  # without a temperature
 
-    def __init__(self, settings: Settings, texts: Sequence[str], labels: Sequence[str]) -> None:
-        super().__init__(settings)
-        self.estimator = TextClassifier(
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        estimator = TextClassifier(
             settings.encoder(), wide=False, members=1, ngrams=0, seed=settings.seed
         )  # whole words only, as people read them
-        self.classes = sorted(set(labels))
-        self.data, self.held_out = (
-            ([texts[i] for i in rows], [labels[i] for i in rows])
-            for rows in stratified(np.array(labels), HELD_OUT, settings.seed)
-        )
-
-    def fit(self, options: dict[str, Any]) -> Any:
-        """Train without a temperature."""
-        return super().fit({"calibration": 0.0, **options})
+        super().__init__(settings, estimator, parts["train"].data(), parts["validation"].data())
+        self.classes = sorted({*self.data[1], *self.held_out[1]})
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return texts as ids, with their mask."""
@@ -178,13 +167,11 @@ class BookWork(Work):
 
     kind = "text"
 
-    def __init__(self, settings: Settings, text: str) -> None:
-        super().__init__(settings)
+    def __init__(self, settings: Settings, parts: Parts) -> None:
         decoder = {"max_len": 64, **settings.encoder(), "causal": True}
         decoder |= {"norm": "pre", "positions": "learned"}
-        self.estimator = TextWriter(decoder, seed=settings.seed)
-        cut = round(len(text) * (1.0 - HELD_OUT))
-        self.data, self.held_out = (text[:cut],), (text[cut:],)
+        writer = TextWriter(decoder, seed=settings.seed)
+        super().__init__(settings, writer, parts["train"].data(), parts["validation"].data())
 
     @cached_property
     def _windows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -217,11 +204,9 @@ class PairsWork(Work):
 
     kind = "pair"
 
-    def __init__(self, settings: Settings, sources: list[str], targets: list[str]) -> None:
-        super().__init__(settings)
-        self.estimator = TextTranslator(settings.encoder(), tokenizer="char", seed=settings.seed)
-        cut = round(len(sources) * (1.0 - HELD_OUT))
-        self.data, self.held_out = (sources[:cut], targets[:cut]), (sources[cut:], targets[cut:])
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        translator = TextTranslator(settings.encoder(), tokenizer="char", seed=settings.seed)
+        super().__init__(settings, translator, parts["train"].data(), parts["validation"].data())
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return both sides as ids: inputs and targets, as the model arranges them."""
