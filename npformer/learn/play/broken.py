@@ -62,6 +62,13 @@ def put_bug(name: str, model: SequenceClassifier) -> None:
     model.flatten()
 
 
+def described(name: str) -> dict[str, str]:
+    """Return what the museum says about a bug."""
+    bug = BUGS[name]
+    words = {"name": name, "title": bug.title, "code": bug.code}
+    return words | {"why": bug.section("Why"), "cost": bug.section("Cost")}
+
+
 def is_wrong(name: str | None, layer: Layer) -> bool:
     """Return whether a layer has the run's bug; `name` is None for a run without a bug."""
     return name is not None and (type(layer) is BUGS[name].wrong or isinstance(layer, AttentionBy))

@@ -8,7 +8,7 @@ from typing import Any
 
 from npformer import data
 from npformer.learn.museum import BUGS
-from npformer.learn.play.broken import HAVE_A_PLACE
+from npformer.learn.play.broken import HAVE_A_PLACE, described
 from npformer.learn.play.bundle import read
 from npformer.learn.play.settings import LIMITS, Settings
 from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork, Work
@@ -89,16 +89,8 @@ def choices(file: str | None = None) -> dict[str, Any]:
         for name, kind in MIXERS.items()
     ]
     bugs = [
-        {
-            "name": name,
-            "title": bug.title,
-            "why": bug.section("Why"),
-            "cost": bug.section("Cost"),
-            "code": bug.code,
-            "task": "digits",
-            "settings": dict(HAVE_A_PLACE[name]),
-        }
-        for name, bug in BUGS.items()
+        {**described(name), "task": "digits", "settings": HAVE_A_PLACE[name]}
+        for name in BUGS
         if name in HAVE_A_PLACE
     ]
     return {"tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}

@@ -8,6 +8,7 @@ import numpy as np
 
 from npformer.learn.museum import BUGS
 from npformer.learn.museum.bug import source_of
+from npformer.learn.play.broken import described
 from npformer.learn.play.state import Now
 from npformer.models import EncoderBlock
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport
@@ -27,8 +28,7 @@ def gradcheck(now: Now) -> dict[str, Any]:
     else:
         bug = BUGS[name]
         report, caught, right = bug.report(), list(bug.caught_by), _source_of_right(bug)
-        words = {"title": bug.title, "name": bug.name, "why": bug.section("Why")}
-        words |= {"cost": bug.section("Cost"), "code": bug.code}
+        words = described(name)
     found: dict[str, Any] = {"bug": words, "report": "", "tensors": []}
     if report is not None:
         limits = report.tolerance, report.complex_tolerance
