@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple, cast
 from npformer.cli.common import counted, one_line
 from npformer.cli.predict_file import in_brief
 from npformer.cli.run_folder import REPORT
+from npformer.cli.training import Training
 from npformer.tasks.estimators import (
     Classifier,
     Scores,
@@ -36,13 +36,12 @@ class Measured(NamedTuple):
     files: list[str]
 
 
-def measure(
-    options: argparse.Namespace, model: Any, parts: dict[str, Part], path: Path
-) -> Measured | None:
+def measure(training: Training, model: Any, parts: dict[str, Part]) -> Measured | None:
     """Measure a model on the part "test". All ranks call this; all but the first get None."""
     test, before = parts["test"], [parts["train"], parts["validation"]]
-    scores = model.evaluate(*test.data(), communicator=options.ranks)
-    if options.ranks.rank:
+    ranks = training.options.ranks
+    scores = model.evaluate(*test.data(), communicator=ranks)
+    if ranks.rank:
         return None
     metrics: dict[str, Any] = {"test": scores.to_dict()}
     if isinstance(scores, TextScores):
@@ -59,8 +58,8 @@ def measure(
     }
     many = counted(len(test), "test texts" if isinstance(model, TextClassifier) else "test series")
     some = test.rows(range(min(len(test), MOST_REPORTED)))
-    title = f"{Path(options.task).name}: {many}"
-    model.report(*some.data(), path / REPORT, title=title, scores=scores, beside=beside)
+    title = f"{Path(training.options.task).name}: {many}"
+    model.report(*some.data(), training.path / REPORT, title=title, scores=scores, beside=beside)
     words = f"{many}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
     return Measured(metrics, words, [REPORT])
 

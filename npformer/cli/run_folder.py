@@ -111,10 +111,6 @@ class RunFolder:
                     self._bring_back()  # the new run never began: its options were wrong
                 raise
 
-    def checkpoint(self, split: str) -> Path:
-        """Return the folder of a split's checkpoint."""
-        return self.path / "checkpoints" / split
-
     def files(self) -> list[Path]:
         """Return the files of a run that exist, `RUN` first."""
         models = [checkpoint_name(), *(checkpoint_name(split) for split in self.splits)]

@@ -13,6 +13,7 @@ from npformer.cli.plugins import load_plugins
 from npformer.cli.ranks import own_folder, who_is_who
 from npformer.cli.run_folder import RunFolder
 from npformer.cli.train_options import add_model_options, add_training_options, task_or_file
+from npformer.cli.training import Training
 from npformer.core import split_names
 from npformer.data.pairs import PAIRS
 from npformer.tasks.sources.recipes import RECIPES
@@ -106,10 +107,10 @@ def run(options: argparse.Namespace) -> int:
                 print(f"--resume, {folder.path}: {what}")
         vars(options).update(chosen)
         if recipe is None:
-            return train_file.run(options, folder, chosen, plugins)
+            return train_file.run(Training(options, folder, chosen, plugins))
         if wrong := given_options(options, OPTIONS):
             raise ValueError(
                 f"--{min(wrong).replace('_', '-')} is for files; expected none of its kind for "
                 f"the task {recipe.name}"
             )
-        return train_task.run(options, recipe, folder, chosen, plugins)
+        return train_task.run(Training(options, folder, chosen, plugins), recipe)
