@@ -19,18 +19,8 @@ from npformer.data.pairs import PAIRS
 from npformer.tasks.sources.recipes import RECIPES
 
 OF_THIS_CALL = (
-    *(
-        "command",
-        "parser",
-        "run",
-        "usual",
-        "plugin",
-        "out",
-        "resume",
-        "overwrite",
-        "quiet",
-        "ranks",
-    ),
+    *("command", "parser", "run", "usual", "plugin"),
+    *("out", "resume", "overwrite", "quiet", "ranks"),
 )
 """What the command line sets and a run does not depend on."""
 

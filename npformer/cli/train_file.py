@@ -10,15 +10,16 @@ from typing import Any
 
 import npformer
 from npformer.cli import common
-from npformer.cli.file_kinds import GENERATED, given_options, model_for, task_of
+from npformer.cli.file_kinds import OPTIONS, given_options, model_for
 from npformer.cli.measured import measure
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks
 from npformer.optim import SCHEDULES
 from npformer.tasks.estimators import Estimator
+from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
 from npformer.tasks.sources.file_task import Part
-from npformer.tasks.sources.kinds import is_generated
+from npformer.tasks.sources.kinds import GENERATED, is_generated
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
@@ -43,7 +44,8 @@ NEXT = {
 
 def run(training: Training) -> int:
     """Train a model, measure it, and print the results."""
-    options, task = training.options, task_of(training.options)
+    options = training.options
+    task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK, "pooling"}))
     parts, how = task.parts()
     model, settings = model_for(options, task), _settings(options)
     model.check()  # a wrong option leaves no folder

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from npformer.cli.common import add_backend, add_plugin, option
-from npformer.cli.file_kinds import ESTIMATORS, given_options, list_of
+from npformer.cli.file_kinds import ESTIMATORS, given_options
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table
 from npformer.tasks.estimators import Estimator
+from npformer.tasks.sources.choice import listed
 from npformer.tasks.sources.doubts import doubt_known
 from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.kinds import KINDS, chosen_column, is_data_file
@@ -127,7 +128,7 @@ class Trained:
         if kind == "series":
             given |= given_options(options, ("id", "time", "label"))
             if options.features is not None:
-                given["features"] = list_of(options.features)
+                given["features"] = listed(options.features)
         if not (roles := KINDS[kind].columns):
             return replace(known, **given).read(file, labelled=labelled), {}
         table = read_table(file, encoding=given["encoding"])

@@ -50,7 +50,7 @@ class Training:
         return self.folder.begun(self.chosen, self.plugins, resume=self.options.resume)
 
     def settings(self, name: str) -> dict[str, Any]:
-        """Return the arguments of `fit` that are the command's; `name` is that of the checkpoint."""
+        """Return the command's arguments of `fit`; `name` is that of the checkpoint."""
         return {
             "checkpoint": self.path / "checkpoints" / name,
             "communicator": self.options.ranks,

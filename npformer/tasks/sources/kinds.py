@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import Table, kind_of
@@ -47,6 +47,12 @@ KINDS = {
         EVERY | TEXTS | {"source", "target", "skip_empty"},
     ),
 }
+
+OPTIONS = sorted(set().union(*(kind.options for kind in KINDS.values())))
+"""Options of all kinds."""
+
+GENERATED: dict[str, Any] = {"test": "0.03", "epochs": 2, "d_model": 64}
+"""Options of a generated task of pairs: its pairs are many and easy."""
 
 USUAL = {
     "text": ("text",),
