@@ -8,7 +8,7 @@ from npformer.cli.file_options import add_known_file
 from npformer.cli.measured import mistakes, pairs_in_words, text_in_words
 from npformer.cli.trained import Trained, add_loading
 from npformer.core import use_precision
-from npformer.tasks.estimators import Estimator, TextClassifier, TextScores, Translations
+from npformer.tasks.estimators import Estimator, TextScores, Translations
 from npformer.training.evaluation import evaluate
 
 INSTEAD = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
@@ -66,7 +66,7 @@ def _on_file(options: argparse.Namespace, trained: Trained) -> int:
     elif isinstance(scores, Translations):
         print(pairs_in_words(scores), end="")
     else:
-        kind = "texts" if isinstance(model, TextClassifier) else "series"
-        print(f"{common.counted(len(part), kind)} on {common.device_of(options)}\n{scores}\n")
+        many = common.counted(len(part), trained.kind)
+        print(f"{many} on {common.device_of(options)}\n{scores}\n")
         print(mistakes(scores, part, model), end="")
     return 0

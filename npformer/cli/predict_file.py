@@ -26,11 +26,9 @@ FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pd
 
 def run(options: argparse.Namespace, trained: Trained) -> int:
     """Print or write what the model predicts."""
-    model = trained.model
-    pairs = isinstance(model, TextTranslator)
-    kind = "sources" if pairs else "texts" if isinstance(model, TextClassifier) else "series"
+    model, kind = trained.model, {"pairs": "sources"}.get(trained.kind, trained.kind)
     part, columns = _input(options, trained, kind)
-    if pairs:
+    if kind == "sources":
         lines, new = _translations(options, model, part)
     else:
         lines, new = _labels(options, model, part, kind)
@@ -62,13 +60,14 @@ def _input(
             )
     elif options.mask is not None:
         raise ValueError(f"--mask is given and the model takes {kind}; expected none")
-    if kind != "series":
-        refuse_files(words)
-    if options.out is not None and any(_is_same(options.out, word) for word in words):
-        raise ValueError(f"--out {options.out} is the file that is read; expected another name")
-    if len(words) == 1 and (kind == "series" or _is_table(words[0])):
-        return trained.read(words[0], options, labelled=False)
-    if words and kind != "series":
+    series = kind == "series"
+    file = (words[0] if len(words) == 1 else None) if series else named_table(words)
+    out = options.out
+    if out is not None and out.exists() and any(_exists(w) and out.samefile(w) for w in words):
+        raise ValueError(f"--out {out} is the file that is read; expected another name")
+    if file is not None:
+        return trained.read(file, options, labelled=False)
+    if words and not series:
         return Part(list(words)), {}
     what, own = {
         "sources": ("translate; expected texts in quotes, or one table", '"a source"'),
@@ -145,27 +144,26 @@ def in_brief(part: Part, i: int) -> str:
     return f"{common.one_line(part.ids[i], 40)} ({len(sample)} steps)"
 
 
-def refuse_files(words: list[str]) -> None:
-    """Raise ValueError for file names where texts or a table are expected."""
+def named_table(words: list[str]) -> str | None:
+    """Return the table that words name; None for texts, even one that ends like a table's name."""
     for word in words:
-        if word == "-" or any(c.isspace() for c in word) or not word:
+        if not word or word == "-" or any(c.isspace() for c in word):
             continue
         if kind_of(Path(word)) is not None:
             if len(words) > 1:
                 raise ValueError(
                     f"{word} is a table, and there is more; expected one table, or texts, not both"
                 )
-        elif Path(word).suffix.lower() in FILES or _exists(word):
+            if not Path(word).is_file():
+                raise FileNotFoundError(f"there is no file {word}")
+            return word
+        if Path(word).suffix.lower() in FILES or _exists(word):
             raise ValueError(
                 f"{word} is the name of a file or folder, not a table; expected texts in quotes, "
                 f"or one of {', '.join(SUFFIXES)}. In Excel: save as CSV UTF-8. If the word itself "
                 "is the text, put it into a table"
             )
-
-
-def _is_same(path: Path, word: str) -> bool:
-    """Return whether a word names the file at a path."""
-    return path.exists() and _exists(word) and path.samefile(word)
+    return "-" if words == ["-"] else None
 
 
 def _exists(word: str) -> bool:
@@ -173,17 +171,6 @@ def _exists(word: str) -> bool:
         return Path(word).exists()
     except (OSError, ValueError):  # a long text, or a character that no name has
         return False
-
-
-def _is_table(word: str) -> bool:
-    """Return whether a word names a table; a text that merely ends like one does not."""
-    if word == "-":
-        return True
-    if kind_of(Path(word)) is None or any(c.isspace() for c in word):
-        return False
-    if not Path(word).is_file():
-        raise FileNotFoundError(f"there is no file {word}")
-    return True
 
 
 def _table(

@@ -124,11 +124,8 @@ class RunFolder:
 
     def _set_aside(self) -> None:
         """Move an earlier run into a folder below, until this one has finished."""
-        earlier = self._aside()
-        if self._half_set_aside():
-            aside = earlier[-1]
-        else:
-            aside = self.path / f"replaced-{_number(earlier[-1]) + 1 if earlier else 1}"
+        last = max(map(_number, self._aside()), default=0)
+        aside = self.path / f"replaced-{last if self._half_set_aside() else last + 1}"
         for file in self.files():
             target = aside / file.relative_to(self.path)
             target.parent.mkdir(parents=True, exist_ok=True)

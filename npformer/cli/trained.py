@@ -108,6 +108,11 @@ class Trained:
         checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
         return *recipe.load(split, self.notes["seed"], self.model.dtype).test, split
 
+    @property
+    def kind(self) -> str:
+        """The kind of files that an estimator is for."""
+        return next(kind for kind, each in ESTIMATORS.items() if isinstance(self.model, each))
+
     def task(self, *, check: bool = False) -> FileTask | None:
         """Return the file and how it was read; `check` that it is unchanged."""
         task = self.notes.get("task")
@@ -120,8 +125,7 @@ class Trained:
 
         Columns are those that options name, or else those of the training.
         """
-        kind = next(kind for kind, each in ESTIMATORS.items() if isinstance(self.model, each))
-        task = self.task()
+        kind, task = self.kind, self.task()
         known = task if task is not None and task.kind == kind else FileTask(kind=kind, file=file)
         given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
         given |= {"label": known.label or "label"} | given_options(options, ("skip_empty",))

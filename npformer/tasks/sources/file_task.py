@@ -19,7 +19,7 @@ from npformer.data.series import read_series, series_of_table
 from npformer.data.tables import Table, read_table
 from npformer.data.text_file import read_text
 from npformer.tasks.estimators.class_names import ClassNames
-from npformer.tasks.estimators.pair_split import held_out_sources
+from npformer.tasks.estimators.pair_split import parted_by_source
 from npformer.tasks.estimators.split import repeated, stratified
 from npformer.tasks.sources import doubts
 from npformer.tasks.sources.kinds import KINDS, as_share, is_generated
@@ -237,9 +237,8 @@ class FileTask:
             cut = round(len(part) * (1.0 - share))
             return Part(part.samples[:cut]), Part(part.samples[cut:])
         if self.kind == "pairs":
-            held = {*held_out_sources(part.samples, share, self.seed)}
-            chosen = np.array([source in held for source in part.samples])
-            return part.rows(np.flatnonzero(~chosen)), part.rows(np.flatnonzero(chosen))
+            *rest, held = parted_by_source(part.samples, part.labels, share, self.seed)
+            return Part(*rest), Part(*held)
         larger, smaller = stratified(np.array(part.labels), share, self.seed)
         return part.rows(larger), part.rows(smaller)
 
