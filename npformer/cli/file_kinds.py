@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from npformer.core import split_names
 from npformer.data.tokenizers import TOKENIZERS, read_tokenizer
 from npformer.models import EncoderConfig
-from npformer.tasks.estimators import (
-    Estimator,
-    SeriesClassifier,
-    TextClassifier,
-    TextTranslator,
-    TextWriter,
-)
+from npformer.tasks.estimators import Estimator, TextClassifier
 from npformer.tasks.sources import kinds
 from npformer.tasks.sources.file_task import FileTask
 
-ESTIMATORS: dict[str, Any] = {
-    "texts": TextClassifier,
-    "series": SeriesClassifier,
-    "text": TextWriter,
-    "pairs": TextTranslator,
-}
-
 OPTIONS = {*kinds.OPTIONS} - {"pooling"}
 """Options that only files have."""
-
-ARGUMENTS = (
-    *("seed", "dtype", "backend", "max_len", "pooling", "members"),
-    *("vocab_size", "ngrams", "tokenizer", "freeze", "pretrained"),
-)
-"""Options that are arguments of an estimator; others are settings of its encoder."""
 
 
 def given_options(options: argparse.Namespace, names: Any) -> dict[str, Any]:
@@ -50,9 +30,10 @@ def mixer_setting(words: str) -> str | tuple[str, ...]:
 
 def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     """Return an untrained estimator with the settings that were given."""
-    encoder = {field.name for field in fields(EncoderConfig)}.difference(ARGUMENTS)
+    kind = kinds.KINDS[task.kind].estimator
+    given = given_options(options, kind.__dataclass_fields__)
+    encoder = EncoderConfig.__dataclass_fields__.keys() - kind.__dataclass_fields__.keys()
     config = given_options(options, encoder)
-    given = given_options(options, ARGUMENTS)
     if "freeze" in given:
         given["freeze"] = split_names(options.freeze)
     if options.pretrained is not None:
@@ -68,12 +49,9 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     config["mixer"] = mixer_setting(config["mixer"])
     if kinds.is_generated(task.file):
         config.setdefault("d_model", kinds.GENERATED["d_model"])
-    if task.kind == "text" and "max_len" in given:
-        config["max_len"] = given.pop("max_len")
     if (name := given.get("tokenizer")) is not None:
         if task.kind == "texts" and name not in TOKENIZERS and Path(name).exists():
             given["tokenizer"] = read_tokenizer(name)
         elif task.kind == "pairs" and len(both := split_names(name)) > 1:
             given["tokenizer"] = both
-    estimator: Estimator = ESTIMATORS[task.kind](config, **given)
-    return estimator
+    return kind(config, **given)  # type: ignore[no-any-return]

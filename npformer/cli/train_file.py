@@ -6,6 +6,7 @@ import argparse
 import math
 import shlex
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import npformer
@@ -20,15 +21,12 @@ from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
 from npformer.tasks.sources.file_task import Part
 from npformer.tasks.sources.kinds import GENERATED, is_generated
+from npformer.training.fit import fit
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
-TRAINING = (
-    *("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing", "clip_norm"),
-    *("schedule", "workers", "masks", "precision", "metric", "no_decay"),
-    *("patience", "class_weight"),
-)
-"""Options that are arguments of `fit`."""
+TRAINING = {*signature(fit).parameters} - {"resume", "seed", "shard_moments", "validation"}
+"""Options that are arguments of `fit`, without those that others give."""
 
 LEFT_OUT = ("callbacks", "communicator", "shard_moments")
 """Arguments of `fit` that metrics.json does not repeat."""
@@ -54,12 +52,11 @@ def run(training: Training) -> int:
     if task.features:
         training.say(f"features: {', '.join(task.features)}\n")
         doubt_features(task.features)
-    train, held_out = parts["train"].data(), parts["validation"].data()
-    validation = held_out if len(held_out) == 2 else held_out[0]
+    train = parts["train"].data()
     with training.begun():
         model.fit(
             *train,
-            validation=validation if len(parts["validation"]) else None,
+            validation=parts["validation"].held_out(),
             callbacks=[_Summary(model, train, training.say)],
             **training.settings("model"),
             **settings,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.cli.common import add_backend, add_plugin, option
-from npformer.cli.file_kinds import ESTIMATORS, given_options
+from npformer.cli.file_kinds import given_options
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table
@@ -111,7 +111,7 @@ class Trained:
     @property
     def kind(self) -> str:
         """The kind of files that an estimator is for."""
-        return next(kind for kind, each in ESTIMATORS.items() if isinstance(self.model, each))
+        return next(k for k, each in KINDS.items() if isinstance(self.model, each.estimator))
 
     def task(self, *, check: bool = False) -> FileTask | None:
         """Return the file and how it was read; `check` that it is unchanged."""

@@ -22,11 +22,10 @@ from npformer.training.fit import fit
 from npformer.training.trainable import SequenceClassifier
 
 Parts = Mapping[str, Part]
-"""By name: "train", and "validation", whose samples are those to look at."""
 
 
 class Work(ABC):
-    """A model with its data. The samples to look at are those to validate on.
+    """A model with its data.
 
     Attributes
     ----------
@@ -35,8 +34,10 @@ class Work(ABC):
         What a sample is: a picture, words, two sequences, or a piece of a long text.
     classes : list of str, or None
     estimator : TextClassifier, TextWriter or TextTranslator, or None for arrays
-    data, held_out : tuple
-        Arguments of its `fit`: to train on, and to validate on.
+    parts : mapping of str to Part
+        "train", and "validation": the samples to look at.
+    held_out : tuple
+        Samples and answers to look at.
     names : Names
         What tokens and classes are called, once the training has begun.
     """
@@ -45,9 +46,9 @@ class Work(ABC):
     classes: list[str] | None = None
     more: ClassVar[dict[str, Any]] = {}  # arguments of `fit`
 
-    def __init__(self, settings: Settings, estimator: Any, data: Any, held_out: Any) -> None:
-        self.settings, self.estimator = settings, estimator
-        self.data, self.held_out = data, held_out
+    def __init__(self, settings: Settings, estimator: Any, parts: Parts) -> None:
+        self.settings, self.estimator, self.parts = settings, estimator, parts
+        self.held_out = parts["validation"].data()
 
     def train(self, **options: Any) -> Any:
         """Train from the beginning, or from a checkpoint, and return the history."""
@@ -57,8 +58,8 @@ class Work(ABC):
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Fit the estimator, and return the history."""
-        validation = self.held_out if len(self.held_out) > 1 else self.held_out[0]
-        return self.estimator.fit(*self.data, validation=validation, **options).history_
+        train, validation = self.parts["train"].data(), self.parts["validation"].held_out()
+        return self.estimator.fit(*train, validation=validation, **options).history_
 
     @cached_property
     def names(self) -> Names:
@@ -96,7 +97,9 @@ class ArrayWork(Work):
     """Samples that are arrays from the start: those of a named task."""
 
     def __init__(self, settings: Settings, data: Dataset) -> None:
-        super().__init__(settings, None, data, data.validation)
+        parts = {"train": data.train, "validation": data.validation}
+        super().__init__(settings, None, {name: Part(*part) for name, part in parts.items()})
+        self.data = data
         self.kind = "image" if data.n_features else "ids"
         self.classes = [str(k) for k in range(data.n_classes)]
 
@@ -145,8 +148,8 @@ class TextsWork(Work):
         estimator = TextClassifier(
             settings.encoder(), wide=False, members=1, ngrams=0, seed=settings.seed
         )  # whole words only, as people read them
-        super().__init__(settings, estimator, parts["train"].data(), parts["validation"].data())
-        self.classes = sorted({*self.data[1], *self.held_out[1]})
+        super().__init__(settings, estimator, parts)
+        self.classes = sorted({*parts["train"].labels, *parts["validation"].labels})
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return texts as ids, with their mask."""
@@ -170,8 +173,7 @@ class BookWork(Work):
     def __init__(self, settings: Settings, parts: Parts) -> None:
         decoder = {"max_len": 64, **settings.encoder(), "causal": True}
         decoder |= {"norm": "pre", "positions": "learned"}
-        writer = TextWriter(decoder, seed=settings.seed)
-        super().__init__(settings, writer, parts["train"].data(), parts["validation"].data())
+        super().__init__(settings, TextWriter(decoder, seed=settings.seed), parts)
 
     @cached_property
     def _windows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -206,7 +208,7 @@ class PairsWork(Work):
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         translator = TextTranslator(settings.encoder(), tokenizer="char", seed=settings.seed)
-        super().__init__(settings, translator, parts["train"].data(), parts["validation"].data())
+        super().__init__(settings, translator, parts)
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return both sides as ids: inputs and targets, as the model arranges them."""

@@ -44,6 +44,11 @@ class Part:
         """Return what an estimator is fitted to."""
         return (self.samples,) if self.labels is None else (self.samples, self.labels)
 
+    def held_out(self) -> Any:
+        """Return what the estimator takes to validate on; None without samples."""
+        data = self.data()
+        return (data if len(data) == 2 else data[0]) if len(self) else None
+
     def rows(self, rows: Sequence[int] | np.ndarray) -> Part:
         """Return some of the samples, with their labels."""
         ids = [self.ids[i] for i in rows] if self.ids else ()
