@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import shlex
 from collections.abc import Callable
-from inspect import signature
 from typing import Any
 
 import npformer
@@ -14,19 +12,13 @@ from npformer.cli import common
 from npformer.cli.file_kinds import OPTIONS, given_options, model_for
 from npformer.cli.measured import measure
 from npformer.cli.training import VERSIONS, Training
-from npformer.core import checks
-from npformer.optim import SCHEDULES
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
 from npformer.tasks.sources.file_task import Part
 from npformer.tasks.sources.kinds import GENERATED, is_generated
-from npformer.training.fit import fit
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
-
-TRAINING = {*signature(fit).parameters} - {"resume", "seed", "shard_moments", "validation"}
-"""Options that are arguments of `fit`, without those that others give."""
 
 LEFT_OUT = ("callbacks", "communicator", "shard_moments")
 """Arguments of `fit` that metrics.json does not repeat."""
@@ -45,7 +37,9 @@ def run(training: Training) -> int:
     options = training.options
     task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK, "pooling"}))
     parts, how = task.parts()
-    model, settings = model_for(options, task), _settings(options)
+    model, settings = model_for(options, task), training.given()
+    if is_generated(options.task):
+        settings.setdefault("epochs", GENERATED["epochs"])
     model.check()  # a wrong option leaves no folder
     device = common.device_of(options)
     training.say(f"npformer {npformer.__version__} on {device}\n\n{task.file}: {how}\n")
@@ -68,19 +62,6 @@ def run(training: Training) -> int:
             _finish(training, model, parts, about)
             training.folder.forget_replaced()
     return status or 0
-
-
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return those arguments of `fit` that were given, or that suit a generated task."""
-    given = given_options(options, TRAINING)
-    if "schedule" in given:
-        SCHEDULES.parse(given["schedule"], "--schedule")
-    for name in ("epochs", "batch_size"):
-        if name in given:
-            checks.positive(f"--{name.replace('_', '-')}", given[name])
-    if is_generated(options.task):
-        given.setdefault("epochs", GENERATED["epochs"])
-    return given
 
 
 class _Summary(npformer.Callback):

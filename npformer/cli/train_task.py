@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import fields
 from typing import Any
 
@@ -12,7 +11,6 @@ from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks, use_precision
 from npformer.models import EncoderConfig
-from npformer.optim import SCHEDULES, schedule_for
 from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.sources.recipes import Recipe
 from npformer.training.evaluation import batch_at_evaluation, evaluate
@@ -22,14 +20,16 @@ from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
 MODEL = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
-MORE = ("seed", "workers", "micro_batch", "precision", "masks", "no_decay", "metric")
 TESTED = ("accuracy", "loss", "labels")
 
 
 def run(training: Training, recipe: Recipe) -> int:
     """Train, save and test a model for each split, and print the results."""
     options, plugins, splits = training.options, training.plugins, recipe.splits
-    settings = _settings(recipe, options)
+    given, settings = training.given(), dict(recipe.training)
+    if options.output is not None:
+        settings["label_smoothing"] = 0.0  # not every loss has labels to smooth
+    settings |= {name: v for name, v in given.items() if name in (*settings, "schedule")}
     if options.split not in (None, "both"):
         checks.choice(f"--split of task {recipe.name}", options.split, (*recipe.splits, "both"))
         splits = (options.split,)
@@ -66,9 +66,9 @@ def run(training: Training, recipe: Recipe) -> int:
                     f"{split} split: {train} training, {validation} validation, {test} test"
                 )
             usual = {"schedule": "cosine", "metric": "accuracy", **settings}
-            given = given_options(options, MORE) | training.settings(split)
-            of_fit = filled(usual | given, len(data.train[0]))
-            history = fit(model, data.train, validation=data.validation, **of_fit)
+            usual |= {"seed": options.seed, **given, **training.settings(split)}
+            usual = filled(usual, len(data.train[0]))
+            history = fit(model, data.train, validation=data.validation, **usual)
             if history.best_epoch is not None:
                 # Saved before the test, which may be interrupted or run out of memory.
                 for file in ("curves.png", REPORT):  # of an older model
@@ -99,20 +99,6 @@ def run(training: Training, recipe: Recipe) -> int:
             _write(training, metrics, histories)
         _finish(training, metrics["splits"], histories)
     return 0
-
-
-def _settings(recipe: Recipe, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the task's settings, replaced by those that were given on the command line."""
-    settings = dict(recipe.training)
-    if options.output is not None:
-        settings["label_smoothing"] = 0.0  # not every loss has labels to smooth
-    settings |= given_options(options, (*recipe.training, "schedule"))
-    checks.positive("--epochs", settings["epochs"])
-    checks.positive("--batch-size", settings["batch_size"])
-    if options.schedule is not None:
-        SCHEDULES.parse(options.schedule, "--schedule")
-        schedule_for(options.schedule, steps=1_000_000, warmup=100_000)  # finds errors early
-    return settings
 
 
 def _write(training: Training, metrics: dict[str, Any], histories: dict[str, History]) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,16 @@ import numpy as np
 
 import npformer
 from npformer.cli.common import STATUS
+from npformer.cli.file_kinds import given_options
 from npformer.cli.run_folder import RunFolder, write_json
-from npformer.core import split_names
+from npformer.core import checks, split_names
+from npformer.optim import SCHEDULES, schedule_for
+from npformer.training.fit import fit
 from npformer.training.history import History
 from npformer.training.inspection.curves import figure_of, write_figure
+
+TRAINING = {*signature(fit).parameters} - {"resume", "seed", "shard_moments", "validation"}
+"""Options that are arguments of `fit`, without those that others give."""
 
 VERSIONS = {"npformer": npformer.__version__, "numpy": np.__version__}
 
@@ -48,6 +55,17 @@ class Training:
     def begun(self) -> AbstractContextManager[None]:
         """Lock the folder while the training goes on."""
         return self.folder.begun(self.chosen, self.plugins, resume=self.options.resume)
+
+    def given(self) -> dict[str, Any]:
+        """Return those arguments of `fit` that were given; some are checked before it begins."""
+        given = given_options(self.options, TRAINING)
+        if "schedule" in given:
+            SCHEDULES.parse(given["schedule"], "--schedule")
+            schedule_for(given["schedule"], steps=1_000_000, warmup=100_000)
+        for name in ("epochs", "batch_size"):
+            if name in given:
+                checks.positive(f"--{name.replace('_', '-')}", given[name])
+        return given
 
     def settings(self, name: str) -> dict[str, Any]:
         """Return the command's arguments of `fit`; `name` is that of the checkpoint."""
