@@ -83,10 +83,7 @@ def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
     for name, each in {"this model": scores, **beside}.items():
         figures = 'needs: python -m pip install "npformer[sklearn]"'
         if each is not None:
-            figures = (
-                f"{each.accuracy:>8.4f}  {each.macro_f1:>8.4f}  {each.loss:>6.4f}  "
-                f"{each.calibration_error:>17.4f}"
-            )
+            figures = "{:>8.4f}  {:>8.4f}  {:>6.4f}  {:>17.4f}".format(*each.figures)
         lines.append(f"{name:<28}  {figures}")
     majority, words, linear = map(
         beside.get, (baselines.MAJORITY, baselines.TF_IDF, baselines.LINEAR)

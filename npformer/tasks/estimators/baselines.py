@@ -39,9 +39,7 @@ def tf_idf(
     except ValueError:  # only punctuation or single letters
         return None
     model = LogisticRegression(C=10, max_iter=1000).fit(x, train[1])
-    probabilities = np.zeros((len(test[0]), len(classes)))
-    probabilities[:, model.classes_] = model.predict_proba(words.transform(test[0]))
-    return scores_of(classes, test[1], probabilities)
+    return _scores(classes, model, words.transform(test[0]), test[1])
 
 
 def linear(
@@ -68,6 +66,11 @@ def linear(
 
     scaler = StandardScaler()
     model = LogisticRegression(max_iter=2000).fit(scaler.fit_transform(rows(train[0])), train[1])
-    probabilities = np.zeros((len(test[0]), len(classes)))
-    probabilities[:, model.classes_] = model.predict_proba(scaler.transform(rows(test[0])))
-    return scores_of(classes, test[1], probabilities)
+    return _scores(classes, model, scaler.transform(rows(test[0])), test[1])
+
+
+def _scores(classes: Sequence[Any], model: Any, x: Any, y: np.ndarray) -> Scores:
+    """Return the scores of scikit-learn's model, which may not have seen every class."""
+    probabilities = np.zeros((len(y), len(classes)))
+    probabilities[:, model.classes_] = model.predict_proba(x)
+    return scores_of(classes, y, probabilities)
