@@ -96,6 +96,12 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(plugin=[])
 
 
+def check_folder(name: str, path: Path) -> None:
+    """Check that the folder of a file to write exists, before anything is computed."""
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"{name}: the folder {path.parent} does not exist; create it first")
+
+
 def counted(n: int, kind: str) -> str:
     """Return "1 text", "2 texts", "1 series"."""
     return f"{n:,} {kind if n != 1 or kind.endswith('series') else kind.removesuffix('s')}"

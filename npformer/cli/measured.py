@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from npformer.cli.common import counted, one_line
 from npformer.cli.predict_file import in_brief
@@ -50,7 +50,8 @@ def measure(training: Training, model: Any, parts: dict[str, Part]) -> Measured 
         return Measured(metrics | {"baselines": counts}, text_in_words(scores, counts), [])
     if isinstance(scores, Translations):
         return Measured(metrics, pairs_in_words(scores), [])
-    beside = _baselines(model, before, test)
+    samples, labels = ([each for part in before for each in part.data()[k]] for k in (0, 1))
+    beside = baselines.compared(model.names, (samples, labels), test.data())
     metrics["baselines"] = {
         name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1}
         for name, each in beside.items()
@@ -62,19 +63,6 @@ def measure(training: Training, model: Any, parts: dict[str, Part]) -> Measured 
     model.report(*some.data(), training.path / REPORT, title=title, scores=scores, beside=beside)
     words = f"{many}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
     return Measured(metrics, words, [REPORT])
-
-
-def _baselines(model: Classifier, before: list[Part], test: Part) -> dict[str, Scores | None]:
-    """Return the scores of baselines, which learn from the same samples."""
-    names = model.names
-    y = names.numbers([label for part in before for label in part.labels])
-    tested: Any = test.samples, names.numbers(test.labels)
-    name, baseline = baselines.LINEAR, cast(Any, baselines.linear)
-    if isinstance(model, TextClassifier):
-        name, baseline = baselines.TF_IDF, baselines.tf_idf
-    train: Any = [sample for part in before for sample in part.samples], y
-    majority = baselines.majority(names.names, y, tested[1])
-    return {baselines.MAJORITY: majority, name: baseline(names.names, train, tested)}
 
 
 def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:

@@ -68,8 +68,7 @@ def run(options: argparse.Namespace) -> int:
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
     """Check the name of the file to write, before anything is computed."""
     if out is not None:
-        if not out.absolute().parent.is_dir():
-            raise ValueError(f"--out: the folder {out.parent} does not exist; create it first")
+        common.check_folder("--out", out)
         if out.suffix not in ends or out.is_dir():
             ending = " or ".join(ends)
             raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")

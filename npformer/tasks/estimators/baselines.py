@@ -5,11 +5,23 @@ from typing import Any
 
 import numpy as np
 
+from npformer.tasks.estimators.class_names import ClassNames
 from npformer.tasks.estimators.scores import Scores, scores_of
 
 MAJORITY = "majority class"
 TF_IDF = "TF-IDF + logistic regression"
 LINEAR = "logistic regression"
+
+
+def compared(
+    names: ClassNames, train: tuple[Sequence[Any], Any], test: tuple[Sequence[Any], Any]
+) -> dict[str, Scores | None]:
+    """Return the scores of baselines that learn from (samples, labels), by name."""
+    (x, labels), (x_test, y_test) = train, (test[0], names.numbers(test[1]))
+    y = names.numbers(labels)
+    name, baseline = (TF_IDF, tf_idf) if isinstance(x[0], str) else (LINEAR, linear)
+    found = majority(names.names, y, y_test), baseline(names.names, (x, y), (x_test, y_test))
+    return dict(zip((MAJORITY, name), found, strict=True))
 
 
 def majority(classes: Sequence[Any], y_train: np.ndarray, y_test: np.ndarray) -> Scores:
