@@ -21,16 +21,16 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1669,
-    "functional": 1049,
-    "layers": 569,
+    "core": 1675,
+    "functional": 1051,
+    "layers": 571,
     "mixers": 843,
-    "models": 985,
-    "optim": 437,
+    "models": 999,
+    "optim": 436,
     "proof": 1341,
     "data": 1656,
-    "engine": 3456,
-    "training": 3780,
+    "engine": 3463,
+    "training": 3765,
     "interop": 1962,
     "tasks": 2744,
     "learn": 4779,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_869
+IN_ALL = 27_884
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -13,7 +13,8 @@ from npformer.core import checks, use_precision
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.sources.recipes import Recipe
-from npformer.training.evaluation import batch_at_evaluation, evaluate
+from npformer.training.batches import batch_at_evaluation
+from npformer.training.evaluation import evaluate
 from npformer.training.fit import fit
 from npformer.training.history import History
 from npformer.training.inspection.summary import summary

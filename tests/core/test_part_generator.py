@@ -153,7 +153,7 @@ def cut_off(shape):
 def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(
     share, skipped, monkeypatch
 ):
-    monkeypatch.setattr(sys.modules["npformer.core.part_generator"], "SKIPPED", skipped)
+    monkeypatch.setattr(sys.modules["npformer.core.generators"], "SKIPPED", skipped)
     whole, first = part_generator(KEY, 0, TOTAL), 0
     masks = [draw_kept((TOTAL, *shape), 0.4, whole) for shape in MASKS.values()]
     for n in share:
@@ -167,7 +167,7 @@ def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(
 
 @pytest.mark.parametrize("skipped", [1 << 13, 8])
 def test_rows_that_are_tokens_are_left_out_as_well(skipped, monkeypatch):
-    monkeypatch.setattr(sys.modules["npformer.core.part_generator"], "SKIPPED", skipped)
+    monkeypatch.setattr(sys.modules["npformer.core.generators"], "SKIPPED", skipped)
     mask = draw_kept((TOTAL * WHOLE, 5), 0.4, part_generator(KEY, 0, TOTAL))
     part = part_generator(KEY, 3, 4, Cut((CUT,), (WHOLE,)))
     found = draw_kept((4 * CUT, 5), 0.4, part).reshape(4, CUT, 5)
