@@ -7,8 +7,8 @@ from typing import Any
 
 from npformer.cli import common, train_file, train_task
 from npformer.cli.common import option
-from npformer.cli.file_kinds import OPTIONS, given_options
 from npformer.cli.file_options import add_file_options
+from npformer.cli.model_settings import given_options
 from npformer.cli.plugins import load_plugins
 from npformer.cli.ranks import own_folder, who_is_who
 from npformer.cli.run_folder import RunFolder
@@ -16,6 +16,7 @@ from npformer.cli.train_options import add_model_options, add_training_options, 
 from npformer.cli.training import Training
 from npformer.core import split_names
 from npformer.data.pairs import PAIRS
+from npformer.tasks.sources.kinds import OPTIONS
 from npformer.tasks.sources.recipes import RECIPES
 
 OF_THIS_CALL = (
@@ -98,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
         vars(options).update(chosen)
         if recipe is None:
             return train_file.run(Training(options, folder, chosen, plugins))
-        if wrong := given_options(options, OPTIONS):
+        if wrong := given_options(options, {*OPTIONS} - {"pooling"}):
             raise ValueError(
                 f"--{min(wrong).replace('_', '-')} is for files; expected none of its kind for "
                 f"the task {recipe.name}"

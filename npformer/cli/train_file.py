@@ -9,14 +9,14 @@ from typing import Any
 
 import npformer
 from npformer.cli import common
-from npformer.cli.file_kinds import OPTIONS, given_options, model_for
 from npformer.cli.measured import measure
+from npformer.cli.model_settings import given_options, model_for
 from npformer.cli.training import VERSIONS, Training
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
 from npformer.tasks.sources.file_task import Part
-from npformer.tasks.sources.kinds import GENERATED, is_generated
+from npformer.tasks.sources.kinds import GENERATED, OPTIONS, is_generated
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
@@ -35,7 +35,7 @@ NEXT = {
 def run(training: Training) -> int:
     """Train a model, measure it, and print the results."""
     options = training.options
-    task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK, "pooling"}))
+    task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK}))
     parts, how = task.parts()
     model, settings = model_for(options, task), training.given()
     if is_generated(options.task):

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from npformer.cli import common
-from npformer.cli.file_kinds import given_options, mixer_setting
+from npformer.cli.model_settings import given_options, mixer_setting
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks, use_precision

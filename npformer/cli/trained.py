@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.cli.common import add_backend, add_plugin, option
-from npformer.cli.file_kinds import given_options
+from npformer.cli.model_settings import given_options
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table

@@ -16,7 +16,7 @@ import numpy as np
 
 import npformer
 from npformer.cli.common import STATUS
-from npformer.cli.file_kinds import given_options
+from npformer.cli.model_settings import given_options
 from npformer.cli.run_folder import RunFolder, write_json
 from npformer.core import checks, split_names
 from npformer.optim import SCHEDULES, schedule_for

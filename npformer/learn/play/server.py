@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -58,8 +59,11 @@ ALIVE = 15.0
 class Server:
     """The page's server: its routes, and what they do."""
 
-    def __init__(self, folder: Folder, port: int, token: str, file: str | None = None) -> None:
-        self.runs, self.guard, self.file = Runs(folder), Guard(port, token), file
+    def __init__(
+        self, folder: Folder, port: int, token: str, file: str | None = None, first: Any = None
+    ) -> None:
+        self.runs, self.guard = Runs(folder), Guard(port, token)
+        self.file, self.first = file, first
         self.closing = False
         routes = [
             Route("/", self.page),
@@ -73,6 +77,8 @@ class Server:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.runs.begin()
+        if self.first:
+            await asyncio.to_thread(self.runs.start, self.first)
         yield
         await asyncio.to_thread(self.runs.end)
 
@@ -191,9 +197,9 @@ class Connection(H11Protocol):
 
 
 class Program(uvicorn.Server):
-    """uvicorn's loop, which says when it listens, and ends the streams of pages when it ends."""
+    """uvicorn's loop, which ends the streams of pages when it ends."""
 
-    def __init__(self, server: Server, first: Any, ready: Callable[[], None]) -> None:
+    def __init__(self, server: Server) -> None:
         config = uvicorn.Config(
             server.app,
             log_level="error",
@@ -203,14 +209,7 @@ class Program(uvicorn.Server):
             access_log=False,
         )
         super().__init__(config)
-        self.server, self.first, self.ready = server, first, ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen."""
-        await super().startup(sockets=sockets)
-        if self.first:
-            await asyncio.to_thread(self.server.runs.start, self.first)
-        self.ready()
+        self.server = server
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and all open streams with it."""
@@ -235,22 +234,18 @@ def serve(
     with _bound(wanted, fixed=port is not None) as bound, suppress(KeyboardInterrupt):
         port = bound.getsockname()[1]
         place.keep_address(port, token)
-        address = f"http://127.0.0.1:{port}/?token={token}"
-        Program(Server(place, port, token, file), first, lambda: ready(address)).run([bound])
+        ready(f"http://127.0.0.1:{port}/?token={token}")  # who comes now waits a moment
+        Program(Server(place, port, token, file, first)).run([bound])
 
 
 def _bound(port: int, fixed: bool) -> socket.socket:
-    """Return a socket for this machine only: at a port, or at any if that one is taken."""
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return what listens on this machine only: at a port, or at any if that one is taken."""
     try:
-        bound.bind(("127.0.0.1", port))
+        return socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        bound.close()
         if not fixed and port:
             return _bound(0, fixed)
         raise OSError(
-            f"port {port} cannot be used ({error.strerror}); expected one that is free. Pass "
-            "another with --port, or leave it out"
+            f"port {port} cannot be used ({os.strerror(error.errno or 0)}); expected one that is "
+            "free. Pass another with --port, or leave it out"
         ) from error
-    return bound

@@ -1,4 +1,4 @@
-"""What the options of a command make of a file: an estimator for it."""
+"""Options that were given, and the settings of models that they make."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from npformer.models import EncoderConfig
 from npformer.tasks.estimators import Estimator, TextClassifier
 from npformer.tasks.sources import kinds
 from npformer.tasks.sources.file_task import FileTask
-
-OPTIONS = {*kinds.OPTIONS} - {"pooling"}
-"""Options that only files have."""
 
 
 def given_options(options: argparse.Namespace, names: Any) -> dict[str, Any]:
