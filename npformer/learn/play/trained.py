@@ -71,16 +71,11 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     epochs = len(history["train_loss"])
     n_steps = max(sum(history["workers"].values()) // max(epochs, 1), 1)
     accuracy, loss = (history[f"validation_{of}"] or [None] * epochs for of in ("accuracy", "loss"))
+    names = "loss", "lr", "accuracy", "validation_loss"
+    rows = zip(history["train_loss"], history["lr"], accuracy, loss, strict=True)
     return [
-        {
-            "step": n_steps * (k + 1),
-            "epoch": k + 1,
-            "loss": history["train_loss"][k],
-            "lr": history["lr"][k],
-            "accuracy": accuracy[k],
-            "validation_loss": loss[k],
-        }
-        for k in range(epochs)
+        {"step": n_steps * k, "epoch": k, **dict(zip(names, row, strict=True))}
+        for k, row in enumerate(rows, 1)
     ]
 
 
