@@ -56,10 +56,15 @@ def add_command(
 
 
 def option(group: Any, words: str, text: str, default: Any = None, **settings: Any) -> None:
-    """Add an option, such as "--epochs N"; `TYPES` gives its type, and the help its default."""
+    """Add an option, such as "--epochs N", or a switch; `TYPES` gives its type.
+
+    The help ends with the default.
+    """
     flag, _, metavar = words.partition(" ")
     if metavar:
         settings = {"metavar": metavar, "type": TYPES.get(metavar, str), **settings}
+    elif "choices" not in settings:
+        settings.setdefault("action", "store_true")
     if default is not None:
         settings["default"] = default
         text += f" (default: {default})"

@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
     option(parser, "--mask FILE", "boolean .npy, (samples, length): True = keep")
     option(parser, "--samples N", "how many test samples to predict, without INPUT", 5)
     probabilities = "print the probabilities of all classes"
-    option(parser, "--probabilities", probabilities, action="store_true")
+    option(parser, "--probabilities", probabilities)
     written = "write a file instead of printing: .csv or .tsv for texts, else .npy"
     option(parser, "--out FILE", written)
     add_loading(parser)

@@ -62,10 +62,10 @@ def add_to(commands: Any) -> None:
     option(train, "--split NAME", f"{splits} (default: both)")
     option(train, "--out DIR", "folder of this run alone (default: runs/TASK-MIXER)")
     resume = "go on with the run in the folder, from its last checkpoint; without one, begin"
-    option(train, "--resume", f"{resume}; --epochs may grow", action="store_true")
+    option(train, "--resume", f"{resume}; --epochs may grow")
     anew = "begin anew in the folder of an earlier run, which is kept until this one has finished"
-    option(train, "--overwrite", anew, action="store_true")
-    option(train, "--quiet", "no progress bar and no summary", action="store_true")
+    option(train, "--overwrite", anew)
+    option(train, "--quiet", "no progress bar and no summary")
     train.show_first(*OFTEN)
     # None means that an option was not given: a run that goes on then has what it was begun with.
     names = ("mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers")

@@ -50,7 +50,7 @@ def add_model_options(group: Any) -> None:
     add("--token-dropout P", "of dropping the whole embedding of a token")
     add("--attention-dropout P", "of dropping a weight after the softmax")
     add("--ffn-dropout P", "of dropping a feature inside the feed-forward network")
-    add("--share-layers", "use one block for all layers", action="store_true", default=None)
+    add("--share-layers", "use one block for all layers", default=None)
     add("--dtype", "of weights and features", "float32", choices=("float32", "float64"))
 
 

@@ -28,7 +28,7 @@ from npformer.training.trainable import SequenceClassifier
 
 def add_loading(parser: argparse.ArgumentParser, *, backend: bool = True) -> None:
     """Add the options of `Trained.load`: --force, --plugin, and those of the backend."""
-    option(parser, "--force", "load MODEL even if its checksum is wrong", action="store_true")
+    option(parser, "--force", "load MODEL even if its checksum is wrong")
     if backend:
         add_backend(parser)
     else:
