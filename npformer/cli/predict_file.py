@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pd
 def run(options: argparse.Namespace, trained: Trained) -> int:
     """Print or write what the model predicts."""
     model, kind = trained.model, {"pairs": "sources"}.get(trained.kind, trained.kind)
-    part, columns = _input(options, trained, kind)
+    part = _input(options, trained, kind)
     if kind == "sources":
         lines, new = _translations(options, model, part)
     else:
@@ -36,19 +37,14 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
         return 0  # the first writes and prints
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
-        own = {"series": {"id": part.ids}, "texts": {"text": part.samples}}
-        write_whole(
-            options.out, _table(options, columns or own.get(kind, {"source": part.samples}), new)
-        )
+        write_whole(options.out, _table(options, part.columns, new))
         lines = [f"{options.out}: {len(part):,} rows"]
     print("".join(f"{line}\n" for line in lines), end="")
     return 0
 
 
-def _input(
-    options: argparse.Namespace, trained: Trained, kind: str
-) -> tuple[Part, dict[str, list[Any]]]:
-    """Return what to predict, and the columns of a table."""
+def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
+    """Return what to predict."""
     words = options.input
     if kind == "sources":
         for name in ("mask", "text"):
@@ -68,7 +64,7 @@ def _input(
     if file is not None:
         return trained.read(file, options, labelled=False)
     if words and not series:
-        return Part(list(words)), {}
+        return Part(list(words), columns={kind.removesuffix("s"): words})
     what, own = {
         "sources": ("translate; expected texts in quotes, or one table", '"a source"'),
         "texts": ("predict; expected texts in quotes, or one file", '"a text of your own"'),
@@ -174,7 +170,7 @@ def _exists(word: str) -> bool:
 
 
 def _table(
-    options: argparse.Namespace, columns: dict[str, list[Any]], new: dict[str, list[Any]]
+    options: argparse.Namespace, columns: Mapping[str, Sequence[Any]], new: dict[str, list[Any]]
 ) -> bytes:
     """Return columns that were read and new ones, as CSV or TSV."""
     if twice := [name for name in new if name in columns]:

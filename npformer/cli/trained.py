@@ -118,10 +118,8 @@ class Trained:
         task = self.notes.get("task")
         return FileTask.from_notes(task, check=check) if isinstance(task, dict) else None
 
-    def read(
-        self, file: str, options: argparse.Namespace, *, labelled: bool
-    ) -> tuple[Part, dict[str, list[Any]]]:
-        """Return the samples of another file, and all its columns if it is a table of texts.
+    def read(self, file: str, options: argparse.Namespace, *, labelled: bool) -> Part:
+        """Return the samples of another file.
 
         Columns are those that options name, or else those of the training.
         """
@@ -134,19 +132,19 @@ class Trained:
             if options.features is not None:
                 given["features"] = listed(options.features)
         if not (roles := KINDS[kind].columns):
-            return replace(known, **given).read(file, labelled=labelled), {}
+            return replace(known, **given).read(file, labelled=labelled)
         table = read_table(file, encoding=given["encoding"])
         for role in roles if labelled else roles[:1]:
             name, usual = getattr(options, role), getattr(task, role, None)
             trained = name is None and usual in table.columns
             given[role] = usual if trained else chosen_column(table, name, role)
-        return replace(known, **given).rows_of(table, labelled=labelled), table.columns
+        return replace(known, **given).rows_of(table, labelled=labelled)
 
     def held_out(self, options: argparse.Namespace) -> Part:
         """Return the samples of the file that is given, or else the test part of the training."""
         task = self.task()
         if options.input is not None:
-            part, _ = self.read(options.input, options, labelled=True)
+            part = self.read(options.input, options, labelled=True)
             if task is not None and task.kind in ("texts", "series"):
                 try:
                     known = FileTask.from_notes(self.notes["task"]).parts()[0]["train"]

@@ -52,9 +52,10 @@ def work_of(settings: Settings) -> Work:
     if task in ("sentences", "file"):
         return TextsWork(settings, _texts(settings))
     name = "reversal" if task == "reverse" else task
-    pairs, cut = data.pairs(name, N_PAIRS, seed), round(N_PAIRS * (1.0 - float(HELD_OUT)))
+    sources, targets = data.pairs(name, N_PAIRS, seed)
+    cut = round(N_PAIRS * (1.0 - float(HELD_OUT)))
     train, validation = (
-        Part(*(side[rows] for side in pairs)) for rows in (slice(cut), slice(cut, None))
+        Part(sources[rows], targets[rows]) for rows in (slice(cut), slice(cut, None))
     )
     return PairsWork(settings, {"train": train, "validation": validation})
 

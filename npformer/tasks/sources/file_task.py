@@ -6,8 +6,8 @@ table of pairs to translate.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,15 @@ GENERATED = 66_000
 
 @dataclass(frozen=True)
 class Part:
-    """Some samples, with their labels and names if they have some; of one text, its characters."""
+    """Some samples, with their labels and names if they have some; of one text, its characters.
+
+    `columns` are those of a table of predictions, before the predicted ones.
+    """
 
     samples: Any
     labels: Any = None
     ids: Sequence[str] = ()
+    columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -150,7 +154,7 @@ class FileTask:
         names = [getattr(self, role) for role in KINDS[self.kind].columns]
         samples, n = table.texts(names[0], missing=""), len(table)
         if not labelled:
-            return Part(samples)
+            return Part(samples, columns=table.columns)
         labels = table.texts(names[1], missing="")
         if self.kind == "texts":
             labels = [words.strip() for words in labels]
@@ -193,7 +197,8 @@ class FileTask:
             raise ValueError(
                 f"{file} has no labels; expected an array of that name, one per series"
             )
-        return Part(found.series, found.labels if labelled else None, found.ids)
+        labels = found.labels if labelled else None
+        return Part(found.series, labels, found.ids, {"id": found.ids})
 
     def parts(self, whole: Part | None = None) -> tuple[dict[str, Part], str]:
         """Return the parts "train", "validation" and "test", and how they were made, in words.
@@ -242,8 +247,8 @@ class FileTask:
             cut = round(len(part) * (1.0 - share))
             return Part(part.samples[:cut]), Part(part.samples[cut:])
         if self.kind == "pairs":
-            *rest, held = parted_by_source(part.samples, part.labels, share, self.seed)
-            return Part(*rest), Part(*held)
+            found = parted_by_source(part.samples, part.labels, share, self.seed)
+            return Part(found[0], found[1]), Part(*found[2])
         larger, smaller = stratified(np.array(part.labels), share, self.seed)
         return part.rows(larger), part.rows(smaller)
 
