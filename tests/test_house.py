@@ -22,15 +22,15 @@ LONGEST = 300
 
 BUDGET: dict[str, int] = {
     "core": 1675,
-    "functional": 1051,
+    "functional": 1052,
     "layers": 583,
     "mixers": 843,
-    "models": 999,
+    "models": 1013,
     "optim": 436,
-    "proof": 1364,
+    "proof": 1366,
     "data": 1656,
-    "engine": 3463,
-    "training": 3766,
+    "engine": 3465,
+    "training": 3806,
     "interop": 1968,
     "tasks": 2744,
     "learn": 4779,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_926
+IN_ALL = 27_985
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

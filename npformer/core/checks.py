@@ -294,5 +294,5 @@ def boolean(name: str, x: Array) -> None:
         raise TypeError(
             f"{name} has dtype {x.dtype}; expected a boolean array in which True means keep. "
             f"Write {name} = {name} != 0 if ones mark the tokens to keep, {name} = {name} == 0 if "
-            "ones mark the padding"
+            "ones mark the padding, or if it is added to scores (0 and -inf)"
         )
