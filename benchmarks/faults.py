@@ -10,7 +10,7 @@ from pathlib import Path
 
 import npformer as nf
 from benchmarks.results_files import COMMIT, RESULTS, markdown, write
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 from tests.faults.kills import Fit, Train, kills
 from tests.faults.mutated_files import mutated_files
 from tests.faults.wrong_calls import wrong_calls

@@ -4,7 +4,7 @@ import time
 
 import npformer as nf
 from benchmarks.results_files import markdown, write
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 MIXERS = ("attention", "dense_synthesizer", "fourier")
 SEEDS = (0, 1, 2)

@@ -16,7 +16,7 @@ from benchmarks import questions_time as times
 from benchmarks import questions_training as training
 from benchmarks.jobs import wanted
 from benchmarks.results_files import RESULTS, machine, show, source_of
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 FILE = RESULTS / "questions.json"
 

@@ -9,7 +9,7 @@ import npformer as nf
 from benchmarks.causal_mixers import CausalConvolution, CausalFourier
 from benchmarks.questions_training import EPOCHS, fitted
 from benchmarks.results_files import markdown
-from npformer.cli.recipes.recipes import SMALL
+from npformer.tasks.sources.recipes import SMALL
 
 nf.MIXERS.register("causal_fourier", CausalFourier)
 nf.MIXERS.register("causal_convolution", CausalConvolution)

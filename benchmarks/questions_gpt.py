@@ -10,8 +10,8 @@ import npformer as nf
 from benchmarks.questions_time import relative
 from benchmarks.questions_training import EPOCHS, fitted
 from benchmarks.results_files import markdown
-from npformer.cli.recipes.recipes import RECIPES
 from npformer.tasks.estimators.ngrams import ngram_loss
+from npformer.tasks.sources.recipes import RECIPES
 
 MODELS = (
     "identity",

@@ -10,7 +10,7 @@ from contextlib import suppress
 import numpy as np
 
 import npformer as nf
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 recipe = RECIPES["pointer"]
 dataset = recipe.load("generated", 0)

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 import npformer as nf
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 recipe = RECIPES["digits"]
 dataset = recipe.load("stratified", 0)

@@ -8,7 +8,7 @@ attention can do that; a synthesizer and a Fourier transform cannot.
 from contextlib import suppress
 
 import npformer as nf
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 recipe = RECIPES["recall"]
 dataset = recipe.load("generated", 0)

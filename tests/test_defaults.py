@@ -15,9 +15,9 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.cli.recipes.recipes import RECIPES
 from npformer.core import initializers
 from npformer.layers import LayerNorm, Positions
+from npformer.tasks.sources.recipes import RECIPES
 
 TABLE = Path(__file__).with_name("defaults.txt")
 

@@ -41,6 +41,15 @@ def test_settings_under_other_names(name, ours):
         nf.EncoderConfig(colour=3)
 
 
+@pytest.mark.parametrize("name", ["relu2", "selu", "elu", "gelu_10", "swish", "gelu_fast"])
+def test_another_function_is_not_a_misspelt_one(name):
+    with pytest.raises(
+        ValueError, match=f"^activation is '{name}'; expected one of 'relu'"
+    ) as found:
+        nf.EncoderConfig(activation=name)
+    assert "Did you mean" not in str(found.value)
+
+
 def test_labels_of_minus_100_mark_nothing():
     logits, labels = np.zeros((2, 3)), np.array([1, -100])
     with pytest.raises(ValueError, match=r"holds -100; .* no label: write -1$"):

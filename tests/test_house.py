@@ -21,20 +21,20 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1675,
+    "core": 1677,
     "functional": 1052,
-    "layers": 583,
+    "layers": 584,
     "mixers": 843,
     "models": 1013,
     "optim": 436,
     "proof": 1366,
-    "data": 1656,
+    "data": 1637,
     "engine": 3465,
-    "training": 3806,
-    "interop": 1968,
-    "tasks": 2744,
-    "learn": 4779,
-    "cli": 2571,
+    "training": 3802,
+    "interop": 1879,
+    "tasks": 3110,
+    "learn": 4342,
+    "cli": 2005,
     "__init__": 27,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_985
+IN_ALL = 27_239
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -33,6 +33,7 @@ FLOORS = [
     "interop",
     "tasks/reports",
     "tasks/estimators",
+    "tasks/sources",
     "tasks/sklearn",
     "learn/museum",
     "learn/exercises",

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 
 import npformer as nf
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 
 def draw():

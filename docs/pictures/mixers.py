@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import npformer as nf
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 NAMES = {
     "attention": "attention:\ncomputed from this image",

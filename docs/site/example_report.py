@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 
 import npformer as nf
 from docs.site.written_page import written_page
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 PLACE = "_files/report.html"
 """Where the report is on the site."""

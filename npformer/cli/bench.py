@@ -30,10 +30,8 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a table of step times."""
-    if options.json is not None and not options.json.absolute().parent.is_dir():
-        raise ValueError(
-            f"--json: the folder {options.json.parent} does not exist; create it first"
-        )
+    if options.json is not None:
+        common.check_folder("--json", options.json)
     print(common.device_of(options))
     workloads, mixers = options.workload.split(","), options.mixer.split(",")
     speeds = []

@@ -56,10 +56,15 @@ def add_command(
 
 
 def option(group: Any, words: str, text: str, default: Any = None, **settings: Any) -> None:
-    """Add an option, such as "--epochs N"; `TYPES` gives its type, and the help its default."""
+    """Add an option, such as "--epochs N", or a switch; `TYPES` gives its type.
+
+    The help ends with the default.
+    """
     flag, _, metavar = words.partition(" ")
     if metavar:
         settings = {"metavar": metavar, "type": TYPES.get(metavar, str), **settings}
+    elif "choices" not in settings:
+        settings.setdefault("action", "store_true")
     if default is not None:
         settings["default"] = default
         text += f" (default: {default})"
@@ -94,6 +99,12 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
     text = "a module or .py file to import first, whose names can then be used; can be repeated"
     option(parser, "--plugin MODULE", f"{text} (docs/extending.md)", action="append")
     parser.set_defaults(plugin=[])
+
+
+def check_folder(name: str, path: Path) -> None:
+    """Check that the folder of a file to write exists, before anything is computed."""
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"{name}: the folder {path.parent} does not exist; create it first")
 
 
 def counted(n: int, kind: str) -> str:

@@ -24,9 +24,9 @@ def add_to(commands: Any) -> None:
     start = common.add_command(actions, "start", _start, "write the exercises into a folder")
     start.add_argument("folder", type=Path, metavar="DIR", help="the folder; made if it is missing")
     start.add_argument("name", nargs="*", metavar="NAME", help=f"{NAME} (default: all)")
-    common.option(start, "--notebooks", "write notebooks (.ipynb)", action="store_true")
+    common.option(start, "--notebooks", "write notebooks (.ipynb)")
     force = "restore the named ones even if you changed them; yours are kept beside them"
-    common.option(start, "--force", force, action="store_true")
+    common.option(start, "--force", force)
 
     check = common.add_command(actions, "check", _check, "mark what you wrote")
     _takes(check, f"{NAME} (default: all)")
@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
     solution.add_argument("name", metavar="NAME", help=NAME)
 
     listing = common.add_command(actions, "list", _list, "list all exercises")
-    common.option(listing, "--markdown", "as the table of docs/exercises.md", action="store_true")
+    common.option(listing, "--markdown", "as the table of docs/exercises.md")
 
 
 def _takes(parser: argparse.ArgumentParser, about: str) -> None:

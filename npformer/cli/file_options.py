@@ -41,9 +41,8 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     rare = "balanced: every class counts as much as any other, however rare"
     option(group, "--class-weight", rare, choices=("balanced",))
     option(group, "--encoding NAME", "of the file (default: utf-8)")
-    again = "keep samples that repeat an earlier one with the same label"
-    option(group, "--keep-repeated", again, action="store_true")
-    option(group, "--skip-empty", SKIP_EMPTY, action="store_true")
+    option(group, "--keep-repeated", "keep samples that repeat an earlier one with the same label")
+    option(group, "--skip-empty", SKIP_EMPTY)
     add_columns_of_series(group)
     parser.set_defaults(keep_repeated=None, skip_empty=None)  # not given
 
@@ -57,7 +56,7 @@ def add_known_file(parser: argparse.ArgumentParser) -> None:
     option(parser, "--source COLUMN", "of pairs: column of the sources (default: likewise)")
     option(parser, "--target COLUMN", "of pairs: column of the targets (default: likewise)")
     option(parser, "--encoding NAME", "of the table (default: utf-8)")
-    option(parser, "--skip-empty", SKIP_EMPTY, action="store_true")
+    option(parser, "--skip-empty", SKIP_EMPTY)
     add_columns_of_series(parser)
 
 

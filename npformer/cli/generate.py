@@ -7,8 +7,7 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.common import option
-from npformer.cli.load_model import add_force, load_any
-from npformer.cli.plugins import load_plugins
+from npformer.cli.trained import Trained, add_loading
 from npformer.core import a_type, use_precision
 from npformer.interop import PretrainedWriter, from_pretrained
 from npformer.interop.folder import CONFIG
@@ -32,15 +31,15 @@ def add_to(commands: Any) -> None:
     option(parser, "--top-k N", "draw only from this many of the likeliest tokens")
     option(parser, "--top-p P", "draw from the fewest tokens that together have this probability")
     option(parser, "--seed N", "of the draws", 0)
-    add_force(parser)
-    common.add_backend(parser)
-    common.add_plugin(parser)
+    add_loading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the beginning and what the model writes after it."""
-    load_plugins(options.plugin)
-    writer = _writer(options)
+    if (options.model / CONFIG).is_file():  # a folder in Hugging Face's layout
+        writer = from_pretrained(options.model).to(options.backend)
+    else:
+        writer = Trained.load(options).model
     if not isinstance(writer, TextWriter | PretrainedWriter):
         raise ValueError(
             f"{options.model} holds {a_type(writer)}; expected a TextWriter, which "
@@ -56,24 +55,11 @@ def run(options: argparse.Namespace) -> int:
             stacklevel=2,
         )
     with use_precision(options.precision, options.backend):
-        pieces = writer.stream(
-            options.prompt,
-            options.tokens,
-            temperature=options.temperature,
-            top_k=options.top_k,
-            top_p=options.top_p,
-            seed=options.seed,
-        )
+        choice = {n: getattr(options, n) for n in ("temperature", "top_k", "top_p", "seed")}
+        pieces = writer.stream(options.prompt, options.tokens, **choice)
         sys.stdout.write(options.prompt.removeprefix("\n"))
         for piece in pieces:
             sys.stdout.write(piece)
             sys.stdout.flush()
     sys.stdout.write("\n")
     return 0
-
-
-def _writer(options: argparse.Namespace) -> Any:
-    """Return the model in a run's folder, or in a folder in Hugging Face's layout."""
-    if (options.model / CONFIG).is_file():
-        return from_pretrained(options.model).to(options.backend)
-    return load_any(options.model, options.backend, force=options.force)

@@ -17,7 +17,7 @@ def add_to(commands: Any) -> None:
     parser = common.add_command(commands, "gradcheck", run, summary)
     words = "check only cases whose name contains one of these words (capitals do not matter)"
     parser.add_argument("name", nargs="*", help=words)
-    common.option(parser, "--verbose", "print every tensor", action="store_true")
+    common.option(parser, "--verbose", "print every tensor")
     common.add_plugin(parser)
 
 

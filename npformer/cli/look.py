@@ -6,29 +6,13 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.common import option
-from npformer.cli.file_kinds import held_out_part
 from npformer.cli.file_options import add_known_file
-from npformer.cli.load_model import (
-    add_force,
-    load_any,
-    load_trained,
-    notes_of,
-    path_of_split,
-    test_data,
-)
-from npformer.cli.plugins import load_plugins
 from npformer.cli.run_folder import REPORT
+from npformer.cli.trained import Trained, add_loading
 from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
 
-LETTERS = "abcdefgh"
-PAIRS = [f"{key}={letter}" for key in range(128) for letter in LETTERS]
-NAMES: dict[str, tuple[list[str], list[str]]] = {
-    "reverse": ([*LETTERS], [*LETTERS]),
-    "pointer": ([*LETTERS, *(f"@{i}" for i in range(16))], [*LETTERS]),
-    "recall": (PAIRS + [f"{key}?" for key in range(128)], [*LETTERS]),
-}
-"""Names of token ids and of classes, for generated tasks in which they are not plain numbers."""
+INSTEAD = "In Python: npformer.report(npformer.load(path), x, y)"
 
 
 def add_to(commands: Any) -> None:
@@ -49,53 +33,50 @@ def add_to(commands: Any) -> None:
     option(parser, "--compare MODEL", beside, action="append", type=Path)
     split = "for digits: stratified or ordered (default: the one that the first was trained on)"
     option(parser, "--split NAME", split)
-    add_force(parser)
-    common.add_plugin(parser)
+    add_loading(parser, backend=False)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
-    load_plugins(options.plugin)
     samples = _numbers(options.samples)
-    found = load_any(options.model, "numpy", force=options.force)
-    if isinstance(found, Estimator):
-        return _of_file(options, found, samples)
+    first = Trained.load(options, split=options.split)
+    if isinstance(first.model, Estimator):
+        return _on_file(options, first, samples)
     if options.input is not None:
         raise ValueError(f"{options.input} is given, and the model was not trained on a file")
-    places = [options.model, *(options.compare or [])]
-    instead = "In Python: npformer.report(npformer.load(path), x, y)"
-    paths = [path_of_split(place, options.split) for place in places]
-    loaded = [load_trained(path, "numpy", instead, force=options.force) for path in paths]
-    first, recipe, about = loaded[0]
-    x, y, split = test_data(first, recipe, about, options.split)
+    others = options.compare or []
+    places = [options.model, *others]
+    every = [first, *(Trained.load(options, place, options.split) for place in others)]
+    recipe = first.recipe(INSTEAD)
+    x, y, split = first.test_data(INSTEAD, options.split)
     models, notes = {}, {}
-    for name, place, (model, other, theirs) in zip(_names(places), places, loaded, strict=True):
-        if other.name != recipe.name:
+    for name, place, trained in zip(_names(places), places, every, strict=True):
+        model, other = trained.model, trained.recipe(INSTEAD).name
+        if other != recipe.name:
             raise ValueError(
-                f"{place} was trained on {other.name} and {places[0]} on {recipe.name}; expected "
+                f"{place} was trained on {other} and {places[0]} on {recipe.name}; expected "
                 "models of one task"
             )
-        if model.dtype != first.dtype:
+        if model.dtype != first.model.dtype:
             raise ValueError(
-                f"{place} is a model in {model.dtype} and {places[0]} one in {first.dtype}; "
+                f"{place} is a model in {model.dtype} and {places[0]} one in {first.model.dtype}; "
                 "expected one dtype, because they get the same data. Train one of them with --dtype"
             )
         models[name] = model
-        if theirs["split"] != split:
+        if (theirs := trained.notes["split"]) != split:
             notes[name] = (
-                f"it was trained on the {theirs['split']} split and may have seen some of the test "
-                f"data of the {split} split"
+                f"it was trained on the {theirs} split and may have seen some of the test data of "
+                f"the {split} split"
             )
     which = f", {split} split" if len(recipe.splits) > 1 else ""
-    tokens, classes = NAMES.get(recipe.name, (None, None))
     path = report(
         models,
         x,
         y,
         path=_place(options),
         samples=samples,
-        token_names=tokens,
-        class_names=classes,
+        token_names=recipe.tokens,
+        class_names=recipe.classes,
         title=f"{recipe.name}{which}: a look inside",
         notes=notes,
         batch_size=options.batch_size,
@@ -104,16 +85,15 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_file(options: argparse.Namespace, model: Estimator, samples: int | list[int]) -> int:
+def _on_file(options: argparse.Namespace, trained: Trained, samples: int | list[int]) -> int:
     """Write the report on a model of a file."""
     if options.compare or options.split:
         raise ValueError("--compare and --split are for npformer's tasks; expected neither")
-    part = held_out_part(options, notes_of(options.model, force=options.force), model)
     shown: dict[str, Any] = {"samples": samples}
-    if isinstance(model, Classifier):
+    if isinstance(trained.model, Classifier):
         shown["batch_size"] = options.batch_size
-    raw: Any = model
-    print(raw.report(*part.data(), _place(options), **shown))
+    data = trained.held_out(options).data()
+    print(trained.model.report(*data, _place(options), **shown))
     return 0
 
 

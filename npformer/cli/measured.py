@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from npformer.cli.common import counted, one_line
 from npformer.cli.predict_file import in_brief
-from npformer.cli.recipes.file_task import Part
 from npformer.cli.run_folder import REPORT
+from npformer.cli.training import Training
 from npformer.tasks.estimators import (
     Classifier,
     Scores,
@@ -20,6 +19,7 @@ from npformer.tasks.estimators import (
     baselines,
 )
 from npformer.tasks.estimators.ngrams import ORDERS, ngram_loss
+from npformer.tasks.sources.file_task import Part
 
 MOST_REPORTED = 1000
 """Samples of the test part in the report, which stays small enough to open."""
@@ -36,13 +36,12 @@ class Measured(NamedTuple):
     files: list[str]
 
 
-def measure(
-    options: argparse.Namespace, model: Any, parts: dict[str, Part], path: Path
-) -> Measured | None:
+def measure(training: Training, model: Any, parts: dict[str, Part]) -> Measured | None:
     """Measure a model on the part "test". All ranks call this; all but the first get None."""
     test, before = parts["test"], [parts["train"], parts["validation"]]
-    scores = model.evaluate(*test.data(), communicator=options.ranks)
-    if options.ranks.rank:
+    ranks = training.options.ranks
+    scores = model.evaluate(*test.data(), communicator=ranks)
+    if ranks.rank:
         return None
     metrics: dict[str, Any] = {"test": scores.to_dict()}
     if isinstance(scores, TextScores):
@@ -51,7 +50,8 @@ def measure(
         return Measured(metrics | {"baselines": counts}, text_in_words(scores, counts), [])
     if isinstance(scores, Translations):
         return Measured(metrics, pairs_in_words(scores), [])
-    beside = _baselines(model, before, test)
+    samples, labels = ([each for part in before for each in part.data()[k]] for k in (0, 1))
+    beside = baselines.compared(model.names, (samples, labels), test.data())
     metrics["baselines"] = {
         name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1}
         for name, each in beside.items()
@@ -59,23 +59,10 @@ def measure(
     }
     many = counted(len(test), "test texts" if isinstance(model, TextClassifier) else "test series")
     some = test.rows(range(min(len(test), MOST_REPORTED)))
-    title = f"{Path(options.task).name}: {many}"
-    model.report(*some.data(), path / REPORT, title=title, scores=scores, beside=beside)
+    title = f"{Path(training.options.task).name}: {many}"
+    model.report(*some.data(), training.path / REPORT, title=title, scores=scores, beside=beside)
     words = f"{many}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
     return Measured(metrics, words, [REPORT])
-
-
-def _baselines(model: Classifier, before: list[Part], test: Part) -> dict[str, Scores | None]:
-    """Return the scores of baselines, which learn from the same samples."""
-    names = model.names
-    y = names.numbers([label for part in before for label in part.labels])
-    tested: Any = test.samples, names.numbers(test.labels)
-    name, baseline = baselines.LINEAR, cast(Any, baselines.linear)
-    if isinstance(model, TextClassifier):
-        name, baseline = baselines.TF_IDF, baselines.tf_idf
-    train: Any = [sample for part in before for sample in part.samples], y
-    majority = baselines.majority(names.names, y, tested[1])
-    return {baselines.MAJORITY: majority, name: baseline(names.names, train, tested)}
 
 
 def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
@@ -84,10 +71,7 @@ def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
     for name, each in {"this model": scores, **beside}.items():
         figures = 'needs: python -m pip install "npformer[sklearn]"'
         if each is not None:
-            figures = (
-                f"{each.accuracy:>8.4f}  {each.macro_f1:>8.4f}  {each.loss:>6.4f}  "
-                f"{each.calibration_error:>17.4f}"
-            )
+            figures = "{:>8.4f}  {:>8.4f}  {:>6.4f}  {:>17.4f}".format(*each.figures)
         lines.append(f"{name:<28}  {figures}")
     majority, words, linear = map(
         beside.get, (baselines.MAJORITY, baselines.TF_IDF, baselines.LINEAR)

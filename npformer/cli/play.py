@@ -23,7 +23,7 @@ def add_to(commands: Any) -> None:
     what = f"a task to begin with, a CSV or text, or the folder of an earlier page ({FOLDER})"
     parser.add_argument("what", nargs="?", metavar="TASK|FILE|DIR", help=what)
     option(parser, "--port N", "where to listen (default: the same as last time, or any)")
-    option(parser, "--no-open", "print the address without opening a browser", action="store_true")
+    option(parser, "--no-open", "print the address without opening a browser")
     export = "write the last state of a folder's run as one page without a server, and end"
     option(parser, "--export FILE", export)
 

@@ -1,29 +1,21 @@
 """npformer predict: predict labels, or translate, with a trained model."""
 
 import argparse
-import glob
-import math
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format
 
 from npformer.cli import common, predict_file
 from npformer.cli.common import option
-from npformer.cli.file_kinds import noted_task
 from npformer.cli.file_options import add_columns_of_series
-from npformer.cli.load_model import add_force, load_any, notes_of, task_of, test_data
-from npformer.cli.plugins import load_plugins
+from npformer.cli.trained import Trained, add_loading
 from npformer.core import a_type, checks, use_precision
-from npformer.data.stored import read, sharded
+from npformer.data.stored import read
 from npformer.tasks.estimators import Estimator, TextWriter
+from npformer.tasks.sources.array_file import read_npy, read_samples
 from npformer.training.trainable import SequenceClassifier, predict_to_file
-
-HEADERS = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
-"""What reads the header of a .npy file, by the version of the format."""
 
 
 def add_to(commands: Any) -> None:
@@ -51,59 +43,54 @@ def add_to(commands: Any) -> None:
     option(parser, "--mask FILE", "boolean .npy, (samples, length): True = keep")
     option(parser, "--samples N", "how many test samples to predict, without INPUT", 5)
     probabilities = "print the probabilities of all classes"
-    option(parser, "--probabilities", probabilities, action="store_true")
+    option(parser, "--probabilities", probabilities)
     written = "write a file instead of printing: .csv or .tsv for texts, else .npy"
     option(parser, "--out FILE", written)
-    add_force(parser)
-    common.add_backend(parser)
-    common.add_plugin(parser)
+    add_loading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print or write what the model predicts."""
-    load_plugins(options.plugin)
-    model = load_any(options.model, options.backend, force=options.force)
+    trained = Trained.load(options)
+    model = trained.model
     _check_out(options.out, (".csv", ".tsv") if isinstance(model, Estimator) else (".npy",))
     with use_precision(options.precision, options.backend):
         if isinstance(model, SequenceClassifier):
-            return _predict(options, model)
+            return _predict(options, trained)
         if isinstance(model, TextWriter):
             raise ValueError(
                 f"{options.model} holds {a_type(model)}, which goes on writing a text: "
                 f'npformer generate {options.model} "a beginning"'
             )
-        task = noted_task(notes_of(options.model, force=options.force))
-        return predict_file.run(options, model, task)
+        return predict_file.run(options, trained)
 
 
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
     """Check the name of the file to write, before anything is computed."""
     if out is not None:
-        if not out.absolute().parent.is_dir():
-            raise ValueError(f"--out: the folder {out.parent} does not exist; create it first")
+        common.check_folder("--out", out)
         if out.suffix not in ends or out.is_dir():
             ending = " or ".join(ends)
             raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
 
 
-def _predict(options: argparse.Namespace, model: SequenceClassifier) -> int:
+def _predict(options: argparse.Namespace, trained: Trained) -> int:
     """Predict labels of arrays."""
-    labels = mask = None
+    model, labels, mask = trained.model, None, None
     if len(options.input) > 1:
         raise ValueError(
             f"there are {len(options.input)} words for INPUT; expected one file. Only models of "
             "texts take several"
         )
     if options.input:
-        x = _read_input(Path(options.input[0]), model)
-        mask = None if options.mask is None else _read_npy(options.mask)
+        x = read_samples(Path(options.input[0]), model)
+        mask = None if options.mask is None else read_npy(options.mask)
     else:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
         checks.positive("--samples", options.samples)
         instead = f"Give it data: npformer predict {options.model} x.npy"
-        recipe, notes = task_of(options.model, instead, force=options.force)
-        x, labels, _ = test_data(model, recipe, notes, None)
+        x, labels, _ = trained.test_data(instead)
         x, labels = x[: options.samples], labels[: options.samples]
     result = _predicted(options, model, x, mask)
     if options.ranks.rank:
@@ -139,58 +126,3 @@ def _predicted(
 def _words(row: np.ndarray) -> str:
     flat = np.asarray(row).reshape(-1)
     return " ".join(f"{v:.4f}" if flat.dtype.kind == "f" else str(v) for v in flat.tolist())
-
-
-def _read_input(path: Path, model: SequenceClassifier) -> Any:
-    if path.suffix not in (".npy", ".csv"):
-        raise ValueError(f"{path} ends in {path.suffix!r}; expected .npy or .csv")
-    x = _read_npy(path) if path.suffix == ".npy" else _read_csv(path)
-    features = model.n_features
-    if features is None:
-        if x.dtype.kind != "f":
-            return x
-        x = np.asarray(x)
-        return x.astype("int64") if (x == np.floor(x)).all() else x  # .csv is read as floats
-    if path.suffix == ".csv":
-        if x.shape[1] % features:
-            raise ValueError(
-                f"{path} has {x.shape[1]} numbers a line; expected a multiple of the model's "
-                f"{features} features"
-            )
-        x = x.reshape(len(x), -1, features)
-    fits = x.dtype == model.dtype or x.dtype.kind not in "fiu"
-    return x if fits else np.asarray(x).astype(model.dtype)
-
-
-def _read_npy(path: Path) -> Any:
-    """Return the array of a file, or of several if the name is a pattern, memory-mapped."""
-    if not path.exists() and glob.has_magic(str(path)):
-        return sharded(str(path))
-    try:
-        with path.open("rb") as file:
-            shape, _, dtype = HEADERS[format.read_magic(file)](file)
-            left = os.fstat(file.fileno()).st_size - file.tell()
-        if 0 <= math.prod(shape) * dtype.itemsize <= left:  # else NumPy could ask for any memory
-            return np.load(path, allow_pickle=False, mmap_mode="r" if left else None)
-    except OSError:
-        raise
-    except Exception:  # empty, text, Python objects, or whatever NumPy's parser stumbled upon
-        pass
-    raise ValueError(f"{path} is not an array of numbers in .npy format; write one with numpy.save")
-
-
-def _read_csv(path: Path) -> np.ndarray:
-    try:
-        # -sig: spreadsheets begin a file with a byte order mark.
-        lines = path.read_text(encoding="utf-8-sig").rstrip().split("\n")
-        if lines == [""]:
-            raise ValueError("it is empty")
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():  # if it were skipped, answers would not match lines
-                raise ValueError(f"line {number} is empty")
-        return np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
-    except ValueError as error:
-        raise ValueError(
-            f"{path}: {str(error).partition(';')[0].rstrip('.')}; expected one sample per line, "
-            "all with equally many comma-separated numbers, no heading"
-        ) from error

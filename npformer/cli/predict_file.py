@@ -6,16 +6,17 @@ import argparse
 import csv
 import io
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from npformer.cli import common
-from npformer.cli.file_kinds import part_of
-from npformer.cli.recipes.file_task import FileTask, Part
+from npformer.cli.trained import Trained
 from npformer.data.tables import SUFFIXES, kind_of
 from npformer.tasks.estimators import Classifier, TextClassifier, TextTranslator
+from npformer.tasks.sources.file_task import Part
 from npformer.training.storage.files import write_whole
 
 PREDICTED, PROBABILITY = "predicted", "probability"
@@ -24,12 +25,11 @@ FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pd
 """Endings of the names of files that no command reads."""
 
 
-def run(options: argparse.Namespace, model: Any, task: FileTask | None) -> int:
-    """Print or write what the model predicts; `task` is that of the training."""
-    pairs = isinstance(model, TextTranslator)
-    kind = "sources" if pairs else "texts" if isinstance(model, TextClassifier) else "series"
-    part, columns = _input(options, model, task, kind)
-    if pairs:
+def run(options: argparse.Namespace, trained: Trained) -> int:
+    """Print or write what the model predicts."""
+    model, kind = trained.model, {"pairs": "sources"}.get(trained.kind, trained.kind)
+    part = _input(options, trained, kind)
+    if kind == "sources":
         lines, new = _translations(options, model, part)
     else:
         lines, new = _labels(options, model, part, kind)
@@ -37,19 +37,14 @@ def run(options: argparse.Namespace, model: Any, task: FileTask | None) -> int:
         return 0  # the first writes and prints
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
-        own = {"series": {"id": part.ids}, "texts": {"text": part.samples}}
-        write_whole(
-            options.out, _table(options, columns or own.get(kind, {"source": part.samples}), new)
-        )
+        write_whole(options.out, _table(options, part.columns, new))
         lines = [f"{options.out}: {len(part):,} rows"]
     print("".join(f"{line}\n" for line in lines), end="")
     return 0
 
 
-def _input(
-    options: argparse.Namespace, model: Any, task: FileTask | None, kind: str
-) -> tuple[Part, dict[str, list[Any]]]:
-    """Return what to predict, and the columns of a table."""
+def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
+    """Return what to predict."""
     words = options.input
     if kind == "sources":
         for name in ("mask", "text"):
@@ -61,14 +56,15 @@ def _input(
             )
     elif options.mask is not None:
         raise ValueError(f"--mask is given and the model takes {kind}; expected none")
-    if kind != "series":
-        refuse_files(words)
-    if options.out is not None and any(_is_same(options.out, word) for word in words):
-        raise ValueError(f"--out {options.out} is the file that is read; expected another name")
-    if len(words) == 1 and (kind == "series" or _is_table(words[0])):
-        return part_of(words[0], options, task, model, labelled=False)
-    if words and kind != "series":
-        return Part(list(words), [None] * len(words)), {}
+    series = kind == "series"
+    file = (words[0] if len(words) == 1 else None) if series else named_table(words)
+    out = options.out
+    if out is not None and out.exists() and any(_exists(w) and out.samefile(w) for w in words):
+        raise ValueError(f"--out {out} is the file that is read; expected another name")
+    if file is not None:
+        return trained.read(file, options, labelled=False)
+    if words and not series:
+        return Part(list(words), columns={kind.removesuffix("s"): words})
     what, own = {
         "sources": ("translate; expected texts in quotes, or one table", '"a source"'),
         "texts": ("predict; expected texts in quotes, or one file", '"a text of your own"'),
@@ -144,27 +140,26 @@ def in_brief(part: Part, i: int) -> str:
     return f"{common.one_line(part.ids[i], 40)} ({len(sample)} steps)"
 
 
-def refuse_files(words: list[str]) -> None:
-    """Raise ValueError for file names where texts or a table are expected."""
+def named_table(words: list[str]) -> str | None:
+    """Return the table that words name; None for texts, even one that ends like a table's name."""
     for word in words:
-        if word == "-" or any(c.isspace() for c in word) or not word:
+        if not word or word == "-" or any(c.isspace() for c in word):
             continue
         if kind_of(Path(word)) is not None:
             if len(words) > 1:
                 raise ValueError(
                     f"{word} is a table, and there is more; expected one table, or texts, not both"
                 )
-        elif Path(word).suffix.lower() in FILES or _exists(word):
+            if not Path(word).is_file():
+                raise FileNotFoundError(f"there is no file {word}")
+            return word
+        if Path(word).suffix.lower() in FILES or _exists(word):
             raise ValueError(
                 f"{word} is the name of a file or folder, not a table; expected texts in quotes, "
                 f"or one of {', '.join(SUFFIXES)}. In Excel: save as CSV UTF-8. If the word itself "
                 "is the text, put it into a table"
             )
-
-
-def _is_same(path: Path, word: str) -> bool:
-    """Return whether a word names the file at a path."""
-    return path.exists() and _exists(word) and path.samefile(word)
+    return "-" if words == ["-"] else None
 
 
 def _exists(word: str) -> bool:
@@ -174,19 +169,8 @@ def _exists(word: str) -> bool:
         return False
 
 
-def _is_table(word: str) -> bool:
-    """Return whether a word names a table; a text that merely ends like one does not."""
-    if word == "-":
-        return True
-    if kind_of(Path(word)) is None or any(c.isspace() for c in word):
-        return False
-    if not Path(word).is_file():
-        raise FileNotFoundError(f"there is no file {word}")
-    return True
-
-
 def _table(
-    options: argparse.Namespace, columns: dict[str, list[Any]], new: dict[str, list[Any]]
+    options: argparse.Namespace, columns: Mapping[str, Sequence[Any]], new: dict[str, list[Any]]
 ) -> bytes:
     """Return columns that were read and new ones, as CSV or TSV."""
     if twice := [name for name in new if name in columns]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,10 +110,6 @@ class RunFolder:
                     self._bring_back()  # the new run never began: its options were wrong
                 raise
 
-    def checkpoint(self, split: str) -> Path:
-        """Return the folder of a split's checkpoint."""
-        return self.path / "checkpoints" / split
-
     def files(self) -> list[Path]:
         """Return the files of a run that exist, `RUN` first."""
         models = [checkpoint_name(), *(checkpoint_name(split) for split in self.splits)]
@@ -128,11 +123,8 @@ class RunFolder:
 
     def _set_aside(self) -> None:
         """Move an earlier run into a folder below, until this one has finished."""
-        earlier = self._aside()
-        if self._half_set_aside():
-            aside = earlier[-1]
-        else:
-            aside = self.path / f"replaced-{_number(earlier[-1]) + 1 if earlier else 1}"
+        last = max(self._aside(), default=0)
+        aside = self.path / f"replaced-{last if self._half_set_aside() else last + 1}"
         for file in self.files():
             target = aside / file.relative_to(self.path)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -140,24 +132,25 @@ class RunFolder:
 
     def _bring_back(self) -> None:
         """Move the run that was set aside last back to its place."""
-        for aside in self._aside()[-1:]:
-            for file in reversed(RunFolder(aside, self.splits).files()):
-                file.replace(self.path / file.relative_to(aside))
-            _remove_empty(aside)
+        if aside := self._aside():
+            last = aside[max(aside)]
+            for file in reversed(RunFolder(last, self.splits).files()):
+                file.replace(self.path / file.relative_to(last))
+            _remove_empty(last)
 
     def _half_set_aside(self) -> bool:
         """Return whether a move was interrupted: it had taken the first file, and not the last."""
         aside = self._aside()
-        return bool(aside) and self.saved is None and (aside[-1] / RUN).exists()
+        return bool(aside) and self.saved is None and (aside[max(aside)] / RUN).exists()
 
-    def _aside(self) -> list[Path]:
-        """Return the folders of runs that were set aside, the latest last."""
-        found = (p for p in self.path.glob("replaced-*") if re.fullmatch(r"replaced-\d+", p.name))
-        return sorted(found, key=_number)
+    def _aside(self) -> dict[int, Path]:
+        """Return the folders of runs that were set aside, by their numbers."""
+        named = {path.name.removeprefix("replaced-"): path for path in self.path.glob("replaced-*")}
+        return {int(number): path for number, path in named.items() if number.isdecimal()}
 
     def forget_replaced(self) -> None:
         """Remove runs that were set aside: this one has finished."""
-        for aside in self._aside():
+        for aside in self._aside().values():
             for file in RunFolder(aside, self.splits).files():
                 file.unlink()
             _remove_empty(aside)
@@ -184,10 +177,6 @@ class RunFolder:
 def write_json(path: Path, values: Any) -> None:
     """Write a file of JSON, whole or not at all."""
     write_whole(path, (json.dumps(values, indent=2) + "\n").encode())
-
-
-def _number(aside: Path) -> int:
-    return int(aside.name.split("-")[1])
 
 
 def _remove_empty(folder: Path) -> None:

@@ -7,29 +7,21 @@ from typing import Any
 
 from npformer.cli import common, train_file, train_task
 from npformer.cli.common import option
-from npformer.cli.file_kinds import OPTIONS, given_options
 from npformer.cli.file_options import add_file_options
+from npformer.cli.model_settings import given_options
 from npformer.cli.plugins import load_plugins
 from npformer.cli.ranks import own_folder, who_is_who
-from npformer.cli.recipes.recipes import RECIPES
 from npformer.cli.run_folder import RunFolder
 from npformer.cli.train_options import add_model_options, add_training_options, task_or_file
+from npformer.cli.training import Training
 from npformer.core import split_names
 from npformer.data.pairs import PAIRS
+from npformer.tasks.sources.kinds import OPTIONS
+from npformer.tasks.sources.recipes import RECIPES
 
 OF_THIS_CALL = (
-    *(
-        "command",
-        "parser",
-        "run",
-        "usual",
-        "plugin",
-        "out",
-        "resume",
-        "overwrite",
-        "quiet",
-        "ranks",
-    ),
+    *("command", "parser", "run", "usual", "plugin"),
+    *("out", "resume", "overwrite", "quiet", "ranks"),
 )
 """What the command line sets and a run does not depend on."""
 
@@ -70,10 +62,10 @@ def add_to(commands: Any) -> None:
     option(train, "--split NAME", f"{splits} (default: both)")
     option(train, "--out DIR", "folder of this run alone (default: runs/TASK-MIXER)")
     resume = "go on with the run in the folder, from its last checkpoint; without one, begin"
-    option(train, "--resume", f"{resume}; --epochs may grow", action="store_true")
+    option(train, "--resume", f"{resume}; --epochs may grow")
     anew = "begin anew in the folder of an earlier run, which is kept until this one has finished"
-    option(train, "--overwrite", anew, action="store_true")
-    option(train, "--quiet", "no progress bar and no summary", action="store_true")
+    option(train, "--overwrite", anew)
+    option(train, "--quiet", "no progress bar and no summary")
     train.show_first(*OFTEN)
     # None means that an option was not given: a run that goes on then has what it was begun with.
     names = ("mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers")
@@ -106,10 +98,10 @@ def run(options: argparse.Namespace) -> int:
                 print(f"--resume, {folder.path}: {what}")
         vars(options).update(chosen)
         if recipe is None:
-            return train_file.run(options, folder, chosen, plugins)
-        if wrong := given_options(options, OPTIONS):
+            return train_file.run(Training(options, folder, chosen, plugins))
+        if wrong := given_options(options, {*OPTIONS} - {"pooling"}):
             raise ValueError(
                 f"--{min(wrong).replace('_', '-')} is for files; expected none of its kind for "
                 f"the task {recipe.name}"
             )
-        return train_task.run(options, recipe, folder, chosen, plugins)
+        return train_task.run(Training(options, folder, chosen, plugins), recipe)

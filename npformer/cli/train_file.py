@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import npformer
 from npformer.cli import common
-from npformer.cli.file_kinds import GENERATED, given_options, model_for, task_of
 from npformer.cli.measured import measure
-from npformer.cli.recipes.doubts import doubt_features
-from npformer.cli.recipes.file_task import Part
-from npformer.cli.recipes.kinds import is_generated
-from npformer.cli.run_files import (
-    VERSIONS,
-    draw_curves,
-    settings_of_fit,
-    status_of,
-    talk,
-)
-from npformer.cli.run_folder import RunFolder, write_json
-from npformer.core import checks
-from npformer.optim import SCHEDULES
+from npformer.cli.model_settings import given_options, model_for
+from npformer.cli.training import VERSIONS, Training
 from npformer.tasks.estimators import Estimator
+from npformer.tasks.sources.choice import OF_TASK, chosen_task
+from npformer.tasks.sources.doubts import doubt_features
+from npformer.tasks.sources.file_task import Part
+from npformer.tasks.sources.kinds import GENERATED, OPTIONS, is_generated
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
-
-TRAINING = (
-    *("epochs", "batch_size", "micro_batch", "lr", "weight_decay", "label_smoothing", "clip_norm"),
-    *("schedule", "workers", "masks", "precision", "metric", "no_decay"),
-    *("patience", "class_weight"),
-)
-"""Options that are arguments of `fit`."""
 
 LEFT_OUT = ("callbacks", "communicator", "shard_moments")
 """Arguments of `fit` that metrics.json does not repeat."""
@@ -49,49 +32,36 @@ NEXT = {
 """What to do with a trained model."""
 
 
-def run(
-    options: argparse.Namespace, folder: RunFolder, chosen: dict[str, Any], plugins: list[str]
-) -> int:
-    """Train with all options filled in, and print the results."""
-    task = task_of(options)
+def run(training: Training) -> int:
+    """Train a model, measure it, and print the results."""
+    options = training.options
+    task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK}))
     parts, how = task.parts()
-    model, training, say = model_for(options, task), _training(options), talk(options)
+    model, settings = model_for(options, task), training.given()
+    if is_generated(options.task):
+        settings.setdefault("epochs", GENERATED["epochs"])
     model.check()  # a wrong option leaves no folder
-    say(f"npformer {npformer.__version__} on {common.device_of(options)}\n\n{task.file}: {how}\n")
+    device = common.device_of(options)
+    training.say(f"npformer {npformer.__version__} on {device}\n\n{task.file}: {how}\n")
     if task.features:
-        say(f"features: {', '.join(task.features)}\n")
+        training.say(f"features: {', '.join(task.features)}\n")
         doubt_features(task.features)
-    train, held_out = parts["train"].data(), parts["validation"].data()
-    validation = held_out if len(held_out) == 2 else held_out[0]
-    with folder.begun(chosen, plugins, resume=options.resume):
+    train = parts["train"].data()
+    with training.begun():
         model.fit(
             *train,
-            validation=validation if len(parts["validation"]) else None,
-            callbacks=[_Summary(model, train, say)],
-            **settings_of_fit(options, folder, "model"),
-            **training,
+            validation=parts["validation"].held_out(),
+            callbacks=[_Summary(model, train, training.say)],
+            **training.settings("model"),
+            **settings,
         )
-        about = {"task": task.to_dict(), "seed": options.seed, "plugins": plugins}
-        save(model, folder.path / checkpoint_name(), notes=about)
-        epochs = model.settings_["epochs"]
-        status = status_of(model.histories_[-1], epochs, task.file, folder.path)
+        about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.plugins}
+        save(model, training.path / checkpoint_name(), notes=about)
+        status = training.status(model.histories_[-1], model.settings_["epochs"])
         if status is None:
-            _finish(options, folder.path, model, parts, about)
-            folder.forget_replaced()
+            _finish(training, model, parts, about)
+            training.folder.forget_replaced()
     return status or 0
-
-
-def _training(options: argparse.Namespace) -> dict[str, Any]:
-    """Return those arguments of `fit` that were given, or that suit a generated task."""
-    given = given_options(options, TRAINING)
-    if "schedule" in given:
-        SCHEDULES.parse(given["schedule"], "--schedule")
-    for name in ("epochs", "batch_size"):
-        if name in given:
-            checks.positive(f"--{name.replace('_', '-')}", given[name])
-    if is_generated(options.task):
-        given.setdefault("epochs", GENERATED["epochs"])
-    return given
 
 
 class _Summary(npformer.Callback):
@@ -106,14 +76,9 @@ class _Summary(npformer.Callback):
             self.say(f"{summary(state.model, self.model.example(*self.data))}\n")
 
 
-def _finish(
-    options: argparse.Namespace,
-    path: Path,
-    model: Any,
-    parts: dict[str, Part],
-    about: dict[str, Any],
-) -> None:
+def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[str, Any]) -> None:
     """Measure the model on the test part, write what is known about it, and print it."""
+    path = training.path
     histories = [history.to_dict() for history in model.histories_]
     metrics: dict[str, Any] = {
         **about,
@@ -131,17 +96,15 @@ def _finish(
         metrics["classes"] = model.classes_.tolist()
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(parts["test"]):
-        found = measure(options, model, parts, path)
+        found = measure(training, model, parts)
         if found is None:  # the first rank writes and prints
             return
         metrics |= found.metrics
         files += found.files
         print(found.words)
-    write_json(path / "history.json", histories)
-    write_json(path / "metrics.json", metrics)
+    training.write(metrics, histories)
     history, tested = model.history_, metrics.get("test", {}).get("accuracy", math.nan)
-    title = f"{Path(options.task).name}, {options.mixer}, seed {options.seed}"
-    curves = draw_curves({"": history}, {"": tested}, title, path)
+    curves = training.draw_curves({"": history}, {"": tested})
     if len(model.models_) > 1:
         print(f"{len(model.models_)} models with different seeds, whose probabilities are averaged")
     epochs = f"weights of epoch {history.best_epoch} of {len(history.train_loss)}"

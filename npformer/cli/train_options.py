@@ -8,8 +8,6 @@ from typing import Any
 
 from npformer.cli import common
 from npformer.cli.common import option
-from npformer.cli.recipes.kinds import TEXT_FILES, is_data_file
-from npformer.cli.recipes.recipes import RECIPES
 from npformer.core import INITIALIZERS, checks
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import SUFFIXES
@@ -18,6 +16,8 @@ from npformer.mixers import MIXERS
 from npformer.models import POSITIONS
 from npformer.models.losses import LOSSES
 from npformer.optim import SCHEDULES
+from npformer.tasks.sources.kinds import TEXT_FILES, is_data_file
+from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.trainable.metrics import FIGURES
 
 EMBEDDED = {
@@ -50,7 +50,7 @@ def add_model_options(group: Any) -> None:
     add("--token-dropout P", "of dropping the whole embedding of a token")
     add("--attention-dropout P", "of dropping a weight after the softmax")
     add("--ffn-dropout P", "of dropping a feature inside the feed-forward network")
-    add("--share-layers", "use one block for all layers", action="store_true", default=None)
+    add("--share-layers", "use one block for all layers", default=None)
     add("--dtype", "of weights and features", "float32", choices=("float32", "float64"))
 
 

@@ -17,7 +17,6 @@ from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
     check_patience,
-    check_together,
     checkpoint_folder,
     dropout_generator,
     generator_for,
@@ -221,12 +220,11 @@ def fit(
         Before the first step: the folder cannot be written or is in use, or its checkpoint is
         damaged or that of another training. Later, failing to write a checkpoint only warns.
     """
-    check_together(misplaced)
     alone = nullcontext(Communicator())
     with alone if communicator is None else as_communicator(communicator).guard() as ranks:
-        check_arguments(clip_norm=clip_norm, patience=patience, micro_batch=micro_batch)
-        check_arguments(check_every=check_every, shard_moments=shard_moments, progress=progress)
-        check_arguments(on_interrupt=on_interrupt, masks=masks, batches=batches)
+        check_arguments(misplaced=misplaced, clip_norm=clip_norm, patience=patience, masks=masks)
+        check_arguments(micro_batch=micro_batch, check_every=check_every, batches=batches)
+        check_arguments(shard_moments=shard_moments, progress=progress, on_interrupt=on_interrupt)
         epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
         at_a_time = checks.positive("batch_size", batch_size)
         batch_size = at_a_time * checks.positive("accumulate", accumulate)

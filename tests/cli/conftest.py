@@ -6,7 +6,7 @@ import pytest
 
 import npformer as nf
 from npformer import cli
-from npformer.cli import train_task
+from npformer.cli.training import Training
 
 TINY = [f"--{n}" for n in ("epochs=1", "d-model=16", "heads=2", "d-ff=16", "layers=1", "quiet")]
 
@@ -58,7 +58,7 @@ def fails(capsys):
 @pytest.fixture
 def no_curves(monkeypatch):
     """Draw no curves, which takes longer than the training."""
-    monkeypatch.setattr(train_task, "draw_curves", lambda *arguments: "no curves")
+    monkeypatch.setattr(Training, "draw_curves", lambda *arguments: "no curves")
 
 
 @pytest.fixture(scope="session")

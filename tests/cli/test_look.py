@@ -5,8 +5,7 @@ import re
 import pytest
 
 import npformer as nf
-from npformer.cli.look import NAMES
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 from tests.cli.conftest import TINY, metrics_of, run, train
 from tests.tasks.reports.conftest import read
 
@@ -72,10 +71,10 @@ def test_the_split_can_be_chosen(trained, looked):
     assert "may have seen" not in page.text
 
 
-@pytest.mark.parametrize("task", NAMES)
+@pytest.mark.parametrize("task", [name for name, each in RECIPES.items() if each.tokens])
 def test_names_of_tokens_fit_the_task(task):
     dataset = RECIPES[task].load("generated", 0)
-    tokens, classes = NAMES[task]
+    tokens, classes = RECIPES[task].tokens, RECIPES[task].classes
     assert (len(tokens), len(classes)) == (dataset.vocab_size, dataset.n_classes)
     x, y = (part[0] for part in dataset.test)
     named = [tokens[i] for i in x]

@@ -155,7 +155,7 @@ def test_words_for_what_comes_with_the_package():
 
 
 def test_a_generated_task(tmp_path, prints, monkeypatch):
-    monkeypatch.setattr("npformer.cli.recipes.file_task.GENERATED", 300)
+    monkeypatch.setattr("npformer.tasks.sources.file_task.GENERATED", 300)
     out = prints("train", "reversal", *TINY, "--epochs=1", "--test=.1", "--out", tmp_path / "run")
     assert "30 test sources" in out
     assert "exact matches" in prints("evaluate", tmp_path / "run")

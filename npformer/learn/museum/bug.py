@@ -3,12 +3,12 @@
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from npformer.layers import GELU, Dropout, LayerNorm, Sequential
-from npformer.learn.museum.mixers import AttentionBy, with_softmax
+from npformer.learn.museum.attention_by import AttentionBy, with_softmax
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
 from npformer.mixers import Mixer
 from npformer.models import Encoder, EncoderBlock
@@ -76,8 +76,7 @@ class Bug:
             return self.wrong.text
         backward = getattr(inspect.getmodule(self.wrong), f"{self.name}_backward", None)
         wrong = filter(None, [self.wrong, backward])  # without its own, it has the right one
-        source = "\n\n".join(textwrap.dedent(inspect.getsource(item)).rstrip() for item in wrong)
-        return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)
+        return source_of(wrong)
 
     def report(self, thing: Any = None) -> GradcheckReport | None:
         """Return gradcheck's report on the bug, or on another thing; None without a derivative."""
@@ -101,13 +100,20 @@ class Bug:
             pair = with_softmax(*thing) if self.of == "functional.softmax" else thing
             thing = AttentionBy(WIDTH, N_HEADS, attend=pair, **SEEDED)
         model = SequenceClassifier(small(**self.config), 3, n_features=WIDTH, dtype="float64")
-        _put(thing, model)
+        put(thing, model)
         for i, array in enumerate(model.parameters().values()):
             array += 0.3 * draw(*array.shape, seed=i)  # a fresh gamma is 1, a fresh bias 0
         return model
 
 
-def _put(layer: Any, model: SequenceClassifier) -> None:
+def source_of(things: Iterable[Any]) -> str:
+    """Return the lines of functions or classes, without docstrings."""
+    source = "\n\n".join(textwrap.dedent(inspect.getsource(each)).rstrip() for each in things)
+    source = re.sub(r"\A@.*?\n(?=class |def )", "", source, flags=re.DOTALL)  # a bug's row
+    return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)
+
+
+def put(layer: Any, model: SequenceClassifier) -> None:
     """Put a layer where layers of its kind belong: in the first block, or in front of it."""
     block: Any = model.encoder.blocks[0]
     match layer:

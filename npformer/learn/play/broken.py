@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from npformer.core import Layer, checks
-from npformer.layers import GELU, Dropout, LayerNorm
+from npformer.layers import GELU, Dropout, LayerNorm, Sequential
 from npformer.learn.museum import BUGS
-from npformer.learn.museum.mixers import AttentionBy, with_softmax
+from npformer.learn.museum.attention_by import AttentionBy, with_softmax
+from npformer.learn.museum.bug import put
 from npformer.mixers import Attention
-from npformer.models import Encoder, EncoderBlock
+from npformer.models import Encoder, EncoderConfig
 from npformer.training.trainable import SequenceClassifier
 
 ATTENTION: dict[str, Any] = {"mixers": ["attention", "attention"]}
@@ -47,18 +49,24 @@ def put_bug(name: str, model: SequenceClassifier) -> None:
     with the same weights. Raises ValueError if the model has no place for it.
     """
     checks.choice("bug", name, HAVE_A_PLACE)
-    block: Any = model.encoder.blocks[0]
-    right, wrong = _layers(name, model, block)
-    if right is None:
+    if not _has_place(BUGS[name].wrong, model.encoder.blocks):
         raise ValueError(
             f"bug is {name!r} and the model has no place for it; expected settings such as "
             f"{HAVE_A_PLACE[name]}"
         )
-    theirs = wrong.named_parameters()
-    for parameter_name, parameter in right.named_parameters().items():
-        if parameter_name in theirs:
-            theirs[parameter_name].value[...] = parameter.value
+    before = {key: parameter.value.copy() for key, parameter in model.named_parameters().items()}
+    put(_wrong_layer(name, model.config, {"dtype": model.dtype, "seed": 0}), model)
+    for key, parameter in model.named_parameters().items():
+        if key in before:
+            parameter.value[...] = before[key]
     model.flatten()
+
+
+def described(name: str) -> dict[str, str]:
+    """Return what the museum says about a bug."""
+    bug = BUGS[name]
+    words = {"name": name, "title": bug.title, "code": bug.code}
+    return words | {"why": bug.section("Why"), "cost": bug.section("Cost")}
 
 
 def is_wrong(name: str | None, layer: Layer) -> bool:
@@ -66,42 +74,32 @@ def is_wrong(name: str | None, layer: Layer) -> bool:
     return name is not None and (type(layer) is BUGS[name].wrong or isinstance(layer, AttentionBy))
 
 
-def _layers(name: str, model: SequenceClassifier, block: Any) -> tuple[Any, Any]:
-    """Return the right layer and the wrong one that has replaced it; None if it has no place."""
-    kind, config = BUGS[name].wrong, model.config
-    sizes: dict[str, Any] = {"dtype": model.dtype}
-    drawn = {**sizes, "seed": 0}  # the weights come from the right layer
+def _has_place(kind: Any, blocks: Sequence[Any]) -> bool:
+    """Return whether a model with these blocks has a layer that a wrong one can replace."""
     if not isinstance(kind, type) or issubclass(kind, Attention):
-        right = block.mixer
-        if type(right) is not Attention:
-            return None, None
-        if isinstance(kind, type):
-            made: Any = kind(config.d_model, config.n_heads, **drawn)
-        else:
-            built = BUGS[name].build()
-            pair = built if isinstance(built, tuple) else built.attend
-            if BUGS[name].of == "functional.softmax":
-                pair = with_softmax(*pair)
-            made = AttentionBy(config.d_model, config.n_heads, attend=pair, **drawn)
-        block.mixer = made
-    elif issubclass(kind, LayerNorm):
-        right, made = block.mixer_norm, kind(config.d_model, **sizes)
-        block.mixer_norm = made
-    elif issubclass(kind, Dropout):
-        right, made = block.mixer_dropout, kind(config.dropout)
-        block.mixer_dropout = block.feed_forward_dropout = made
-    elif issubclass(kind, GELU):
-        right = block.feed_forward.activation
-        if type(right) is not GELU:
-            return None, None
-        made = block.feed_forward.activation = kind()
-    elif issubclass(kind, Encoder):
-        right = model.encoder
-        if len({type(each.mixer) for each in right.blocks}) > 1 or config.n_layers == 1:
-            return None, None  # one block cannot stand for all
-        made = model.encoder = kind(config, **drawn)
-    else:
-        assert issubclass(kind, EncoderBlock)
-        right, made = block, kind(config, **drawn)
-        model.encoder.blocks[0] = made
-    return right, made
+        return type(blocks[0].mixer) is Attention
+    if issubclass(kind, GELU):
+        return type(blocks[0].feed_forward.activation) is GELU
+    # One block can only stand for several equal ones.
+    equal = len(blocks) > 1 and len({type(each.mixer) for each in blocks}) == 1
+    return equal or not issubclass(kind, Encoder)
+
+
+def _wrong_layer(name: str, config: EncoderConfig, drawn: dict[str, Any]) -> Any:
+    """Return a wrong layer of the sizes of a model, as `npformer.learn.museum.bug.put` takes it."""
+    kind: Any = BUGS[name].wrong
+    if not isinstance(kind, type):
+        built = BUGS[name].build()
+        pair = built if isinstance(built, tuple) else built.attend
+        if BUGS[name].of == "functional.softmax":
+            pair = with_softmax(*pair)
+        return AttentionBy(config.d_model, config.n_heads, attend=pair, **drawn)
+    if issubclass(kind, Attention):
+        return kind(config.d_model, config.n_heads, **drawn)
+    if issubclass(kind, LayerNorm):
+        return kind(config.d_model, dtype=drawn["dtype"])
+    if issubclass(kind, Dropout):
+        return Sequential(kind(config.dropout))  # of one, used twice
+    if issubclass(kind, GELU):
+        return kind()
+    return BUGS[name].wrong(config, **drawn)  # a block or an encoder

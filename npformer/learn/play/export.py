@@ -6,7 +6,6 @@ page shows what `npformer.learn.play.seen` computed for some samples, and says w
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import os
@@ -22,10 +21,10 @@ from npformer.core import Registry, to_numpy
 from npformer.data.tokenizers import WordTokenizer
 from npformer.layers import FFNS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
-from npformer.learn.play.broken import SequenceClassifierWithBug
+from npformer.learn.play.broken import SequenceClassifierWithBug, described
 from npformer.learn.play.bundle import bundle, read
-from npformer.learn.play.seen import Names, answer_of, plain
-from npformer.learn.play.tensors import tensor
+from npformer.learn.play.seen import Names, answer_of
+from npformer.learn.play.tensors import packed, tensor
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.training.storage.files import check_place, write_whole
@@ -124,7 +123,7 @@ def exported(
     contents |= {
         "run": about,
         "points": thinned(points),
-        "bug": bug_of(about["bug"]),
+        "bug": about["bug"] and described(about["bug"]),
         "samples": shown_samples(model, data, names, runs=runs),
         "tokens": names.tokens if writable else None,
         "tokenizer": spelling,
@@ -205,24 +204,9 @@ def shown_samples(
         if runs:
             sample["x"] = one.tolist()
         else:
-            sample["answer"] = answer_of(model, one, to_numpy(y[i]), names)
+            sample["answer"] = answer_of(model, one, names)
         found.append(sample)
     return found
-
-
-def bug_of(name: str | None) -> dict[str, str] | None:
-    """Return what the museum says about a bug."""
-    if name is None:
-        return None
-    from npformer.learn.museum import BUGS  # when needed
-
-    bug = BUGS[name]
-    return {"title": bug.title, "why": bug.section("Why"), "cost": bug.section("Cost")}
-
-
-def packed(array: np.ndarray) -> str:
-    """Return the base64 of an array as little-endian float32."""
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
 
 
 def finite(value: Any) -> Any:
@@ -231,5 +215,5 @@ def finite(value: Any) -> Any:
         return {str(key): finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [finite(each) for each in value]
-    value = plain(value)
+    value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -84,5 +84,10 @@ class Folder:
         for line in lines:
             with suppress(ValueError, KeyError, TypeError):  # the last one may be half a line
                 point = json.loads(line)
-                found[point["step"], point["loss"] is None] = point
+                found[place_of(point)] = point
         return [found[key] for key in sorted(found)]
+
+
+def place_of(point: dict[str, Any]) -> tuple[int, bool]:
+    """Return a point's place in order: the figures of an epoch come after its last step."""
+    return point["step"], point["loss"] is None

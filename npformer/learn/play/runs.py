@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from npformer.core import checks
-from npformer.learn.play.folder import Folder
+from npformer.learn.play.folder import Folder, place_of
 from npformer.learn.play.runner import run
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.tasks import TASKS, work_of
@@ -26,11 +26,6 @@ PATIENCE = 60.0
 """Seconds to wait for an answer: a step of a large model may be under way."""
 
 ACTIONS = ("pause", "go", "step", "stop")
-
-
-def _place(point: dict[str, Any]) -> tuple[int, bool]:
-    """Return a point's place in order: the figures of an epoch come after its last step."""
-    return point["step"], point["loss"] is None
 
 
 @dataclass
@@ -50,7 +45,7 @@ class Run:
         return {
             "run": self.name,
             "settings": self.settings.to_dict(),
-            "kind_of_input": TASKS[self.settings.task].kind,
+            "kind_of_input": TASKS[self.settings.task]["kind_of_input"],
             "classes": None,
             "bug": self.settings.bug,
             **{"state": "starting", "error": None, "step": 0, "epoch": 0, "n_steps": 0},
@@ -66,12 +61,12 @@ class Run:
     def add(self, points: list[dict[str, Any]]) -> None:
         """Add what was measured; when there is too much, most steps between epochs are left out."""
         self.told |= {name: points[-1][name] for name in ("step", "epoch")}
-        first = _place(points[0])  # a run that goes on from a checkpoint repeats some steps
-        self.points = [p for p in self.points if _place(p) < first] + points
+        first = place_of(points[0])  # a run that goes on from a checkpoint repeats some steps
+        self.points = [p for p in self.points if place_of(p) < first] + points
         if len(self.points) > MOST_POINTS:
             figures = [p for p in self.points if p["loss"] is None or "norms" in p]
             self.points = figures[:: 1 + len(figures) // MOST_POINTS] + self.points[-200:]
-            self.points = [*{_place(p): p for p in self.points}.values()]
+            self.points = [*{place_of(p): p for p in self.points}.values()]
 
 
 class Runs:

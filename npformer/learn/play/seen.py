@@ -14,8 +14,8 @@ from npformer.layers import CrossAttention
 from npformer.learn.play.tensors import MOST, tensor
 from npformer.mixers import Mixer
 from npformer.models.losses import Classification
-from npformer.training.generation.choosing import softmax
-from npformer.training.inspection import explain
+from npformer.training.inspection.calls import Call
+from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import trace
 from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
@@ -105,7 +105,7 @@ def estimator_names(estimator: Any) -> Names:
     return Names(classes=named, tokenizer=getattr(estimator, "tokenizer_", None))
 
 
-def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]:
+def answer_of(model: Any, x: np.ndarray, names: Names) -> dict[str, Any]:
     """Return what a model says about a sample: `says`, `items` with probabilities, and `groups`.
 
     Each group has a title, names of rows and columns, and the matrices of some layers.
@@ -113,67 +113,71 @@ def answer_of(model: Any, x: np.ndarray, y: Any, names: Names) -> dict[str, Any]
     if isinstance(model, EncoderDecoder):
         return _translation(model, x, names)
     found: dict[str, Any] = {"says": None, "items": []}
-    if isinstance(model, LanguageModel):
+    if writes := isinstance(model, LanguageModel):
         x = x[: min(SIDE // 2, model.config.max_len)]
-        p = softmax(np.asarray(to_numpy(model(x[None])))[:, -1].astype("float64"))[0]
+    calls = trace(model, x[None].astype(model.dtype) if x.dtype.kind == "f" else x[None])
+    if writes:
         found["says"] = "What comes next, according to the model:"
+        p = answer_probabilities(model, calls)
         best = np.argsort(-p)[:CANDIDATES]
         found["items"] = _items(p[best], names.words(best))
-    x = x.astype(model.dtype) if x.dtype.kind == "f" else x
-    if isinstance(model, SequenceClassifier) and not isinstance(model.loss, Classification):
-        y = np.ravel(to_numpy(model(x[None]))).tolist()
+    elif isinstance(model, SequenceClassifier) and not isinstance(model.loss, Classification):
+        y = np.ravel(to_numpy(calls[0].output)).tolist()
         found["says"] = f"The model says {', '.join(f'{each:.4g}' for each in y)}."
     elif isinstance(model, SequenceClassifier):
-        p = np.atleast_2d(to_numpy(model.predict_probabilities(x[None]))[0])[-1]
-        found["items"] = _items(p, names.classes)
+        found["items"] = _items(answer_probabilities(model, calls), names.classes)
         said = next(each["name"] for each in found["items"] if each["best"])
         found["says"] = f"The model says {said}."
     words = names.words(x[:SIDE]) if x.ndim == 1 else [f"token {t + 1}" for t in range(len(x))]
-    return found | {"groups": [_group(None, matrices_of(model, x[None]), words, words)]}
+    group = {"title": None, "rows": words, "columns": words, "mixing": mixing(calls)}
+    return found | {"groups": [group]}
+
+
+def answer_probabilities(model: Any, calls: Sequence[Call]) -> np.ndarray:
+    """Return the probabilities of the answers to the first sample of a pass; the last token's."""
+    p: np.ndarray = to_numpy(model.loss.probabilities(calls[0].output))[0]
+    return np.asarray(p.reshape(-1, p.shape[-1])[-1])
 
 
 def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str, Any]:
     x = x[x != LEFT_OUT[0]]
     most = min(SIDE // 2, model.config.max_len - 1)  # one less, for the token of the beginning
     written = [int(id) for id in model.generate(x[None], max_len=most)[0]]
-    parts = attentions_of(model, (x[None], np.array([[1, *written]])))
+    parts = attentions(model, (x[None], np.array([[1, *written]])))
     source, target = names.words(x), ["begin", *names.words(written, targets=True)]
     sides = {
         "encoder": ("The encoder: what the source takes from itself", source, source),
         "decoder": ("The decoder: what the target takes from what comes before", target, target),
         "cross": ("Across: what the target takes from the source", target, source),
     }
-    groups = [_group(title, parts[side], *of) for side, (title, *of) in sides.items()]
+    groups = [
+        {"title": title, "rows": rows, "columns": columns, "mixing": parts[side]}
+        for side, (title, rows, columns) in sides.items()
+    ]
     says = f"The model writes {names.said(written, targets=True)}."
     return {"says": says, "items": [], "groups": groups}
 
 
-def matrices_of(model: Any, x: Any) -> list[tuple[Any, np.ndarray]]:
-    """Return the calls of a model's mixers and cross-attentions, each with its matrices."""
-    found = []
-    for call in trace(model, x):
-        if isinstance(call.layer, Mixer | CrossAttention):
-            found.append((call, np.asarray(to_numpy(explain.matrices_of(call)))[0]))
-    return found
-
-
-def attentions_of(model: EncoderDecoder, x: Any) -> dict[str, list[tuple[Any, np.ndarray]]]:
-    """Return the same for the encoder, the decoder, and "cross": what joins them."""
-    found: dict[str, list[tuple[Any, np.ndarray]]] = {"encoder": [], "decoder": [], "cross": []}
-    for call, matrices in matrices_of(model, x):
-        across = isinstance(call.layer, CrossAttention)
-        found["cross" if across else call.name.split(".")[0]].append((call, matrices))
-    return found
-
-
-def _group(
-    title: str | None, found: Iterable[Any], rows: list[str], columns: list[str]
-) -> dict[str, Any]:
-    mixing = [
-        {"layer": k, "kind": type(call.layer).__name__, "heads": tensor(call.name, matrices)}
-        for k, (call, matrices) in enumerate(found)
+def mixing(calls: Iterable[Call]) -> list[dict[str, Any]]:
+    """Return the matrices of the mixers and cross-attentions among the calls for one sample."""
+    return [
+        {
+            "layer": call.name,
+            "kind": type(call.layer).__name__,
+            "heads": tensor(call.name, matrices_of(call)),
+        }
+        for call in calls
+        if isinstance(call.layer, Mixer | CrossAttention)
     ]
-    return {"title": title, "rows": rows, "columns": columns, "mixing": mixing}
+
+
+def attentions(model: EncoderDecoder, x: Any) -> dict[str, list[dict[str, Any]]]:
+    """Return the same for the encoder, the decoder, and "cross": what joins them."""
+    found: dict[str, list[dict[str, Any]]] = {"encoder": [], "decoder": [], "cross": []}
+    for each in mixing(trace(model, x)):
+        cross = each["kind"] == CrossAttention.__name__
+        found["cross" if cross else each["layer"].partition(".")[0]].append(each)
+    return found
 
 
 def _items(p: np.ndarray, names: Sequence[str] | None) -> list[dict[str, Any]]:
@@ -188,8 +192,3 @@ def _visible(k: int, names: Sequence[str] | None) -> str:
     """Return a name with its white space made visible."""
     name = str(k) if names is None else names[k]
     return name.replace(" ", "\u2423").replace("\n", "\u21b5")
-
-
-def plain(value: Any) -> Any:
-    """Return a NumPy number as Python's."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -12,6 +13,7 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -34,6 +36,11 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 
+ASKED = ("choices", "start", "control", "ask", "export")
+
+MISTAKES = (ValueError, TypeError, KeyError, OSError, MemoryError)
+"""Errors whose message is the answer."""
+
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 MOST_WAITING = 1000
@@ -52,8 +59,11 @@ ALIVE = 15.0
 class Server:
     """The page's server: its routes, and what they do."""
 
-    def __init__(self, folder: Folder, port: int, token: str, file: str | None = None) -> None:
-        self.runs, self.guard, self.file = Runs(folder), Guard(port, token), file
+    def __init__(
+        self, folder: Folder, port: int, token: str, file: str | None = None, first: Any = None
+    ) -> None:
+        self.runs, self.guard = Runs(folder), Guard(port, token)
+        self.file, self.first = file, first
         self.closing = False
         routes = [
             Route("/", self.page),
@@ -61,11 +71,14 @@ class Server:
             Route("/events", self.events),
             Route("/api/{name}", self.api, methods=["POST"]),
         ]
-        self.app = Starlette(routes=routes, lifespan=self._lifespan)
+        wrong = dict.fromkeys((HTTPException, *MISTAKES), _wrong)
+        self.app = Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=wrong)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.runs.begin()
+        if self.first:
+            await asyncio.to_thread(self.runs.start, self.first)
         yield
         await asyncio.to_thread(self.runs.end)
 
@@ -73,21 +86,25 @@ class Server:
 
     async def page(self, request: Request) -> Response:
         """The page itself."""
-        token = request.query_params.get("token", "")
-        return self._refused(request, token) or FileResponse(FILES["index.html"], headers=HEADERS)
+        self._check(request, request.query_params.get("token", ""))
+        return FileResponse(FILES["index.html"], headers=HEADERS)
 
     async def static(self, request: Request) -> Response:
         """A file of the page, by its name."""
-        path = FILES.get(request.path_params["name"])
-        found = (
-            FileResponse(path, headers=HEADERS) if path else _wrong(404, "there is no such file")
-        )
-        return self._refused(request, None) or found
+        self._check(request, None)
+        if (path := FILES.get(request.path_params["name"])) is None:
+            raise HTTPException(404, "there is no such file")
+        return FileResponse(path, headers=HEADERS)
 
     async def events(self, request: Request) -> Response:
         """Events, as they come."""
-        stream = StreamingResponse(self._stream(), headers=HEADERS, media_type="text/event-stream")
-        return self._refused(request, request.query_params.get("token", "")) or stream
+        self._check(request, request.query_params.get("token", ""))
+        return StreamingResponse(self._stream(), headers=HEADERS, media_type="text/event-stream")
+
+    def _check(self, request: Request, token: str | None) -> None:
+        """Refuse strangers; `token` is None where none is needed."""
+        if (why := self.guard.refusal(request.headers, token)) is not None:
+            raise HTTPException(403, why, {"Connection": "close"})  # no room for strangers
 
     async def _stream(self) -> AsyncIterator[str]:
         waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
@@ -114,65 +131,47 @@ class Server:
 
     async def api(self, request: Request) -> Response:
         """A question or a command."""
-        if refused := self._refused(request, request.headers.get("x-token", "")):
-            return refused
+        self._check(request, request.headers.get("x-token", ""))
         body = bytearray()
         async for part in request.stream():
             body += part
             if len(body) > MOST_BYTES:
-                return _wrong(413, f"the message is larger than {MOST_BYTES} bytes")
+                raise HTTPException(413, f"the message is larger than {MOST_BYTES} bytes")
         try:
             values = json.loads(bytes(body) or b"{}")
         except (ValueError, RecursionError) as error:
-            return _wrong(400, f"the message is not JSON ({error}); expected an object")
+            raise ValueError(f"the message is not JSON ({error}); expected an object") from error
         if not isinstance(values, dict):
-            return _wrong(400, f"the message is {a_type(values)}; expected an object")
-        name = request.path_params["name"]
-        if name not in ANSWERS:
-            return _wrong(404, f"{name!r} is unknown; expected one of {', '.join(ANSWERS)}")
-        try:
-            return JSONResponse(await ANSWERS[name](self, values), headers=HEADERS)
-        except TimeoutError:
-            return _wrong(504, "the run has not answered in time; its steps may take long")
-        except (ValueError, TypeError, KeyError, OSError, MemoryError) as error:
-            return _wrong(400, str(error.args[0] if error.args else error))
+            raise TypeError(f"the message is {a_type(values)}; expected an object")
+        answer = await self._answer(request.path_params["name"], values)
+        return JSONResponse(answer, headers=HEADERS)
 
-    # What the page asks for -----------------------------------------------------------------------
-
-    async def _choices(self, values: dict[str, Any]) -> Any:
-        return choices(self.file)
-
-    async def _start(self, values: dict[str, Any]) -> Any:
-        return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
-
-    async def _control(self, values: dict[str, Any]) -> Any:
-        self.runs.control(values.get("run"), values.get("action"))
-        return {"state": "told"}
-
-    async def _ask(self, values: dict[str, Any]) -> Any:
-        return await self.runs.ask(values.pop("run", None), values)
-
-    async def _export(self, values: dict[str, Any]) -> Any:
-        run = self.runs.run(values.get("run"))
-        return await self.runs.ask(run.name, {"question": "export", "points": run.points})
-
-    def _refused(self, request: Request, token: str | None) -> Response | None:
-        why = self.guard.refusal(request.headers, token)
-        return None if why is None else _wrong(403, why)
+    async def _answer(self, name: str, values: dict[str, Any]) -> Any:
+        """Return what the page asks for."""
+        match name:
+            case "choices":
+                return choices(self.file)
+            case "start":
+                return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
+            case "control":
+                self.runs.control(values.get("run"), values.get("action"))
+                return {"state": "told"}
+            case "ask":
+                return await self.runs.ask(values.pop("run", None), values)
+            case "export":
+                run = self.runs.run(values.get("run"))
+                return await self.runs.ask(run.name, {"question": name, "points": run.points})
+        raise HTTPException(404, f"{name!r} is unknown; expected one of {', '.join(ASKED)}")
 
 
-ANSWERS: dict[str, Callable[[Server, dict[str, Any]], Any]] = {
-    "choices": Server._choices,
-    "start": Server._start,
-    "control": Server._control,
-    "ask": Server._ask,
-    "export": Server._export,
-}
-
-
-def _wrong(status: int, words: str) -> Response:
-    more = {"Connection": "close"} if status == 403 else {}  # no room for strangers
-    return JSONResponse({"error": words}, status_code=status, headers=HEADERS | more)
+async def _wrong(request: Request, error: Exception) -> Response:
+    """Return what is wrong with a request, in words."""
+    status, words, more = 400, str(error.args[0] if error.args else error), HEADERS
+    if isinstance(error, TimeoutError):
+        status, words = 504, "the run has not answered in time; its steps may take long"
+    elif isinstance(error, HTTPException):
+        status, words, more = error.status_code, error.detail, HEADERS | dict(error.headers or {})
+    return JSONResponse({"error": words}, status_code=status, headers=more)
 
 
 class Connection(H11Protocol):
@@ -198,9 +197,9 @@ class Connection(H11Protocol):
 
 
 class Program(uvicorn.Server):
-    """uvicorn's loop, which says when it listens, and ends the streams of pages when it ends."""
+    """uvicorn's loop, which ends the streams of pages when it ends."""
 
-    def __init__(self, server: Server, first: Any, ready: Callable[[], None]) -> None:
+    def __init__(self, server: Server) -> None:
         config = uvicorn.Config(
             server.app,
             log_level="error",
@@ -210,14 +209,7 @@ class Program(uvicorn.Server):
             access_log=False,
         )
         super().__init__(config)
-        self.server, self.first, self.ready = server, first, ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to listen."""
-        await super().startup(sockets=sockets)
-        if self.first:
-            await asyncio.to_thread(self.server.runs.start, self.first)
-        self.ready()
+        self.server = server
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and all open streams with it."""
@@ -242,22 +234,18 @@ def serve(
     with _bound(wanted, fixed=port is not None) as bound, suppress(KeyboardInterrupt):
         port = bound.getsockname()[1]
         place.keep_address(port, token)
-        address = f"http://127.0.0.1:{port}/?token={token}"
-        Program(Server(place, port, token, file), first, lambda: ready(address)).run([bound])
+        ready(f"http://127.0.0.1:{port}/?token={token}")  # who comes now waits a moment
+        Program(Server(place, port, token, file, first)).run([bound])
 
 
 def _bound(port: int, fixed: bool) -> socket.socket:
-    """Return a socket for this machine only: at a port, or at any if that one is taken."""
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return what listens on this machine only: at a port, or at any if that one is taken."""
     try:
-        bound.bind(("127.0.0.1", port))
+        return socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        bound.close()
         if not fixed and port:
             return _bound(0, fixed)
         raise OSError(
-            f"port {port} cannot be used ({error.strerror}); expected one that is free. Pass "
-            "another with --port, or leave it out"
+            f"port {port} cannot be used ({os.strerror(error.errno or 0)}); expected one that is "
+            "free. Pass another with --port, or leave it out"
         ) from error
-    return bound

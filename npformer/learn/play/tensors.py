@@ -13,6 +13,11 @@ MOST = 8, 64, 64
 """Matrices, rows and columns that are sent."""
 
 
+def packed(array: np.ndarray) -> str:
+    """Return the base64 of an array as little-endian float32."""
+    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
+
+
 def tensor(name: str, array: Any) -> dict[str, Any]:
     """Return an array for the page; the axis of a batch of one is left out."""
     x = np.asarray(to_numpy(array)).real  # of a Fourier matrix, the part that reaches the output
@@ -27,6 +32,6 @@ def tensor(name: str, array: Any) -> dict[str, Any]:
         "mean": float(whole.mean()),
         "spread": float(whole.std()),
         "largest": float(np.abs(whole).max(initial=0.0)),
-        "data": base64.b64encode(np.ascontiguousarray(cut, "<f4").tobytes()).decode(),
+        "data": packed(cut),
         "cut": bool(cut.size < x.size),
     }

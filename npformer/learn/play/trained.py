@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from npformer import data
 from npformer.learn.play.seen import Names, estimator_names
 from npformer.tasks.estimators import Estimator, TextWriter
+from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.storage.models import checkpoint_name, load, read_notes
-
-TASKS = ("reverse", "majority", "recall", "pointer", "parity")
-"""Generated tasks: functions of a seed in `npformer.data`."""
 
 INK = (-1.0, 1.0)
 """Numbers that stand for white and black in the packaged digits."""
@@ -50,11 +47,10 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
             what["facts"]["model"] = f"the first of {n}, whose answers are averaged"
     elif isinstance(task, str):
         settings["task"] = task
+        if task in RECIPES:
+            what["data"] = RECIPES[task].load(str(split), int(notes["seed"]), model.dtype).test
         if task == "digits":
-            what |= {"data": data.digits(str(split), model.dtype).test, "ink": INK}
-            kind = "image"
-        elif task in TASKS:
-            what["data"] = getattr(data, task)(int(notes["seed"])).test
+            kind, what["ink"] = "image", INK
         if getattr(model, "vocab_size", None):
             what["names"] = Names([str(id) for id in range(model.vocab_size)])
     settings |= {name: getattr(model.config, name) for name in SETTINGS}
@@ -75,16 +71,11 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     epochs = len(history["train_loss"])
     n_steps = max(sum(history["workers"].values()) // max(epochs, 1), 1)
     accuracy, loss = (history[f"validation_{of}"] or [None] * epochs for of in ("accuracy", "loss"))
+    names = "loss", "lr", "accuracy", "validation_loss"
+    rows = zip(history["train_loss"], history["lr"], accuracy, loss, strict=True)
     return [
-        {
-            "step": n_steps * (k + 1),
-            "epoch": k + 1,
-            "loss": history["train_loss"][k],
-            "lr": history["lr"][k],
-            "accuracy": accuracy[k],
-            "validation_loss": loss[k],
-        }
-        for k in range(epochs)
+        {"step": n_steps * k, "epoch": k, **dict(zip(names, row, strict=True))}
+        for k, row in enumerate(rows, 1)
     ]
 
 

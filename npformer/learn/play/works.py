@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,19 +14,18 @@ from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
 from npformer.learn.play.seen import LEFT_OUT, Names, estimator_names
 from npformer.learn.play.settings import Settings
-from npformer.models import EncoderConfig
 from npformer.tasks.estimators import TextClassifier, TextTranslator, TextWriter
-from npformer.tasks.estimators.split import stratified
 from npformer.tasks.estimators.text_writer import windows
+from npformer.tasks.sources.file_task import Part
+from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.fit import fit
 from npformer.training.trainable import SequenceClassifier
 
-HELD_OUT = 0.1
-"""Share of the data to validate on."""
+Parts = Mapping[str, Part]
 
 
 class Work(ABC):
-    """A model with its data. The samples to look at are those to validate on.
+    """A model with its data.
 
     Attributes
     ----------
@@ -35,30 +34,32 @@ class Work(ABC):
         What a sample is: a picture, words, two sequences, or a piece of a long text.
     classes : list of str, or None
     estimator : TextClassifier, TextWriter or TextTranslator, or None for arrays
-    data, held_out : tuple
-        Arguments of its `fit`: to train on, and to validate on.
+    parts : mapping of str to Part
+        "train", and "validation": the samples to look at.
+    held_out : tuple
+        Samples and answers to look at.
     names : Names
         What tokens and classes are called, once the training has begun.
     """
 
     kind: str
     classes: list[str] | None = None
-    estimator: Any = None
-    data: Any
-    held_out: Any
+    more: ClassVar[dict[str, Any]] = {}  # arguments of `fit`
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, estimator: Any, parts: Parts) -> None:
+        self.settings, self.estimator, self.parts = settings, estimator, parts
+        self.held_out = parts["validation"].data()
 
     def train(self, **options: Any) -> Any:
         """Train from the beginning, or from a checkpoint, and return the history."""
         of = self.settings
-        return self.fit({"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, **options})
+        usual = {"epochs": of.epochs, "batch_size": of.batch_size, "lr": of.lr, **self.more}
+        return self.fit(usual | options)
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Fit the estimator, and return the history."""
-        validation = self.held_out if len(self.held_out) > 1 else self.held_out[0]
-        return self.estimator.fit(*self.data, validation=validation, **options).history_
+        train, validation = self.parts["train"].data(), self.parts["validation"].held_out()
+        return self.estimator.fit(*train, validation=validation, **options).history_
 
     @cached_property
     def names(self) -> Names:
@@ -93,22 +94,20 @@ class Work(ABC):
 
 
 class ArrayWork(Work):
-    """Samples that are arrays from the start: digits, and generated tasks."""
+    """Samples that are arrays from the start: those of a named task."""
 
     def __init__(self, settings: Settings, data: Dataset) -> None:
-        super().__init__(settings)
-        self.data, self.held_out = data, data.validation
+        parts = {"train": data.train, "validation": data.validation}
+        super().__init__(settings, None, {name: Part(*part) for name, part in parts.items()})
+        self.data = data
         self.kind = "image" if data.n_features else "ids"
         self.classes = [str(k) for k in range(data.n_classes)]
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Train on the training part."""
         of, data = self.settings, self.data
-        pooling = {"token": "none"}.get(data.labels, "flatten" if data.n_features else "mean")
-        config = EncoderConfig(**of.encoder(), max_len=data.length, positions="learned")
-        sizes: Any = {"vocab_size": data.vocab_size, "n_features": data.n_features}
         kind = SequenceClassifier if of.bug is None else SequenceClassifierWithBug
-        model = kind(config, data.n_classes, pooling=pooling, seed=of.seed, **sizes)
+        model = RECIPES[of.task].model(data, of.seed, kind=kind, **of.encoder())
         if of.bug is not None:
             put_bug(of.bug, model)
         return fit(model, data.train, validation=data.validation, seed=of.seed, **options)
@@ -143,21 +142,14 @@ class TextsWork(Work):
     """Texts with labels."""
 
     kind = "ids"
+    more: ClassVar[dict[str, Any]] = {"calibration": 0.0}  # without a temperature
 
-    def __init__(self, settings: Settings, texts: Sequence[str], labels: Sequence[str]) -> None:
-        super().__init__(settings)
-        self.estimator = TextClassifier(
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        estimator = TextClassifier(
             settings.encoder(), wide=False, members=1, ngrams=0, seed=settings.seed
         )  # whole words only, as people read them
-        self.classes = sorted(set(labels))
-        self.data, self.held_out = (
-            ([texts[i] for i in rows], [labels[i] for i in rows])
-            for rows in stratified(np.array(labels), HELD_OUT, settings.seed)
-        )
-
-    def fit(self, options: dict[str, Any]) -> Any:
-        """Train without a temperature."""
-        return super().fit({"calibration": 0.0, **options})
+        super().__init__(settings, estimator, parts)
+        self.classes = sorted({*parts["train"].labels, *parts["validation"].labels})
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return texts as ids, with their mask."""
@@ -178,13 +170,10 @@ class BookWork(Work):
 
     kind = "text"
 
-    def __init__(self, settings: Settings, text: str) -> None:
-        super().__init__(settings)
+    def __init__(self, settings: Settings, parts: Parts) -> None:
         decoder = {"max_len": 64, **settings.encoder(), "causal": True}
         decoder |= {"norm": "pre", "positions": "learned"}
-        self.estimator = TextWriter(decoder, seed=settings.seed)
-        cut = round(len(text) * (1.0 - HELD_OUT))
-        self.data, self.held_out = (text[:cut],), (text[cut:],)
+        super().__init__(settings, TextWriter(decoder, seed=settings.seed), parts)
 
     @cached_property
     def _windows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -217,11 +206,9 @@ class PairsWork(Work):
 
     kind = "pair"
 
-    def __init__(self, settings: Settings, sources: list[str], targets: list[str]) -> None:
-        super().__init__(settings)
-        self.estimator = TextTranslator(settings.encoder(), tokenizer="char", seed=settings.seed)
-        cut = round(len(sources) * (1.0 - HELD_OUT))
-        self.data, self.held_out = (sources[:cut], targets[:cut]), (sources[cut:], targets[cut:])
+    def __init__(self, settings: Settings, parts: Parts) -> None:
+        translator = TextTranslator(settings.encoder(), tokenizer="char", seed=settings.seed)
+        super().__init__(settings, translator, parts)
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return both sides as ids: inputs and targets, as the model arranges them."""

@@ -5,11 +5,23 @@ from typing import Any
 
 import numpy as np
 
+from npformer.tasks.estimators.class_names import ClassNames
 from npformer.tasks.estimators.scores import Scores, scores_of
 
 MAJORITY = "majority class"
 TF_IDF = "TF-IDF + logistic regression"
 LINEAR = "logistic regression"
+
+
+def compared(
+    names: ClassNames, train: tuple[Sequence[Any], Any], test: tuple[Sequence[Any], Any]
+) -> dict[str, Scores | None]:
+    """Return the scores of baselines that learn from (samples, labels), by name."""
+    (x, labels), (x_test, y_test) = train, (test[0], names.numbers(test[1]))
+    y = names.numbers(labels)
+    name, baseline = (TF_IDF, tf_idf) if isinstance(x[0], str) else (LINEAR, linear)
+    found = majority(names.names, y, y_test), baseline(names.names, (x, y), (x_test, y_test))
+    return dict(zip((MAJORITY, name), found, strict=True))
 
 
 def majority(classes: Sequence[Any], y_train: np.ndarray, y_test: np.ndarray) -> Scores:
@@ -39,9 +51,7 @@ def tf_idf(
     except ValueError:  # only punctuation or single letters
         return None
     model = LogisticRegression(C=10, max_iter=1000).fit(x, train[1])
-    probabilities = np.zeros((len(test[0]), len(classes)))
-    probabilities[:, model.classes_] = model.predict_proba(words.transform(test[0]))
-    return scores_of(classes, test[1], probabilities)
+    return _scores(classes, model, words.transform(test[0]), test[1])
 
 
 def linear(
@@ -68,6 +78,11 @@ def linear(
 
     scaler = StandardScaler()
     model = LogisticRegression(max_iter=2000).fit(scaler.fit_transform(rows(train[0])), train[1])
-    probabilities = np.zeros((len(test[0]), len(classes)))
-    probabilities[:, model.classes_] = model.predict_proba(scaler.transform(rows(test[0])))
-    return scores_of(classes, test[1], probabilities)
+    return _scores(classes, model, scaler.transform(rows(test[0])), test[1])
+
+
+def _scores(classes: Sequence[Any], model: Any, x: Any, y: np.ndarray) -> Scores:
+    """Return the scores of scikit-learn's model, which may not have seen every class."""
+    probabilities = np.zeros((len(y), len(classes)))
+    probabilities[:, model.classes_] = model.predict_proba(x)
+    return scores_of(classes, y, probabilities)

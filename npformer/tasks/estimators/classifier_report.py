@@ -42,17 +42,8 @@ def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | 
     compared: Table = [["", "accuracy", "macro F1", "loss", "calibration error"]]
     for name, each in {"this model": scores, **beside}.items():
         if each is not None:
-            figures = each.accuracy, each.macro_f1, each.loss, each.calibration_error
-            compared.append([name, *(f"{figure:.4f}" for figure in figures)])
+            compared.append([name, *(f"{figure:.4f}" for figure in each.figures)])
     classes: Table = [["class", "labels", "precision", "recall", "F1"]]
-    of_class = zip(
-        scores.classes,
-        scores.confusion.sum(axis=1),
-        scores.precision,
-        scores.recall,
-        scores.f1,
-        strict=True,
-    )
-    for name, n, *shares in of_class:
+    for name, n, *shares in scores.by_class():
         classes.append([str(name), f"{n:,}", *(f"{share:.4f}" for share in shares)])
     return [f"Measured on {scores.n:,} samples.", compared, CALIBRATION, classes]

@@ -1,6 +1,6 @@
 """Scores: how well predictions match labels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,16 @@ class Scores:
         hits, labels = np.diag(self.confusion), self.confusion.sum(axis=1)
         return macro_f1(np.stack([hits, labels, self.confusion.sum(axis=0)]).astype("float64"))
 
+    @property
+    def figures(self) -> tuple[float, float, float, float]:
+        """Accuracy, macro F1, loss and calibration error."""
+        return self.accuracy, self.macro_f1, self.loss, self.calibration_error
+
+    def by_class(self) -> Iterator[tuple[Any, int, float, float, float]]:
+        """Yield each class, how often it is right, and its precision, recall and F1."""
+        n = self.confusion.sum(axis=1)
+        return zip(self.classes, n, self.precision, self.recall, self.f1, strict=True)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return {
@@ -89,15 +99,8 @@ class Scores:
         names = [_short(name, 24) for name in self.classes]
         wide = max(5, *map(len, names))
         lines.append(f"{'class':<{wide}}  labels  precision  recall      F1")
-        of_class = zip(
-            names,
-            self.confusion.sum(axis=1),
-            self.precision,
-            self.recall,
-            self.f1,
-            strict=True,
-        )
-        for name, n, precision, recall, f1 in of_class:
+        for name, (_, n, *shares) in zip(names, self.by_class(), strict=True):
+            precision, recall, f1 = shares
             lines.append(f"{name:<{wide}}  {n:>6}  {precision:>9.4f}  {recall:.4f}  {f1:.4f}")
         if len(names) <= 12:
             lines += ["", *self._confusions(names)]

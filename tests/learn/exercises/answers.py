@@ -60,7 +60,7 @@ WRONG = [
         """,
         ["dx: the kernel is turned round", "db"],
     ),
-    ("relu_backward", "dy[x <= 0] = 0\nreturn dy", ["the gradient that came in was changed"]),
+    ("relu_backward", "dy[x <= 0] = 0\nreturn dy", ["the backward pass changed its dy"]),
     ("relu_backward", "return dy * np.maximum(x, 0)", ["gradient times y"]),
     (
         "gelu_backward",
@@ -151,7 +151,7 @@ WRONG = [
         d, dW1 = layer_backward(dz, f_cache)
         return dz + d, dW1, dW2
         """,
-        ["the gradient that came in was changed in place"],
+        ["the backward pass changed its dy"],
     ),
     (
         "scores_backward",
@@ -301,7 +301,7 @@ WRONG = [
         keys, values = np.vstack([keys, x @ Wk]), np.vstack([values, x @ Wv])
         return (weights / weights.sum()) @ values
         """,
-        ["cached_step returned an ndarray; expected a tuple: y, keys, values"],
+        ["cached_step returned one array; expected a tuple: y, keys, values"],
     ),
     (
         "cached_step",
@@ -417,5 +417,9 @@ WRONG_MIXERS = [
     ("k=-1", "k=1", "explain without a mask says"),
     (" * pairs", "+ 0 * pairs", "explain is not 0 in all rows and columns of padding"),
     ("[:, None]\n", "\n", "explain gives an array with 3 axes"),
-    ("dx = np.zeros_like(x)", "dy[:] = dy + 0.0 * dy; dy *= 2.0; dx = 0.0 * x", "changed the dy"),
+    (
+        "        return dx\n",
+        "        dy *= 2.0\n        return dx\n",
+        "backward pass changed its dy",
+    ),
 ]

@@ -72,7 +72,7 @@ class Client:
         return self.post("start", runs=[{**TINY, **settings}])
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def live(tmp_path_factory):
     for package in ("starlette", "uvicorn"):
         pytest.importorskip(package, reason=f'{package} is not installed: pip install ".[play]"')

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from npformer.learn.museum import BUGS
+from npformer.learn.museum.bug import source_of
+from npformer.learn.play.broken import described
 from npformer.learn.play.state import Now
 from npformer.models import EncoderBlock
 from npformer.proof.gradcheck import GradcheckError, GradcheckReport
@@ -26,8 +28,7 @@ def gradcheck(now: Now) -> dict[str, Any]:
     else:
         bug = BUGS[name]
         report, caught, right = bug.report(), list(bug.caught_by), _source_of_right(bug)
-        words = {"title": bug.title, "name": bug.name, "why": bug.section("Why")}
-        words |= {"cost": bug.section("Cost"), "code": bug.code}
+        words = described(name)
     found: dict[str, Any] = {"bug": words, "report": "", "tensors": []}
     if report is not None:
         limits = report.tolerance, report.complex_tolerance
@@ -55,14 +56,8 @@ def _report_on_block(now: Now) -> GradcheckReport | None:
 
 def _source_of_right(bug: Any) -> str:
     """Return the lines of the right function or class, without docstrings."""
-    import inspect
-    import re
-    import textwrap
-
     right = bug.right()
-    found = [type(right)] if not isinstance(right, tuple) else [*right]
     try:
-        source = "\n\n".join(textwrap.dedent(inspect.getsource(each)).rstrip() for each in found)
+        return source_of(right if isinstance(right, tuple) else [type(right)])
     except (OSError, TypeError):
         return ""
-    return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, to_numpy
+from npformer.learn.play.seen import answer_probabilities, mixing
 from npformer.learn.play.state import Now
-from npformer.learn.play.tensors import tensor
 from npformer.models import EncoderBlock
-from npformer.training.inspection.explain import explanations
 from npformer.training.inspection.trace import trace
 
 SHAPE = 8, 8
@@ -33,14 +32,7 @@ def sentence(now: Now, text: str) -> dict[str, Any]:
 def _read(now: Now, x: np.ndarray, mask: Any = None) -> dict[str, Any]:
     model = now.plain
     calls = trace(model, x, mask)
-    p = to_numpy(model.loss.probabilities(calls[0].output))[0]
-    while p.ndim > 1:  # an answer for each token
-        p = p[-1]
-    mixing = [
-        {"layer": e.name, "kind": e.kind, "heads": tensor(e.name, np.asarray(e.matrices)[:1])}
-        for e in explanations(calls)
-    ]
-    return {"probabilities": p.tolist(), "mixing": mixing}
+    return {"probabilities": answer_probabilities(model, calls).tolist(), "mixing": mixing(calls)}
 
 
 def edit(

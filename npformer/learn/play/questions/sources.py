@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import textwrap
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import npformer
 from npformer import functional as F
+from npformer.learn.museum.bug import source_of
 from npformer.mixers import Attention
 
 CALL = re.compile(r"\bF\.([a-z]\w*)\(")
@@ -33,15 +32,8 @@ def lines_of(kind: Any, way: str) -> tuple[str, str, str]:
 
     `way` is "forward" or "backward".
     """
-    function = _function(kind, way)
-    source = textwrap.dedent(inspect.getsource(function))
-    (definition,) = ast.parse(source).body
-    assert isinstance(definition, ast.FunctionDef)
-    lines = source.splitlines()
-    if ast.get_docstring(definition) is not None:
-        first = definition.body[0]
-        del lines[first.lineno - 1 : first.end_lineno]
-    return function.__name__, "\n".join(lines), place_of(function)
+    function = inspect.unwrap(_function(kind, way))
+    return function.__name__, source_of([function]), place_of(function)
 
 
 def place_of(thing: Any) -> str:
@@ -54,8 +46,8 @@ def place_of(thing: Any) -> str:
 def _function(kind: Any, way: str) -> Callable[..., Any]:
     """Return the pair's function that a class of layers is about, or else its own method."""
     if issubclass(kind, Attention):
-        attention = "scaled_dot_product_attention"
-        return _of_functional(attention if way == "forward" else f"{attention}_backward")
+        both = F.scaled_dot_product_attention, F.scaled_dot_product_attention_backward
+        return both[way == "backward"]
     named: list[str] = []
     for each in kind.__mro__:
         for method in METHODS[way]:
@@ -66,13 +58,5 @@ def _function(kind: Any, way: str) -> Callable[..., Any]:
     named.sort(key=lambda name: name in ASIDE)  # a stable sort: those come last
     if way == "backward":
         named.sort(key=lambda name: not name.endswith("_backward"))
-    known = [name for name in named if hasattr(F, name)]
-    if known:
-        return _of_functional(known[0])
-    own: Callable[..., Any] = inspect.unwrap(getattr(kind, way))
-    return own
-
-
-def _of_functional(name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = inspect.unwrap(getattr(F, name))
-    return found
+    known = [getattr(F, name) for name in named if hasattr(F, name)]
+    return known[0] if known else getattr(kind, way)  # type: ignore[no-any-return]

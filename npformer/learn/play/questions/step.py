@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from npformer.core import checks, to_numpy
+from npformer.core import checks
+from npformer.layers import Dropout
 from npformer.learn.museum import BUGS
 from npformer.learn.play.broken import is_wrong
-from npformer.learn.play.questions.formulas import LEFT_OUT, words_of
+from npformer.learn.play.questions.formulas import words_of
 from npformer.learn.play.questions.sources import lines_of, place_of
+from npformer.learn.play.seen import CANDIDATES, answer_probabilities
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.mixers import Mixer
@@ -16,7 +18,7 @@ from npformer.training.inspection.calls import BackwardCall, Call
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import Trace, trace
 
-CANDIDATES, MOST_SAMPLES = 12, 100
+MOST_SAMPLES = 100
 
 
 def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def step(now: Now, sample: int = 0) -> dict[str, Any]:
     return {
         "step": now.training.step,
         "loss": found.loss,
-        "prediction": _prediction(now, model, found[0], y),
+        "prediction": _prediction(now, model, found),
         "forward": forward,
         "backward": [_backward(call, bug) for call in found.backward if call.name in shown],
     }
@@ -68,7 +70,7 @@ def _in_order(found: Trace, leaves: list[Call]) -> list[Call]:
     """Return what is shown: leaves, and each mixer after its parts, before its output."""
     shown: list[Call] = []
     for call in leaves:
-        if type(call.layer) not in LEFT_OUT:
+        if type(call.layer) is not Dropout:  # it does nothing at evaluation
             shown.append(call)
     for call in found:
         if isinstance(call.layer, Mixer) and call not in leaves:
@@ -124,10 +126,8 @@ def _box(call: Call | BackwardCall, way: str, bug: str | None) -> dict[str, Any]
     return box | {"lines": lines, "source": source}
 
 
-def _prediction(now: Now, model: Any, whole: Call, y: Any) -> list[dict[str, Any]]:
+def _prediction(now: Now, model: Any, found: Trace) -> list[dict[str, Any]]:
     """Return the likeliest classes; for a sequence of answers, those of the last one."""
-    p = to_numpy(model.loss.probabilities(whole.output))[0]
-    while p.ndim > 1:
-        p = p[-1]
+    p = answer_probabilities(model, found)
     best = (-p).argsort()[:CANDIDATES].tolist()
     return [{"class": now.work.names.answer(k), "p": float(p[k])} for k in best]

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Gradients, checks, to_numpy
-from npformer.core.inputs import arrays_of, within
+from npformer.data.samples import Batch
 from npformer.learn.play.questions.step import one_of
 from npformer.learn.play.state import Now
+from npformer.models.step import accumulate
 from npformer.optim.adam import adam_update
 from npformer.proof import complex_step
+from npformer.proof.central_difference import central_difference
 from npformer.proof.problem import parameters_as
 
 SIZES = np.geomspace(1e-12, 1e-1, 23)
@@ -21,33 +23,6 @@ SIZES = np.geomspace(1e-12, 1e-1, 23)
 
 FEW = 8
 """Samples of a batch: each step runs them twice, and the training waits meanwhile."""
-
-
-class Loss:
-    """The loss of a copy of the model for some samples, as a function of its weights in float64."""
-
-    def __init__(self, now: Now, rows: slice, model: Any) -> None:
-        self.model = model
-        inputs, y, masks = now.work.sample(rows)
-        batch = self.model.batch(inputs, y, masks)
-        self.inputs = tuple(
-            replace(each, x=each.x.astype("float64")) if each.x.dtype.kind == "f" else each
-            for each in batch.inputs
-        )
-        self.y = batch.y
-
-    def forward(self) -> tuple[Any, Any]:
-        """Return the loss and what the backward pass needs."""
-        context = within(self.inputs, Context())
-        outputs, cache = self.model.forward(*arrays_of(self.inputs), context)
-        loss, loss_cache = self.model.loss.forward(outputs, self.y)
-        return loss, (cache, loss_cache)
-
-    def gradients(self) -> Gradients:
-        """Return the gradients of all weights, by the backward pass."""
-        found, (cache, loss_cache) = Gradients(self.model), self.forward()[1]
-        self.model.backward(self.model.loss.backward(1.0, loss_cache), cache, found)
-        return found
 
 
 def weight(
@@ -64,15 +39,28 @@ def weight(
     checks.choice("name", name, trained)
     parameter = trained[name]
     at = _checked_index(index, parameter.shape)
+    direction = np.zeros(parameter.shape)
+    direction[at] = 1.0
     with parameters_as(model, lambda flat: to_numpy(flat).astype("float64")):
-        loss = Loss(now, rows, model)
-        value = float(parameter.value[at])
-        gradient = float(loss.gradients()[name][at])
+        some, gradients = _in_float64(model.batch(*now.work.sample(rows))), Gradients(model)
+        loss = accumulate(model, model.loss, some, Context(), gradients)
+        value, gradient = float(parameter.value[at]), float(gradients[name][at])
+
+        def run() -> tuple[Any, Any]:
+            outputs, _ = model.forward(*some.arrays(), some.within(Context()))
+            return model.loss.forward(outputs, *some.targets())  # type: ignore[no-any-return]
+
         differences = []
         for h in SIZES.tolist():
-            found = _central(loss, parameter, at, h)
+            sides = central_difference(lambda: run()[0], parameter.value, direction, y=loss, h=h)
+            found = sides.central
             differences.append({"h": h, "value": found, "error": found - gradient})
-        exact, why = _complex(loss, parameter, at)
+        exact = why = None
+        try:
+            with parameters_as(model, complex_step.guarded):
+                exact = float(complex_step.derivative(run, parameter.value, direction))
+        except complex_step.NotAnalytic as reason:
+            why = f"The complex step does not apply here: {reason}."
     return {
         "value": value,
         "gradient": gradient,
@@ -90,26 +78,13 @@ def _checked_index(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(index)
 
 
-def _central(loss: Loss, parameter: Any, at: tuple[int, ...], h: float) -> float:
-    """Return (loss(w + h) - loss(w - h)) / 2h."""
-    before, sides = parameter.value[at], []
-    for step in (h, -h):
-        parameter.value[at] = before + step
-        sides.append(float(loss.forward()[0]))
-    parameter.value[at] = before
-    return (sides[0] - sides[1]) / (2.0 * h)
-
-
-def _complex(loss: Loss, parameter: Any, at: tuple[int, ...]) -> tuple[float | None, str | None]:
-    """Return the derivative by the complex step, or why there is none."""
-    direction = np.zeros(parameter.shape)
-    direction[at] = 1.0
-    try:
-        with parameters_as(loss.model, complex_step.guarded):
-            found = complex_step.derivative(loss.forward, parameter.value, direction)
-    except complex_step.NotAnalytic as reason:
-        return None, f"The complex step does not apply here: {reason}."
-    return float(found), None
+def _in_float64(batch: Batch) -> Batch:
+    """Return a batch whose vectors are in float64; ids stay as they are."""
+    inputs = (
+        replace(each, x=each.x.astype("float64")) if each.x.dtype.kind == "f" else each
+        for each in batch.inputs
+    )
+    return replace(batch, inputs=tuple(inputs))
 
 
 def _adam(

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.learn.play.seen import attentions_of
+from npformer.learn.play.seen import attentions
 from npformer.learn.play.state import Now
-from npformer.learn.play.tensors import tensor
 from npformer.training.generation.choosing import Choice, generators_of
 from npformer.training.generation.writing import Window
 
@@ -83,15 +82,5 @@ def translate(now: Now, source: str) -> dict[str, Any]:
     (written,) = model.generate(x)
     target = np.array([[model.begin_id, *written]])[:, : model.decoder_config.max_len]
     words = now.work.names.words(written, targets=True)
-    attentions = {
-        part: [
-            {
-                "layer": call.name,
-                "kind": type(call.layer).__name__,
-                "heads": tensor(call.name, each),
-            }
-            for call, each in found
-        ]
-        for part, found in attentions_of(model, (x, target)).items()
-    }
-    return {"source": tokens, "target": words, "read": ["begin", *words], "attentions": attentions}
+    found = attentions(model, (x, target))
+    return {"source": tokens, "target": words, "read": ["begin", *words], "attentions": found}

@@ -4,8 +4,6 @@ import shutil
 
 import pytest
 
-from tests.learn.play.browser.server import Server
-
 
 @pytest.fixture(scope="session")
 def browser():
@@ -21,18 +19,8 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    for package in ("starlette", "uvicorn"):
-        pytest.importorskip(package, reason=f'{package} is not installed: pip install ".[play]"')
-    server = Server(tmp_path_factory.mktemp("play") / "runs")
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
-def page(browser, server):
+def page(browser, live):
     """Give the page, newly opened. In the end there is no error, and no request elsewhere."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     wrong: list[str] = []
@@ -40,10 +28,10 @@ def page(browser, server):
     page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(server.address)
+    page.goto(live.address)
     page.locator(".settings").wait_for()
     yield page
     page.close()
-    ours = (f"http://127.0.0.1:{server.known['port']}/", "blob:", "data:")
+    ours = (f"http://127.0.0.1:{live.known['port']}/", "blob:", "data:")
     assert [url for url in asked if not url.startswith(ours)] == []
     assert [line for line in wrong if "ERR_CONNECTION_REFUSED" not in line] == []  # it restarts

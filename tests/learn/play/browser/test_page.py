@@ -24,11 +24,11 @@ def test_trains_digits_and_reads_what_a_mouse_draws(page):
     assert page.locator(".mixing canvas").count() == 4  # of one layer of four heads
 
 
-def weights(server, run="run-1"):
-    return load_file(server.folder / run / "checkpoint.safetensors")
+def weights(live, run="run-1"):
+    return load_file(live.folder / run / "checkpoint.safetensors")
 
 
-def test_a_pause_and_single_steps_change_no_bit(page, server):
+def test_a_pause_and_single_steps_change_no_bit(page, live):
     few = {"epochs": 3}
     start(page, "attention", **few)
     page.click("#pause")
@@ -42,23 +42,23 @@ def test_a_pause_and_single_steps_change_no_bit(page, server):
         until(page, lambda k=k: steps(page) == before + k)
     page.click("#pause")  # it says "Go on" now
     wait_for(page, "finished")
-    paused = weights(server)
+    paused = weights(live)
     start(page, "attention", **few)
     wait_for(page, "finished")
-    for name, value in weights(server).items():
+    for name, value in weights(live).items():
         assert np.array_equal(value, paused[name], equal_nan=True), name
 
 
-def test_comes_back_after_the_server_was_started_again(page, server):
+def test_comes_back_after_the_server_was_started_again(page, live):
     start(page, "attention", epochs=200)
     until(page, lambda: steps(page) > 20)
-    before = server.known
-    server.stop()
+    before = live.known
+    live.stop()
     page.wait_for_selector("#connection.lost")
     step = steps(page)
-    server.start()
-    assert server.known == before
-    assert (server.folder / "server.json").stat().st_mode & 0o777 == 0o600
+    live.start()
+    assert live.known == before
+    assert (live.folder / "server.json").stat().st_mode & 0o777 == 0o600
     page.wait_for_selector("#connection:not(.lost)", timeout=20_000)
     wait_for(page, "paused")
     assert steps(page) >= step  # some may have been made after the page was cut off
@@ -68,10 +68,10 @@ def test_comes_back_after_the_server_was_started_again(page, server):
     wait_for(page, "stopped")
 
 
-def test_two_pages_show_the_same_run_and_the_keyboard_is_enough(page, browser, server):
+def test_two_pages_show_the_same_run_and_the_keyboard_is_enough(page, browser, live):
     start(page, "attention", epochs=200)
     other = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
-    other.goto(server.address)
+    other.goto(live.address)
     other.locator(".steps").wait_for()
     until(other, lambda: steps(other) > 0)
     other.focus("#pause")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import Table, kind_of
+from npformer.tasks.estimators import SeriesClassifier, TextClassifier, TextTranslator, TextWriter
 
 EVERY = {"test", "validation", "encoding", "max_len", "patience"}
 CLASSES = {"label", "members", "pooling", "class_weight", "keep_repeated"}
@@ -14,13 +15,14 @@ TEXTS = {"tokenizer", "vocab_size"}
 
 
 class Kind(NamedTuple):
-    """A kind of file: what it is, its two columns of texts, its samples, and its options."""
+    """A kind of file: what it is, its columns of texts, its samples, its options, and a model."""
 
     words: str
     columns: tuple[str, ...]
     samples: str
     split: str
     options: set[str]
+    estimator: type[Any]
 
 
 KINDS = {
@@ -30,6 +32,7 @@ KINDS = {
         "texts",
         "; split by class, seed {seed}",
         EVERY | CLASSES | TEXTS | {"text", "ngrams", "skip_empty", "pretrained", "freeze"},
+        TextClassifier,
     ),
     "series": Kind(
         "series, from a table with --id",
@@ -37,16 +40,26 @@ KINDS = {
         "series",
         "; split by class, seed {seed}",
         EVERY | CLASSES | {"id", "time", "features"},
+        SeriesClassifier,
     ),
-    "text": Kind("a file with one text", (), "characters", ", in this order", EVERY | TEXTS),
+    "text": Kind(
+        "a file with one text", (), "characters", ", in this order", EVERY | TEXTS, TextWriter
+    ),
     "pairs": Kind(
         "pairs, from a table with --source and --target",
         ("source", "target"),
         "pairs",
         "; split by source, seed {seed}",
         EVERY | TEXTS | {"source", "target", "skip_empty"},
+        TextTranslator,
     ),
 }
+
+OPTIONS = sorted(set().union(*(kind.options for kind in KINDS.values())))
+"""Options of all kinds."""
+
+GENERATED: dict[str, Any] = {"test": "0.03", "epochs": 2, "d_model": 64}
+"""Options of a generated task of pairs: its pairs are many and easy."""
 
 USUAL = {
     "text": ("text",),

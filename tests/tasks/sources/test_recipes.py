@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.cli.recipes.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES
 
 
 @pytest.fixture(scope="module", params=list(RECIPES))

@@ -1,6 +1,6 @@
-"""The tasks of `npformer train`: for each, data, a model and a training that fit together."""
+"""Named tasks: for each, data, a model and a training that fit together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,17 @@ class Recipe:
 
     name: str
     summary: str
-    load: Callable[[str, int], Dataset]  # of a split and a seed
+    make: Callable[[str, int, str], Dataset]  # of a split, a seed and a dtype
     splits: tuple[str, ...]  # ways to divide the data; the first is the main one
     config: Mapping[str, Any]  # arguments of `EncoderConfig`
     pooling: str
     training: Mapping[str, Any]  # arguments of `fit`; and warmup, a share of all steps
+    tokens: Sequence[str] | None = None  # what ids are called, where they are not plain numbers
+    classes: Sequence[str] | None = None
+
+    def load(self, split: str, seed: int, dtype: str = "float32") -> Dataset:
+        """Return the data of a split; `dtype` is that of feature vectors."""
+        return self.make(split, seed, dtype)
 
     def model(
         self,
@@ -30,10 +36,11 @@ class Recipe:
         *,
         pooling: str | None = None,
         output: str = "softmax",
+        kind: type[SequenceClassifier] = SequenceClassifier,
         **changes: Any,
     ) -> SequenceClassifier:
         """Return an untrained model for data that `load` returned; `changes` are of its config."""
-        return SequenceClassifier(
+        return kind(
             EncoderConfig(**{"max_len": dataset.length, **self.config, **changes}),
             dataset.n_classes,
             vocab_size=dataset.vocab_size,
@@ -58,24 +65,37 @@ TRAINING = {
 }
 
 
+LETTERS = [*"abcdefgh"]
+
+TOKENS = {
+    "reverse": LETTERS,
+    "pointer": [*LETTERS, *(f"@{i}" for i in range(16))],
+    "recall": [f"{key}={letter}" for key in range(128) for letter in LETTERS]
+    + [f"{key}?" for key in range(128)],
+}
+"""Names of token ids in generated tasks whose classes are letters."""
+
+
 def _generated(
     name: str, summary: str, make: Callable[[int], Dataset], pooling: str, epochs: int = 10
 ) -> Recipe:
     return Recipe(
         name,
         summary,
-        lambda split, seed: make(seed),
+        lambda split, seed, dtype: make(seed),
         splits=("generated",),
         config=SMALL | {"activation": "relu"},
         pooling=pooling,
         training=TRAINING | {"epochs": epochs},
+        tokens=TOKENS.get(name),
+        classes=LETTERS if name in TOKENS else None,
     )
 
 
 DIGITS = Recipe(
     "digits",
     "1797 handwritten digits, 8 rows of 8 pixels, 10 classes",
-    lambda split, seed: data.digits(split),
+    lambda split, seed, dtype: data.digits(split, dtype),
     splits=data.SPLITS,
     config=SMALL | {"d_model": 64, "n_heads": 4, "dropout": 0.2},
     pooling="flatten",  # what a row of pixels means depends on where it is

@@ -6,23 +6,23 @@ table of pairs to translate.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from npformer.cli.recipes import doubts
-from npformer.cli.recipes.kinds import KINDS, as_share, is_generated
 from npformer.data.pairs import pairs
 from npformer.data.series import read_series, series_of_table
 from npformer.data.tables import Table, read_table
 from npformer.data.text_file import read_text
 from npformer.tasks.estimators.class_names import ClassNames
-from npformer.tasks.estimators.pair_split import held_out_sources
+from npformer.tasks.estimators.pair_split import parted_by_source
 from npformer.tasks.estimators.split import repeated, stratified
+from npformer.tasks.sources import doubts
+from npformer.tasks.sources.kinds import KINDS, as_share, is_generated
 
 GENERATED = 66_000
 """Pairs of a generated task: 1,000 steps of 64, and 2,000 to measure on."""
@@ -30,11 +30,15 @@ GENERATED = 66_000
 
 @dataclass(frozen=True)
 class Part:
-    """Some samples, their labels and their names; of one text its characters, without labels."""
+    """Some samples, with their labels and names if they have some; of one text, its characters.
+
+    `columns` are those of a table of predictions, before the predicted ones.
+    """
 
     samples: Any
     labels: Any = None
     ids: Sequence[str] = ()
+    columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -44,9 +48,15 @@ class Part:
         """Return what an estimator is fitted to."""
         return (self.samples,) if self.labels is None else (self.samples, self.labels)
 
+    def held_out(self) -> Any:
+        """Return what the estimator takes to validate on; None without samples."""
+        data = self.data()
+        return (data if len(data) == 2 else data[0]) if len(self) else None
+
     def rows(self, rows: Sequence[int] | np.ndarray) -> Part:
-        """Return some of the samples."""
-        return Part(*([each[i] for i in rows] for each in (self.samples, self.labels, self.ids)))
+        """Return some of the samples, with their labels."""
+        ids = [self.ids[i] for i in rows] if self.ids else ()
+        return Part([self.samples[i] for i in rows], [self.labels[i] for i in rows], ids)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +142,7 @@ class FileTask:
                 raise ValueError(f"{file} has {len(text)} characters; expected a text")
             return Part(text)
         if self.kind == "pairs" and is_generated(file):
-            return Part(*pairs(file, GENERATED, self.seed), row_names(GENERATED))
+            return Part(*pairs(file, GENERATED, self.seed))
         if self.kind == "series" and Path(file).suffix.lower() == ".npz":
             return self._series(file, read_series(file), labelled)
         return self.rows_of(read_table(file, encoding=self.encoding), labelled=labelled)
@@ -144,11 +154,11 @@ class FileTask:
         names = [getattr(self, role) for role in KINDS[self.kind].columns]
         samples, n = table.texts(names[0], missing=""), len(table)
         if not labelled:
-            return Part(samples, [None] * n, row_names(n))
+            return Part(samples, columns=table.columns)
         labels = table.texts(names[1], missing="")
         if self.kind == "texts":
             labels = [words.strip() for words in labels]
-        part = Part(samples, labels, row_names(n))
+        part = Part(samples, labels)
         gaps = [[i for i, words in enumerate(each) if not words.strip()] for each in part.data()]
         if not any(gaps):
             return part
@@ -183,17 +193,20 @@ class FileTask:
         )
 
     def _series(self, file: str, found: Any, labelled: bool) -> Part:
-        if not labelled:
-            return Part(found.series, [None] * len(found.ids), found.ids)
-        if found.labels is None:
+        if labelled and found.labels is None:
             raise ValueError(
                 f"{file} has no labels; expected an array of that name, one per series"
             )
-        return Part(found.series, found.labels, found.ids)
+        labels = found.labels if labelled else None
+        return Part(found.series, labels, found.ids, {"id": found.ids})
 
-    def parts(self) -> tuple[dict[str, Part], str]:
-        """Return the parts "train", "validation" and "test", and how they were made, in words."""
-        whole, kind, repeats = self.read(self.file), KINDS[self.kind], ""
+    def parts(self, whole: Part | None = None) -> tuple[dict[str, Part], str]:
+        """Return the parts "train", "validation" and "test", and how they were made, in words.
+
+        `whole` is what is split, by default the whole file.
+        """
+        whole = self.read(self.file) if whole is None else whole
+        kind, repeats = KINDS[self.kind], ""
         if "keep_repeated" in kind.options:
             if not self.keep_repeated and (again := repeated(self.keys(whole), whole.labels)).any():
                 repeats = f"; {again.sum():,} that repeat an earlier one are left out"
@@ -234,16 +247,10 @@ class FileTask:
             cut = round(len(part) * (1.0 - share))
             return Part(part.samples[:cut]), Part(part.samples[cut:])
         if self.kind == "pairs":
-            held = {*held_out_sources(part.samples, share, self.seed)}
-            chosen = np.array([source in held for source in part.samples])
-            return part.rows(np.flatnonzero(~chosen)), part.rows(np.flatnonzero(chosen))
+            found = parted_by_source(part.samples, part.labels, share, self.seed)
+            return Part(found[0], found[1]), Part(*found[2])
         larger, smaller = stratified(np.array(part.labels), share, self.seed)
         return part.rows(larger), part.rows(smaller)
-
-
-def row_names(n: int) -> list[str]:
-    """Return names of rows: "1", "2", ..."""
-    return [str(i + 1) for i in range(n)]
 
 
 def checksum(file: str) -> str:

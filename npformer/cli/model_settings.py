@@ -1,0 +1,54 @@
+"""Options that were given, and the settings of models that they make."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from npformer.core import split_names
+from npformer.data.tokenizers import TOKENIZERS, read_tokenizer
+from npformer.models import EncoderConfig
+from npformer.tasks.estimators import Estimator, TextClassifier
+from npformer.tasks.sources import kinds
+from npformer.tasks.sources.file_task import FileTask
+
+
+def given_options(options: argparse.Namespace, names: Any) -> dict[str, Any]:
+    """Return those of the named options that were given."""
+    return {name: v for name, v in vars(options).items() if name in names and v is not None}
+
+
+def mixer_setting(words: str) -> str | tuple[str, ...]:
+    """Return the mixer that --mixer names, or one for each layer."""
+    mixers = split_names(words)
+    return mixers[0] if len(mixers) == 1 else tuple(mixers)
+
+
+def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
+    """Return an untrained estimator with the settings that were given."""
+    kind = kinds.KINDS[task.kind].estimator
+    given = given_options(options, kind.__dataclass_fields__)
+    encoder = EncoderConfig.__dataclass_fields__.keys() - kind.__dataclass_fields__.keys()
+    config = given_options(options, encoder)
+    if "freeze" in given:
+        given["freeze"] = split_names(options.freeze)
+    if options.pretrained is not None:
+        wrong = [name for name, value in config.items() if value != options.usual.get(name)]
+        wrong += given_options(options, ("tokenizer", "vocab_size", "ngrams"))
+        if wrong:
+            raise ValueError(
+                f"--{wrong[0].replace('_', '-')} is given together with --pretrained, whose folder "
+                "decides it; expected only --pretrained"
+            )
+        left = {n: v for n, v in given.items() if n not in ("dtype", "max_len")}
+        return TextClassifier(**left)
+    config["mixer"] = mixer_setting(config["mixer"])
+    if kinds.is_generated(task.file):
+        config.setdefault("d_model", kinds.GENERATED["d_model"])
+    if (name := given.get("tokenizer")) is not None:
+        if task.kind == "texts" and name not in TOKENIZERS and Path(name).exists():
+            given["tokenizer"] = read_tokenizer(name)
+        elif task.kind == "pairs" and len(both := split_names(name)) > 1:
+            given["tokenizer"] = both
+    return kind(config, **given)  # type: ignore[no-any-return]

@@ -1,0 +1,186 @@
+"""What `npformer train` left: a model, what it was trained on, and samples to measure it on."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npformer.cli.common import add_backend, add_plugin, option
+from npformer.cli.model_settings import given_options
+from npformer.cli.plugins import load_plugins
+from npformer.core import a_type, checks
+from npformer.data.tables import read_table
+from npformer.tasks.estimators import Estimator
+from npformer.tasks.sources.choice import listed
+from npformer.tasks.sources.doubts import doubt_known
+from npformer.tasks.sources.file_task import FileTask, Part
+from npformer.tasks.sources.kinds import KINDS, chosen_column, is_data_file
+from npformer.tasks.sources.recipes import RECIPES, Recipe
+from npformer.training.storage.model_file import CheckpointError
+from npformer.training.storage.models import checkpoint_name, load, read_notes
+from npformer.training.trainable import SequenceClassifier
+
+
+def add_loading(parser: argparse.ArgumentParser, *, backend: bool = True) -> None:
+    """Add the options of `Trained.load`: --force, --plugin, and those of the backend."""
+    option(parser, "--force", "load MODEL even if its checksum is wrong")
+    if backend:
+        add_backend(parser)
+    else:
+        parser.set_defaults(backend="numpy")
+    add_plugin(parser)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model with its file, whose notes say what it was trained on."""
+
+    path: Path
+    model: Any  # a `SequenceClassifier`, or an `Estimator` for files
+    force: bool
+
+    @classmethod
+    def load(
+        cls, options: argparse.Namespace, place: Path | None = None, split: str | None = None
+    ) -> Trained:
+        """Import plugins, and return what is in a file or folder: by default in MODEL.
+
+        In the folder of a run it is the model of the split, if there is one.
+        """
+        load_plugins(options.plugin)
+        path = _file(options.model if place is None else place, split)
+        try:
+            model = load(path, backend=options.backend, force=options.force)
+        except CheckpointError as error:
+            if is_data_file(path):  # by its name, which a model may have, too
+                raise ValueError(
+                    f"{path} is a file of data; expected a model first: a folder that `npformer "
+                    "train` wrote, or a .safetensors file that npformer.save wrote"
+                ) from error
+            notes = read_notes(path, force=options.force) if error.unregistered else {}
+            plugins = notes.get("plugins")
+            if not plugins or not isinstance(plugins, list):
+                raise
+            again = " ".join(f"--plugin {plugin}" for plugin in plugins)
+            raise ValueError(
+                f"{path} needs {' and '.join(error.unregistered)}, which plugins registered for "
+                f"its training. No file decides what code runs, so name them again: {again}"
+            ) from error
+        if not isinstance(model, SequenceClassifier | Estimator):
+            raise ValueError(
+                f"{path} holds a model of the class {type(model).__name__}; expected one that "
+                "`npformer train` wrote, or a SequenceClassifier"
+            )
+        return cls(path, model, options.force)
+
+    @cached_property
+    def notes(self) -> dict[str, Any]:
+        """The notes in the file."""
+        return read_notes(self.path, force=self.force)
+
+    def recipe(self, instead: str) -> Recipe:
+        """Return the named task; for a model without one, the error ends with `instead`."""
+        if isinstance(self.model, Estimator):
+            raise ValueError(
+                f"{self.path} holds {a_type(self.model)}, for files; expected a model of one of "
+                f"npformer's tasks: {', '.join(RECIPES)}"
+            )
+        task, split, seed = (self.notes.get(name) for name in ("task", "split", "seed"))
+        stated = isinstance(task, str) and isinstance(split, str) and type(seed) is int
+        if not stated or task not in RECIPES:
+            raise ValueError(
+                f"{self.path} does not say which task, split and seed it was trained on; expected "
+                f"a model that `npformer train` wrote, which has test data. {instead}"
+            )
+        return RECIPES[str(task)]
+
+    def test_data(
+        self, instead: str, split: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray, str]:
+        """Return the test data of a split, by default that of the training, and its name."""
+        recipe = self.recipe(instead)
+        split = self.notes["split"] if split is None else split
+        checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
+        return *recipe.load(split, self.notes["seed"], self.model.dtype).test, split
+
+    @property
+    def kind(self) -> str:
+        """The kind of files that an estimator is for."""
+        return next(k for k, each in KINDS.items() if isinstance(self.model, each.estimator))
+
+    def task(self, *, check: bool = False) -> FileTask | None:
+        """Return the file and how it was read; `check` that it is unchanged."""
+        task = self.notes.get("task")
+        return FileTask.from_notes(task, check=check) if isinstance(task, dict) else None
+
+    def read(self, file: str, options: argparse.Namespace, *, labelled: bool) -> Part:
+        """Return the samples of another file.
+
+        Columns are those that options name, or else those of the training.
+        """
+        kind, task = self.kind, self.task()
+        known = task if task is not None and task.kind == kind else FileTask(kind=kind, file=file)
+        given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
+        given |= {"label": known.label or "label"} | given_options(options, ("skip_empty",))
+        if kind == "series":
+            given |= given_options(options, ("id", "time", "label"))
+            if options.features is not None:
+                given["features"] = listed(options.features)
+        if not (roles := KINDS[kind].columns):
+            return replace(known, **given).read(file, labelled=labelled)
+        table = read_table(file, encoding=given["encoding"])
+        for role in roles if labelled else roles[:1]:
+            name, usual = getattr(options, role), getattr(task, role, None)
+            trained = name is None and usual in table.columns
+            given[role] = usual if trained else chosen_column(table, name, role)
+        return replace(known, **given).rows_of(table, labelled=labelled)
+
+    def held_out(self, options: argparse.Namespace) -> Part:
+        """Return the samples of the file that is given, or else the test part of the training."""
+        task = self.task()
+        if options.input is not None:
+            part = self.read(options.input, options, labelled=True)
+            if task is not None and task.kind in ("texts", "series"):
+                try:
+                    known = FileTask.from_notes(self.notes["task"]).parts()[0]["train"]
+                except (OSError, ValueError):  # its files are gone or have changed
+                    return part
+                doubt_known(task.kind, task.keys(known), task.keys(part), options.input)
+            return part
+        if task is None:
+            raise ValueError(
+                f"{options.model} does not say which file it was trained on; expected a file to "
+                "measure it on"
+            )
+        test = FileTask.from_notes(self.notes["task"]).parts()[0]["test"]
+        if not len(test):
+            raise ValueError(f"{options.model} was trained without a test part; expected a file")
+        return test
+
+
+def _file(path: Path, split: str | None) -> Path:
+    if not path.exists() and path.suffix != ".safetensors":
+        raise ValueError(
+            f"there is no folder {path}; expected one that `npformer train` wrote, or a file "
+            "that npformer.save wrote"
+        )
+    if not path.is_dir():
+        return path
+    if split is not None and (path / checkpoint_name(split)).is_file():
+        return path / checkpoint_name(split)
+    model = path / checkpoint_name()
+    if not model.exists() and (earlier := sorted(path.glob(f"replaced-*/{checkpoint_name()}"))):
+        raise ValueError(
+            f"the training in {path} has saved no model yet: `npformer train TASK --out {path} "
+            f"--resume` goes on with it. The model of an earlier run is {earlier[-1]}"
+        )
+    if not model.exists() and (runs := sorted(path.glob(f"*/{checkpoint_name()}"))):
+        raise ValueError(
+            f"{path} is not a run, but runs are in it, such as {runs[0].parent}; name one"
+        )
+    return model

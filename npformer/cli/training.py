@@ -1,0 +1,110 @@
+"""What trainings on tasks and on files share: settings of `fit`, and the files that they write."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import npformer
+from npformer.cli.common import STATUS
+from npformer.cli.model_settings import given_options
+from npformer.cli.run_folder import RunFolder, write_json
+from npformer.core import checks, split_names
+from npformer.optim import SCHEDULES, schedule_for
+from npformer.training.fit import fit
+from npformer.training.history import History
+from npformer.training.inspection.curves import figure_of, write_figure
+
+TRAINING = {*signature(fit).parameters} - {"resume", "seed", "shard_moments", "validation"}
+"""Options that are arguments of `fit`, without those that others give."""
+
+VERSIONS = {"npformer": npformer.__version__, "numpy": np.__version__}
+
+
+@dataclass(frozen=True)
+class Training:
+    """A call of `npformer train`.
+
+    `options` are all of them, filled in; `chosen` are those that a run which goes on must have.
+    """
+
+    options: argparse.Namespace
+    folder: RunFolder
+    chosen: dict[str, Any]
+    plugins: list[str]
+
+    @property
+    def path(self) -> Path:
+        """The folder that is written into."""
+        return self.folder.path
+
+    def say(self, words: str) -> None:
+        """Print words, unless --quiet is given."""
+        if not self.options.quiet:
+            print(words)
+
+    def begun(self) -> AbstractContextManager[None]:
+        """Lock the folder while the training goes on."""
+        return self.folder.begun(self.chosen, self.plugins, resume=self.options.resume)
+
+    def given(self) -> dict[str, Any]:
+        """Return those arguments of `fit` that were given; some are checked before it begins."""
+        given = given_options(self.options, TRAINING)
+        if "schedule" in given:
+            SCHEDULES.parse(given["schedule"], "--schedule")
+            schedule_for(given["schedule"], steps=1_000_000, warmup=100_000)
+        for name in ("epochs", "batch_size"):
+            if name in given:
+                checks.positive(f"--{name.replace('_', '-')}", given[name])
+        return given
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """Return the command's arguments of `fit`; `name` is that of the checkpoint."""
+        return {
+            "checkpoint": self.path / "checkpoints" / name,
+            "communicator": self.options.ranks,
+            "shard_moments": bool(self.options.shard_moments),
+            "resume": True,  # `RunFolder` has set an earlier run aside if this one does not go on
+            "on_interrupt": "return",
+            "progress": not self.options.quiet and sys.stderr is not None and sys.stderr.isatty(),
+        }
+
+    def status(self, history: History, epochs: int) -> int | None:
+        """Return the status of a training that was stopped, and say how to go on; else None."""
+        if (status := STATUS.get(history.stopped)) is not None:
+            task, folder = (shlex.quote(str(word)) for word in (self.options.task, self.path))
+            print(
+                f"{history.stopped} after {len(history.train_loss)} of {epochs} epochs. To go on:"
+            )
+            print(f"npformer train {task} --out {folder} --resume")
+        return status
+
+    def write(self, metrics: Mapping[str, Any], histories: Any) -> None:
+        """Write what is known about the models, and the histories, as plain values."""
+        write_json(self.path / "history.json", histories)
+        write_json(self.path / "metrics.json", metrics)
+
+    def draw_curves(self, histories: Mapping[str, History], tested: Mapping[str, float]) -> str:
+        """Draw the curves of some trainings; return the name of the file, or why there is none.
+
+        `tested` has test accuracies, which are drawn beside validation accuracies only.
+        """
+        options = self.options
+        mixers = ", ".join(split_names(options.mixer))
+        shown = {name: tested[name] for name, h in histories.items() if h.metric == "accuracy"}
+        try:
+            title = f"{Path(options.task).name}, {mixers}, seed {options.seed}"
+            figure = figure_of(histories, shown, title)
+        except ImportError:
+            return 'no curves.png: python -m pip install "npformer[plot]"'
+        write_figure(figure, self.path / "curves.png")
+        return "curves.png"

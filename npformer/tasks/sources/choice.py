@@ -1,0 +1,83 @@
+"""From a file, and the options that are given with it, to the task that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from npformer.data.tables import Table, read_table
+from npformer.tasks.sources.file_task import FileTask
+from npformer.tasks.sources.kinds import (
+    GENERATED,
+    KINDS,
+    OPTIONS,
+    USUAL,
+    chosen_column,
+    is_generated,
+    is_text_file,
+)
+
+USUAL_PARTS = {"text": {"test": "0.1", "validation": "0.1"}}
+"""What is not trained on, for kinds that differ from the others."""
+
+OF_TASK = ("seed", "validation", "test", "encoding", "keep_repeated", "skip_empty", "id", "time")
+"""Options that are a task's as they are."""
+
+
+def chosen_task(file: str, given: Mapping[str, Any]) -> FileTask:
+    """Return the kind and the columns of a file; `given` are options by name, some of all."""
+    kind, table = _kind(file, given)
+    for name in OPTIONS:
+        if name in given and name not in KINDS[kind].options:
+            of = " or ".join(each.words for each in KINDS.values() if name in each.options)
+            raise ValueError(
+                f"--{name.replace('_', '-')} is given; it is for {of}. {file} is read as "
+                f"{KINDS[kind].words.partition(',')[0]}"
+            )
+    about = {"test": GENERATED["test"]} if is_generated(file) else USUAL_PARTS.get(kind, {})
+    about |= {"kind": kind, "file": file}
+    about |= {name: given[name] for name in OF_TASK if name in given}
+    if kind == "series":
+        label = "labels" if table is None else chosen_column(table, given.get("label"), "label")
+        columns = list(table.columns) if table is not None else []
+        own = given.get("id"), given.get("time"), label
+        rest = [name for name in columns if name not in own]
+        about |= {"label": label, "features": listed(given.get("features")) or rest or None}
+    elif table is not None:
+        roles = KINDS[kind].columns
+        about |= {role: chosen_column(table, given.get(role), role) for role in roles}
+        if about[roles[0]] == about[roles[1]]:
+            raise ValueError(
+                f"the column {about[roles[0]]!r} is named for the {roles[0]}s and for the "
+                f"{roles[1]}s; expected two. {file} has {', '.join(map(repr, table.columns))}"
+            )
+    return FileTask(**about)
+
+
+def _kind(file: str, given: Mapping[str, Any]) -> tuple[str, Table | None]:
+    """Return which kind a file is, and the table if it is one."""
+    if Path(file).suffix.lower() == ".npz":
+        return "series", None
+    if is_text_file(file):
+        return "text", None
+    if is_generated(file):
+        return "pairs", None
+    table = read_table(file, encoding=given.get("encoding", "utf-8"))
+    if "id" in given:
+        return "series", table
+    if "source" in given or "target" in given:
+        return "pairs", table
+    roles = [role for role, names in USUAL.items() if {*names} & {*map(str.lower, table.columns)}]
+    named = "text" in given or "label" in given
+    return ("pairs" if roles == ["source", "target"] and not named else "texts"), table
+
+
+def listed(words: str | None) -> list[str] | None:
+    """Return the names of features in a word such as "a,b"."""
+    if words is None:
+        return None
+    names = [name.strip() for name in words.split(",") if name.strip()]
+    if not names:
+        raise ValueError(f"--features is {words!r}; expected column names, such as a,b")
+    return names

@@ -1,0 +1,38 @@
+"""A file of the page is read as the command line reads it."""
+
+import pytest
+
+from npformer.learn.play.tasks import defaults, work_of
+
+LINES = "good film,yes\nbad film,no\n"
+
+
+def test_rows_without_a_text_or_label_are_left_out_and_said(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text(f"text,label\n{LINES * 12} ,yes\nodd film,\n")
+    with pytest.warns(UserWarning, match="2 of 26 rows of .* have no text or no label"):
+        work = work_of(defaults("file", file=str(file)))
+    train, validation = (work.parts[name] for name in ("train", "validation"))
+    assert (len(train), len(validation), len(work)) == (22, 2, 2)
+    assert work.classes == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (LINES.replace("no", "yes"), "only the class 'yes'; expected at least 2 classes"),
+        ("".join(f"film {i},label {i}\n" for i in range(12)), "12 different labels for 12 samples"),
+    ],
+)
+def test_labels_that_are_no_classes_are_refused(tmp_path, lines, said):
+    file = tmp_path / "a.csv"
+    file.write_text(f"text,label\n{lines}")
+    with pytest.raises(ValueError, match=said):
+        work_of(defaults("file", file=str(file)))
+
+
+def test_a_long_text_is_cut(tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("to be or not to be\n" * 20_000)
+    work = work_of(defaults("text", file=str(file)))
+    assert [len(work.parts[name]) for name in ("train", "validation")] == [270_000, 30_000]
