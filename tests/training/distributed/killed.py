@@ -10,7 +10,7 @@ import npformer as nf
 from npformer.training.distributed import world
 from tests.training.distributed.train import model_of, samples
 
-EPOCHS = 25
+EPOCHS = 12
 
 
 def main(folder):

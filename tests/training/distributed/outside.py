@@ -1,7 +1,4 @@
-"""The three models of `tests.training.trainable.outside`, trained by several ranks: FOLDER."""
-
-import sys
-from pathlib import Path
+"""The models of `tests.training.trainable.outside`, trained by several ranks."""
 
 import numpy as np
 
@@ -28,12 +25,8 @@ def main(folder):
             communicator=ranks,
         )
         np.savez(
-            Path(folder, f"{name}-{ranks.rank}.npz"),
+            folder / f"{name}-{ranks.rank}.npz",
             weights=model.parameters().flat,
             train_loss=history.train_loss,
             validation_loss=history.validation_loss,
         )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

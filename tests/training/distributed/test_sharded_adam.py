@@ -16,7 +16,7 @@ from npformer.training.distributed.sharded_adam import ShardedAdam
 from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of
 
-STEPS = 20
+STEPS = 8
 SETTINGS = {
     "lr": 3e-3,
     "weight_decay": 0.1,
@@ -70,9 +70,16 @@ def bits(arrays):
     return {name: x.tobytes() for name, x in arrays.items()}
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 7])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kernels", [True, False], ids=["kernels", "plain"])
+@pytest.mark.parametrize(
+    ("n", "dtype", "kernels"),
+    [
+        (2, "float32", True),
+        (2, "float64", False),
+        (3, "float32", False),
+        (3, "float64", True),
+        (7, "float32", True),
+    ],
+)
 def test_weights_and_state_have_the_same_bits_as_without(n, dtype, kernels):
     frozen = ("embed.*",) if n == 3 else ()
     whole = train(n, False, dtype, kernels, frozen)
@@ -85,7 +92,7 @@ def test_weights_and_state_have_the_same_bits_as_without(n, dtype, kernels):
     assert all(its_values == values and not its for its_values, its in others)
 
 
-@pytest.mark.parametrize("n", [1, 5, 40])
+@pytest.mark.parametrize("n", [1, 5, 20])
 def test_a_buffer_that_is_smaller_than_the_number_of_ranks(n):
     def work(ranks, shard):
         layer = Linear(3, 1, seed=0)
