@@ -103,16 +103,6 @@ def test_the_new_parts_change_nothing_that_was_drawn_before(small_model):
 # In a model ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mixer", ["attention", "fourier"])
-def test_workers_share_types_as_they_share_masks(small_model, token_batch, types, mixer):
-    model = small_model(**FNET, mixer=mixer, padding="per_length", pooling="pooler")
-    loss, gradients = model.loss_and_gradients(*token_batch, types=types)
-    for number in (2, 3):
-        shared_loss, shared = model.loss_and_gradients(*token_batch, types=types, workers=number)
-        assert shared_loss == pytest.approx(loss, rel=1e-12)
-        np.testing.assert_allclose(shared.flat, gradients.flat, rtol=1e-12, atol=1e-14)
-
-
 def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types):
     model, (ids, _, mask) = small_model(**BERT), token_batch
     # A constant added to a token's features would be undone by the norm.
@@ -151,30 +141,6 @@ def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
     np.testing.assert_array_equal(
         model(token_batch[0], types=types.astype(dtype)), model(token_batch[0], types=types)
     )
-
-
-def test_a_float32_model_stays_float32(small_model, token_batch, types):
-    model = small_model(**FNET, pooling="pooler", dtype="float32")
-    assert model(token_batch[0], types=types).dtype == "float32"
-
-
-def test_a_context_for_what_is_no_sequence_has_neither_mask_nor_types(types):
-    context = nf.Context(training=True, mask=types > 0, types=types)
-    assert context.without_mask() == nf.Context(training=True)
-    only_types = nf.Context(types=types)
-    assert only_types.without_mask().types is None
-
-
-@pytest.mark.parametrize(
-    "changes", [BERT, FNET, {"n_token_types": 2, "pooling": "pooler"}], ids=str
-)
-def test_a_classifier_with_the_new_parts_comes_back_whole(tmp_path, small_model, types, changes):
-    model = small_model(**changes, seed=5)
-    nf.save(model, tmp_path / "model.safetensors")
-    loaded = nf.load(tmp_path / "model.safetensors")
-    assert loaded.config == model.config
-    ids, seen = np.ones((8, 6), dtype=int), np.minimum(types, 1)
-    np.testing.assert_array_equal(loaded(ids, types=seen), model(ids, types=seen))
 
 
 # Wrong calls --------------------------------------------------------------------------------------

@@ -39,15 +39,6 @@ def test_labels_of_padding_count_nowhere_whatever_they_are(tokens, dtype):
     assert (found.labels, found.loss) == (mask.sum(), pytest.approx(loss, rel=1e-12))
 
 
-def test_evaluate_of_numbers_is_the_mean_squared_error(small_model, token_batch, rng):
-    ids, _, mask = token_batch
-    model, y = small_model(n_classes=2, output="mean_squared_error"), rng.normal(size=(8, 2))
-    found = nf.evaluate(model, (ids, y, mask), batch_size=3)
-    assert found.loss == pytest.approx(((model(ids, mask) - y) ** 2).mean(), rel=1e-12)
-    assert found.labels == 8
-    assert np.isnan(found.accuracy)
-
-
 @pytest.mark.parametrize(
     ("changes", "bias", "expected"),
     [

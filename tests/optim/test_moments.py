@@ -89,17 +89,6 @@ def test_gradients_that_are_copied_with_their_model_belong_to_the_copy(copied, m
         its_gradients.of(next(iter(model.trainable().values())))
 
 
-def test_a_copy_of_gradients_has_numbers_of_its_own_and_belongs_to_the_same_model():
-    model = classifier()
-    gradients = model.loss_and_gradients(IDS, LABELS)[1]
-    other = gradients.copy()
-    name, parameter = next(iter(model.trainable().items()))
-    before = gradients[name].copy()
-    other.add(parameter, np.ones(parameter.shape))
-    np.testing.assert_array_equal(gradients[name], before)
-    np.testing.assert_array_equal(other[name], before + 1.0)
-
-
 # State --------------------------------------------------------------------------------------------
 
 

@@ -80,22 +80,3 @@ def test_what_cannot_be_is_said():
         nf.fit(model_of(), (x, y, mask), batches="sorted")
     with pytest.raises(ValueError, match="the amount of padding changes what this model computes"):
         nf.fit(model_of(pooling="flatten"), (x, y, mask), batches="by_length")
-
-
-def test_a_training_by_length_is_continued_bit_for_bit(tmp_path):
-    data, settings = samples(60), {"epochs": 3, "batch_size": 8, "workers": 1, "progress": False}
-    whole = model_of()
-    nf.fit(whole, data, **settings)
-
-    class Stops(nf.Callback):
-        def after_step(self, state):
-            if state.step == 11:
-                raise KeyboardInterrupt
-
-    stopped = model_of()
-    with pytest.raises(KeyboardInterrupt):
-        nf.fit(stopped, data, **settings, checkpoint=tmp_path / "run", callbacks=[Stops()])
-    again = model_of()
-    nf.fit(again, data, **settings, checkpoint=tmp_path / "run", resume=True)
-    for name, value in whole.parameters().items():
-        np.testing.assert_array_equal(again.parameters()[name], value)

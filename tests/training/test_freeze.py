@@ -55,11 +55,10 @@ def test_frozen_parameters_do_not_change_and_the_others_do(small_model, words, p
     [{"positions": "learned"}, {"norm": "pre"}, {"share_layers": True}, {"mixer": "fourier"}],
     ids=str,
 )
-@pytest.mark.parametrize("padded", [False, True])
-def test_gradients_are_those_of_the_whole_model(small_model, words, patterns, changes, padded, rng):
+def test_gradients_are_those_of_the_whole_model(small_model, words, patterns, changes, rng):
     """The backward pass ends early, and every number stays bit for bit; the plain model agrees."""
     ids, y = words
-    mask = np.arange(6) < rng.integers(1, 7, 20)[:, None] if padded else None
+    mask = np.arange(6) < rng.integers(1, 7, 20)[:, None]
     options = {"padding": "per_length"} if "mixer" in changes else {}
     whole = small_model(dropout=0.2, **changes, **options)
     part = small_model(dropout=0.2, **changes, **options).freeze(*patterns)
@@ -116,14 +115,13 @@ def test_a_subclass_with_passes_of_its_own_is_run_as_written(small_model, words)
         np.testing.assert_allclose(value, kept[name], atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("processes", [True, False])
-def test_workers_agree(small_model, words, workers, processes):
+def test_workers_agree(small_model, words, processes):
     models = [small_model(dropout=0.2).freeze("embed.*", "encoder.blocks.0.*") for _ in range(2)]
     history = fit(models[0], words, workers=1)
-    again = fit(models[1], words, workers=workers, processes=processes and workers > 1)
+    again = fit(models[1], words, workers=2, processes=processes)
     assert again.train_loss == pytest.approx(history.train_loss, rel=1e-8)
-    assert again.workers != history.workers or workers == 1
+    assert again.workers != history.workers
 
 
 def test_gradients_and_optimizer_lie_in_one_flat_buffer(small_model, words):

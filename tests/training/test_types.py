@@ -28,18 +28,6 @@ def test_fit_is_the_loop_that_one_would_write(small_model, pairs):
     assert_same_weights(one, other)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_what_types_say_is_learned(small_model, pairs, workers):
-    model, blind = small_model(n_token_types=2), small_model(n_token_types=2)
-    history = fit(model, pairs, validation=pairs, epochs=25, workers=workers)
-    found = nf.evaluate(model, pairs)
-    assert found.accuracy == max(history.validation_accuracy) > 0.9
-    fit(blind, pairs[:3], epochs=25)
-    assert nf.evaluate(blind, pairs[:3]).loss > found.loss
-    predicted = model.predict(*pairs[::2], types=pairs[3])
-    assert (predicted == pairs[1]).mean() == found.accuracy
-
-
 def test_batches_by_length_cut_types_too(small_model, pairs, monkeypatch):
     ids, y, _, types = pairs
     short = np.arange(6) < np.where(np.arange(20) < 12, 2, 6)[:, None]

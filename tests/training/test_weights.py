@@ -166,17 +166,6 @@ def test_a_mapping_names_some_classes(make, imbalanced):
     assert_same_weights(one, other)
 
 
-def test_class_weights_help_a_rare_class(make, rng):
-    x = rng.normal(size=(300, 4, 2))
-    y = (x[:, 1, 0] + 0.5 * rng.normal(size=300) > 1.6).astype("int64")
-    recalls = []
-    for class_weight in (None, "balanced"):
-        model = make(n_classes=2, dtype="float64")
-        fit(model, (x, y), class_weight=class_weight, epochs=6, batch_size=20, lr=3e-3)
-        recalls.append((model.predict(x)[y == 1] == 1).mean())
-    assert recalls[1] > recalls[0] + 0.2
-
-
 def test_the_model_and_the_evaluation_keep_no_class_weights(make, imbalanced):
     model = make(n_classes=2)
     history = fit(model, imbalanced, validation=imbalanced, class_weight=[1.0, 9.0])
@@ -187,19 +176,6 @@ def test_the_model_and_the_evaluation_keep_no_class_weights(make, imbalanced):
     assert weighted == found
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"workers": 2, "processes": False}, {"workers": 2, "processes": True}, {"micro_batch": 2}],
-    ids=str,
-)
-def test_weights_do_not_depend_on_how_a_batch_is_shared(make, imbalanced, rng, changes):
-    options = {"class_weight": "balanced", "sample_weight": rng.random(20), "workers": 1}
-    one, other = make(), make()
-    history = fit(one, imbalanced, **options)
-    again = fit(other, imbalanced, **(options | changes))
-    assert again.train_loss == pytest.approx(history.train_loss, rel=1e-8)
-
-
 def test_tokens_have_weights_of_their_own_or_their_samples(small_model, rng):
     ids, y, mask = samples_of("tokens", rng)
     weights = rng.random(10)
@@ -207,18 +183,6 @@ def test_tokens_have_weights_of_their_own_or_their_samples(small_model, rng):
     for model, each in zip(models, (weights, np.repeat(weights[:, None], 6, 1)), strict=True):
         fit(model, (ids, y, mask), sample_weight=each, batches="by_length")
     assert_same_weights(*models)
-
-
-def test_samples_of_weight_0_change_nothing(make, data):
-    x, y = data
-    weights = np.ones(20)
-    weights[4:9] = 0.0
-    wrong = y.copy()
-    wrong[4:9] = 1 - wrong[4:9]
-    one, other = make(), make()
-    fit(one, (x, y), sample_weight=weights, batch_size=2)
-    fit(other, (x, wrong), sample_weight=weights, batch_size=2)
-    assert_same_weights(one, other)
 
 
 class Unweighted(nf.losses.Loss):

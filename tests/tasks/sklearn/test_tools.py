@@ -13,14 +13,13 @@ from sklearn.ensemble import VotingClassifier
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
-    GridSearchCV,
     RandomizedSearchCV,
     cross_val_predict,
     cross_val_score,
     cross_validate,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 
 @pytest.fixture
@@ -44,18 +43,6 @@ def test_lists_of_several_lengths_are_cross_validated(small, series):
     x, y = series
     ragged = [each[: 3 + i % 3] for i, each in enumerate(x)]
     assert cross_val_score(small(max_iter=60), ragged, y, cv=2).mean() > 0.75
-
-
-def test_a_grid_over_everything(small, table):
-    grid = {
-        "mixer": ["attention", "fourier", ("dense_synthesizer",)],
-        "dropout": ["auto", 0.1],
-        "d_model": [8],
-    }
-    search = GridSearchCV(small(max_iter=4), grid, cv=2, error_score="raise").fit(*table)
-    assert set(search.best_params_) == set(grid)
-    assert search.predict(table[0]).shape == (90,)
-    assert len(search.cv_results_["params"]) == 6
 
 
 def test_every_argument_can_be_searched(small):
@@ -101,14 +88,6 @@ def test_a_clone_trains_to_the_same_and_a_pickle_predicts_the_same(small, table,
     assert again.loss_curve_ == classifier.loss_curve_
 
 
-def test_partial_fit_goes_on_after_a_pickle_as_if_there_had_been_none(small, table):
-    one = small().partial_fit(*table, classes=["no", "yes"])
-    two = pickle.loads(pickle.dumps(one))
-    for each in (one, two):
-        each.partial_fit(*table)
-    np.testing.assert_array_equal(one.predict_proba(table[0]), two.predict_proba(table[0]))
-
-
 def test_frames_keep_their_names(small, table):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     x, y = table
@@ -119,13 +98,6 @@ def test_frames_keep_their_names(small, table):
     assert pipeline.score(frame, y) > 0.7
     with pytest.raises(ValueError, match="feature names should match"):
         pipeline[-1].predict(frame.rename(columns={"a": "z"}))
-
-
-def test_categories_become_ids(small, ids):
-    x, y = ids
-    letters = np.array(list("abcdefghij"))[x]
-    pipeline = make_pipeline(OrdinalEncoder(), small(inputs="tokens", vocab_size=10, max_iter=30))
-    assert pipeline.fit(letters, y).score(letters, y) > 0.95
 
 
 def test_sample_weights_are_routed(small, table):

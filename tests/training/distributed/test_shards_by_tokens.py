@@ -55,14 +55,6 @@ def test_a_number_of_parts_that_is_none(n):
         shards_by_tokens(np.array([1, 2]), n)
 
 
-@pytest.mark.parametrize(("n", "gain"), [(4, 1.35), (16, 1.6)])
-def test_the_largest_part_is_smaller_than_by_number(n, gain):
-    lengths, ranks = np.sort(np.random.default_rng(0).integers(3, 31, size=512)), Communicator()
-    ranks.size = n
-    by_number = [ranks.shard(512, rank) for rank in range(n)]
-    assert size_of(lengths, by_number) > gain * size_of(lengths, shards_by_tokens(lengths, n))
-
-
 class OneOf(Communicator):
     """A rank that does not hear of the others."""
 

@@ -60,7 +60,7 @@ def test_a_token_that_may_not_be_drawn_is_not_drawn_by_rounding():
 
 
 def test_frequencies_are_those_of_the_distribution():
-    n = 20_000
+    n = 4_000
     drawn = Choice(0.7, top_k=3).draw(np.repeat(LOGITS, n, axis=0), generators_of(0, n))
     expected = Choice(0.7, top_k=3).probabilities(LOGITS)[0]
     error = np.sqrt(expected * (1 - expected) / n)
