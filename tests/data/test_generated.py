@@ -87,17 +87,6 @@ def test_sizes_types_ranges_and_every_label(task):
 
 
 @pytest.mark.parametrize(
-    ("task", "labels"),
-    [
-        *((reverse, "token"), (recall, "token"), (pointer, "token")),
-        *((majority, "sequence"), (parity, "sequence")),
-    ],
-)
-def test_it_says_what_has_a_label(task, labels):
-    assert small(task).labels == labels
-
-
-@pytest.mark.parametrize(
     ("task", "labelled"),
     [(reverse, [True] * 16), (recall, [False] * 8 + [True] * 8), (pointer, [False] * 16 + [True])],
 )
@@ -162,12 +151,6 @@ def test_a_seed_or_its_generator_means_the_same_data_and_another_seed_other_data
             np.testing.assert_array_equal(one[k], again[k])
             np.testing.assert_array_equal(one[k], drawn[k])
         assert not np.array_equal(one[0], other[0])
-
-
-def test_the_parts_differ(task):
-    data = task(0, train=512)
-    assert not np.array_equal(data.train[0], data.validation[0])
-    assert not np.array_equal(data.test[0][:512], data.validation[0])
 
 
 @pytest.mark.parametrize("task", [reverse, recall, pointer])

@@ -112,18 +112,6 @@ def test_rows_of_words_are_filled(model, words):
     assert set_word_vectors(model, words, {}) == 0
 
 
-def test_they_can_be_frozen_and_a_text_encoder_takes_them_too(model, rng):
-    encoder = nf.TextEncoder(model.config, 6)
-    for each in (model, encoder):
-        assert set_word_vectors(each, VOCABULARY, ROWS) == 3
-    model.freeze("embed.tokens*")
-    ids = rng.integers(0, 6, (12, 6))
-    nf.fit(model, (ids, ids[:, 0] % 2), epochs=2, progress=False)
-    assert "embed.tokens.weight" not in model.parameters()
-    table = model.named_parameters()["embed.tokens.weight"].value
-    np.testing.assert_allclose(table[2], ROWS["of"], rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("words", "vectors", "error", "message"),
     [

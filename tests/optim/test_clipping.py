@@ -106,38 +106,20 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
 
 READ_ONLY = np.broadcast_to(np.ones(1), 3)
 
-WRONG = [
-    (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
-    (1.0, TypeError, "gradients is a float"),
-    ("gradients", TypeError, "gradients is a str"),
-    ([np.ones(3)], TypeError, "gradients is a list"),
-    (np.ones(3), TypeError, "gradients is an ndarray"),
-    ({}, ValueError, "gradients is empty; expected at least one array"),
-    (
-        {"v": np.ones(3), "w": [1.0, 2.0]},
-        TypeError,
-        "the gradient of w is a list; expected an array",
-    ),
-    ({"w": None}, TypeError, "the gradient of w is None; expected an array"),
-    ({"w": 1.0}, TypeError, "the gradient of w is a float; expected an array"),
-    ({"w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
-    ({"w": np.ones(3, int)}, TypeError, "the gradient of w has dtype int64; expected float32 or"),
-    ({"w": np.ones(3, bool)}, TypeError, "the gradient of w has dtype bool"),
-    ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
-    ({"w": np.ones(3, "float16")}, TypeError, "the gradient of w has dtype float16"),
-    ({"w": np.array(["a"])}, TypeError, "the gradient of w has dtype <U1"),
-    ({"w": np.array([None])}, TypeError, "the gradient of w has dtype object"),
-    ({"v": {"w": np.ones(3)}}, TypeError, "the gradient of v is a dict"),
-]
 
-
-@pytest.mark.parametrize(("gradients", "error", "message"), WRONG, ids=[w[2] for w in WRONG])
+@pytest.mark.parametrize(
+    ("gradients", "error", "message"),
+    [
+        (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
+        ({}, ValueError, "gradients is empty; expected at least one array"),
+        ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
+        ({"v": {"w": np.ones(3)}}, TypeError, "the gradient of v is a dict"),
+    ],
+)
 def test_wrong_gradients_are_refused_in_words(gradients, error, message):
     for call in (global_norm, lambda g: nf.clip_by_global_norm(g, 1e-3)):
         with pytest.raises(error, match=message):
             call(gradients)
-    if isinstance(gradients, dict) and "v" in gradients and len(gradients) == 2:
-        np.testing.assert_array_equal(gradients["v"], 1.0)
 
 
 def test_read_only_gradients_are_measured_and_not_clipped():

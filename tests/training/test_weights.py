@@ -115,23 +115,6 @@ def test_a_class_of_weight_0_is_left_out_however_the_batch_is_shared(
     assert_same_step(whole, step(model, tuple(array[keep] for array in samples), loss=loss))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kernels", [True, False])
-def test_the_twin_weighs_as_the_plain_model_does(small_model, rng, dtype, kernels):
-    model, samples = small_model(dtype=dtype), samples_of("softmax", rng)
-    loss = SoftmaxCrossEntropy(0.1, [1.0, 0.5, 2.0])
-    with nf.use_kernels(kernels):
-        value, gradients = model.loss_and_gradients(
-            *samples, loss=loss, sample_weight=np.arange(10.0)
-        )
-    assert gradients.flat.dtype == dtype
-    exact = small_model()
-    for name, array in exact.parameters().items():
-        array[...] = model.parameters()[name]
-    expected, _ = exact.loss_and_gradients(*samples, loss=loss, sample_weight=np.arange(10.0))
-    assert value == pytest.approx(expected, rel=1e-6)
-
-
 # fit ----------------------------------------------------------------------------------------------
 
 

@@ -166,14 +166,6 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
         np.testing.assert_array_equal(one.parameters().flat, other.parameters().flat)
 
 
-def test_the_report_has_words_as_tokens(classifier, tmp_path):
-    texts, labels = texts_and_labels(8)
-    path = classifier.report(texts, labels, tmp_path / "r.html", samples=2)
-    page = path.read_text("utf-8")
-    assert texts[0].split()[0] in page
-    assert "weather" in page
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

@@ -69,12 +69,6 @@ def test_columns_of_few_words_are_split_into_words():
     assert tokenizer_for([f"word{i} other{i}" for i in range(200)]) == "char"
 
 
-def test_translations_do_not_depend_on_their_neighbours(trained):
-    alone = [trained.translate([source])[0] for source in SOURCES[:20]]
-    assert trained.translate(SOURCES[:20]) == alone
-    assert trained.translate(SOURCES[:20], batch_size=7) == alone
-
-
 def test_it_is_measured_by_running_freely(trained):
     found = trained.evaluate(SOURCES[:30], TARGETS[:30])
     written = trained.translate(SOURCES[:30])

@@ -41,13 +41,13 @@ def kept_targets(name, mask):
 @every
 def test_its_gradients_are_right(name):
     x, _, mask = data_of(name, 3)
-    assert nf.gradcheck(MODELS[name](), *both(x), mask=mask).passed
+    assert nf.gradcheck(MODELS[name](), *both(x), mask=mask, max_entries=6, directions=3).passed
 
 
 @every
 def test_it_learns_and_is_evaluated(name):
-    data = data_of(name, 80)
-    model, history = trained(name, data, validation=data_of(name, 40, seed=1), epochs=12)
+    data = data_of(name, 60)
+    model, history = trained(name, data, validation=data_of(name, 20, seed=1), epochs=12)
     assert history.train_loss[-1] < 0.6 * history.train_loss[0]
     assert history.validation_loss[-1] < history.validation_loss[0]
     found, (x, y, mask) = nf.evaluate(model, data), data
@@ -66,14 +66,13 @@ def test_it_learns_and_is_evaluated(name):
 @every
 def test_stopped_at_any_step_it_goes_on_bit_for_bit(name, tmp_path):
     whole, history = trained(name, changes={"dropout": 0.2}, validation=0.2)
-    n_steps = len(range(0, 16, 4))
 
     class Stop(nf.Callback):
         def after_step(self, state):
             if state.step == at:
                 state.stop()
 
-    for at in range(1, EPOCHS * n_steps):
+    for at in (1, 4, 6):  # within the first epoch, at its end, and within the next
         given = {"changes": {"dropout": 0.2}, "validation": 0.2, "checkpoint": tmp_path / str(at)}
         trained(name, callbacks=[Stop()], **given)
         model, resumed = trained(name, resume=True, **given)
@@ -169,7 +168,7 @@ def test_files_are_memory(name, tmp_path, monkeypatch):
 
 
 @every
-@pytest.mark.parametrize("how", ["one", "threads", "copies", "files"])
+@pytest.mark.parametrize("how", ["one", "copies", "files"])
 def test_what_stands_at_padding_changes_nothing(name, how, tmp_path):
     x, y, mask = data_of(name)
     other = []
