@@ -115,37 +115,6 @@ def test_the_configuration_is_translated():
     assert config.embedding_projection
 
 
-def test_weights_of_linear_maps_are_turned_and_tables_are_not():
-    given = state("bert")
-    named = interop.from_bert(given, BERT).parameters()
-    layer = "encoder.layer.1"
-    for ours, theirs in {
-        "encoder.blocks.1.mixer.key.weight": f"{layer}.attention.self.key.weight",
-        "encoder.blocks.1.mixer.output.weight": f"{layer}.attention.output.dense.weight",
-        "encoder.blocks.1.feed_forward.expand.weight": f"{layer}.intermediate.dense.weight",
-        "encoder.blocks.1.feed_forward.contract.weight": f"{layer}.output.dense.weight",
-        "pool.dense.weight": "pooler.dense.weight",
-    }.items():
-        np.testing.assert_array_equal(named[ours], given[theirs].T, err_msg=ours)
-    for ours, theirs in {
-        "embed.tokens.weight": "embeddings.word_embeddings.weight",
-        "embed.types.weight": "embeddings.token_type_embeddings.weight",
-        "embed.norm.gamma": "embeddings.LayerNorm.weight",
-        "encoder.blocks.0.mixer_norm.beta": "encoder.layer.0.attention.output.LayerNorm.bias",
-        "encoder.blocks.0.feed_forward_norm.gamma": "encoder.layer.0.output.LayerNorm.weight",
-    }.items():
-        np.testing.assert_array_equal(named[ours], given[theirs], err_msg=ours)
-
-
-@pytest.mark.parametrize(
-    ("theirs", "ours"),
-    [("gelu",) * 2, ("gelu_new", "gelu_tanh"), ("gelu_pytorch_tanh", "gelu_tanh"), ("relu",) * 2],
-)
-def test_activations_have_their_names(theirs, ours):
-    encoder = interop.from_bert(state("bert"), BERT | {"hidden_act": theirs})
-    assert encoder.config.activation == ours
-
-
 def test_a_whole_pretrained_model_may_be_given(kind, ids):
     """With prefix, layers of a task, old names of the layer norm, and constants of older files."""
     there, _, config = KINDS[kind]
@@ -170,19 +139,6 @@ def test_gradients_are_laid_out_like_weights(kind, ids, rng):
     found = back(encoder, gradients)
     assert {name: array.shape for name, array in found.items()} == shapes(kind)
     np.testing.assert_array_equal(found["pooler.dense.weight"], gradients["pool.dense.weight"].T)
-
-
-def test_an_encoder_made_here_goes_there_and_into_a_file(kind, ids, tmp_path):
-    there, back, config = KINDS[kind]
-    ours = there(state(kind), config).config
-    encoder = nf.TextEncoder(ours, 11, seed=3, dtype="float64")
-    copied = there(back(encoder), config)
-    np.testing.assert_array_equal(copied(ids).hidden, encoder(ids).hidden)
-    nf.save(copied, tmp_path / "model.safetensors")
-    loaded = nf.load(tmp_path / "model.safetensors")
-    assert (type(loaded), loaded.config) == (nf.TextEncoder, copied.config)
-    assert loaded.arguments() == copied.arguments()
-    assert_same(back(loaded), back(encoder))
 
 
 def test_fnet_takes_a_padding_mask_if_asked_to(ids):

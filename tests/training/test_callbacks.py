@@ -203,15 +203,6 @@ def test_stop_in_a_step_ends_with_that_step(make, data, hook):
     assert (history.stopped, history.best_epoch, len(history.train_loss)) == ("callback", None, 1)
 
 
-def test_stop_in_a_step_goes_back_to_the_best_weights(make, data):
-    model, twin = make(), make()
-    history = fit(model, data, At("after_step", 10, stop), validation=data)
-    assert history.stopped == "callback"
-    assert len(history.train_loss) == len(history.validation_loss) == 2
-    assert history.best_epoch == fit(twin, data, validation=data, epochs=2).best_epoch
-    assert_same_weights(model, twin)
-
-
 def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
     model, noted = make(), Noted(lambda state: state.model.parameters().flat.copy())
     history = fit(model, data, noted, At("after_step", 2, stop), validation=data)

@@ -337,14 +337,6 @@ def test_a_full_disk_costs_nothing_but_the_message(begin, whole, monkeypatch):
     assert plain(history) == plain(whole[1])
 
 
-def test_a_killed_write_leaves_nothing_behind(begin, tmp_path):
-    begin()
-    left = tmp_path / "run" / f"{FILE}.01234567.part"
-    left.write_bytes(b"half")
-    begin(resume=True)
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {FILE, ".lock"}
-
-
 def test_weights_that_are_not_finite_are_never_written(begin, tmp_path):
     def spoil(state):
         if state.epoch == 2:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -27,6 +28,7 @@ def run(folder, work):
 
 if __name__ == "__main__":
     given = Path(sys.argv[1])
+    (given / f"rank-{world().rank}.pid").write_text(str(os.getpid()))
     found = run(given, json.loads((given / "jobs.json").read_text()))
     if world().rank == 0:
         (given / "ended.json").write_text(json.dumps(found))

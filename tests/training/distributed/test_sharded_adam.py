@@ -245,16 +245,6 @@ def test_an_optimizer_whose_moments_are_lost_takes_those_of_a_checkpoint():
     assert optimizer.steps == 2
 
 
-def test_a_state_is_a_copy_with_a_single_rank_too():
-    model = model_in("float64")
-    optimizer = ShardedAdam(Adam(model.parameters()), Communicator())
-    optimizer.step(gradients_of(model, 0, 0))
-    state = optimizer.state()[1]
-    before = bits(state)
-    optimizer.step(gradients_of(model, 1, 0))
-    assert bits(state) == before
-
-
 def test_no_rank_makes_room_for_all_moments():
     """Rank 1 of 4, which hears nothing of the others: what it takes at most, in all it does."""
 

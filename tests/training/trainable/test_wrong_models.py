@@ -73,20 +73,6 @@ def test_outputs_that_are_not_numbers_are_told():
         nf.evaluate(Similarity(), ((A, WITH_NAN), SIMILAR))
 
 
-def test_wrong_inputs_of_a_prediction_are_refused(tmp_path):
-    model = Similarity()
-    with pytest.raises(TypeError, match="x is an ndarray; expected a tuple of 2"):
-        model.predict(A)
-    with pytest.raises(TypeError, match="mask is an ndarray; expected a tuple of 2"):
-        model.predict((A, B), OF_A)
-    with pytest.raises(TypeError, match="x is a tuple of 1; expected a tuple of 2"):
-        model(A)
-    with pytest.raises(ValueError, match=r"x\[1\] has 3 samples and x has 20"):
-        nf.predict_to_file(tmp_path / "p.npy", model, (A, B[:3]), kind="outputs")
-    with pytest.raises(TypeError, match="is a Linear; expected a Model"):
-        nf.predict_to_file(tmp_path / "p.npy", nf.layers.Linear(2, 2, seed=0), A)
-
-
 def test_what_has_no_classes_has_no_labels_and_probabilities(tmp_path):
     model = Regressor()
     with pytest.raises(TypeError, match="kind is 'labels' and a MeanSquaredError knows no classes"):
