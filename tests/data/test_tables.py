@@ -94,11 +94,6 @@ def test_utf_16_is_named(tmp_path):
     assert read_table(path, encoding="utf-16").texts("label") == ["b"]
 
 
-def test_a_folder_is_no_table(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is a folder; expected a file"):
-        read_table(tmp_path)
-
-
 def test_a_field_of_ten_million_letters(tmp_path):
     path = write(tmp_path / "a.csv", f"text,label\n{'x' * 10_000_000},a\n")
     limit = csv.field_size_limit()

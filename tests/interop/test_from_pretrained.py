@@ -148,15 +148,6 @@ def test_texts_become_ids(folder):
     assert (ids[~mask] == 0).all()
 
 
-def test_pairs_have_types(folder):
-    found = nf.from_pretrained(folder)
-    ids, mask, types = found.encode([("the cat", "sat"), ["a", "dog ran"]])
-    assert found.tokenizer.tokens(ids[0]) == ["[CLS]", "the", "cat", "[SEP]", "sat", "[SEP]"]
-    assert types.tolist() == [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]]
-    assert mask.all()
-    assert found.embed([("the cat", "sat")]).shape == (1, 8)
-
-
 def test_a_vector_does_not_depend_on_its_neighbours(tmp_path):
     for kind in ARCHITECTURES:
         tiny(tmp_path / kind, kind)

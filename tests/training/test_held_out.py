@@ -30,15 +30,6 @@ def test_fit_trains_on_the_rest_and_validates_on_the_share(make, data, rng):
     assert_same_weights(model, other)
 
 
-def test_a_mask_by_length_and_a_share(small_model, token_batch):
-    ids, labels, mask = token_batch
-    history = fit(
-        small_model(), (ids, labels, mask), validation=0.25, batches="by_length", batch_size=2
-    )
-    assert len(history.validation_rows) == 2
-    assert len(history.validation_loss) == 3
-
-
 def test_without_a_share_the_history_says_none(make, data):
     assert fit(make(), data, validation=data).validation_rows is None
 

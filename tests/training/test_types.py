@@ -28,27 +28,6 @@ def test_fit_is_the_loop_that_one_would_write(small_model, pairs):
     assert_same_weights(one, other)
 
 
-def test_batches_by_length_cut_types_too(small_model, pairs, monkeypatch):
-    ids, y, _, types = pairs
-    short = np.arange(6) < np.where(np.arange(20) < 12, 2, 6)[:, None]
-    seen, forward = set(), nf.layers.TokenTypes.forward
-
-    def noted(self, x, context):
-        seen.add((x.shape[1], context.types.shape[1]))
-        return forward(self, x, context)
-
-    monkeypatch.setattr(nf.layers.TokenTypes, "forward", noted)
-    by_length, shuffled = small_model(n_token_types=2), small_model(n_token_types=2)
-    data = ids, y, short, types
-    with nf.use_kernels(False):
-        history = fit(by_length, data, batch_size=20, batches="by_length")
-        again = fit(shuffled, data, batch_size=20, batches="shuffled")
-        assert history.train_loss == pytest.approx(again.train_loss, rel=1e-9)
-        seen.clear()
-        fit(by_length, data, batch_size=4, batches="by_length")
-    assert seen == {(2, 2), (6, 6)}
-
-
 def test_a_mask_may_be_none(small_model, pairs):
     ids, y, _, types = pairs
     one, other = small_model(n_token_types=2), small_model(n_token_types=2)

@@ -152,16 +152,6 @@ def test_the_inputs_are_looked_at_first(layer, pair, place, name):
     assert first_non_finite(layer, pair) == f"the input {name}"
 
 
-def test_a_parameter_and_an_output_are_named(layer, pair):
-    layer.layer.key.bias.value[0] = np.nan
-    assert first_non_finite(layer, pair) == "parameter layer.key.bias"
-    layer.layer.key.bias.value[0] = 1.7e308
-    layer.layer.key.weight.value[...] = 1.7e308
-    with np.errstate(all="ignore"):
-        found = first_non_finite(layer, pair, MASKS)
-    assert found == "the output of layer.key (Linear)"
-
-
 def test_a_twin_gets_both_inputs(pair, monkeypatch):
     class Overflowing(Bilinear):
         def forward(self, a, b, context):
@@ -180,38 +170,8 @@ A, B = np.ones((2, 4, 3)), np.ones((2, 3, 3))
 
 
 @pytest.mark.parametrize("look", [nf.trace, nf.summary, nf.explain, first_non_finite])
-@pytest.mark.parametrize(
-    ("x", "mask", "error", "message"),
-    [
-        (A, None, TypeError, "x is an ndarray; expected a tuple of 2, because Bilinear"),
-        ((A,), None, TypeError, "x is a tuple of 1; expected a tuple of 2"),
-        ((A, B, B), None, TypeError, "x is a tuple of 3; expected a tuple of 2"),
-        ((A, None), None, TypeError, "b is None; expected an array"),
-        ((A, B), OF_A, TypeError, "mask is an ndarray; expected a tuple of 2"),
-        ((A, B), (OF_B, None), ValueError, r"mask\[0\] has shape \(2, 3\); expected \(2, 4\)"),
-        ((A, B), (None, OF_A), ValueError, r"mask\[1\] has shape \(2, 4\); expected \(2, 3\)"),
-    ],
-)
-def test_wrong_inputs_are_refused(look, x, mask, error, message):
-    with pytest.raises(error, match=message):
-        look(Bilinear(3, 3), x, mask)
-
-
-def test_wrong_types_are_refused():
-    with pytest.raises(TypeError, match="types is an ndarray; expected a tuple of 2"):
-        nf.trace(Bilinear(3, 3), (A, B), None, OF_A * 1)
-    with pytest.raises(TypeError, match="memory_types has dtype bool; expected whole numbers"):
-        nf.trace(Bilinear(3, 3), (A, B), None, (None, OF_B))
-
-
-def test_a_layer_with_one_input_takes_no_tuple(small_model):
-    message = r"{} is a tuple of 2; expected one array, because \w+ has one input"
-    layer, model = nf.layers.Tanh(), small_model(n_features=3)
-    with pytest.raises(TypeError, match=message.format("x")):
-        nf.trace(layer, (A, B))
-    with pytest.raises(TypeError, match=message.format("mask")):
-        nf.trace(layer, A, (OF_A, None))
-    with pytest.raises(TypeError, match=message.format("x").replace(r"\w+", "SequenceClassifier")):
-        nf.trace(model, (A, B))
-    with pytest.raises(TypeError, match=message.format("mask")):
-        nf.trace(model, A, (OF_A, None))
+def test_wrong_inputs_are_refused(look):
+    with pytest.raises(TypeError, match="x is an ndarray; expected a tuple of 2, because Bilinear"):
+        look(Bilinear(3, 3), A)
+    with pytest.raises(ValueError, match=r"mask\[1\] has shape \(2, 4\); expected \(2, 3\)"):
+        look(Bilinear(3, 3), (A, B), (None, OF_A))

@@ -236,31 +236,6 @@ def test_a_figure_of_ones_own_chooses_the_best_epoch():
     assert history.validation_metric == []
 
 
-@every
-def test_a_function_chooses_the_best_epoch(name):
-    def first_is_best(y, answers):
-        of_epochs.append(len(y))
-        return -len(of_epochs)
-
-    of_epochs = []
-    _, history = trained(name, validation=data_of(name, 12, seed=1), metric=first_is_best)
-    assert (history.metric, history.best_epoch) == ("first_is_best", 1)
-    counted = 12
-    if name in OF_CLASSES:
-        counted = kept_targets(name, data_of(name, 12, seed=1)[2]).sum()
-    assert of_epochs == [counted] * EPOCHS
-
-
-@of_classes
-def test_metrics_of_classes_choose_the_best_epoch(name):
-    for metric in ("macro_f1", "balanced_accuracy"):
-        model, history = trained(name, validation=data_of(name, 12, seed=1), metric=metric)
-        best = max(history.validation_metric)
-        assert history.validation_metric[history.best_epoch - 1] == best
-        found = nf.evaluate(model, data_of(name, 12, seed=1))  # the best weights are put back
-        assert getattr(found, metric) == pytest.approx(best, rel=1e-12)
-
-
 def test_types_belong_to_their_input():
     class Typed(MODELS["similarity"]):
         def side(self, x, context):
