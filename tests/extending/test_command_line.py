@@ -70,6 +70,7 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
     assert np.load(tmp_path / "labels.npy").shape == (3,)
 
 
+@pytest.mark.slow
 def test_gradcheck_checks_what_a_plugin_registers():
     done = npformer("gradcheck", "registered", "--plugin", PLUGIN)
     assert (done.returncode, done.stderr) == (0, "")
