@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from npformer.core import checks, enough_memory
+from tests.in_turn import in_turn
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("shape", "expected"),
     [
         ((2, 3), (2, 3)),
@@ -21,7 +22,7 @@ def test_shapes_that_match(shape, expected):
     checks.shape("x", np.zeros(shape), expected)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("shape", "expected", "pattern"),
     [
         ((2, 3), (2, 4), "(2, 4)"),

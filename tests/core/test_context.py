@@ -9,6 +9,7 @@ import npformer as nf
 from npformer.core import Padding
 from npformer.engine import EngineContext
 from npformer.engine.context import as_engine_context
+from tests.in_turn import in_turn
 
 MASK = np.arange(3) < np.array([[3], [1]])
 OTHER = np.arange(5) < np.array([[2], [5]])
@@ -92,8 +93,8 @@ def test_the_engine_takes_over_both():
     assert taken.memory_padding is context.memory_padding
 
 
-@pytest.mark.parametrize("side", ["", "memory_"])
-@pytest.mark.parametrize(
+@in_turn("side", ["", "memory_"])
+@in_turn(
     ("name", "value", "error", "message"),
     [
         ("mask", [[True]], TypeError, "mask is a list; expected an array"),

@@ -7,6 +7,7 @@ import npformer as nf
 from npformer import layers as L
 from npformer import mixers as M
 from npformer.core import initializers
+from tests.in_turn import in_turn
 
 
 def test_a_kernel_multiplies_both_fans():
@@ -44,7 +45,7 @@ def test_he_normal_counts_all_inputs_of_a_convolution():
     assert drawn.std() == pytest.approx(np.sqrt(2.0 / (5 * 40)), rel=0.02)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "make",
     [
         lambda: L.Linear(4, 3),

@@ -12,6 +12,7 @@ from npformer.layers import ACTIVATIONS, FFNS, POOLINGS, ReLU
 from npformer.mixers import Identity, Mixer
 from npformer.models.losses import LOSSES, Loss, SoftmaxCrossEntropy
 from npformer.optim import SCHEDULES
+from tests.in_turn import in_turn
 
 TABLES = [ACTIVATIONS, FFNS, POOLINGS, nf.MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
 each_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
@@ -52,7 +53,7 @@ def test_nothing_is_added_at_first(shapes):
     assert [table.added() for table in TABLES] == [{}] * len(TABLES)
 
 
-@pytest.mark.parametrize("name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None])
+@in_turn("name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None])
 def test_a_name_is_an_identifier(shapes, name):
     with pytest.raises(ValueError, match=r"letters, digits and underscores, .*'my_shape'"):
         shapes.register(name, Shape)
@@ -115,7 +116,7 @@ class HalfLoss(Loss):
         return outputs.sum(), None
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("table", "builder", "message"),
     [
         (ACTIVATIONS, NoLayer, "the activation 'mine' is the class NoLayer, which is not derived"),
@@ -182,7 +183,7 @@ def call(*arguments, **keywords):
     return arguments, keywords
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("spec", "given", "message"),
     [
         ("box(widht=3)", call(), "'widht'; expected width or height. Did you mean 'width'"),

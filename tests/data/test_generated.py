@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from npformer.data import majority, parity, pointer, recall, reverse
+from tests.in_turn import in_turn
 
 
 def small(task, seed=0, **options):
@@ -54,7 +55,7 @@ def task(request):
     return request.param
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("task", "options", "slow"),
     [
         (reverse, {"length": 5, "symbols": 3}, reversed_tokens),

@@ -7,6 +7,7 @@ import npformer as nf
 from npformer.core import Padding
 from npformer.core.inputs import Sequences
 from npformer.data.lengths import LongestFirst, shuffled_by_length
+from tests.in_turn import in_turn
 
 SKIP = list(nf.MIXERS)
 LENGTH = 9
@@ -57,8 +58,8 @@ def test_the_order_is_the_generators():
     assert (one != other).any()
 
 
-@pytest.mark.parametrize("mixer", SKIP)
-@pytest.mark.parametrize("pooling", ["mean", "first", "pooler", "none"])
+@in_turn("mixer", SKIP)
+@in_turn("pooling", ["mean", "first", "pooler", "none"])
 def test_a_prediction_is_that_of_all_the_padding(mixer, pooling):
     x, _, mask = samples()
     model = model_of(mixer, pooling)

@@ -6,6 +6,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import INITIALIZERS, initializers
+from tests.in_turn import in_turn
 
 
 def digest(model):
@@ -35,7 +36,7 @@ GOLDEN = {
 """Hashes of the weights of one seed."""
 
 
-@pytest.mark.parametrize("mixer", GOLDEN)
+@in_turn("mixer", GOLDEN)
 def test_a_seed_stands_for_the_same_bits_everywhere(mixer):
     sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
     config = nf.EncoderConfig(**sizes, mixer=mixer)
@@ -47,8 +48,8 @@ NOT_PROJECTIONS = {"R", "R1", "R2", "W_sequence", "W_features", "logits"}
 NOT_PROJECTIONS |= {"short", "kernel", "log_decay", "frequency", "C"}
 
 
-@pytest.mark.parametrize("ffn", ["linear", "conv1d"])
-@pytest.mark.parametrize("mixer", nf.MIXERS)
+@in_turn("ffn", ["linear", "conv1d"])
+@in_turn("mixer", nf.MIXERS)
 def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
     usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
@@ -72,7 +73,7 @@ def test_it_reaches_nested_layers(small_model, changes):
         np.testing.assert_array_equal(parameters[f"encoder.blocks.1.mixer.{name}.weight"], 1.0)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("spec", "std"),
     [
         ("xavier_uniform", math.sqrt(2 / 300)),

@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.interop import huggingface as interop
+from tests.in_turn import in_turn
 
 SIZES = {"vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "intermediate_size": 12}
 SIZES |= {"max_position_embeddings": 7, "hidden_dropout_prob": 0.1, "layer_norm_eps": 1e-12}
@@ -162,7 +163,7 @@ MIXED = "has dtype float32 and .* float64; expected all float32 or all float64"
 MISSING = "is missing; .* is missing; .* is missing"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changed", "error", "message"),
     [
         (lambda s: without(s, QUERY), ValueError, f"{QUERY} is missing.*BertModel"),
@@ -185,7 +186,7 @@ def test_weights_that_do_not_fit_are_refused(changed, error, message):
         interop.from_bert(changed(state("bert")), BERT)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "message"),
     [
         ({"hidden_act": "silu"}, "hidden_act is 'silu'; expected one of 'gelu', 'gelu_new'"),
@@ -200,14 +201,13 @@ def test_weights_that_do_not_fit_are_refused(changed, error, message):
         ({"hidden_size": "8"}, "hidden_size is '8'; expected a whole number of at least 1"),
         ({"vocab_size": None}, "vocab_size is None; expected a whole number of at least 1"),
     ],
-    ids=str,
 )
 def test_configurations_that_npformer_does_not_have_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         interop.from_bert(state("bert"), BERT | changes)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "key", ["hidden_size", "num_attention_heads", "hidden_act", "layer_norm_eps", "type_vocab_size"]
 )
 def test_a_configuration_that_is_cut_short_is_refused(key):
@@ -215,7 +215,7 @@ def test_a_configuration_that_is_cut_short_is_refused(key):
         interop.from_bert(state("bert"), without(BERT, key))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "message"),
     [
         ({"mixer": "linear", "attention_dropout": 0.0}, "it has mixer = 'linear'"),
@@ -231,7 +231,6 @@ def test_a_configuration_that_is_cut_short_is_refused(key):
         ({"causal": True}, "it has causal = True"),
         ({"activation": "tanh"}, "it has activation = 'tanh'"),
     ],
-    ids=str,
 )
 def test_an_encoder_that_is_no_bert_is_not_called_one(changes, message):
     plain = interop.from_bert(state("bert"), BERT).config.to_dict() | {"attention_dropout": 0.0}

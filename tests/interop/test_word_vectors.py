@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.interop import read_word_vectors, set_word_vectors
+from tests.in_turn import in_turn
 
 ROWS = {
     "the": [0.418, 0.24968, -0.41242, 0.1217],
@@ -112,7 +113,7 @@ def test_rows_of_words_are_filled(model, words):
     assert set_word_vectors(model, words, {}) == 0
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("words", "vectors", "error", "message"),
     [
         (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),

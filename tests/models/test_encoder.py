@@ -8,6 +8,7 @@ import npformer as nf
 from npformer import layers as L
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, WholeSequenceMixer
 from npformer.models.config import FLAGS
+from tests.in_turn import in_turn
 from tests.passes import assert_same, both_passes
 
 AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, AveragingMixer)]
@@ -153,7 +154,7 @@ def test_a_generator_goes_on_where_it_was(small_config):
 # Configuration ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "changes",
     [
         {},
@@ -162,7 +163,6 @@ def test_a_generator_goes_on_where_it_was(small_config):
         {"mixer": "mixture", "mixture": ["attention", "dense_synthesizer"], "rank": 3},
         {"memory": "blocks"},
     ],
-    ids=str,
 )
 def test_a_configuration_goes_through_json_and_back(small_config, changes):
     config = small_config(**changes)
@@ -188,7 +188,7 @@ def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(smal
     assert small_config(mixer="mixture").mixture == ("attention", "random_synthesizer")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("name", "value", "error", "expected"),
     [
         *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),

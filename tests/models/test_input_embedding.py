@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer.models import InputEmbedding
+from tests.in_turn import in_turn
 from tests.passes import assert_same, both_passes
 
 BERT = {
@@ -146,7 +147,7 @@ def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
 # Wrong calls --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("types", "error", "message"),
     [
         (np.full((8, 6), 3), ValueError, "types holds 3; expected whole numbers from 0 to 2"),
@@ -157,7 +158,6 @@ def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
         (np.zeros((8, 6), bool), TypeError, "types has dtype bool; expected whole numbers"),
         ([[0] * 6] * 8, TypeError, "types is a list; expected an array"),
     ],
-    ids=["too large", "negative", "too short", "one axis", "floats", "a mask", "a list"],
 )
 def test_wrong_types_are_refused(small_model, token_batch, types, error, message):
     model, (ids, y, mask) = small_model(**BERT), token_batch

@@ -8,6 +8,7 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.optim import adam_update, constant
+from tests.in_turn import in_turn
 
 
 def make_chain(width):
@@ -107,9 +108,9 @@ def test_a_refused_step_does_not_count(chain):
 # Large gradients ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize("shape", [(4,), (2, 2)])
-@pytest.mark.parametrize("size", [1e18, 2e19, 5e20])
+@in_turn("enabled", [True, False])
+@in_turn("shape", [(4,), (2, 2)])
+@in_turn("size", [1e18, 2e19, 5e20])
 def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, enabled):
     rng = np.random.default_rng(0)
     start, theta, wide = rng.normal(size=shape), {}, {}
@@ -124,9 +125,9 @@ def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, ena
     assert (np.abs(theta["w"] - start) > 0.1).all()
 
 
-@pytest.mark.parametrize("flat", [True, False])
-@pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize(
+@in_turn("flat", [True, False])
+@in_turn("enabled", [True, False])
+@in_turn(
     ("value", "problem"),
     [
         (np.nan, "holds NaN"),
@@ -167,7 +168,7 @@ def test_many_gradients_whose_squares_together_overflow_are_no_error():
 ONES = np.ones(3)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("change", "error", "message"),
     [
         ({"parameters": {"w": [1.0]}}, TypeError, "parameter w is a list; expected an array"),
@@ -195,7 +196,7 @@ def test_wrong_settings_are_refused_in_words(change, error, message):
         nf.Adam(**({"parameters": {"w": ONES.copy()}} | change))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("gradients", "error", "message"),
     [
         (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
@@ -234,7 +235,7 @@ def test_a_learning_rate_that_a_callback_sets_wrong_is_refused(lr):
     assert optimizer.steps == 0
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("wrong", "error", "message"),
     [
         ({"g": np.ones((3, 3))}, ValueError, r"theta, g, m and v have the shapes .*\(3, 3\)"),

@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.optim import global_norm
+from tests.in_turn import in_turn
 
 
 @pytest.fixture
@@ -53,8 +54,8 @@ def test_clipping_a_flat_buffer_is_clipping_name_by_name(chain, rng):
 # Large and small ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 3, 100_000])
-@pytest.mark.parametrize("size", [1e-45, 1e-38, 1e-25, 3e-22, 1e-15, 1e10, 1e19, 1e25, 3e32])
+@in_turn("n", [1, 3, 100_000])
+@in_turn("size", [1e-45, 1e-38, 1e-25, 3e-22, 1e-15, 1e10, 1e19, 1e25, 3e32])
 def test_the_norm_neither_overflows_nor_vanishes_in_float32(size, n):
     g = np.random.default_rng(n).uniform(-size, size, n).astype("float32")
     g[0] = size
@@ -77,7 +78,7 @@ def test_the_norm_holds_all_of_float64():
     assert global_norm({"a": np.array([3e-200, 4e-200])}) == pytest.approx(5e-200)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("values", "problem"),
     [
         ([1.0, np.nan, np.inf], "holds NaN"),
@@ -85,7 +86,7 @@ def test_the_norm_holds_all_of_float64():
         ([3e38, 3e38, 1.0], r"reaches 3e\+38: the norm of all gradients is more than float32 can"),
     ],
 )
-@pytest.mark.parametrize("flat", [False, True])
+@in_turn("flat", [False, True])
 def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
     gradients = nf.Gradients(L.Linear(2, 3, seed=0).flatten())
     gradients["bias"][...] = values
@@ -132,7 +133,7 @@ def test_read_only_gradients_are_measured_and_not_clipped():
     np.testing.assert_array_equal(gradients["v"], 1.0)
 
 
-@pytest.mark.parametrize("max_norm", [0.0, -1.0, np.nan, np.inf, None, "1", [1.0], np.ones(2), 1j])
+@in_turn("max_norm", [0.0, -1.0, np.nan, np.inf, None, "1", [1.0], np.ones(2), 1j])
 def test_a_wrong_max_norm_is_refused_in_words(max_norm):
     gradients = {"w": np.ones(3)}
     with pytest.raises(ValueError, match=r"max_norm is .*; expected a number above 0"):

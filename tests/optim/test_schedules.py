@@ -9,6 +9,7 @@ import pytest
 
 import npformer as nf
 from npformer.optim import SCHEDULES, constant, cosine, linear, warmup_inverse_sqrt
+from tests.in_turn import in_turn
 
 
 def test_inverse_square_root_is_the_papers_formula():
@@ -63,7 +64,7 @@ def test_a_schedule_is_a_value_that_can_be_copied_pickled_and_written_down(sched
     assert cosine(100) != cosine(101)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("build", "message"),
     [
         (
@@ -95,7 +96,7 @@ def test_wrong_numbers_are_refused_in_words(build, message):
 # What they may return -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("factor", "error"),
     [
         (-1, ValueError),
@@ -109,7 +110,6 @@ def test_wrong_numbers_are_refused_in_words(build, message):
         (np.ones(1), TypeError),
         (constant(), TypeError),
     ],
-    ids=repr,
 )
 def test_a_factor_that_is_none_is_named_with_its_step_before_anything_changes(factor, error):
     def strange(step):
@@ -142,7 +142,7 @@ def test_a_factor_of_0_changes_nothing_but_the_moments():
 # Schedules by name --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("schedule", "error", "message"),
     [
         ("cosin(total=5)", ValueError, "schedule is 'cosin'; expected one of 'constant', 'warmup_"),

@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.optim.weight_decay import fits_any
+from tests.in_turn import in_turn
 
 
 def model(**changes):
@@ -18,7 +19,7 @@ def gradients_of(parameters, seed):
     return {name: rng.normal(size=p.shape) for name, p in parameters.items()}
 
 
-@pytest.mark.parametrize("mixer", list(nf.MIXERS))
+@in_turn("mixer", list(nf.MIXERS))
 def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
     found = model(mixer=mixer).parameters()
     spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}

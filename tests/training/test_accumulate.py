@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.in_turn import in_turn
 from tests.training.common import EPOCHS, fit
 
 
@@ -56,7 +57,7 @@ def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):
     assert sizes == [2] * 10
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, "2", None])
+@in_turn("wrong", [0, -1, 1.5, "2", None])
 def test_wrong_numbers_are_refused(make, data, wrong):
     with pytest.raises(ValueError, match=r"accumulate is .*; expected a whole number of at least"):
         fit(make(), data, accumulate=wrong)

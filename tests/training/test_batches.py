@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from tests.data.test_lengths import LENGTH, model_of, samples
+from tests.in_turn import in_turn
 
 
 def gradients_of_a_training(model, data, **options):
@@ -27,8 +28,8 @@ def gradients_of_a_training(model, data, **options):
     return found
 
 
-@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "fourier", "linear"])
-@pytest.mark.parametrize("pooling", ["mean", "none"])
+@in_turn("mixer", ["attention", "dense_synthesizer", "fourier", "linear"])
+@in_turn("pooling", ["mean", "none"])
 def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     x, y, mask = samples(per_token=pooling == "none")
     model = model_of(mixer, pooling)

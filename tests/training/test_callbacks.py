@@ -9,6 +9,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.callbacks import HOOKS
+from tests.in_turn import in_turn
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
 
@@ -420,7 +421,7 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
     return type("Plugin", (base,), {method: takes})()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("callbacks", "message"),
     [
         (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
@@ -449,7 +450,6 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
         ),
         ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
     ],
-    ids=lambda value: None if isinstance(value, str) else "",
 )
 def test_wrong_callbacks_are_refused_before_the_first_step(make, data, callbacks, message):
     model = make()

@@ -10,6 +10,7 @@ import npformer as nf
 from npformer.core import Parameters
 from npformer.engine import team
 from npformer.optim import Adam
+from tests.in_turn import in_turn
 from tests.training.common import assert_same_weights, fit
 
 PATTERNS = {
@@ -39,8 +40,8 @@ def changed(model, before):
     }
 
 
-@pytest.mark.parametrize("patterns", PATTERNS.values(), ids=PATTERNS)
-@pytest.mark.parametrize("norm", ["post", "pre"])
+@in_turn("patterns", PATTERNS.values())
+@in_turn("norm", ["post", "pre"])
 def test_frozen_parameters_do_not_change_and_the_others_do(small_model, words, patterns, norm):
     model = small_model(dropout=0.1, positions="learned", norm=norm).freeze(*patterns)
     before = values(model)
@@ -161,7 +162,7 @@ def test_constants_stay_constants(small_model):
         model.unfreeze("embed.positions.*")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("patterns", "error", "message"),
     [
         (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' matches none .* Near it: enc"),
@@ -173,7 +174,7 @@ def test_constants_stay_constants(small_model):
         ((["embed.*"],), TypeError, r"a pattern is \['embed.\*'\]; expected a text"),
     ],
 )
-@pytest.mark.parametrize("do", ["freeze", "unfreeze"])
+@in_turn("do", ["freeze", "unfreeze"])
 def test_a_pattern_that_fits_nothing_is_an_error(small_model, do, patterns, error, message):
     model = small_model()
     with pytest.raises(error, match=message):

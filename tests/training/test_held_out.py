@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.in_turn import in_turn
 from tests.training.common import assert_same_weights, fit
 
 
@@ -34,7 +35,7 @@ def test_without_a_share_the_history_says_none(make, data):
     assert fit(make(), data, validation=data).validation_rows is None
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("share", "error", "message"),
     [
         (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),

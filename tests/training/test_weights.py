@@ -16,6 +16,8 @@ pytest.importorskip(
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.in_turn import in_turn
+
 KINDS = {
     "softmax": {},
     "sigmoid": {"n_classes": 2, "output": "sigmoid"},
@@ -176,7 +178,7 @@ class Unweighted(nf.losses.Loss):
         return np.stack([dloss * cache / len(cache), *np.zeros((2, len(cache)))], axis=1)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("options", "error", "message"),
     [
         ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
@@ -209,7 +211,6 @@ class Unweighted(nf.losses.Loss):
             "class_weight has 2 numbers and there are 3 classes",
         ),
     ],
-    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
 )
 def test_wrong_weights_are_refused_in_words(make, data, options, error, message):
     model = make()

@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.tasks.estimators import NotTrainedError
+from tests.in_turn import in_turn
 from tests.tasks.estimators.conftest import QUICK, SIZES
 
 
@@ -76,7 +77,7 @@ def test_another_training_may_have_other_features(trained):
     assert found.model.n_features == 1
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("call", "error", "words"),
     [
         (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),

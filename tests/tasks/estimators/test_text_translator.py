@@ -8,6 +8,7 @@ from npformer.data.pairs import PAIRS, pairs
 from npformer.tasks.estimators.defaults import tokenizer_for
 from npformer.tasks.estimators.pair_split import held_out_sources, parted_by_source
 from npformer.tasks.estimators.translations import edit_distance, translations_of
+from tests.in_turn import in_turn
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "dropout": 0.0}
 SOURCES, TARGETS = pairs("add", 200)
@@ -92,7 +93,7 @@ def test_a_decoder_of_its_own():
     assert len(found.translate(SOURCES[:2])) == 2
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("call", "words"),
     [
         (lambda: small().fit(["a"], ["b", "c"]), "1 sources and 2 targets"),

@@ -3,6 +3,7 @@
 import pytest
 
 import npformer as nf
+from tests.in_turn import in_turn
 from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of, samples
 
@@ -22,7 +23,7 @@ def trained(unlike, data=lambda x, y, mask: (x, y, mask), model=model_of):
     return run_threads(2, work)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("unlike", "message"),
     [
         ({"epochs": 2}, "epochs is 2 on rank 1, and 1 on rank 0; expected the same on all ranks"),

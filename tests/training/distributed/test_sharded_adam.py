@@ -13,6 +13,7 @@ from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.training.distributed import Communicator
 from npformer.training.distributed.clipping import clip_over_ranks
 from npformer.training.distributed.sharded_adam import ShardedAdam
+from tests.in_turn import in_turn
 from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of
 
@@ -70,7 +71,7 @@ def bits(arrays):
     return {name: x.tobytes() for name, x in arrays.items()}
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("n", "dtype", "kernels"),
     [
         (2, "float32", True),
@@ -106,8 +107,8 @@ def test_a_buffer_that_is_smaller_than_the_number_of_ranks(n):
     assert set(own) == set(whole) == {whole[0]}
 
 
-@pytest.mark.parametrize("bad", range(3))
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+@in_turn("bad", range(3))
+@in_turn("value", [np.nan, np.inf, -np.inf, 1e300])
 def test_a_gradient_that_is_not_finite_raises_on_all_ranks_and_changes_nothing(bad, value):
     def work(ranks):
         model = model_in("float64")
@@ -175,7 +176,7 @@ def test_clipping_over_ranks_is_clipping(size):
     run_threads(3, work)
 
 
-@pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 3), (1, 4), (4, 0), (0, 4)])
+@in_turn(("before", "after"), [(4, 2), (2, 3), (1, 4), (4, 0), (0, 4)])
 def test_a_state_goes_on_with_another_number_of_ranks(before, after):
     """0: without sharding. The gradients are the same whatever the number of ranks."""
 

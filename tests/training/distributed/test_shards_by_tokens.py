@@ -10,6 +10,7 @@ import npformer as nf
 from npformer.engine.team import Team
 from npformer.training.distributed import Communicator
 from npformer.training.distributed.shards import shards_by_tokens
+from tests.in_turn import in_turn
 from tests.training.distributed.train import model_of, samples
 
 
@@ -27,8 +28,8 @@ def smallest(lengths, n):
     )
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@in_turn("in_order", [True, False])
+@in_turn("n", [1, 2, 3, 4])
 def test_no_other_parts_are_better(n, in_order):
     rng = np.random.default_rng(n)
     for _ in range(100):

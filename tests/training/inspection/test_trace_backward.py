@@ -6,6 +6,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.trace_table import mean_and_spread, number
+from tests.in_turn import in_turn
 
 LABELS = np.array([0, 2])
 
@@ -13,7 +14,7 @@ LABELS = np.array([0, 2])
 NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.array([[5], [3]])
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "labels", "mask"),
     [
         *(({"mixer": mixer, "norm": norm}, LABELS, None)
@@ -186,7 +187,7 @@ def test_an_error_names_the_innermost_layer(small_model, ids):
     assert caught.value.__notes__ == [f"This was in {place}, whose input has shape (2, 5, 8)"]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("given", "error", "words"),
     [
         ({"dy": np.ones((2, 3)), "labels": LABELS}, ValueError, "dy and labels are both given"),
@@ -258,7 +259,7 @@ def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
     assert html.count("<tr>") == 2
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("value", "written"),
     [(0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")],
 )

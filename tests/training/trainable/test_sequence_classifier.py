@@ -9,6 +9,7 @@ from npformer.engine import cpu
 from npformer.mixers import MIXERS, SCORES
 from npformer.models import accumulate
 from tests.data.test_lengths import model_of
+from tests.in_turn import in_turn
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_predictions_do_not_depend_on_the_batches(small_model, token_batch, batc
     np.testing.assert_array_equal(found, expected.argmax(axis=-1))
 
 
-@pytest.mark.parametrize("mixer", nf.MIXERS)
+@in_turn("mixer", nf.MIXERS)
 def test_no_samples_have_no_answers(small_model, mixer):
     ids = np.zeros((2, 6), dtype=int)
     for pooling in ("mean", "first", "flatten", "none", "pooler", "one logit"):
@@ -118,7 +119,7 @@ def test_a_numpy_number_smooths_labels_of_a_float32_model(small_model, token_bat
     assert model.loss_and_gradients(ids, y, mask, label_smoothing=np.float64(0.1))[0] == expected
 
 
-@pytest.mark.parametrize("mixer", MIXERS)
+@in_turn("mixer", MIXERS)
 def test_buffers_used_again_change_no_number(small_model, token_batch, mixer):
     model, (ids, y, _) = small_model(mixer=mixer), token_batch
     _, gradients = model.loss_and_gradients(ids, y)  # with a workspace
@@ -150,7 +151,7 @@ def test_parameters_are_the_model_itself(small_model, token_batch):
     np.testing.assert_array_equal(model(ids), np.tile([1.0, 2.0, 3.0], (8, 1)))
 
 
-@pytest.mark.parametrize("mixer", MIXERS)
+@in_turn("mixer", MIXERS)
 def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, token_batch, mixer):
     model = small_model(mixer=mixer, mixture=tuple(SCORES), padding="per_length")
     before, gradients = model.loss_and_gradients(*token_batch)
@@ -220,7 +221,7 @@ def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model, changes):
     np.testing.assert_array_equal(small_model(**changes).encoder.parameters().flat, expected)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("settings", "expected"),
     [
         ({}, True),

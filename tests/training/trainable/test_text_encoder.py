@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.non_finite import first_non_finite
+from tests.in_turn import in_turn
 
 BERT = {"positions": "learned", "scale_embeddings": False}
 BERT |= {"n_token_types": 2, "embedding_norm": True}
@@ -106,7 +107,7 @@ def test_a_gradient_without_its_output_is_refused(encoder, batch):
         gradients_of(encoder(), batch, None, None)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("ids", "error", "message"),
     [
         (np.full((2, 4), 7), ValueError, "x holds 7; expected whole numbers from 0 to 6"),
@@ -124,7 +125,7 @@ def test_wrong_ids_and_masks_are_refused(encoder, ids, error, message):
         encoder()(np.ones((2, 4), int), np.ones((2, 4), int))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("arguments", "error", "message"),
     [
         ({"vocab_size": 0}, ValueError, "vocab_size is 0; expected a whole number"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.in_turn import in_turn
 
 CONFIG = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=8)
 RNG = np.random.default_rng(0)
@@ -89,7 +90,7 @@ def test_one_table_is_one_parameter_and_is_saved_once(tmp_path):
         assert again.arguments() == each.arguments()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("change", "error", "message"),
     [
         (lambda s, t: (s, t[:, 0]), ValueError, r"y has shape \(12,\).*whole sequences of ids"),

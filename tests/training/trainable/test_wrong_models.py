@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.models.losses import MeanSquaredError, SoftmaxCrossEntropy
+from tests.in_turn import in_turn
 from tests.training.trainable.outside import FEATURES, Regressor, Similarity, Tagger, data_of
 from tests.training.trainable.outside import MODELS as OUTSIDE
 
@@ -23,7 +24,7 @@ T, V, NON_FINITE = TypeError, ValueError, nf.NonFiniteLossError
 COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("name", "data", "options", "error", "message"),
     [
         (S, (A, SIMILAR), {}, T, "x is an ndarray; expected a tuple of 2"),
@@ -116,7 +117,7 @@ def test_a_loss_of_classes_needs_their_number():
         nf.fit(model, (X, np.zeros(len(X), int)), progress=False)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "error", "message"),
     [
         ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
