@@ -122,17 +122,6 @@ def test_broken_files(tmp_path, name, words, problem):
         read_table(write(tmp_path / name, words))
 
 
-def test_files_that_are_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        read_table(tmp_path / "a.csv")
-    (tmp_path / "b.csv").mkdir()
-    with pytest.raises(FileNotFoundError, match="is a folder"):
-        read_table(tmp_path / "b.csv")
-    (tmp_path / "c.csv.gz").write_bytes(b"text")
-    with pytest.raises(ValueError, match=r"not a complete \.gz file"):
-        read_table(tmp_path / "c.csv.gz")
-
-
 def test_a_wrong_column_and_a_missing_value(tmp_path):
     table = read_table(write(tmp_path / "a.jsonl", '{"text": "a", "n": 1}\n{"n": 2.5}'))
     assert table.texts("n") == ["1", "2.5"]

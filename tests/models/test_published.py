@@ -8,18 +8,8 @@ import pytest
 import npformer as nf
 from npformer.layers.feed_forward import MAPS
 from npformer.learn.museum import published as published
-from tests.passes import assert_same, both_passes
 
 # A convolution with kernel size 1 is a dense layer ------------------------------------------------
-
-
-def test_convolutions_and_dense_layers_of_one_seed_are_equal_number_for_number(rng):
-    conv1d, linear = (
-        published.KerasFeedForward(8, 12, ffn=ffn, seed=0, dtype="float64")
-        for ffn in ("conv1d", "linear")
-    )
-    x = rng.normal(size=(3, 5, 8))
-    assert_same(both_passes(conv1d, x), both_passes(linear, x))
 
 
 def test_the_keras_block_drops_before_the_residual_connection(rng):

@@ -100,23 +100,6 @@ def test_an_optimizer_of_the_models_arrays_is_one_of_the_model(make, data):
         np.testing.assert_allclose(model.parameters()[name], value, rtol=0, atol=1e-8, err_msg=name)
 
 
-def test_weight_decay_shrinks_the_weights(make, data):
-    model, other = make(), make()
-    fit(model, data, weight_decay=10.0)
-    fit(other, data)
-    assert global_norm(model.parameters()) < global_norm(other.parameters())
-
-
-def test_what_padding_holds_does_not_change_training(small_model, token_batch):
-    ids, labels, mask = token_batch
-    model, other = small_model(), small_model()
-    history = fit(model, (ids, labels, mask), validation=(ids, labels, mask))
-    junk = np.where(mask, ids, 6 - ids)
-    again = fit(other, (junk, labels, mask), validation=(junk, labels, mask))
-    assert again.train_loss == pytest.approx(history.train_loss, rel=1e-9)
-    assert again.validation_loss == pytest.approx(history.validation_loss, rel=1e-9)
-
-
 def test_padding_may_hold_nan_and_is_never_named_as_the_cause(make, data):
     x, y = data
     mask = np.arange(4) < np.array([4, 2, 3, 1, 4] * 4)[:, None]
@@ -126,32 +109,6 @@ def test_padding_may_hold_nan_and_is_never_named_as_the_cause(make, data):
     assert histories[0] == histories[1]
     with pytest.raises(nf.NonFiniteLossError, match=r"is (parameter|the output of) "):
         fit(make(pooling="mean"), (nan, y, mask), lr=1e300)
-
-
-def test_labels_of_padding_do_not_count(small_model, token_batch, rng):
-    ids, _, mask = token_batch
-    labels = rng.integers(0, 3, ids.shape)
-    marked = np.where(mask, labels, -1)
-    histories, found = [], []
-    for each in (labels, marked):
-        model = small_model(pooling="none")
-        histories.append(fit(model, (ids, each, mask)).train_loss)
-        found.append(nf.evaluate(model, (ids, each, mask)))
-    assert histories[0] == histories[1]
-    assert found[0] == found[1]
-    assert found[0].labels == mask.sum()
-
-
-def test_labels_of_tokens_are_learned_and_minus_one_is_no_label(small_model, rng):
-    ids = rng.integers(0, 7, (12, 6))
-    labels = ids % 3
-    labels[:, 3:] = -1
-    labels[0] = -1
-    model = small_model(pooling="none")
-    history = fit(model, (ids, labels), epochs=15)
-    found = nf.evaluate(model, (ids, labels))
-    assert history.train_loss[-1] < 0.3 * history.train_loss[0]
-    assert (found.labels, found.accuracy) == (33, 1.0)
 
 
 # The same again -----------------------------------------------------------------------------------

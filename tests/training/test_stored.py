@@ -110,13 +110,6 @@ def test_balanced_classes_of_tokens_with_weights(tmp_path):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-12)
 
 
-def test_weights_of_samples_for_all_their_tokens(tmp_path):
-    data, weight = samples("token"), np.linspace(0.0, 1.0, N)
-    expected = trained(data, model_of("token"), sample_weight=weight)
-    found = trained(mapped(tmp_path, data), model_of("token"), sample_weight=weight)
-    assert_same(found, expected)
-
-
 def test_only_x_in_a_file(tmp_path):
     x, y, mask, types = samples()
     (stored,) = mapped(tmp_path, [x])

@@ -16,8 +16,6 @@ ERRORS = {
     "double": "RuntimeError: after epoch 2 the weights on rank",
     "data": "ValueError: data is '89 samples of shape",
     "labels": "ValueError: data is '90 samples of shape",
-    "epochs": "ValueError: epochs is 4 on rank",
-    "lr": "ValueError: lr is 0.001 on rank",
     "clip_norm": "ValueError: clip_norm is 1.0 on rank",
     "alone": "this one join_shards, and another one ",
     "no folder": "Error: ",

@@ -304,8 +304,3 @@ def test_nan_and_infinity_are_told_at_loading(path, small_model):
         loaded = nf.load(path)
     assert w[0].filename == __file__
     np.testing.assert_array_equal(loaded.parameters().flat, model.parameters().flat)
-
-
-@pytest.mark.filterwarnings("error")
-def test_finite_weights_are_loaded_without_a_word(saved):
-    assert np.isfinite(nf.load(saved).parameters().flat).all()

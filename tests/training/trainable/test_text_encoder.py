@@ -47,14 +47,6 @@ def test_it_gives_tokens_and_sequences(encoder, batch):
     assert not [name for name in without.parameters() if name.startswith("pool")]
 
 
-def test_padding_changes_no_token_that_is_kept(encoder, batch):
-    ids, mask, types = batch
-    other = np.where(mask, ids, 6 - ids)
-    one, two = encoder()(ids, mask, types), encoder()(other, mask, types)
-    np.testing.assert_array_equal(one.hidden[mask], two.hidden[mask])
-    np.testing.assert_array_equal(one.pooled, two.pooled)
-
-
 def test_its_weights_are_those_of_a_classifier_by_name(encoder, batch):
     text = encoder()
     options = {"vocab_size": 7, "pooling": "pooler", "dtype": "float64", "seed": 1}
@@ -105,24 +97,6 @@ def test_a_gradient_without_its_output_is_refused(encoder, batch):
         gradients_of(encoder(pooler=False), batch, np.ones((8, 6, 8)), np.ones((8, 8)))
     with pytest.raises(ValueError, match="both None; expected at least one"):
         gradients_of(encoder(), batch, None, None)
-
-
-@in_turn(
-    ("ids", "error", "message"),
-    [
-        (np.full((2, 4), 7), ValueError, "x holds 7; expected whole numbers from 0 to 6"),
-        (np.ones((2, 7), int), ValueError, "x has length 7; expected at most max_len = 6"),
-        (np.ones((2, 0), int), ValueError, "expected at least one token"),
-        (np.ones((2, 4)), TypeError, "x has dtype float64; expected whole numbers"),
-        (np.ones((2, 4, 8)), ValueError, r"x has shape \(2, 4, 8\); expected \(batch, length\)"),
-        ([[1, 2]], TypeError, "x is a list; expected an array"),
-    ],
-)
-def test_wrong_ids_and_masks_are_refused(encoder, ids, error, message):
-    with pytest.raises(error, match=message):
-        encoder()(ids)
-    with pytest.raises(TypeError, match="mask has dtype int64; expected a boolean array"):
-        encoder()(np.ones((2, 4), int), np.ones((2, 4), int))
 
 
 @in_turn(
