@@ -135,13 +135,6 @@ def test_a_single_token_tells_a_little_of_a_majority_and_nothing_of_a_parity(tas
         assert agreement.min() > 0.5 + bound
 
 
-def test_the_place_of_a_query_of_recall_says_nothing_of_its_label():
-    _, y = small(recall).test
-    for place in range(8, 16):
-        counts = np.bincount(y[:, place], minlength=8)
-        assert np.abs(counts - 256).max() < 4.5 * np.sqrt(2048 * 7 / 64)
-
-
 # Seeds --------------------------------------------------------------------------------------------
 
 

@@ -181,12 +181,9 @@ def test_a_module_that_failed_is_run_again(here, fails):
     ("word", "message"),
     [
         ("--activation=twice(bye=1)", "the activation 'twice' has no option 'bye'; expected b"),
-        ("--activation=twise", "activation is 'twise'; expected one of 'relu', 'gelu', "),
         ("--activation=twise", "Did you mean 'twice'?"),
         ("--mixer=local", "mixer is 'local'; expected one of 'attention', "),
         ("--schedule=straight", "--schedule is 'straight'; expected one of 'constant', "),
-        ("--schedule=cosine(totl=3)", "the schedule 'cosine' has no option 'totl'; expected"),
-        ("--initializer=he", "initializer is 'he'; expected one of 'xavier_uniform', "),
         ("--pooling=largest", "pooling is 'largest'; expected one of 'mean', "),
         ("--output=focal", "output is 'focal'; expected one of 'softmax', "),
     ],

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core import INITIALIZERS, initializers
+from npformer.core import INITIALIZERS
 from tests.in_turn import in_turn
 
 
@@ -115,11 +115,3 @@ def test_an_initializer_that_gives_another_shape_is_named(small_model, monkeypat
     monkeypatch.setitem(INITIALIZERS, "flat", lambda: lambda rng, shape: rng.random(shape[0]))
     with pytest.raises(ValueError, match=r"returned values of shape \(8,\); expected \(8, 8\)"):
         small_model(initializer="flat")
-
-
-def test_undrawn_weights_are_0():
-    rng = initializers.undrawn()
-    assert initializers.generator(rng) is rng
-    drawn = initializers.draw(initializers.ones, rng, (2, 3), "float32")
-    np.testing.assert_array_equal(drawn, np.zeros((2, 3)))
-    assert drawn.dtype == np.float32

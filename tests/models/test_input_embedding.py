@@ -111,14 +111,6 @@ def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types)
     assert not np.allclose(typed, model.explain(ids, mask)[0].matrices)
 
 
-def test_loss_and_gradients_look_at_types(small_model, token_batch, types):
-    model, (ids, y, mask) = small_model(**BERT), token_batch
-    _, without = model.loss_and_gradients(ids, y, mask)
-    _, gradients = model.loss_and_gradients(ids, y, mask, types=types)
-    assert not without["embed.types.weight"][1:].any()
-    assert gradients["embed.types.weight"].all()
-
-
 def test_a_model_with_types_is_trained_without_them(small_model, token_batch):
     model = small_model(**FNET, pooling="pooler")
     before = model.embed.types.weight.value.copy()

@@ -57,19 +57,6 @@ def test_the_loss_of_what_is_almost_certain_keeps_its_digits(
     assert found.loss == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("output", ["softmax", "sigmoid"])
-def test_label_smoothing_of_a_call_does_not_stay_with_the_model(small_model, token_batch, output):
-    ids, labels, mask = token_batch
-    model = small_model(n_classes=2, output=output)
-    given = ids, labels % 2, mask
-    plain, _ = model.loss_and_gradients(*given)
-    smoothed, _ = model.loss_and_gradients(*given, label_smoothing=0.3)
-    nf.fit(model, given, epochs=1, lr=1e-12, label_smoothing=0.3, progress=False)
-    assert smoothed != plain
-    assert model.loss.label_smoothing == 0.0
-    assert model.loss_and_gradients(*given)[0] == pytest.approx(plain, rel=1e-9)
-
-
 def test_a_given_loss_checks_the_targets_in_place_of_the_models_own(small_model, token_batch, rng):
     ids, labels, mask = token_batch
     model, y = small_model(), rng.normal(size=(8, 3))

@@ -244,11 +244,3 @@ def test_a_frozen_parameter_that_is_not_finite_is_named(small_model, words):
     named = r"parameter encoder\.blocks\.0\.mixer\.query\.weight"
     with pytest.raises(nf.NonFiniteLossError, match=named):
         fit(model, words)
-
-
-def test_the_best_weights_are_put_back(small_model, words):
-    model = small_model().freeze("embed.*")
-    history = fit(model, words, validation=words, epochs=6, lr=0.3)
-    assert nf.evaluate(model, words).loss == pytest.approx(
-        history.validation_loss[history.best_epoch - 1]
-    )

@@ -50,10 +50,3 @@ def test_without_a_share_the_history_says_none(make, data):
 def test_wrong_shares_are_refused_in_words(make, data, share, error, message):
     with pytest.raises(error, match=message):
         fit(make(), data, validation=share)
-
-
-def test_a_part_without_weight_is_refused(make, data):
-    weights = np.zeros(20)
-    weights[3] = 1.0
-    with pytest.raises(ValueError, match="none has a label and a weight above 0"):
-        fit(make(), data, validation=0.25, sample_weight=weights)

@@ -1,7 +1,6 @@
 """fit(checkpoint=DIR): stopped at any step and continued, a training is the one not stopped."""
 
 import errno
-import json
 import os
 import signal
 import threading
@@ -369,12 +368,3 @@ def test_damage_below_the_checksum_is_told_in_words(begin, make, tmp_path, secti
         with pytest.raises((nf.CheckpointError, ValueError)):
             begin(resume=True, model=model)
         assert_same_weights(model, make(dropout=0.2))
-
-
-def test_no_pickle_and_no_secrets_in_the_header(begin, tmp_path):
-    begin(StopAfter(5))
-    data = (tmp_path / "run" / FILE).read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + size])
-    names = {name.split(".")[0] for name in header} - {"__metadata__"}
-    assert names == {"model", "optimizer", "progress"}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.training.common import assert_same_weights, fit
+from tests.training.common import fit
 
 
 @pytest.fixture
@@ -15,17 +15,6 @@ def pairs(rng):
     types = (np.arange(6) >= begin[:, None]).astype("int64")
     mask = np.arange(6) < rng.integers(5, 7, 20)[:, None]
     return ids, (begin > 2).astype("int64"), mask, types
-
-
-def test_fit_is_the_loop_that_one_would_write(small_model, pairs):
-    ids, y, mask, types = pairs
-    one, other = small_model(n_token_types=2), small_model(n_token_types=2)
-    fit(one, pairs, epochs=1, batch_size=20, batches="shuffled")
-    optimizer = nf.Adam(other.parameters(), lr=1e-2)
-    rows = np.random.default_rng(0).permutation(20)
-    _, gradients = other.loss_and_gradients(ids[rows], y[rows], mask[rows], types=types[rows])
-    optimizer.step(gradients)
-    assert_same_weights(one, other)
 
 
 def test_a_mask_may_be_none(small_model, pairs):

@@ -39,12 +39,6 @@ def test_in_a_pipeline_and_in_cross_validation(small, table):
     assert all(np.isfinite(found[f"test_{name}"]).all() for name in scoring)
 
 
-def test_lists_of_several_lengths_are_cross_validated(small, series):
-    x, y = series
-    ragged = [each[: 3 + i % 3] for i, each in enumerate(x)]
-    assert cross_val_score(small(max_iter=60), ragged, y, cv=2).mean() > 0.75
-
-
 def test_every_argument_can_be_searched(small):
     estimator = small()
     names = set(estimator.get_params())

@@ -28,15 +28,9 @@ needs_mpi = pytest.mark.skipif(
 
 
 def command_of(n, program, *arguments):
-    """Return the words that start a program of this folder as n ranks; 0: without mpiexec."""
-    launcher = [mpiexec(), "-n", str(n)] if n else []
-    return [
-        *launcher,
-        sys.executable,
-        "-m",
-        f"tests.training.distributed.{program}",
-        *map(str, arguments),
-    ]
+    """Return the words that start a program of this folder as n ranks."""
+    module = f"tests.training.distributed.{program}"
+    return [mpiexec(), "-n", str(n), sys.executable, "-m", module, *map(str, arguments)]
 
 
 def environment():
@@ -46,7 +40,7 @@ def environment():
 
 
 def run_ranks(n, program, *arguments, timeout=120, fails=False):
-    """Run a program of this folder as n ranks; 0: without mpiexec. Check its exit status."""
+    """Run a program of this folder as n ranks. Check its exit status."""
     done = subprocess.run(
         command_of(n, program, *arguments),
         cwd=ROOT,

@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from tests.training.distributed.ranks import assert_ended_well, needs_mpi, run_jobs
 from tests.training.distributed.train import results
-from tests.training.trainable.outside import MODELS
 
 pytestmark = needs_mpi
 
@@ -87,8 +86,7 @@ def jobs_of(n, folder):
                 work[f"begin {name}"] = settings | {"epochs": 2}
             if n == after:
                 work[name] = settings | {"resume": True}
-    trainings = {name: ("train", settings) for name, settings in work.items()}
-    return trainings | ({"outside": ("outside",)} if n in (0, 3) else {})
+    return {name: ("train", settings) for name, settings in work.items()}
 
 
 @pytest.fixture(scope="module")
@@ -127,15 +125,3 @@ def test_another_number_of_ranks_goes_on(runs, before, after, shard):
         assert len(history["workers"]) == (1 if before == after else 2)
     if before == after:
         assert_same_bits(found, results(runs / f"{after}/{shard}"))
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("name", MODELS)
-def test_a_model_of_another_kind_ends_as_in_one_process(runs, name):
-    alone = np.load(runs / f"0/outside/{name}-0.npz")
-    for rank in range(3):
-        found = np.load(runs / f"3/outside/{name}-{rank}.npz")
-        first = np.load(runs / f"3/outside/{name}-0.npz")
-        for part in ("weights", "train_loss", "validation_loss"):
-            np.testing.assert_allclose(found[part], alone[part], rtol=1e-12, atol=1e-12)
-            np.testing.assert_array_equal(found[part], first[part])

@@ -97,13 +97,6 @@ def test_the_bytes_of_a_state_are_known_before_and_right(model):
     assert model.start(3, MAX_LEN).nbytes == 3 * model.state_bytes(MAX_LEN)
 
 
-def test_shapes_and_dtypes():
-    model = model_of()
-    assert model.generate([1], 3).shape == (3,)
-    assert model.generate([[1]], 3).shape == (1, 3)
-    assert model.generate(np.array([[1, 2], [3, 4]]), 3).dtype == np.int64
-
-
 @in_turn(
     ("prompt", "error", "message"),
     [

@@ -81,16 +81,6 @@ def test_bytes_are_those_of_both_inputs_and_not_of_what_they_are_views_of(pair):
     assert call.bytes_cached == a.nbytes + b.nbytes
 
 
-def test_masks_count_as_they_are_given():
-    class KeepsMasks(nf.TwoInputLayer):
-        def forward(self, a, b, context):
-            return a, (context.mask, context.memory_mask)
-
-    masks = tuple(np.ones((2, n, 30), dtype=bool)[..., 0] for n in (4, 3))
-    (call,) = nf.trace(KeepsMasks(), (np.ones((2, 4, 3)), np.ones((2, 3, 3))), masks)
-    assert call.bytes_cached == masks[0].nbytes + masks[1].nbytes
-
-
 def test_means_leave_out_the_padding_of_each_side(pair):
     dy = np.random.default_rng(1).normal(size=(2, 4, 3))
     found = nf.trace(CrossAttention(3, 3), pair, MASKS, dy=dy)

@@ -256,24 +256,6 @@ def test_what_a_plugin_makes_of_a_lie_is_said_in_words(path, small_model, monkey
     refused(path, "its description cannot be used: '>' not supported")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[" * 100_000, "nested too deeply"),
-        ('{"a":' * 100_000, "nested too deeply"),
-        ('{"format": 1, "format": 1}', "'format' comes twice"),
-        ('{"format": true}', "has format True"),
-        ('{"format": "1"}', "has format '1'"),
-        ('{"format": ' + "2" * 5000 + "}", "configuration is damaged"),
-        ('"format"', "configuration is damaged"),
-    ],
-    ids=lambda text: text[:20],
-)
-def test_a_text_that_is_no_description_is_refused(path, text, message):
-    path.write_bytes(sealed({}, text))
-    refused(path, message)
-
-
 def test_a_message_shows_little_of_a_long_value_and_no_control_characters(saved):
     change(saved, mixer="\x1b[2J" + "a" * 10**5)
     with pytest.raises(nf.CheckpointError, match="mixer is ") as error:

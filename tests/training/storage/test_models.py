@@ -1,5 +1,4 @@
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -156,24 +155,6 @@ def test_nothing_is_imported_that_could_unpickle():
     assert package / "training" / "storage" / "model_file.py" in files
     unsafe = ("import pickle", "allow_pickle=True")
     assert [file for file in files if any(words in file.read_text() for words in unsafe)] == []
-
-
-@pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
-@pytest.mark.parametrize("moment", [(os, "fsync"), (Path, "replace")])
-def test_an_interrupted_save_leaves_the_old_file_whole(
-    saved, small_model, monkeypatch, moment, error
-):
-    before = saved.read_bytes()
-
-    def fail(*arguments):
-        raise error
-
-    monkeypatch.setattr(*moment, fail)
-    with pytest.raises(type(error)):
-        nf.save(small_model(seed=1), saved)
-    monkeypatch.undo()
-    assert saved.read_bytes() == before
-    assert list(saved.parent.iterdir()) == [saved]
 
 
 def test_notes_that_are_not_plain_leave_the_old_file_whole(saved, small_model):

@@ -43,16 +43,6 @@ def test_one_logit_stands_for_two_classes(small_model, token_batch):
     np.testing.assert_allclose(p.sum(axis=-1), 1.0)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 8, 100])
-def test_predictions_do_not_depend_on_the_batches(small_model, token_batch, batch_size):
-    model, (ids, _, mask) = small_model(), token_batch
-    expected = F.softmax(model(ids, mask))[0]
-    p = model.predict_probabilities(ids, mask, batch_size=batch_size)
-    np.testing.assert_allclose(p, expected, rtol=0, atol=1e-13)
-    found = model.predict(ids, mask, batch_size=batch_size)
-    np.testing.assert_array_equal(found, expected.argmax(axis=-1))
-
-
 @in_turn("mixer", nf.MIXERS)
 def test_no_samples_have_no_answers(small_model, mixer):
     ids = np.zeros((2, 6), dtype=int)

@@ -1,10 +1,7 @@
-import re
-
 import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.training.inspection.non_finite import first_non_finite
 from tests.in_turn import in_turn
 
 BERT = {"positions": "learned", "scale_embeddings": False}
@@ -74,22 +71,6 @@ def test_the_gradients_of_both_outputs_add_up_and_are_not_changed(encoder, batch
     assert not np.allclose(both, one)
     np.testing.assert_array_equal(dhidden, kept[0])
     np.testing.assert_array_equal(dpooled, kept[1])
-
-
-def test_it_can_be_looked_into(encoder, batch):
-    ids, mask, types = batch
-    model = encoder()
-    (_, _, first, *_) = nf.summary(model, ids, mask).splitlines()
-    assert re.search(r"TextEncoder +\(8, 6, 8\), \(8, 8\)", first)
-    assert len(nf.explain(model, ids, mask, types)) == 2
-    last = nf.trace(model, ids, mask, types)[0]
-    np.testing.assert_allclose(last.output.pooled, model(ids, mask, types).pooled, rtol=1e-12)
-    assert first_non_finite(model, ids, mask) is None
-    model.pool.dense.bias.value[0] = np.nan
-    assert first_non_finite(model, ids, mask) == "parameter pool.dense.bias"
-    without = encoder(pooler=False)
-    assert first_non_finite(without, ids, mask) is None
-    assert "(8, 6, 8)" in nf.summary(without, ids).splitlines()[2]
 
 
 def test_a_gradient_without_its_output_is_refused(encoder, batch):
