@@ -3,7 +3,7 @@
 import numpy as np
 
 from npformer import Parameter
-from npformer.core import checks, constants, fft_module, initializers
+from npformer.core import checks, constants, fft_module, generators, initializers
 from npformer.mixers import Mixer
 
 
@@ -76,7 +76,7 @@ class CausalConvolution(CausalMixer):
     """
 
     def __init__(self, d_model, max_len, *, seed, dtype="float32"):
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         normal = initializers.normal(max_len**-0.5)
         self.kernel = Parameter(initializers.draw(normal, rng, (max_len, d_model), dtype))
 

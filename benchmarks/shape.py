@@ -24,7 +24,7 @@ FILE = RESULTS / "shape.json"
 
 ROOMS = (
     *("core", "functional", "layers", "mixers", "models", "optim", "proof", "data", "engine"),
-    *("training", "tasks", "interop", "learn", "cli"),
+    *("training", "interop", "tasks", "learn", "cli"),
 )
 """From the ground up: a file calls into rooms below its own."""
 
@@ -70,10 +70,11 @@ def lines_by_room(package=PACKAGE):
     return dict(found)
 
 
-def run_by(call, package=PACKAGE):
+def run_by(call, package=PACKAGE, until=None):
     """Return what of a package a call runs: {(file, line)}, and its calls {(caller, callee)}.
 
-    Caller and callee are files; what lies between them outside the package is passed over.
+    Caller and callee are files; what lies between them outside the package is passed over. With
+    `until`, a function, nothing counts after it has returned.
     """
     root, lines, calls = f"{package}{os.sep}", set(), set()
 
@@ -92,6 +93,8 @@ def run_by(call, package=PACKAGE):
                 caller = caller.f_back
             if caller is not None:
                 calls.add((own(caller), file))
+        elif event == "return" and until and frame.f_code is until.__code__:
+            sys.settrace(None)
         return trace
 
     before = sys.gettrace()
@@ -115,19 +118,19 @@ def height(file, rooms=ROOMS):
 
 
 def way(plain):
-    """Return what one step of `fit` runs, of a classifier of two layers; imports come before."""
+    """Return what `fit` runs until Adam's update, of two layers; imports come before."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((8, 6, 4), dtype=np.float32), rng.integers(0, 3, 8)
     config = nf.EncoderConfig(d_model=16, n_layers=2, n_heads=2, d_ff=32, max_len=6)
 
     def fit(model):
-        with nf.use_kernels(False) if plain else nullcontext():
-            nf.fit(model, (x, y), epochs=1, batch_size=8, seed=0, progress=False)
+        nf.fit(model, (x, y), epochs=1, batch_size=8, seed=0, progress=False)
 
     options = {"n_classes": 3, "n_features": 4, "pooling": "mean", "seed": 0}
-    fit(nf.SequenceClassifier(config, **options))
-    model = nf.SequenceClassifier(config, **options)
-    return run_by(lambda: fit(model))
+    with nf.use_kernels(False) if plain else nullcontext():
+        fit(nf.SequenceClassifier(config, **options))
+        model = nf.SequenceClassifier(config, **options)
+        return run_by(lambda: fit(model), until=nf.Adam.step)
 
 
 def modules():

@@ -21,17 +21,17 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1669,
-    "functional": 1049,
-    "layers": 569,
+    "core": 1675,
+    "functional": 1051,
+    "layers": 583,
     "mixers": 843,
-    "models": 985,
-    "optim": 437,
-    "proof": 1341,
+    "models": 999,
+    "optim": 436,
+    "proof": 1364,
     "data": 1656,
-    "engine": 3456,
-    "training": 3780,
-    "interop": 1962,
+    "engine": 3463,
+    "training": 3766,
+    "interop": 1968,
     "tasks": 2744,
     "learn": 4779,
     "cli": 2571,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_869
+IN_ALL = 27_926
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -4,7 +4,7 @@ import numpy as np
 
 import npformer as nf
 from npformer import functional as F
-from npformer.core import initializers
+from npformer.core import generators
 from npformer.layers import Embedding, Linear
 
 
@@ -30,7 +30,7 @@ class CrossAttention(nf.TwoInputLayer):
     """Each token of x takes from the tokens of a memory; at x's own padding y is 0."""
 
     def __init__(self, d, d_memory, *, seed=0, dtype="float64"):
-        made = {"seed": initializers.generator(seed), "dtype": dtype}
+        made = {"seed": generators.from_seed(seed), "dtype": dtype}
         self.query = Linear(d, d, **made)
         self.key = Linear(d_memory, d, **made)
         self.value = Linear(d_memory, d, **made)

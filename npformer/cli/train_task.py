@@ -23,7 +23,8 @@ from npformer.data import Dataset
 from npformer.models import EncoderConfig
 from npformer.optim import SCHEDULES, schedule_for
 from npformer.tasks.estimators.defaults import filled
-from npformer.training.evaluation import batch_at_evaluation, evaluate
+from npformer.training.batches import batch_at_evaluation
+from npformer.training.evaluation import evaluate
 from npformer.training.fit import fit
 from npformer.training.history import History
 from npformer.training.inspection.summary import summary

@@ -1,6 +1,6 @@
 """The foundation: arrays of NumPy or CuPy, parameters, gradients, layers, contexts."""
 
-from npformer.core import checks, constants, initializers
+from npformer.core import checks, constants, generators, initializers
 from npformer.core.arrays import (
     add_at,
     array_module,
@@ -19,14 +19,18 @@ from npformer.core.arrays import (
 from npformer.core.backend import Array, Backend, BackendUnavailableError, Feed, Link, Module
 from npformer.core.builders import described, same_definition
 from npformer.core.context import Context
+from npformer.core.explained_errors import (
+    BatchTooLargeError,
+    enough_memory,
+    guarded_computation,
+)
+from npformer.core.generators import Seed, part_generator, step_key
 from npformer.core.gradients import Gradients
-from npformer.core.initializers import INITIALIZERS, Seed
+from npformer.core.initializers import INITIALIZERS
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.layer import Layer
-from npformer.core.out_of_memory import BatchTooLargeError, enough_memory, explained_memory_error
 from npformer.core.padding import Padding, check_ends_in_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
-from npformer.core.part_generator import part_generator, step_key
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.registry import PLUGIN_FILE, Registry
 from npformer.core.specs import parse_spec, split_names
@@ -66,9 +70,10 @@ __all__ = [
     "described",
     "enough_memory",
     "erf",
-    "explained_memory_error",
     "fft_module",
+    "generators",
     "get_backend",
+    "guarded_computation",
     "initializers",
     "is_array",
     "is_numpy_generator",

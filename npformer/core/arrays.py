@@ -151,7 +151,7 @@ def backend_of(**arrays: Array) -> Backend:
 
 def array_module(x: Array) -> Module:
     """Return the namespace, ``numpy`` or ``cupy``, that `x` belongs to."""
-    if isinstance(x, np.ndarray):
+    if isinstance(x, (np.ndarray, np.generic)):  # cheap, and true for most calls
         return np
     return backend_of(array=x).module
 
@@ -172,6 +172,8 @@ def asarray(x: Any, backend: str = "numpy") -> Array:
 
 def to_numpy(x: Any) -> np.ndarray:
     """Return `x`, a list or an array of any backend, as a NumPy array. This waits for a GPU."""
+    if isinstance(x, np.ndarray):
+        return np.asarray(x)
     source = _find(x)
     return _from_list(x) if source is None else np.asarray(source.download(x))
 

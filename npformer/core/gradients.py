@@ -116,3 +116,8 @@ class Gradients(Mapping[str, Array]):
 
     def __repr__(self) -> str:
         return "\n".join(["Gradients:", *(f"  {name}: {shape}" for name, shape in self.shapes)])
+
+
+def flat_of(named: Mapping[str, Array]) -> Array | None:
+    """Return the buffer in which parameters or gradients lie; None for arrays of their own."""
+    return named.flat if isinstance(named, Gradients | Parameters) else None

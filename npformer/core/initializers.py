@@ -8,29 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from npformer.core import checks
-from npformer.core.out_of_memory import enough_memory
+from npformer.core.explained_errors import enough_memory
 from npformer.core.registry import Registry
 
 Initializer = Callable[[Any, tuple[int, ...]], np.ndarray]
-Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.random takes time
-
-
-def generator(seed: Seed) -> np.random.Generator:
-    """Return a random generator from a seed, or the generator itself; for None one of its own."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    if seed is None:
-        return np.random.default_rng()
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise TypeError(
-            f"seed is {seed!r}; expected a whole number of at least 0 or a numpy.random.Generator"
-        )
-    return np.random.default_rng(int(seed))
 
 
 def undrawn(at_most: int = 2**62) -> np.random.Generator:

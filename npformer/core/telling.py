@@ -1,8 +1,6 @@
-"""Warnings that are given once, and errors that say where."""
+"""Warnings that are given once."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 
@@ -11,12 +9,3 @@ def tell_once(teller: Any, words: str, stacklevel: int = 5) -> None:
     if "_told" not in vars(teller):
         teller._told = True
         warnings.warn(words, stacklevel=stacklevel)
-
-
-@contextmanager
-def saying(where: str) -> Iterator[None]:
-    """Put `where`, such as "in data, ", in front of TypeErrors and ValueErrors of the body."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{where}{error}") from error

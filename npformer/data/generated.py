@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from npformer.core import Seed, checks, enough_memory, initializers
+from npformer.core import Seed, checks, enough_memory, generators
 from npformer.data.dataset import Dataset, Part
 from npformer.functional import NO_LABEL
 
@@ -31,7 +31,7 @@ def _dataset(
     """Return what `draw` draws, after its sizes were checked; `length` is for errors."""
     train = checks.positive("train", train)
     checks.whole("the number of token ids", vocab_size, at_least=1)
-    rng = initializers.generator(seed)
+    rng = generators.from_seed(seed)
     with enough_memory("the samples", (train + 512 + 2048, length)):
         return Dataset(
             train=draw(rng, train),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from npformer.core import Seed, checks, initializers
+from npformer.core import Seed, checks, generators
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -39,7 +39,7 @@ def pairs(name: str, n: int, seed: Seed = 0) -> tuple[list[str], list[str]]:
     """
     checks.choice("name", name, PAIRS)
     n = checks.whole("n", n, at_least=1, at_most=1_000_000)
-    rng = initializers.generator(seed)
+    rng = generators.from_seed(seed)
     draw: Callable[[np.random.Generator], str] = _sum if name == "add" else _word
     sources: dict[str, None] = {}
     while len(sources) < n:

@@ -9,7 +9,7 @@ from io import TextIOWrapper
 
 import numpy as np
 
-from npformer.core import Seed, checks, initializers
+from npformer.core import Seed, checks, generators
 from npformer.data.raw_data import RawData
 
 
@@ -30,7 +30,7 @@ def sentences(seed: Seed = 0, *, test: float = 0.2, repeated: bool = False) -> R
     """
     from importlib import resources  # here, because it is slow to import
 
-    rng = initializers.generator(seed)
+    rng = generators.from_seed(seed)
     checks.number("test", test, above=0.0)
     checks.rate("test", test)
     checks.flag("repeated", repeated)

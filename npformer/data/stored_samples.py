@@ -17,12 +17,11 @@ import numpy as np
 
 from npformer.core import Padding
 from npformer.core.bar import bar
+from npformer.core.explained_errors import located_errors
 from npformer.core.inputs import Sequences, as_given
-from npformer.core.telling import saying
 from npformer.data.read_ahead import ReadAhead
-from npformer.data.samples import Batch, Samples, in_words
+from npformer.data.samples import Batch, Samples, in_words, is_stored, read_inputs
 from npformer.data.stored import read
-from npformer.data.user_arrays import is_stored, read_inputs
 from npformer.data.weights import target_weights
 from npformer.models.losses import Loss
 
@@ -167,7 +166,7 @@ class StoredSamples(Samples):
         padded = np.zeros(len(self._inputs), dtype=bool)
         for piece in self._own_pieces():
             given = self._read(piece)
-            with saying(among(piece)):
+            with located_errors(among(piece)):
                 batch = self._checked(*given)
             padded |= [each.padding is not None for each in batch.inputs]
             note = self._model.note(batch, note)

@@ -5,9 +5,9 @@ Workers are threads or copies of the process; the numbers are the same bit for b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Self, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from npformer.core import (
     array_module,
     backend_of,
     checks,
-    explained_memory_error,
+    guarded_computation,
     part_generator,
     step_key,
 )
@@ -31,10 +31,11 @@ from npformer.engine.micro_batches import MicroBatch, micro_batches_of_worker, r
 from npformer.engine.processes import CannotCopyError
 from npformer.engine.snapshot import Snapshot, observable, snapshot_of
 from npformer.engine.team_copies import TeamCopies
-from npformer.engine.threads import side_by_side
+from npformer.engine.threads import in_workers
 from npformer.engine.twin_classes import kept_of
 from npformer.engine.twins import twin_on
 from npformer.engine.worker_counts import (
+    COPY_SECONDS,
     check_workers,
     choose_threads,
     choose_workers,
@@ -43,8 +44,6 @@ from npformer.engine.worker_counts import (
 from npformer.engine.workspace import Workspace
 from npformer.models import accumulate
 from npformer.models.losses import Loss
-
-Result = TypeVar("Result")
 
 PREDICTED_AT_ONCE = 1 << 11
 """Tokens that a worker on a CPU predicts at a time. With fewer, Python's overhead shows; with more,
@@ -98,10 +97,10 @@ class Team:
         self.workers = workers
         self.micro_batch = micro_batch
         self.loss: Any = getattr(model, "loss", None) if loss is None else loss
-        self._processes = processes is not False and wants_copies(
-            processes, model_fits=isinstance(model.parameters().flat, np.ndarray)
-        )
-        self._insist = processes is True
+        self._asked, self._insist = processes, processes is True
+        self._processes: bool | None = None  # whether workers may be copies; None: not yet asked
+        if processes != "auto":
+            self._copies_serve()
         self._copies: TeamCopies | None = None
         self._changed_itself = 0  # steps in which layers set their own attributes
         self._gradients: list[Gradients] = []
@@ -134,12 +133,12 @@ class Team:
         counts, key = self._counts(batch, n), step_key(generator)
         masked, most = snapshot.needs_masks, self.micro_batch
         work = [micro_batches_of_worker(k, n, batch, most, counts, masked) for k in range(n)]
-        with explained_memory_error(backend, len(batch), most or -(-len(batch) // n)):
-            if copies := n > 1 and self._processes and self._start_copies(n - 1, snapshot):
+        with guarded_computation(backend, len(batch), most or -(-len(batch) // n)):
+            if copies := n > 1 and self._copies_serve() and self._start_copies(n - 1, snapshot):
                 losses = self._run_copies(key, work)
             else:
                 alone = one_blas_thread(backend, seconds, threads)
-                losses = _run(
+                losses = in_workers(
                     lambda k: self._accumulate(k, key, work[k], backend, threads), n, alone
                 )
         workers = "1 worker" if n == 1 else f"{n} {'processes' if copies else 'threads'}"
@@ -168,12 +167,12 @@ class Team:
             return [model.forward(*rows.arrays(), rows.within(context))[0] for rows in some]
 
         together = len(batch) if at_once is None else min(len(batch), n * at_once)
-        with explained_memory_error(backend, together):
+        with guarded_computation(backend, together):
             alone = one_blas_thread(backend, seconds, threads)
-            made = [y for several in _run(predicted, n, alone) for y in several]
+            made = [y for several in in_workers(predicted, n, alone) for y in several]
         if len(made) == 1:
             return made[0]
-        with explained_memory_error(backend, len(batch)):
+        with guarded_computation(backend, len(batch)):
             return array_module(made[0]).concatenate(made)
 
     def _sharing(
@@ -181,13 +180,21 @@ class Team:
     ) -> tuple[int, int, float]:
         """Return how many workers share a batch, or threads one worker's calls, and its cost."""
         backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
-        processes, seconds = step and self._processes, snapshot.cost.seconds(samples, length)
+        seconds = snapshot.cost.seconds(samples, length)
+        processes = step and seconds >= 2 * COPY_SECONDS and self._copies_serve()
         n = choose_workers(self.workers, backend, samples, samples * length, seconds, processes)
         if not (processes and self._insist):
             threads = choose_threads(self.workers, snapshot, backend, samples, length)
             if threads > 1:
                 return 1, threads, seconds
         return n, 1, seconds
+
+    def _copies_serve(self) -> bool:
+        """Return whether workers may be copies of this process; most steps need not know."""
+        if self._processes is None:
+            fits = isinstance(self.model.parameters().flat, np.ndarray)
+            self._processes = wants_copies(self._asked, model_fits=fits)
+        return self._processes
 
     def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
         """Return how much each sample counts; None if the batch is computed as a whole.
@@ -262,7 +269,7 @@ class Team:
             if self._insist:
                 raise
             self._processes = False
-        return self._processes
+        return self._processes is True
 
     def _stop(self, at_once: bool = False) -> None:
         if self._copies is not None:
@@ -272,16 +279,6 @@ class Team:
     def _memory(self, k: int) -> Workspace:
         self._workspaces[k].tidy()
         return self._workspaces[k]
-
-
-def _run(
-    compute: Callable[[int], Result], n: int, alone: AbstractContextManager[Any]
-) -> list[Result]:
-    """Return [compute(0), ..., compute(n - 1)], in threads; a single one in a context, here."""
-    if n > 1:
-        return side_by_side(compute, list(range(n)))
-    with alone:
-        return [compute(0)]
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from npformer.engine.blas import ONE_BLAS_THREAD
 
@@ -140,3 +140,13 @@ def _reset_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
+
+
+def in_workers(
+    compute: Callable[[int], Result], n: int, alone: AbstractContextManager[Any]
+) -> list[Result]:
+    """Return [compute(0), ..., compute(n - 1)], in threads; a single one in a context, here."""
+    if n > 1:
+        return side_by_side(compute, list(range(n)))
+    with alone:
+        return [compute(0)]

@@ -1,5 +1,6 @@
 """Kernels for the optimizer's update and for clipping, and the generator of masks on a GPU."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,6 +32,19 @@ def kernel(name: str, x: Array) -> Callable[..., Any] | None:
 
 for _plain in (adam_update, clip_by_global_norm):
     register(_plain, partial(kernel, _plain.__name__))
+
+
+def adam_numbers(
+    t: int, lr: float, betas: tuple[float, float], eps: float, weight_decay: float
+) -> tuple[float, float, float]:
+    """Return (size, eps, shrink) with theta = shrink theta - size m / (sqrt(v) + eps) at step t.
+
+    This is the step of `npformer.Adam`, numerator and denominator times sqrt(1 - beta2^t): it
+    divides once where the formula divides three times.
+    """
+    beta1, beta2 = betas
+    root = math.sqrt(1.0 - math.pow(beta2, t))
+    return lr * root / (1.0 - math.pow(beta1, t)), eps * root, 1.0 - lr * weight_decay
 
 
 def device_generator(backend: str, seed: int) -> Any:

@@ -75,8 +75,10 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     # y = kept @ used
     dvalue = sum_to(kept.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
     dkept = sum_to(dy @ used.swapaxes(-1, -2), kept.shape)  # [.., Lq, Lk]
-    # kept = dropout(weights)
-    dweights = sum_to(dropout_backward(dkept, dropout_cache), weights_shape)
+    if dropout_cache is not None:
+        # kept = dropout(weights)
+        dkept = dropout_backward(dkept, dropout_cache)
+    dweights = sum_to(dkept, weights_shape)
     # weights = softmax(scores)
     dscores = softmax_backward(dweights, softmax_cache)
     return sum_to(dscores, scores_shape), dvalue

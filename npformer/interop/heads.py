@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, Seed, checks, initializers
+from npformer.core import Layer, Seed, checks, generators
 from npformer.interop.architecture import Architecture, Head
 from npformer.interop.huggingface import with_newer_name
 from npformer.interop.sentences import WAYS
@@ -133,7 +133,7 @@ def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Mapping[str, 
 
 def drawn_weights(model: SequenceClassifier, seed: Seed) -> dict[str, np.ndarray]:
     """Return initial weights of a new head: of the pooling, and of the last layer."""
-    rng, dtype = initializers.generator(seed), model.dtype
+    rng, dtype = generators.from_seed(seed), model.dtype
     d_pooled, n_outputs = model.classify.weight.shape
     head: dict[str, Layer] = {
         "pool": POOLINGS.make(model.pooling, model.config.d_model, rng, dtype),

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from npformer import functional as F
-from npformer.core import Array, array_module, checks, to_numpy
+from npformer.core import Array, Context, array_module, checks, to_numpy
 from npformer.interop.folder import read_json, read_json_if_there
+from npformer.layers import FirstToken
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
 
@@ -19,8 +20,8 @@ def mean(hidden: Array, mask: Array | None) -> Array:
 
 
 def first(hidden: Array, mask: Array | None) -> Array:
-    """Return the first token."""
-    return hidden[:, 0]
+    """Return the first token that the mask keeps."""
+    return FirstToken().forward(hidden, Context(mask=mask))[0]
 
 
 def maximum(hidden: Array, mask: Array | None) -> Array:

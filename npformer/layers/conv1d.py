@@ -3,7 +3,17 @@
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Layer, Parameter, Seed, checks, initializers
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Parameter,
+    Seed,
+    checks,
+    generators,
+    initializers,
+)
 
 
 class Conv1d(Layer):
@@ -42,7 +52,7 @@ class Conv1d(Layer):
             checks.positive(name, value)
         checks.choice("padding", padding, ("same", "valid"))
         checks.flag("bias", bias)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.padding = padding
         self.weight = Parameter(initializers.draw(init, rng, (kernel, d_in, d_out), dtype))
         b = initializers.draw(initializers.zeros, rng, (d_out,), dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.state import State
 from npformer.functional.heads import check_heads, over_heads
@@ -63,7 +63,7 @@ class CrossAttention(TwoInputLayer):
             )
         d_memory = d_model if d_memory is None else checks.positive("d_memory", d_memory)
         made: dict[str, Any] = {
-            "seed": initializers.generator(seed),
+            "seed": generators.from_seed(seed),
             "dtype": dtype,
             "init": initializers.INITIALIZERS.make(initializer),
         }

@@ -22,10 +22,12 @@ class Dropout(Layer):
         self.rate = float(rate)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.dropout(x, self.rate, context.dropout_generator() if self.rate > 0.0 else None)
+        if self.rate == 0.0:
+            return x, None
+        return F.dropout(x, self.rate, context.dropout_generator())
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.dropout_backward(dy, cache)
+        return dy if cache is None else F.dropout_backward(dy, cache)
 
 
 class TokenDropout(Dropout):

@@ -15,6 +15,7 @@ from npformer.core import (
     checks,
     constants,
     enough_memory,
+    generators,
     initializers,
 )
 from npformer.core.state import positions
@@ -51,7 +52,7 @@ class Embedding(Layer):
         checks.flag("scale", scale)
         self.scale = math.sqrt(d_model) if scale else 1.0
         init = initializers.normal(d_model**-0.5 if scale else 0.02)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.weight = Parameter(initializers.draw(init, rng, (vocab_size, d_model), dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -137,7 +138,7 @@ class Positions(Layer):
         checks.choice("positions", kind, ("sinusoidal", "sinusoidal_halves", "learned"))
         checks.choice("dtype", dtype, checks.FLOATS)
         if kind == "learned":
-            rng, init = initializers.generator(seed), initializers.normal(std)
+            rng, init = generators.from_seed(seed), initializers.normal(std)
             self.table = Parameter(initializers.draw(init, rng, (max_len, d_model), dtype))
         else:
             with enough_memory("the table of positions", (max_len, d_model)):

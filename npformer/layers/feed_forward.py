@@ -3,7 +3,17 @@
 from functools import partial
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Registry, Seed, checks, initializers
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Registry,
+    Seed,
+    checks,
+    generators,
+    initializers,
+)
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.conv1d import Conv1d
 from npformer.layers.dropout import Dropout
@@ -49,7 +59,7 @@ class PositionwiseFeedForward(Layer):
         checks.choice("ffn", ffn, MAPS)
         checks.rate("dropout", dropout)
         d_model, d_ff = checks.positive("d_model", d_model), checks.positive("d_ff", d_ff)
-        rng, init = initializers.generator(seed), initializers.INITIALIZERS.make(initializer)
+        rng, init = generators.from_seed(seed), initializers.INITIALIZERS.make(initializer)
         self.expand = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype, init=init)
         self.activation = ACTIVATIONS.make(activation)
         self.dropout = float(dropout)

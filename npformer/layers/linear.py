@@ -3,7 +3,17 @@
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Layer, Parameter, Seed, checks, initializers
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Parameter,
+    Seed,
+    checks,
+    generators,
+    initializers,
+)
 
 
 class Linear(Layer):
@@ -37,7 +47,7 @@ class Linear(Layer):
         checks.positive("d_in", d_in)
         checks.positive("d_out", d_out)
         checks.flag("bias", bias)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.weight = Parameter(initializers.draw(init, rng, (d_in, d_out), dtype))
         b = initializers.draw(initializers.zeros, rng, (d_out,), dtype)
         self.bias = Parameter(b) if bias else None

@@ -12,7 +12,6 @@ from npformer.core import (
     Padding,
     Registry,
     Seed,
-    array_module,
     backend_of,
     checks,
 )
@@ -61,15 +60,24 @@ class MaxPooling(Pooling):
 
 
 class FirstToken(Pooling):
-    """The first token, such as BERT's [CLS]: (batch, length, d) -> (batch, d)."""
+    """The first token that is kept, such as BERT's [CLS]: (batch, length, d) -> (batch, d).
+
+    A sequence that is all padding gives 0, as the mean does.
+    """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        checks.sequences(x)
+        xp = checks.sequences(x)
         checks.has_tokens("x", x)
-        return x[:, 0], x.shape
+        if (first := first_kept(x, context.mask)) is None:
+            return x[:, 0], (x.shape, None)
+        return xp.where(first[..., None], x, 0.0).sum(axis=1), (x.shape, first)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx = array_module(dy).zeros(cache, dtype=dy.dtype)  # of the shape of x
+        shape, first = cache
+        xp = checks.gradient(dy, (shape[0], shape[2]))
+        if first is not None:
+            return xp.where(first[..., None], dy[:, None, :], 0.0)
+        dx = xp.zeros(shape, dtype=dy.dtype)
         dx[:, 0] = dy
         return dx
 
@@ -93,20 +101,22 @@ class Flatten(Pooling):
 
 
 class EveryToken(Pooling):
-    """No pooling: one answer for each token."""
+    """No pooling: one answer for each token, with 0 for padding."""
 
     per_token = True
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.floating(x=x)
-        return x, None
+        return without_padding(x, context.mask), context.mask
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return dy
+        return without_padding(dy, cache)
 
 
 class Pooler(Pooling):
     """y = f(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d).
+
+    x_first is what `FirstToken` gives.
 
     Parameters
     ----------
@@ -138,6 +148,18 @@ class Pooler(Pooling):
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return backward_chain(self.chain(), dy, cache, gradients)
+
+
+def first_kept(x: Array, mask: Array | None) -> Array | None:
+    """Return where the first token is that the mask keeps: (batch, length), at most one in a row.
+
+    None without a mask: then it is token 0.
+    """
+    if mask is None:
+        return None
+    backend_of(x=x, mask=mask)
+    checks.mask("mask", mask, tuple(x.shape[:2]))
+    return mask & (mask.cumsum(axis=1) == 1)
 
 
 def without_padding(x: Array, mask: Array | None) -> Array:

@@ -17,6 +17,7 @@ from npformer.core import (
     array_module,
     backend_of,
     checks,
+    generators,
     initializers,
 )
 from npformer.core.state import Kept, State
@@ -44,7 +45,7 @@ class Scores(Layer):
         checks.instance("settings", settings, MixerSettings)
         check_heads(settings.d_model, settings.n_heads)
         self.n_heads = settings.n_heads
-        self.draw_scores(settings, initializers.generator(seed), dtype)
+        self.draw_scores(settings, generators.from_seed(seed), dtype)
 
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
         """Set the parameters of the scores."""
@@ -115,7 +116,7 @@ class AveragingMixer(Mixer, Scores):
     def __init__(
         self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
     ) -> None:
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         super().__init__(settings, seed=rng, dtype=dtype)
         self.causal = settings.causal
         self.attention_dropout = float(settings.attention_dropout)

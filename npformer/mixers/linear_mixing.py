@@ -3,7 +3,16 @@
 from typing import Any, Self
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Parameter, Seed, checks, initializers
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Parameter,
+    Seed,
+    checks,
+    generators,
+    initializers,
+)
 from npformer.mixers.mixer import MixerSettings
 from npformer.mixers.whole_sequence import WholeSequenceMixer, refuse_causal
 
@@ -41,7 +50,7 @@ class LinearMixing(WholeSequenceMixer):
         super().__init__(padding)
         checks.positive("max_len", max_len)
         checks.positive("d_model", d_model)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
 
         def drawn(n: int) -> Parameter:
             matrix = initializers.draw(initializers.normal(n**-0.5), rng, (n, n), dtype)

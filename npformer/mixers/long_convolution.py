@@ -3,7 +3,16 @@
 from typing import Any, Self
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Parameter, Seed, array_module, checks
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Parameter,
+    Seed,
+    array_module,
+    checks,
+    generators,
+)
 from npformer.core import initializers as init
 from npformer.core.state import Kept, State, taken
 from npformer.layers import Linear
@@ -54,7 +63,7 @@ class GatedConvolution(Mixer):
         dtype: str = "float32",
     ) -> None:
         d_model, max_len = checks.positive("d_model", d_model), checks.positive("max_len", max_len)
-        rng = init.generator(seed)
+        rng = generators.from_seed(seed)
         linear: dict[str, Any] = {"seed": rng, "dtype": dtype}
         linear["init"] = init.INITIALIZERS.make(initializer)
         self.inner = Linear(d_model, 3 * d_model, **linear)

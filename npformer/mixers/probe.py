@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npformer.core import Context, initializers
+from npformer.core import Context, generators
 from npformer.mixers.mixer import Mixer
 
 LENGTH = 6
@@ -18,7 +18,7 @@ def check_looks_back(mixer: Mixer, d_model: int, max_len: int, dtype: str) -> No
     A model that sees what it should predict has a loss near zero, and writes nonsense.
     """
     length = min(LENGTH, max_len)
-    one = initializers.generator(0).normal(size=(1, length, d_model)).astype(dtype)
+    one = generators.from_seed(0).normal(size=(1, length, d_model)).astype(dtype)
     x = one.repeat(length, axis=0)
     for t in range(1, length):  # row t differs from row 0 in token t and all that follow
         x[t, t:] = 1.0 - 2.0 * x[0, t:]

@@ -4,7 +4,16 @@ import math
 from typing import Any, Self
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Parameter, Seed, array_module, checks
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Parameter,
+    Seed,
+    array_module,
+    checks,
+    generators,
+)
 from npformer.core import initializers as init
 from npformer.core.state import Kept, State
 from npformer.layers import Linear
@@ -58,7 +67,7 @@ class StateSpace(Mixer):
     ) -> None:
         d_model = checks.positive("d_model", d_model)
         n_states = checks.positive("n_states", n_states)
-        rng, sizes = init.generator(seed), (d_model, n_states)
+        rng, sizes = generators.from_seed(seed), (d_model, n_states)
         self.log_step = Parameter(
             init.draw(init.uniform(math.log(1e-3), math.log(1e-1)), rng, (d_model,), dtype)
         )

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
 from npformer.layers import FFNS, Dropout, LayerNorm
 from npformer.layers.feed_forward import NoFeedForward
 from npformer.layers.sequential import backward_chain, forward_chain
@@ -126,7 +126,7 @@ class EncoderBlock(Layer):
         dtype: str = "float32",
     ) -> None:
         checks.instance("config", config, EncoderConfig)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.norm = config.norm
         self._add_mixer(config, mixer, rng, dtype)
         self._add_feed_forward(config, rng, dtype)

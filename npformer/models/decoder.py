@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Seed, checks, generators
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.state import State, States
 from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout, LayerNorm
@@ -84,7 +84,7 @@ class DecoderBlock(EncoderBlock):
         dtype: str = "float32",
     ) -> None:
         checks.instance("config", config, EncoderConfig)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.norm = config.norm
         self._add_mixer(config, mixer, rng, dtype)
         long = config.memory == "auto" and config.max_len >= LONG
@@ -158,7 +158,7 @@ class Decoder(Encoder):
         d_memory: int | None = None,
     ) -> None:
         check_causal(config)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.config = config
         make = partial(DecoderBlock, d_memory=d_memory, seed=rng, dtype=dtype)
         self.blocks = self.made_blocks(make)

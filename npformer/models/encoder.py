@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
 from npformer.core.state import States, bytes_of
 from npformer.layers import LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
@@ -29,7 +29,7 @@ class Encoder(Layer):
     def __init__(self, config: EncoderConfig, seed: Seed = 0, dtype: str = "float32") -> None:
         advice = "Write npformer.EncoderConfig(d_model=64, ...)"
         checks.instance("config", config, EncoderConfig, advice)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.config = config
         self.blocks = self.made_blocks(partial(EncoderBlock, seed=rng, dtype=dtype))
         self.final_norm: LayerNorm | None = None

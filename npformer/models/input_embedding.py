@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, asarray, checks, initializers
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Seed,
+    asarray,
+    checks,
+    generators,
+)
 from npformer.functional.embedding import check_ids
 from npformer.layers import (
     Dropout,
@@ -52,7 +61,7 @@ class InputEmbedding(Layer):
                 "vocab_size for token ids (batch, length), n_features for vectors (batch, length, "
                 "n_features)"
             )
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         d_model = config.d_model
         self.vocab_size = vocab_size
         self.n_features = n_features

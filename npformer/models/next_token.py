@@ -10,7 +10,7 @@ from npformer.core import (
     Seed,
     array_module,
     checks,
-    initializers,
+    generators,
 )
 from npformer.core.state import States
 from npformer.layers import Linear, TiedOutput
@@ -48,7 +48,7 @@ class NextToken(Layer):
     ) -> None:
         check_causal(config)
         checks.flag("tied", tied)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.config = config
         self.tied = tied
         encoder = Encoder(config, seed=rng, dtype=dtype)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
 from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.config import EncoderConfig
@@ -48,7 +48,7 @@ class SequenceModel(Layer):
         LOSSES.parse(output, "output")
         loss = LOSSES.make(output)
         _check_classes(n_classes, output, pooling, loss)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.config = config
         self.n_classes = n_classes
         self.pooling = pooling

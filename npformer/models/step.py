@@ -1,8 +1,15 @@
-"""The two passes of a training step."""
+"""A training step without the optimizer: the loss of a batch, and its gradients."""
 
 from typing import Any, Protocol
 
-from npformer.core import Context, Gradients
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    guarded_computation,
+    part_generator,
+    step_key,
+)
 from npformer.core.inputs import Sequences, arrays_of, within
 from npformer.models.losses import Loss
 
@@ -16,6 +23,10 @@ class Samples(Protocol):
 
     def targets(self) -> tuple[Any, ...]:
         """Return what the loss takes after the outputs."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many they are."""
         ...
 
 
@@ -37,3 +48,39 @@ def accumulate(
     value, loss_cache = loss.forward(outputs, *batch.targets())
     model.backward(loss.backward(weight, loss_cache), cache, gradients)
     return value * weight
+
+
+class Step(Protocol):
+    """One way to compute a step: plain, by a team of workers, by ranks.
+
+    Attributes
+    ----------
+    shared_by : str
+        Who computed the last step, such as "2 processes".
+    """
+
+    shared_by: str
+
+    def step(self, batch: Samples, generator: Any = None) -> tuple[Array, Gradients]:
+        """Return the loss of a batch, an array without axes, and its gradients.
+
+        The batch is checked and on the model's backend. The masks of dropout depend on the
+        `generator` alone, which draws one number. The next step may overwrite the gradients.
+        """
+
+
+class PlainStep:
+    """Forward, loss and backward, on this process, as it is written."""
+
+    shared_by = "1 worker"
+
+    def __init__(self, model: Any, loss: Loss) -> None:
+        self._model, self._loss = model, loss
+
+    def step(self, batch: Samples, generator: Any = None) -> tuple[Array, Gradients]:
+        """Return the loss of a batch, and its gradients."""
+        model, drawn = self._model, part_generator(step_key(generator), 0, len(batch))
+        context, gradients = Context(True, drawn), Gradients(model.parameters())
+        with guarded_computation(model.backend, len(batch)):
+            loss = accumulate(model, self._loss, batch, context, gradients)
+        return loss, gradients

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Seed, checks, generators
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.state import States
 from npformer.models.config import EncoderConfig
@@ -58,7 +58,7 @@ class Transformer(TwoInputLayer):
         self.target_vocab = checks.positive("target_vocab", target_vocab)
         self.tied = tied
         self.output_bias = output_bias
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         made: dict[str, Any] = {"seed": rng, "dtype": dtype}
         sides = (config, source_vocab), (self.decoder_config, target_vocab)
         source, target = (

@@ -98,7 +98,7 @@ class Adam(GradientDescent):
         self._begin(parameters, schedule)
         checks.number("lr", lr, above=0.0)
         self._set(lr, betas, eps, weight_decay)
-        self.no_decay = checked_patterns(no_decay, parameters)
+        self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 
     def _set(self, lr: Any, betas: Any, eps: Any, weight_decay: Any) -> None:
         checks.not_negative("lr", lr)  # a callback may have set it to 0

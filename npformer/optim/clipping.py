@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.core import Array, array_module, backend_of, checks
 from npformer.core.dispatch import faster
-from npformer.optim.moments import flat_of
+from npformer.core.gradients import flat_of
 
 
 class NonFiniteGradientError(ArithmeticError):

@@ -35,7 +35,7 @@ from npformer.proof.report import (
     GradcheckReport,
 )
 from npformer.proof.results import check_float32
-from npformer.proof.rules import check_rules
+from npformer.proof.rules import check_call, check_rules
 from npformer.proof.twincheck import TwinReport, check_twin
 
 __all__ = [
@@ -183,6 +183,8 @@ def gradcheck(
     of_plain, broken_in_float32 = check_float32(problem, v, truth, isinstance(target, Layer))
     if not draws:  # in float32 a generator may draw other numbers
         broken += broken_in_float32
+    if isinstance(target, Layer) and not training:
+        broken += check_call(target, inputs, y, mask=mask, types=types)
     twins: list[TwinReport] = []
     if isinstance(target, Layer) and (twin := faster(Layer, target)) is not None:
         twins, broken_by_twin = check_twin(target, twin, inputs, new_context, v, truth, of_plain)

@@ -76,7 +76,7 @@ def layer_problem(
             _require_float64(name, value, type(layer).__name__)
 
     def forward(given: Arrays = given) -> tuple[Any, Any]:
-        return _one_output(*runs.forward(*given.values(), new_context()))
+        return one_output(*runs.forward(*given.values(), new_context()))
 
     @contextmanager
     def on_complex() -> Iterator[tuple[Forward, Arrays]]:
@@ -155,7 +155,7 @@ def pair_problem(
             name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
             for name, value in given.items()
         }
-        return _one_output(*forward_pass(**fresh))
+        return one_output(*forward_pass(**fresh))
 
     @contextmanager
     def on_complex() -> Iterator[tuple[Forward, Arrays]]:
@@ -238,7 +238,7 @@ def _require_float64(name: str, x: np.ndarray, layer: str = "") -> None:
         )
 
 
-def _one_output(y: Any, cache: Any) -> tuple[Any, tuple[Any, Callable[[Any], Any]]]:
+def one_output(y: Any, cache: Any) -> tuple[Any, tuple[Any, Callable[[Any], Any]]]:
     """Concatenate the outputs if there are several, and add to the cache how to split dy."""
     if not isinstance(y, tuple):
         return y, (cache, lambda dy: dy)

@@ -2,15 +2,18 @@
 
 It may be called twice, it changes neither its arguments nor its cache nor what was returned before,
 it adds to the sums of gradients, it is right even if the forward pass was called again in between,
-and it takes dy in any memory layout.
+and it takes dy in any memory layout. A layer that is called gives what its forward pass gives.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from npformer.proof.problem import Problem
+from npformer.core import Layer
+from npformer.proof.problem import Problem, one_output
 from npformer.proof.results import TOLERANCES, difference, gradients_of, has_nan
 
 
@@ -49,6 +52,33 @@ def check_rules(
         broken += filter(None, (_with_dy(problem, v, cache, gradients, how) for how in LAYOUTS))
         broken += _of_sums(problem, v, cache, gradients)
     return y, gradients, broken
+
+
+def check_call(
+    layer: Layer, inputs: tuple[Any, ...], y: np.ndarray, **options: Any
+) -> Iterator[str]:
+    """Yield what is wrong if a user's call at evaluation does not give what `forward` gives.
+
+    What a layer gives for padding is not compared: nobody may rely on it.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    call = type(layer).__call__
+    of_one = call is Layer.__call__ and len(inputs) > 1
+    if of_one or not given.keys() <= signature(call).parameters.keys():
+        return  # it has no such call
+    try:
+        found, _ = one_output(layer(*deepcopy(inputs), **given), None)
+    except (TypeError, ValueError) as problem:
+        yield f"called as a user calls it, it raises {type(problem).__name__}: {problem}"
+        return
+    found, masks = np.asarray(found), options["mask"]
+    for mask in masks if isinstance(masks, tuple) else (masks,):
+        if mask is not None and mask.shape == y.shape[:2] == found.shape[:2]:
+            found, y = found[mask], y[mask]
+            break
+    error, _ = difference("float64", {"y": found}, {"y": y})
+    if not error <= TOLERANCES["float64"]:
+        yield f"called as a user calls it, it does not give what forward gives: {error:.1e} apart"
 
 
 def _of_sums(

@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, Seed, checks, initializers, use_precision
+from npformer.core import Layer, Seed, checks, described, generators, use_precision
 from npformer.engine.updates import device_generator
+from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
 from npformer.training.storage.checkpoint_folder import checked_folder
 from npformer.training.trainable import Model
 
+CHECKS: dict[str, Callable[[str, Any], object]] = {
+    **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
+    "clip_norm": partial(checks.number, above=0.0),
+    **dict.fromkeys(("shard_moments", "progress"), checks.flag),
+    "on_interrupt": partial(checks.choice, choices=("raise", "return")),
+    "masks": partial(checks.choice, choices=("host", "device")),
+    "batches": partial(checks.choice, choices=("auto", *WAYS)),
+}
+"""What each of these arguments of `fit` must be."""
+MAY_BE_NONE = "patience", "micro_batch", "check_every", "clip_norm"
 
-def check_optional(clip_norm: Any, patience: Any, micro_batch: Any, check_every: Any) -> None:
-    """Check arguments that may be None: clip_norm, and whole numbers of at least 1."""
-    if clip_norm is not None:
-        checks.number("clip_norm", clip_norm, above=0.0)
-    numbers = {"patience": patience, "micro_batch": micro_batch, "check_every": check_every}
-    for name, value in numbers.items():
-        if value is not None:
-            checks.positive(name, value)
 
-
-def check_choices(
-    shard_moments: bool, progress: bool, on_interrupt: str, masks: str, batches: str
-) -> None:
-    """Check arguments that are one of a few words, or a flag."""
-    checks.flag("shard_moments", shard_moments)
-    checks.flag("progress", progress)
-    checks.choice("on_interrupt", on_interrupt, ("raise", "return"))
-    checks.choice("masks", masks, ("host", "device"))
-    checks.choice("batches", batches, ("auto", *WAYS))
+def check_arguments(**given: Any) -> None:
+    """Check arguments that need no others, by their names."""
+    for name, value in given.items():
+        if value is not None or name not in MAY_BE_NONE:
+            CHECKS[name](name, value)
 
 
 def check_patience(patience: int | None, validation: Any) -> None:
@@ -54,7 +54,7 @@ def generator_for(seed: Seed) -> np.random.Generator:
             "seed is None; expected a whole number of at least 0 or a numpy.random.Generator: "
             "nobody could train like that again"
         )
-    return initializers.generator(seed)
+    return generators.from_seed(seed)
 
 
 def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:
@@ -145,3 +145,39 @@ def checkpoint_folder(
             "checkpoint='runs/mine'"
         )
     return None
+
+
+def require_model(model: Model) -> None:
+    """Raise TypeError or ValueError for a layer that cannot be trained."""
+    kind = type(model).__name__
+    if not isinstance(model, Model):
+        advice = (
+            "SequenceClassifier is one, and has a loss. Derive your layer from Model "
+            "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
+            "npformer.functional, backward, Adam.step"
+        )
+        if callable(getattr(model, "fit", None)):
+            advice = f"A {kind} has methods of its own, such as fit"
+        checks.instance("model", model, Model, advice)
+    try:
+        loss = model.loss
+    except AttributeError as error:
+        raise TypeError(str(error)) from None
+    checks.instance(f"loss of {kind}", loss, Loss, "npformer.losses.MeanSquaredError() is one")
+    if model.n_inputs not in (1, 2):
+        raise ValueError(f"n_inputs of {kind} is {model.n_inputs!r}; expected 1 or 2")
+    if model.targets_of not in (None, *range(model.n_inputs)):
+        raise ValueError(
+            f"targets_of of {kind} is {model.targets_of!r}, and n_inputs is {model.n_inputs}; "
+            "expected None, or the number of the input whose tokens have targets, from 0"
+        )
+    for name, figure in model.figures.items():
+        if not callable(figure):
+            raise TypeError(
+                f"figures[{name!r}] of {kind} is {described(figure)}; expected a function of "
+                "npformer.losses.Measured"
+            )
+        if name in ("loss", "labels", "metric"):
+            raise ValueError(
+                f"figures of {kind} has {name!r}, which every evaluation has; expected another name"
+            )

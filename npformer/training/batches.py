@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import Feed, explained_memory_error
+from npformer.core import Feed, guarded_computation
+from npformer.core.explained_errors import located_errors
+from npformer.core.inputs import as_given
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.lengths import shuffled_by_length
-from npformer.data.samples import Batch, Samples, Shard
-from npformer.data.user_arrays import Data
+from npformer.data.samples import Batch, Data, Samples, Shard, is_stored, labelled_inputs
+from npformer.data.stored_samples import StoredSamples
 from npformer.models.losses import Loss
 from npformer.training.distributed import Communicator
-from npformer.training.evaluation import checked_data
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, checked_metric
 
@@ -69,6 +70,46 @@ def checked_task(
     return Task(samples, rows, part, held_out, of_share, loss, metric)
 
 
+def checked_data(
+    model: Model,
+    name: str,
+    data: Data,
+    loss: Loss,
+    sample_weight: Any = None,
+    ranks: Communicator | None = None,
+    progress: bool = False,
+) -> Samples:
+    """Return all samples, on the host or in files, after checking each of them.
+
+    If they are in files, each rank checks its part.
+    """
+    inputs, y = labelled_inputs(model, name, data)
+    with located_errors(f"in {name}, "):
+        if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
+            x, mask, types = as_given(inputs)
+            batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
+            samples = Samples(batch, [model.note(batch)])
+        else:
+            samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
+    if not samples.counts_for(loss).any():
+        if sample_weight is not None and (samples.y is None or loss.counts(samples.y).any()):
+            raise ValueError(
+                f"sample_weight is 0 for every sample of {name} that has a label; expected at "
+                "least one above 0"
+            )
+        raise ValueError(
+            f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
+            "-1, which means no label"
+        )
+    return samples
+
+
+def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
+    """Return the batch size of evaluations for a training whose batches fit into memory."""
+    # Without a backward pass, batches may be four times as large.
+    return min(256, 4 * min(batch_size, micro_batch or batch_size))
+
+
 def way_of_batches(model: Model, samples: Samples, batches: str) -> str:
     """Return the way in which samples are put into batches, one of `WAYS`."""
     if batches == "shuffled" or (lengths := samples.lengths) is None:
@@ -116,7 +157,7 @@ class Batches:
         """Return batch k, counted from 0: the rows of its samples, and these, cut and uploaded."""
         rows, at_least, shard = self._rows(k)
         samples, backend = self.task.samples, self.model.backend
-        with explained_memory_error(backend, len(rows)):
+        with guarded_computation(backend, len(rows)):
             batch = samples.of_rows(rows)
             if k + 1 < len(self):
                 samples.expect(lambda: self._rows(k + 1)[0])

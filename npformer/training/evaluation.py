@@ -1,4 +1,4 @@
-"""evaluate: the loss and other figures of a model on labelled data; and checks of such data."""
+"""evaluate: the loss and other figures of a model on labelled data."""
 
 import math
 from collections.abc import Mapping
@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, described, to_numpy
-from npformer.core.inputs import as_given
-from npformer.core.telling import saying
-from npformer.data.samples import Samples
-from npformer.data.stored_samples import StoredSamples
-from npformer.data.user_arrays import Data, is_stored, labelled_inputs
+from npformer.core import to_numpy
+from npformer.data.samples import Data, Samples
 from npformer.models.losses import Loss, Measured
+from npformer.training.arguments import require_model
+from npformer.training.batches import checked_data
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import FIGURES, Metric, own_metric
@@ -113,78 +111,3 @@ def measure(
     by_class = {name: figures.pop(name, math.nan) for name in FIGURES}
     mean = found.total / found.divisor
     return Evaluation(mean, labels=found.n, metric=value, others=figures, **by_class)
-
-
-def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
-    """Return the batch size of evaluations for a training whose batches fit into memory."""
-    # Without a backward pass, batches may be four times as large.
-    return min(256, 4 * min(batch_size, micro_batch or batch_size))
-
-
-def checked_data(
-    model: Model,
-    name: str,
-    data: Data,
-    loss: Loss,
-    sample_weight: Any = None,
-    ranks: Communicator | None = None,
-    progress: bool = False,
-) -> Samples:
-    """Return all samples, on the host or in files, after checking each of them.
-
-    If they are in files, each rank checks its part.
-    """
-    inputs, y = labelled_inputs(model, name, data)
-    with saying(f"in {name}, "):
-        if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
-            x, mask, types = as_given(inputs)
-            batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
-            samples = Samples(batch, [model.note(batch)])
-        else:
-            samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
-    if not samples.counts_for(loss).any():
-        if sample_weight is not None and (samples.y is None or loss.counts(samples.y).any()):
-            raise ValueError(
-                f"sample_weight is 0 for every sample of {name} that has a label; expected at "
-                "least one above 0"
-            )
-        raise ValueError(
-            f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
-            "-1, which means no label"
-        )
-    return samples
-
-
-def require_model(model: Model) -> None:
-    """Raise TypeError or ValueError for a layer that cannot be trained."""
-    kind = type(model).__name__
-    advice = (
-        "SequenceClassifier is one, and has a loss. Derive your layer from Model "
-        "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
-        "npformer.functional, backward, Adam.step"
-    )
-    if callable(getattr(model, "fit", None)):
-        advice = f"A {kind} has methods of its own, such as fit"
-    checks.instance("model", model, Model, advice)
-    try:
-        loss = model.loss
-    except AttributeError as error:
-        raise TypeError(str(error)) from None
-    checks.instance(f"loss of {kind}", loss, Loss, "npformer.losses.MeanSquaredError() is one")
-    if model.n_inputs not in (1, 2):
-        raise ValueError(f"n_inputs of {kind} is {model.n_inputs!r}; expected 1 or 2")
-    if model.targets_of not in (None, *range(model.n_inputs)):
-        raise ValueError(
-            f"targets_of of {kind} is {model.targets_of!r}, and n_inputs is {model.n_inputs}; "
-            "expected None, or the number of the input whose tokens have targets, from 0"
-        )
-    for name, figure in model.figures.items():
-        if not callable(figure):
-            raise TypeError(
-                f"figures[{name!r}] of {kind} is {described(figure)}; expected a function of "
-                "npformer.losses.Measured"
-            )
-        if name in ("loss", "labels", "metric"):
-            raise ValueError(
-                f"figures of {kind} has {name!r}, which every evaluation has; expected another name"
-            )

@@ -8,14 +8,14 @@ from typing import Any
 
 from npformer.core import Seed, checks, get_backend
 from npformer.core.dispatch import enabled
-from npformer.data.user_arrays import Data
+from npformer.data.samples import Data
 from npformer.engine.team import Team
 from npformer.models.losses import Loss
+from npformer.models.step import PlainStep
 from npformer.optim import Optimizer, Schedule, clip_by_global_norm
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
-    check_choices,
-    check_optional,
+    check_arguments,
     check_patience,
     checkpoint_folder,
     dropout_generator,
@@ -23,8 +23,14 @@ from npformer.training.arguments import (
     needs_team,
     optimizer_for,
     precision_of,
+    require_model,
 )
-from npformer.training.batches import Batches, checked_task, way_of_batches
+from npformer.training.batches import (
+    Batches,
+    batch_at_evaluation,
+    checked_task,
+    way_of_batches,
+)
 from npformer.training.callbacks import (
     Callback,
     Function,
@@ -34,13 +40,11 @@ from npformer.training.callbacks import (
 from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.distributed.sharded_adam import ShardedAdam
-from npformer.training.evaluation import batch_at_evaluation, require_model
 from npformer.training.history import History
 from npformer.training.loop import Interrupts, Training
 from npformer.training.storage.checkpoint_folder import reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
-from npformer.training.trainable.step import PlainStep
 from npformer.training.watchers import ProgressBar, own_watchers
 
 
@@ -216,11 +220,12 @@ def fit(
     """
     alone = nullcontext(Communicator())
     with alone if communicator is None else as_communicator(communicator).guard() as ranks:
-        check_optional(clip_norm, patience, micro_batch, check_every)
+        check_arguments(clip_norm=clip_norm, patience=patience, micro_batch=micro_batch)
+        check_arguments(check_every=check_every, shard_moments=shard_moments, progress=progress)
+        check_arguments(on_interrupt=on_interrupt, masks=masks, batches=batches)
         epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
         at_a_time = checks.positive("batch_size", batch_size)
         batch_size = at_a_time * checks.positive("accumulate", accumulate)
-        check_choices(shard_moments, progress, on_interrupt, masks, batches)
         check_patience(patience, validation)
         folder = checkpoint_folder(checkpoint, every, resume)
         of_user = checked_callbacks(callbacks)
@@ -256,10 +261,8 @@ def fit(
             if (start := get_backend(model.backend).feed) is not None:
                 drawn.feed = contexts.enter_context(closing(start()))
             step = _step(model, task.loss, (workers, processes, micro_batch), ranks, contexts)
-            clip: Any = clip_by_global_norm
             if several:
                 step = over_ranks.RankStep(step, ranks, used is not given)
-                clip = step.clip
                 watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
             if folder is not None:
                 files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed())
@@ -267,6 +270,7 @@ def fit(
                 watching.append(files)
             copies = workers == "auto" and processes and "auto"  # True is for training alone
             how = batch_at_evaluation(batch_size, micro_batch), copies, ranks
+            clip: Any = step.clip if several else clip_by_global_norm
             parts = step, dropout, [*watching, interrupts], own["losses"], interrupts, how
             stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:

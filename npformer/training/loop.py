@@ -6,21 +6,21 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import Array, Gradients, explained_memory_error
+from npformer.core import Array, Gradients, guarded_computation
 from npformer.data.samples import Batch, Samples
+from npformer.models.step import Step
 from npformer.optim import NonFiniteGradientError
 from npformer.training.arguments import check_unchanged
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
 from npformer.training.evaluation import Evaluation, measure
-from npformer.training.trainable.step import Step
 from npformer.training.watchers import LossWatch
 
 
@@ -92,13 +92,13 @@ class Training:
         state, batches, now = self.state, self.batches, self.state._now
         while not now.signal:
             if batches.order is None:
-                if state.stopping is not None or state.epoch >= state.epochs:
+                if state.stopping is not None or now.epoch >= state.epochs:
                     return
                 batches.begin()
                 now.epoch, now.step_in_epoch = now.epoch + 1, 0
                 self.call("before_epoch")
-            yield state.epoch
-            if now.signal or state.step_in_epoch < state.n_steps:
+            yield now.epoch
+            if now.signal or now.step_in_epoch < state.n_steps:
                 return
             if (held_out := batches.task.held_out) is not None:
                 state._set(evaluation=self.evaluate(held_out))
@@ -113,9 +113,9 @@ class Training:
 
     def steps(self) -> Iterator[tuple[np.ndarray, Batch]]:
         """Yield the epoch's remaining batches, each with the rows of its samples."""
-        state = self.state
-        while state.step_in_epoch < state.n_steps and not (state._now.signal or state.stopping):
-            yield self.batches.pick(state.step_in_epoch)
+        state, now = self.state, self.state._now
+        while now.step_in_epoch < state.n_steps and not (now.signal or state.stopping):
+            yield self.batches.pick(now.step_in_epoch)
 
     def update(self, rows: np.ndarray, loss: Array, gradients: Gradients) -> None:
         """Take a step of the optimizer, and call the watchers."""
@@ -127,8 +127,7 @@ class Training:
         now.step, now.step_in_epoch = state.optimizer.steps + 1, now.step_in_epoch + 1
         now.rows, now.loss, now.gradients = rows, loss, gradients
         self.call("before_update")
-        explained = explained_memory_error(state.model.backend, len(rows))
-        with np.errstate(over="ignore", invalid="ignore"), explained, self.interrupts.held():
+        with guarded_computation(state.model.backend, len(rows)), self.interrupts.held():
             try:
                 if self.clip_norm is not None:
                     self.clip(gradients, self.clip_norm)
@@ -147,6 +146,13 @@ class Terminated(SystemExit):
     """
 
 
+ENDING: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+"""The signals that end a training, with their default handlers."""
+if hasattr(signal, "SIGHUP"):  # Windows has none
+    ENDING[signal.SIGHUP] = signal.SIG_DFL
+
+
+@dataclass
 class Interrupts(Callback):
     """Makes signals wait for the end of a step, or of an epoch with its evaluation.
 
@@ -155,11 +161,10 @@ class Interrupts(Callback):
     signals, and replaces only default handlers.
     """
 
-    def __init__(self, ranks: Communicator) -> None:
-        self._ranks = ranks
-        self._signum = 0  # of the waiting signal; 0 if there is none
-        self._held = 0
-        self._before: dict[int, Any] = {}
+    _ranks: Communicator
+    _signum: int = 0  # of the waiting signal; 0 if there is none
+    _held: int = 0
+    _before: dict[int, Any] = field(default_factory=dict)
 
     def on_start(self, state: TrainingState) -> None:
         """Note whether any rank has received a signal; share one rank's `stop` with all."""
@@ -180,11 +185,8 @@ class Interrupts(Callback):
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            usual = {"SIGINT": signal.default_int_handler}
-            for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
-                signum = getattr(signal, name, None)
-                handler = usual.get(name, signal.SIG_DFL)
-                if signum is not None and signal.getsignal(signum) == handler:
+            for signum, usual in ENDING.items():
+                if signal.getsignal(signum) == usual:
                     self._before[signum] = signal.signal(signum, self._receive)
         return self
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, array_module, explained_memory_error, to_numpy
+from npformer.core import Array, array_module, guarded_computation, to_numpy
 from npformer.core.bar import bar
 from npformer.training.batches import Task
 from npformer.training.callbacks import Callback, TrainingState
@@ -60,7 +60,8 @@ class LossWatch(Callback):
 
     def before_update(self, state: TrainingState) -> None:
         """Note the loss of a step; read the losses if enough are unread."""
-        self._unread.append((state._now.loss, state.step, state.rows))
+        now = state._now
+        self._unread.append((now.loss, now.step, now.rows))
         if len(self._unread) >= self.every:
             self.read(state)
 
@@ -120,7 +121,7 @@ class LossWatch(Callback):
 
     def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
         """Return the name of the first tensor that is not finite, and of the rank that has it."""
-        with explained_memory_error(model.backend, len(rows)):
+        with guarded_computation(model.backend, len(rows)):
             of_ranks = self.ranks.gather(non_finite_tensor(model, self.task.samples.of_rows(rows)))
         rank = next((k for k, name in enumerate(of_ranks) if name != LOSS_ITSELF), 0)
         return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from npformer.core.cut_masks import Cut, by_sample, corner
-from npformer.core.part_generator import part_generator
+from npformer.core.generators import part_generator
 from npformer.functional.dropout import draw_kept
 from tests.in_turn import in_turn
 
@@ -61,7 +61,7 @@ def test_a_corner_has_the_first_entries_along_each_axis():
 def test_a_part_of_two_inputs_has_the_masks_of_the_tokens_that_are_left(
     lengths, skipped, monkeypatch
 ):
-    monkeypatch.setattr(sys.modules["npformer.core.part_generator"], "SKIPPED", skipped)
+    monkeypatch.setattr(sys.modules["npformer.core.generators"], "SKIPPED", skipped)
     wholes = (11, 11) if lengths == (6, 6) else (A[1], B[1])
     cut = Cut(lengths, wholes)
     (a, b), (whole_a, whole_b) = lengths, wholes

@@ -6,7 +6,7 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer import mixers as M
-from npformer.core import initializers
+from npformer.core import generators, initializers
 from tests.in_turn import in_turn
 
 
@@ -34,10 +34,10 @@ def test_float32_is_float64_rounded():
 
 def test_a_generator_is_handed_on_and_a_number_makes_one():
     generator = np.random.default_rng(0)
-    assert initializers.generator(generator) is generator
-    assert initializers.generator(7).random() == np.random.default_rng(7).random()
-    assert initializers.generator(None).random() != initializers.generator(None).random()
-    assert initializers.generator(np.int64(7)).random() == np.random.default_rng(7).random()
+    assert generators.from_seed(generator) is generator
+    assert generators.from_seed(7).random() == np.random.default_rng(7).random()
+    assert generators.from_seed(None).random() != generators.from_seed(None).random()
+    assert generators.from_seed(np.int64(7)).random() == np.random.default_rng(7).random()
 
 
 def test_he_normal_counts_all_inputs_of_a_convolution():

@@ -2,14 +2,14 @@
 
 import pytest
 
-from npformer.core.telling import saying
+from npformer.core.explained_errors import located_errors
 
 
 def test_an_error_says_where_and_keeps_its_kind():
     for kind in (TypeError, ValueError, Narrower):
-        with pytest.raises(kind, match=r"^in data, x is 3$"), saying("in data, "):
+        with pytest.raises(kind, match=r"^in data, x is 3$"), located_errors("in data, "):
             raise kind("x is 3")
-    with pytest.raises(KeyError, match=r"^'x'$"), saying("in data, "):
+    with pytest.raises(KeyError, match=r"^'x'$"), located_errors("in data, "):
         raise KeyError("x")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import npformer as nf
-from npformer.core import INITIALIZERS, array_module, initializers
+from npformer.core import INITIALIZERS, array_module, generators, initializers
 from npformer.layers import POOLINGS, Pooling
 from npformer.mixers import MIXERS, WholeSequenceMixer
 from npformer.optim import SCHEDULES
@@ -35,7 +35,7 @@ class Spatial(WholeSequenceMixer):
 
     def __init__(self, max_len, padding="refuse", gain=1.0, *, seed, dtype):
         super().__init__(padding)
-        self.gain, rng = float(gain), initializers.generator(seed)
+        self.gain, rng = float(gain), generators.from_seed(seed)
         self.W = nf.Parameter(
             initializers.draw(initializers.normal(0.3), rng, (max_len, max_len), dtype)
         )

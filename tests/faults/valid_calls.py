@@ -13,7 +13,7 @@ import npformer as nf
 from npformer import data, losses, mixers, optim
 from npformer import functional as F
 from npformer import layers as L
-from npformer.core import Registry, initializers
+from npformer.core import Registry, generators, initializers
 from npformer.models import InputEmbedding, SequenceModel
 from npformer.optim import SCHEDULES
 from tests.faults.slots import (
@@ -1438,7 +1438,7 @@ def core() -> None:
     call("Gradients.add", add, gradient=floats(f32(2, 3), any_dtype=True))
     method("Layer.to", partial(L.Linear, 2, 3, seed=0), backend=choice("numpy"))
     call("fast", nf.fast, model=an(classifier, nf.Layer))
-    call("initializers.generator", initializers.generator, seed=seed())
+    call("generators.from_seed", generators.from_seed, seed=seed())
     call("initializers.normal", initializers.normal, std=not_negative(0.5))
     table = partial(Registry, "shape", {"box": lambda width=1: width})
     method(

@@ -249,6 +249,16 @@ def changes_its_input(x):
     return x.copy(), x > 0.0
 
 
+class CalledOtherwise(L.GELU):
+    def __call__(self, x, mask=None):
+        return super().__call__(x, mask) * 1.5
+
+
+class Refuses(L.GELU):
+    def __call__(self, x, mask=None):
+        raise ValueError("no")
+
+
 LINEAR = (6, 5), (5, 4), (4,)
 
 
@@ -260,6 +270,8 @@ LINEAR = (6, 5), (5, 4), (4,)
         ((changes_its_input, np.multiply), [(3, 4)], "a pass changed an input or a parameter"),
         (KeepsItsInput(5, 4, seed=0, dtype="float64"), [(3, 5)], "second forward pass spoilt"),
         (DrawsInEvaluation(), [(4, 4)], "the forward pass called twice gave two results"),
+        (CalledOtherwise(), [(4, 4)], "called as a user calls it, it does not give what forward"),
+        (Refuses(), [(4, 4)], "called as a user calls it, it raises ValueError: no"),
         (linear_but(lambda dx, dW, db: (dx, dW.T, db)), LINEAR, "W has shape (4, 5), not (5, 4)"),
         (
             linear_but(lambda dx, dW, _: (dx, dW, None)),

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array
-from npformer.engine.adam_numbers import adam_numbers
 from npformer.engine.cpu.rows import pieces
+from npformer.engine.updates import adam_numbers
 
 
 class _Memory(threading.local):

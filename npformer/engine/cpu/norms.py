@@ -33,9 +33,10 @@ def residual_norm(
     """z = layer_norm(x + dropout(y)), without an array for the sum."""
     checks.floating(x=x, y=y)
     checks.shape("y", y, x.shape)
-    generator = context.dropout_generator() if rate > 0.0 else None
-    dropped, dropout_cache = dropout(y, rate, generator, context=context)
-    z, cache = _norm_of_sum(x, dropped, gamma, beta, eps, context)
+    dropout_cache = None
+    if rate > 0.0:
+        y, dropout_cache = dropout(y, rate, context.dropout_generator(), context=context)
+    z, cache = _norm_of_sum(x, y, gamma, beta, eps, context)
     return z, (cache, dropout_cache)
 
 
@@ -43,7 +44,8 @@ def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, 
     """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array."""
     norm_cache, dropout_cache = cache
     dsum, dgamma, dbeta = layer_norm_backward(dz, norm_cache)
-    return dsum, dropout_backward(dsum, dropout_cache), dgamma, dbeta
+    dy = dsum if dropout_cache is None else dropout_backward(dsum, dropout_cache)
+    return dsum, dy, dgamma, dbeta
 
 
 def _norm_of_sum(

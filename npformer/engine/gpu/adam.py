@@ -3,8 +3,8 @@
 import math
 
 from npformer.core import Array, array_module
-from npformer.engine.adam_numbers import adam_numbers
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
+from npformer.engine.updates import adam_numbers
 
 ADAM = Source("adam")
 

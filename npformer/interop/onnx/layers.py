@@ -7,7 +7,7 @@ from npformer.core import to_numpy
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import register
 
-NO_CHANGE = (own.Dropout, own.TokenDropout, own.EveryToken)
+NO_CHANGE = (own.Dropout, own.TokenDropout)
 """Layers that change nothing at evaluation."""
 
 
@@ -138,8 +138,11 @@ def maximum(layer: own.MaxPooling, x: Value, graph: Graph) -> Value:
 
 @register(own.FirstToken)
 def first(layer: own.FirstToken, x: Value, graph: Graph) -> Value:
-    """y = x[:, 0]."""
-    return graph.node("Gather", x, 0, axis=1)
+    """y = the first token that is not padding, 0 if there is none."""
+    if graph.mask is None:
+        return graph.node("Gather", x, 0, axis=1)
+    at = graph.node("ArgMax", graph.mask.to("int64"), axis=1, keepdims=1)
+    return graph.node("GatherND", graph.without_padding(x), at, batch_dims=1)
 
 
 @register(own.Flatten)
@@ -148,7 +151,13 @@ def flatten(layer: own.Flatten, x: Value, graph: Graph) -> Value:
     return graph.without_padding(x).reshape(0, -1)
 
 
+@register(own.EveryToken)
+def every(layer: own.EveryToken, x: Value, graph: Graph) -> Value:
+    """y = x, 0 at padding."""
+    return graph.without_padding(x)
+
+
 @register(own.Pooler)
 def pooler(layer: own.Pooler, x: Value, graph: Graph) -> Value:
-    """y = activation(x[:, 0] W + b)."""
+    """y = activation(x_first W + b)."""
     return graph.chain(layer.chain(), x)

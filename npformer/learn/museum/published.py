@@ -17,7 +17,7 @@ from npformer.core import (
     TwoInputLayer,
     asarray,
     checks,
-    initializers,
+    generators,
 )
 from npformer.core.inputs import Sequences
 from npformer.data.samples import Batch
@@ -60,7 +60,7 @@ class KerasFeedForward(Layer):
         dtype: str = "float32",
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.w_1 = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype)
         self.relu = ReLU()
         self.w_2 = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype)
@@ -110,7 +110,7 @@ def benchmark_model(
     >>> optimizer.step(gradients)
     """
     checks.positive("length", length)
-    rng = initializers.generator(seed)
+    rng = generators.from_seed(seed)
     return Sequential(
         PositionwiseFeedForward(d_model, d_ff, "relu", ffn=ffn, seed=rng, dtype=dtype),
         Flatten(),
@@ -149,7 +149,7 @@ class AskersSynthesizer(TwoInputLayer):
     """
 
     def __init__(self, length: int, d_model: int, *, seed: Seed, dtype: str = "float32") -> None:
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.linear1 = Linear(d_model, length, seed=rng, dtype=dtype)
         self.linear2 = Linear(length, length, seed=rng, dtype=dtype)
 
@@ -201,7 +201,7 @@ class BlogFNetBlock(Layer):
     def __init__(
         self, d_model: int, d_ff: int, dropout: float = 0.0, *, seed: Seed, dtype: str = "float32"
     ) -> None:
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.norm = LayerNorm(d_model, dtype=dtype)
         self.feed_forward = Sequential(
             Linear(d_model, d_ff, seed=rng, dtype=dtype),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from npformer.core import Layer, to_numpy
-from npformer.data.user_arrays import Data
+from npformer.data.samples import Data
 from npformer.models.losses import SoftmaxCrossEntropy
 from npformer.training.trainable import SequenceClassifier, WideSequenceClassifier
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.user_arrays import Data
+from npformer.data.samples import Data
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many

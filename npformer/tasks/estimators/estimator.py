@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from npformer.core import backends, checks, described
-from npformer.data.user_arrays import Data
+from npformer.data.samples import Data
 from npformer.models import EncoderConfig
 from npformer.training.fit import fit
 from npformer.training.history import History

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.samples import Data
 from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
-from npformer.data.user_arrays import Data
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.defaults import check_without_validation, filled

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-import npformer.training.evaluation as evaluation
 from npformer.core import checks, described
-from npformer.core.telling import saying
+from npformer.core.explained_errors import located_errors
 from npformer.data.samples import Batch
 from npformer.tasks.reports.names import Names, checked_names
+from npformer.training.batches import checked_data
 from npformer.training.storage.files import check_place, write_whole
 from npformer.training.trainable import SequenceClassifier
 
@@ -115,8 +115,8 @@ def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
 
 
 def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
-    with saying("" if name == "model" else f"for the model {name!r}, "):
-        samples = evaluation.checked_data(model, "data", data, model.loss)
+    with located_errors("" if name == "model" else f"for the model {name!r}, "):
+        samples = checked_data(model, "data", data, model.loss)
         return samples.of_rows(slice(None))
 
 

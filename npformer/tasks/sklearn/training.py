@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.user_arrays import Data
+from npformer.data.samples import Data
 from npformer.models import EncoderConfig
 from npformer.models.config import RATES
 from npformer.tasks.estimators import defaults

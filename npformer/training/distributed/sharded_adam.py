@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Parameters, a_type
+from npformer.core.gradients import flat_of
 from npformer.optim import Adam
-from npformer.optim.moments import FLAT, Moments, flat_of
-from npformer.optim.optimizer import Piece
+from npformer.optim.optimizer import FLAT, Moments, Piece
 from npformer.training.distributed.communicator import Communicator
 
 

@@ -12,15 +12,15 @@ from npformer.core import (
     Array,
     Gradients,
     Seed,
-    initializers,
+    generators,
     to_numpy,
 )
 from npformer.engine.team import team_of
 from npformer.models.losses import Classification, Loss
+from npformer.models.step import PlainStep
 from npformer.training.inspection.explain import Explanation, explain
 from npformer.training.trainable.predictions import in_batches, outputs, refuse_samples
 from npformer.training.trainable.protocol import Trainable
-from npformer.training.trainable.step import PlainStep
 
 
 class Model(Trainable):
@@ -105,7 +105,7 @@ class Model(Trainable):
             For dropout; needed if the model has any. The masks are the same however the batch is
             shared, so the gradients differ only in the order of sums.
         """
-        generator = None if seed is None else initializers.generator(seed)
+        generator = None if seed is None else generators.from_seed(seed)
         given = loss is not None or label_smoothing != 0
         loss = self.loss_with(loss, label_smoothing) if given else self.loss
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from npformer.core import a_type, checks, to_numpy
+from npformer.core.explained_errors import located_errors
 from npformer.core.inputs import as_given
-from npformer.core.telling import saying
+from npformer.data.samples import read_inputs, unlabelled_inputs
 from npformer.data.stored_samples import among, rows_at_once
-from npformer.data.user_arrays import read_inputs, unlabelled_inputs
 from npformer.models.losses import Classification
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.storage.files import check_place, name_in_errors, replacement
@@ -89,7 +89,7 @@ def predict_to_file(
 
         def of_rows(rows: slice) -> np.ndarray:
             its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
-            with saying(among(rows)):
+            with located_errors(among(rows)):
                 return ways[kind](its_x, its_mask, batch_size, its_types, processes)
 
         _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks)

@@ -32,9 +32,10 @@ class SequenceClassifier(Model, SequenceModel):
     pooling : {"mean", "max", "first", "flatten", "none", "pooler"}
         What is classified; a name in `npformer.layers.POOLINGS`. "mean": the mean of the tokens
         that the mask keeps. "max": the largest value of each feature among these. "first": the
-        first token. "flatten": all tokens, concatenated; every
-        sequence then has max_len tokens. "none": each token separately. "pooler": the first token
-        after a linear layer and tanh, as in BERT; "pooler(activation='relu')" is DistilBERT's.
+        first of these. "flatten": all tokens, concatenated, with 0 for padding; every sequence then
+        has max_len tokens. "none": each token separately. "pooler": the first token that the mask
+        keeps, after a linear layer and tanh, as in BERT; "pooler(activation='relu')" is
+        DistilBERT's.
     output : {"softmax", "sigmoid", "mean_squared_error"}
         The kind of outputs, and so the loss; a name in `npformer.losses.LOSSES`. "softmax":
         n_classes logits. "sigmoid", for two classes: a single logit, of class 1.

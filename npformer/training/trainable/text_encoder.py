@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
 from npformer.engine import fast
 from npformer.engine.twin_classes import TABLE
 from npformer.layers import Pooler
@@ -45,7 +45,7 @@ class TextEncoder(Layer):
         dtype: str = "float32",
     ) -> None:
         checks.flag("pooler", pooler)
-        rng = initializers.generator(seed)
+        rng = generators.from_seed(seed)
         self.config = config
         self.vocab_size = checks.positive("vocab_size", vocab_size)
         # The encoder is made first, as in SequenceClassifier: the same seed gives the same blocks.

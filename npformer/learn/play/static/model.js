@@ -235,10 +235,10 @@ function residual(x, f, p, name, { norm, norm_eps }) {
 const POOLINGS = {
   mean: (x, kept) => [zeros(x[0].length).map((_, c) => sum(kept.map((row) => row[c])) / Math.max(kept.length, 1))],
   max: (x, kept) => [zeros(x[0].length).map((_, c) => (kept.length ? Math.max(...kept.map((row) => row[c])) : 0))],
-  first: (x) => [x[0]],
+  first: (x, kept) => [kept[0] ?? zeros(x[0].length)],
   flatten: (x) => [Float64Array.from(x.flatMap((row) => [...row]))],
   none: (x) => x,
-  pooler: (x, kept, p, name) => each(linear([x[0]], p, "pool.dense"), ACTIVATIONS[name.match(/relu|gelu_tanh|gelu|silu/)?.[0] ?? "tanh"]),
+  pooler: (x, kept, p, name) => each(linear([kept[0] ?? zeros(x[0].length)], p, "pool.dense"), ACTIVATIONS[name.match(/relu|gelu_tanh|gelu|silu/)?.[0] ?? "tanh"]),
 };
 
 // The wide part: a linear map of the tokens and of known pairs of neighbours, weighted by TF-IDF, of norm 20.

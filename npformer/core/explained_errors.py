@@ -1,9 +1,11 @@
-"""Running out of memory: errors that say what was too large, and what to try."""
+"""Errors that say more: where, or what was too large for the memory, and what to try."""
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from npformer.core.arrays import get_backend
 
@@ -26,14 +28,16 @@ NO_MEMORY = ("ALLOC_FAILED", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEM
 
 
 @contextmanager
-def explained_memory_error(backend: str, batch: int, at_once: int | None = None) -> Iterator[None]:
+def guarded_computation(backend: str, batch: int, at_once: int | None = None) -> Iterator[None]:
     """Raise BatchTooLargeError if memory runs out, and free what the computation held.
 
+    NumPy does not warn of numbers that overflow: the loss shows it, and `fit` names the tensor.
     `batch` is how many samples the batch has, and `at_once` how many of them are computed at a
     time, if the caller can choose that.
     """
     try:
-        yield
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
     except BatchTooLargeError:
         raise
     except (MemoryError, RuntimeError) as error:  # CuPy's is the first, those of CUDA the second
@@ -74,3 +78,12 @@ def enough_memory(what: str, shape: tuple[int, ...]) -> Iterator[None]:
             f"{what} would have shape {shape} and take {gib:.3g} GiB, more than this machine has; "
             "expected smaller sizes"
         ) from None
+
+
+@contextmanager
+def located_errors(where: str) -> Iterator[None]:
+    """Put `where`, such as "in data, ", in front of TypeErrors and ValueErrors of the body."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{where}{error}") from error

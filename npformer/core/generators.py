@@ -1,4 +1,4 @@
-"""Random numbers of a training step, which may be computed in parts.
+"""Random generators: of a seed, and of a training step, which may be computed in parts.
 
 A step draws one key. From it, whoever computes a part of the batch makes the masks of that part's
 samples, so these do not depend on who computes what.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from npformer.core.arrays import is_numpy_generator
 from npformer.core.cut_masks import Cut, by_sample, corner
+
+Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.random takes time
 
 JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """Words from one mask to the next: 2^128 over the golden ratio, as in `PCG64.jumped`. A power of 2
@@ -21,6 +23,19 @@ would repeat the low bits of PCG64's state."""
 
 SKIPPED = 1 << 13
 """From this many bytes in a row on, jumping ahead takes less time than drawing and dropping."""
+
+
+def from_seed(seed: Seed) -> np.random.Generator:
+    """Return a random generator from a seed, or the generator itself; for None one of its own."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if seed is None:
+        return np.random.default_rng()
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise TypeError(
+            f"seed is {seed!r}; expected a whole number of at least 0 or a numpy.random.Generator"
+        )
+    return np.random.default_rng(int(seed))
 
 
 def step_key(generator: Any) -> Any:

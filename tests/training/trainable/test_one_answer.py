@@ -1,0 +1,116 @@
+"""One model, one answer: all ways to call a model agree, whatever stands in its padding."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.core import Context, Gradients
+
+POOLINGS = ("mean", "max", "first", "none", "pooler", "flatten")
+SOME, MORE = range(18), range(18, 120)
+
+
+class Drawn:
+    """A model, samples with a mask that may have holes, and the same samples otherwise padded."""
+
+    def __init__(self, seed, dtype=None):
+        rng = np.random.default_rng(seed)
+        n, length = rng.integers(1, 5), int(rng.integers(2, 7))
+        self.pooling = POOLINGS[seed % 6]
+        self.dtype = dtype or ("float32", "float64")[seed // 6 % 2]
+        config = nf.EncoderConfig(
+            d_model=8,
+            n_layers=int(rng.integers(1, 3)),
+            n_heads=2,
+            d_ff=12,
+            max_len=length if self.pooling == "flatten" else length + int(rng.integers(3)),
+            mixer=str(rng.choice([*nf.MIXERS])),
+            padding="zero",
+            norm=str(rng.choice(["pre", "post"])),
+            positions=str(rng.choice(["none", "learned", "sinusoidal"])),
+        )
+        of_ids = rng.random() < 0.5
+        sizes = {"vocab_size": 9} if of_ids else {"n_features": 4}
+        options = {"pooling": self.pooling, "seed": seed, "dtype": self.dtype, **sizes}
+        self.model = nf.SequenceClassifier(config, 3, **options)
+        self.mask = rng.random((n, length)) < 0.6
+        self.mask[0, int(rng.integers(length))] = True  # the others may be padding throughout
+        if of_ids:
+            self.x, other = rng.integers(1, 9, (2, n, length))
+            self.otherwise = np.where(self.mask, self.x, other)
+        else:
+            self.x = rng.standard_normal((n, length, 4)).astype(self.dtype)
+            other = self.dtype, rng.choice([7.0, np.nan, np.inf])
+            self.otherwise = np.where(self.mask[..., None], self.x, np.array(other[1], other[0]))
+        labels = rng.integers(0, 3, (n, length) if self.pooling == "none" else n)
+        self.y = np.where(self.mask, labels, -1) if self.pooling == "none" else labels
+
+    def assert_close(self, found, expected):
+        tolerance = 2e-4 if self.dtype == "float32" else 1e-9
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance / 10)
+
+    def by_hand(self, x):
+        """Return loss and gradients by the passes themselves."""
+        model, gradients = self.model, Gradients(self.model)
+        context = Context(True, np.random.default_rng(0), mask=self.mask)
+        outputs, cache = model.forward(x, context)
+        loss, loss_cache = model.loss.forward(outputs, self.y)
+        model.backward(model.loss.backward(1.0, loss_cache), cache, gradients)
+        return loss, gradients
+
+
+def draws():
+    slow = pytest.mark.slow
+    return [*SOME, *(pytest.param(seed, marks=slow) for seed in MORE)]
+
+
+@pytest.mark.parametrize("seed", draws())
+def test_all_ways_give_one_answer(seed, tmp_path):
+    drawn = Drawn(seed)
+    model, mask, y = drawn.model, drawn.mask, drawn.y
+    logits, _ = model.forward(drawn.x, Context(mask=mask))
+    nf.save(model, tmp_path / "model.safetensors")
+    loaded = nf.load(tmp_path / "model.safetensors")
+    loss, gradients = drawn.by_hand(drawn.x)
+    for x in (drawn.x, drawn.otherwise):
+        for found in (model(x, mask), loaded(x, mask), copy.deepcopy(model)(x, mask)):
+            drawn.assert_close(found, logits)
+        with nf.use_kernels(False):
+            drawn.assert_close(model(x, mask), logits)
+        for layer in (model, nf.fast(model)):
+            drawn.assert_close(layer.forward(x, Context(mask=mask))[0], logits)
+        probabilities = nf.functional.softmax(logits)[0]
+        drawn.assert_close(model.predict_probabilities(x, mask), probabilities)
+        found_loss, found = model.loss_and_gradients(x, y, mask)
+        drawn.assert_close(found_loss, loss)
+        scale = max(np.abs(gradient).max() for gradient in gradients.values())
+        for name in gradients:
+            drawn.assert_close(found[name] / scale, gradients[name] / scale)
+        drawn.assert_close(nf.evaluate(model, (x, y, mask)).loss, loss)
+        trained = copy.deepcopy(model)
+        options = {"epochs": 1, "batch_size": len(x), "progress": False}
+        drawn.assert_close(nf.fit(trained, (x, y, mask), **options).train_loss[0], loss)
+
+
+@pytest.mark.parametrize("seed", draws())
+def test_onnx_gives_the_same_answer(seed, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    from npformer.interop.onnx.export import to_onnx
+
+    drawn = Drawn(seed, "float32")
+    to_onnx(drawn.model, tmp_path / "model.onnx", mask=True)
+    session = runtime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    expected = drawn.model(drawn.x, drawn.mask)
+    for x in (drawn.x, drawn.otherwise):
+        logits, *_ = session.run(None, {"x": x, "mask": drawn.mask})
+        np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_the_first_token_is_the_first_that_is_kept():
+    x = np.arange(24.0).reshape(3, 4, 2)
+    mask = np.array([[False, True, False, True], [True] * 4, [False] * 4])
+    layer = nf.layers.FirstToken()
+    np.testing.assert_array_equal(layer(x, mask), [x[0, 1], x[1, 0], [0.0, 0.0]])
+    nf.gradcheck(layer, x, mask=mask)
