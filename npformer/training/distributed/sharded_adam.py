@@ -65,6 +65,11 @@ class ShardedMoments(Moments):
 class LentMoments(Moments):
     """Moments that a training has shared out over its ranks, until it gives them back."""
 
+    def of(self, place: str, theta: Array) -> tuple[Array, ...]:
+        """Return what a checkpoint has put back; RuntimeError before that."""
+        self._named(self._arrays)
+        return super().of(place, theta)
+
     def _named(self, placed: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
         if not placed:
             raise RuntimeError(
