@@ -44,6 +44,7 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.mark.processes
 def test_everything_can_be_named_on_the_command_line(trained):
     metrics = json.loads((trained / "metrics.json").read_text())
     assert metrics["plugins"] == [str(PLUGIN)]
@@ -54,6 +55,7 @@ def test_everything_can_be_named_on_the_command_line(trained):
     assert nf.read_notes(trained / "model.safetensors")["plugins"] == [str(PLUGIN)]
 
 
+@pytest.mark.processes
 def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path):
     without = npformer("evaluate", trained)
     assert without.returncode == 2
