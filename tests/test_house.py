@@ -21,16 +21,16 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1675,
-    "functional": 1051,
-    "layers": 583,
+    "core": 1677,
+    "functional": 1052,
+    "layers": 584,
     "mixers": 843,
-    "models": 999,
+    "models": 1013,
     "optim": 436,
-    "proof": 1364,
+    "proof": 1366,
     "data": 1656,
-    "engine": 3463,
-    "training": 3766,
+    "engine": 3465,
+    "training": 3806,
     "interop": 1968,
     "tasks": 2744,
     "learn": 4779,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_926
+IN_ALL = 27_988
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -111,11 +111,11 @@ def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bo
     )
 
 
-def choice(name: str, value: object, choices: Iterable[str]) -> None:
-    """Check that `value` is one of a few words."""
+def choice(name: str, value: object, choices: Iterable[str], hint: bool = True) -> None:
+    """Check that `value` is one of a few words; without `hint`, the error suggests none."""
     known = list(choices)
     if not isinstance(value, str) or value not in known:
-        words = ", ".join(map(repr, known)) + did_you_mean(value, known)
+        words = ", ".join(map(repr, known)) + (did_you_mean(value, known) if hint else "")
         raise ValueError(f"{name} is {value!r}; expected one of {words}")
 
 
@@ -294,5 +294,5 @@ def boolean(name: str, x: Array) -> None:
         raise TypeError(
             f"{name} has dtype {x.dtype}; expected a boolean array in which True means keep. "
             f"Write {name} = {name} != 0 if ones mark the tokens to keep, {name} = {name} == 0 if "
-            "ones mark the padding"
+            "ones mark the padding, or if it is added to scores (0 and -inf)"
         )

@@ -49,6 +49,9 @@ class Registry(dict[str, Any], Generic[Item]):
     method : str
         The class method that is called instead of the registered class itself. Only subclasses of
         `makes` can then be registered.
+    hint : bool
+        Whether an error may suggest a name that is close to an unknown one. False for functions
+        with short names, where another name is another function: then only what users registered.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Registry(dict[str, Any], Generic[Item]):
         function: str = "",
         gets: str = "their options alone",
         method: str = "",
+        hint: bool = True,
     ) -> None:
         super().__init__(items)
         self.kind = kind
@@ -79,6 +83,7 @@ class Registry(dict[str, Any], Generic[Item]):
         self._makes = makes
         self._function = function
         self._method = method
+        self._hint = hint
         self._built_in = dict(items)
 
     @overload
@@ -124,7 +129,7 @@ class Registry(dict[str, Any], Generic[Item]):
         name, options = parse_spec(spec, what) if isinstance(spec, str) else (spec, {})
         if not isinstance(name, str) or name not in self:
             words = ", ".join(repr(word) for word in self)
-            hint = did_you_mean(name, self) or "."
+            hint = did_you_mean(name, self if self._hint else self.added()) or "."
             own = name if isinstance(name, str) and name.isidentifier() else self._example()
             raise ValueError(
                 f"{what} is {name!r}; expected one of {words}{hint} Register your own first: "

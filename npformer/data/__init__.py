@@ -1,4 +1,4 @@
-"""Datasets in the package or generated from a seed, and arrays that stay in files.
+"""Datasets in the package or generated from a seed, tokenizers, and arrays that stay in files.
 
 Nothing is downloaded.
 """

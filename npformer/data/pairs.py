@@ -44,7 +44,7 @@ def pairs(name: str, n: int, seed: Seed = 0) -> tuple[list[str], list[str]]:
     sources: dict[str, None] = {}
     while len(sources) < n:
         sources[draw(rng)] = None
-    answer = {"reversal": lambda s: s[::-1], "sort": lambda s: "".join(sorted(s)), "add": _added}
+    answer = {"reversal": lambda s: s[::-1], "sort": lambda s: "".join(sorted(s)), "add": _add}
     return [*sources], [answer[name](source) for source in sources]
 
 
@@ -58,6 +58,6 @@ def _sum(rng: np.random.Generator) -> str:
     return f"{one}+{other}"
 
 
-def _added(source: str) -> str:
+def _add(source: str) -> str:
     one, other = source.split("+")
     return str(int(one) + int(other))[::-1]

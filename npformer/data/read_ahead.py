@@ -38,7 +38,7 @@ class ReadAhead:
             reading.exception()  # waits
             if its_read == read and np.array_equal(its_rows, rows):
                 return reading.result()
-        return self._timed(read, rows)
+        return self._timed_read(read, rows)
 
     def expect(self, read: Read, next_rows: Callable[[], np.ndarray]) -> None:
         """Begin to read rows that `get` will be asked for next, if the latest read took long.
@@ -52,9 +52,9 @@ class ReadAhead:
 
             self._thread = ThreadPoolExecutor(1, "npformer-reader")
         rows, run = next_rows(), copy_context().run  # with NumPy's error settings
-        self._expected = read, rows, self._thread.submit(run, self._timed, read, rows)
+        self._expected = read, rows, self._thread.submit(run, self._timed_read, read, rows)
 
-    def _timed(self, read: Read, rows: Any) -> Batch:
+    def _timed_read(self, read: Read, rows: Any) -> Batch:
         began = time.perf_counter()
         batch = read(rows)
         self._seconds = time.perf_counter() - began

@@ -34,7 +34,7 @@ class ShardedArray:
 
     def __init__(self, files: Sequence[Path]) -> None:
         self.files = tuple(files)
-        heads = [(each.shape, each.dtype) for each in map(_mapped, self.files)]
+        heads = [(each.shape, each.dtype) for each in map(_mapped_file, self.files)]
         first, dtype = heads[0]
         for file, (shape, its_dtype) in zip(self.files, heads, strict=True):
             if shape[1:] != first[1:] or its_dtype != dtype:
@@ -65,7 +65,7 @@ class ShardedArray:
 
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, tuple) and self._chooses_columns(*rows):
-            return self._of_columns(rows[1])
+            return self._with_columns(rows[1])
         if isinstance(rows, slice):
             wanted = np.arange(*rows.indices(len(self)))
         elif not isinstance(rows, list | np.ndarray | int | np.integer) or isinstance(rows, bool):
@@ -108,7 +108,7 @@ class ShardedArray:
         of_slices = [*map(type, index)] == [slice, slice] and index[0] == slice(None)
         return of_slices and self.ndim > 1 and not self._columns
 
-    def _of_columns(self, columns: slice) -> ShardedArray:
+    def _with_columns(self, columns: slice) -> ShardedArray:
         """Return the array with some columns of each row."""
         other = copy(self)
         other._open, other._columns = OrderedDict(), (columns,)
@@ -119,7 +119,7 @@ class ShardedArray:
     def _file(self, k: int) -> np.ndarray:
         """Return a file's rows, memory-mapped; the least recently used one is closed."""
         if k not in self._open:
-            mapped = _mapped(self.files[k])
+            mapped = _mapped_file(self.files[k])
             before = int(self._stops[k - 1]) if k else 0
             expected = (int(self._stops[k]) - before, *self._row)
             if mapped.shape != expected or mapped.dtype != self.dtype:
@@ -184,7 +184,7 @@ def _by_number(path: Path) -> list[Any]:
     return [int(part) if k % 2 else part for k, part in enumerate(parts)]
 
 
-def _mapped(file: Path) -> np.ndarray:
+def _mapped_file(file: Path) -> np.ndarray:
     """Return the array of a .npy file, memory-mapped, with at least one axis."""
     try:
         found = np.load(file, mmap_mode="r", allow_pickle=False)

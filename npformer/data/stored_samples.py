@@ -119,11 +119,11 @@ class StoredSamples(Samples):
 
     def of_rows(self, rows: Any) -> Batch:
         """Return some samples, read and checked: a slice, or an array of row numbers."""
-        return self._reader.get(self._of_rows, rows)
+        return self._reader.get(self._read_rows, rows)
 
     def expect(self, rows: Callable[[], np.ndarray]) -> None:
         """Say which samples `of_rows` will be asked for next, so that a thread may read them."""
-        self._reader.expect(self._of_rows, rows)
+        self._reader.expect(self._read_rows, rows)
 
     def subset(self, rows: np.ndarray) -> StoredSamples:
         """Return some of the samples, which stay where they are."""
@@ -150,7 +150,7 @@ class StoredSamples(Samples):
                 self._counts = super().counts_for(loss)
             else:
                 own = [self.of_rows(piece).counts_for(loss) for piece in self._own_pieces()]
-                self._counts = self._joined(own, np.zeros(0))
+                self._counts = self._joined_numbers(own, np.zeros(0))
         return self._counts
 
     def sum_of(self, numbers: Callable[[Batch], np.ndarray]) -> np.ndarray:
@@ -181,9 +181,9 @@ class StoredSamples(Samples):
         of_ranks = self._ranks.gather((padded, note, b"".join(digests)))
         self.notes = [its_note for _, its_note, _ in of_ranks if its_note is not None]
         self._padded = np.any([its_padded for its_padded, _, _ in of_ranks], axis=0)
-        of_all = self._joined(lengths, np.zeros((0, len(padded)), "int64"))
+        of_all = self._joined_numbers(lengths, np.zeros((0, len(padded)), "int64"))
         self.lengths = of_all if self._padded.any() else None
-        self._counts = self._joined(counts, np.zeros(0))
+        self._counts = self._joined_numbers(counts, np.zeros(0))
         found = hashlib.sha256(repr(self._heads()).encode())
         found.update(b"".join(its_digests for _, _, its_digests in of_ranks))
         self.in_short = in_words(len(self), self._inputs, found)
@@ -199,12 +199,12 @@ class StoredSamples(Samples):
         arrays = _arrays(self._inputs, self._y, self._weights)
         return [None if a is None else (a.shape, np.dtype(a.dtype).str) for a in arrays]
 
-    def _joined(self, own: list[Any], none: np.ndarray) -> np.ndarray:
+    def _joined_numbers(self, own: list[Any], none: np.ndarray) -> np.ndarray:
         """Return numbers of all samples, from those of this rank's pieces, if it has any."""
         joined = np.concatenate([none, *own]).astype(none.dtype)
         return np.asarray(self._ranks.concatenate(joined))
 
-    def _of_rows(self, rows: Any) -> Batch:
+    def _read_rows(self, rows: Any) -> Batch:
         if self._rows is not None:
             rows = self._rows[rows]
         return self._with_masks(self._checked(*self._read(rows)))

@@ -58,7 +58,7 @@ class Table:
         if name not in self.columns:
             hint = checks.did_you_mean(name, self.columns)
             raise ValueError(
-                f"{self.path} has no column {name!r}; it has {_quoted(list(self.columns))}{hint}"
+                f"{self.path} has no column {name!r}; it has {_quote(list(self.columns))}{hint}"
             )
         return self.columns[name]
 
@@ -231,6 +231,6 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         raise ValueError(f"{path} has several columns named {twice[0]!r}; expected different names")
 
 
-def _quoted(names: list[str]) -> str:
+def _quote(names: list[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:12])
     return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown

@@ -1,4 +1,4 @@
-"""The engine runs a model fast, and the rest of the package reaches it through `fast`.
+"""The engine runs a model fast: kernels for CPU and GPU, threads. Others reach it through `fast`.
 
 A model as written computes with the pairs of `npformer.functional`. Its fast version is the same
 tree of layers with other forward and backward passes, which call kernels: functions in `cpu` and

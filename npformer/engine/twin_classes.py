@@ -164,7 +164,10 @@ class Table:
             for name, found in vars(base).items()
             if isinstance(found, Child)
         }
-        own = {name for base in kind.__mro__[: kind.__mro__.index(known)] for name in vars(base)}
+        # npformer's own classes above the container, such as `Model`, notice no twin.
+        between = kind.__mro__[: kind.__mro__.index(known)]
+        users = [base for base in between if not base.__module__.startswith("npformer.")]
+        own = {name for base in users for name in vars(base)}
         above = [base for base in known.__mro__ if issubclass(base, Layer)]
         names = {name for base in above for name in vars(base)} | set(children)
         passes = {name for name in names if not _special(name)} - {"arguments"}

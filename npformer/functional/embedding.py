@@ -63,7 +63,8 @@ def check_ids(name: str, ids: Array, size: int, what: str, least: int = 0, **nea
         low, high = int(ids.min()), int(ids.max())
         wrong = low if low < least else high
         from_one = f". If they start at 1, use {name} - 1" if low == 1 and high == size else ""
+        none = ". Elsewhere -100 means that there is no label: write -1" if low == -100 else ""
         raise ValueError(
             f"{name} holds {wrong}; expected whole numbers from 0 to {size - 1}, because "
-            f"{what}{from_one}"
+            f"{what}{from_one}{none if least < 0 else ''}"
         )

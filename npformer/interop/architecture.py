@@ -205,7 +205,7 @@ def architecture_of(hf_config: Mapping[str, Any], where: str = "hf_config") -> A
     )
 
 
-def laid_out(places: Mapping[str, Place], values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def their_layout(places: Mapping[str, Place], values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return copies of our arrays under their names and in their layout, on the host."""
     parts: dict[str, list[np.ndarray]] = {}
     for ours, place in places.items():

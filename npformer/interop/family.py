@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.interop.architecture import EVERY, Architecture, laid_out
+from npformer.interop.architecture import EVERY, Architecture, their_layout
 from npformer.interop.huggingface import values_of
 from npformer.interop.settings import our_settings
 
@@ -37,7 +37,7 @@ class Family(ABC):
 
     def read(self, config: Mapping[str, Any], state: Mapping[str, np.ndarray]) -> Any:
         """Return the model with the weights of a folder."""
-        state = self.named(state)
+        state = self.with_full_names(state)
         kinds = {array.dtype.name for array in state.values() if array.dtype.kind == "f"}
         if len(kinds) != 1:
             raise ValueError(f"the weights have the dtypes {sorted(kinds)}; expected one")
@@ -55,11 +55,11 @@ class Family(ABC):
             wanted[...] = array.reshape(wanted.shape)
         return model
 
-    def written(self, model: Any) -> dict[str, np.ndarray]:
+    def their_weights(self, model: Any) -> dict[str, np.ndarray]:
         """Return the weights under their names and in their layout."""
         values = values_of(model)
-        return laid_out(self.architecture.places(values), values)
+        return their_layout(self.architecture.places(values), values)
 
-    def named(self, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def with_full_names(self, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights under the names of the whole model."""
         return dict(state)

@@ -17,7 +17,7 @@ from npformer.training.trainable import LanguageModel
 class GPT2(Family):
     """GPT-2 (Radford et al., 2019)."""
 
-    def named(self, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def with_full_names(self, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the weights under the names of the model with its head."""
         found = {name: array for name, array in state.items() if not name.endswith("masked_bias")}
         if "wte.weight" in found:

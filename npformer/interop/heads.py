@@ -122,6 +122,26 @@ def head_config(
     return written
 
 
+def usable_head(head: TrainedHead | None, pooling: str | None) -> TrainedHead:
+    """Check that a folder has a head that can be used, and return it."""
+    if head is None:
+        raise ValueError(
+            "n_classes is None and this folder has no trained head; expected the number of "
+            "classes, for a new one: classifier(2)"
+        )
+    if pooling is not None:
+        raise ValueError(
+            f"pooling is {pooling!r} and n_classes is None; expected both, for a new head, or "
+            "neither, for the folder's own"
+        )
+    if not head.output:
+        raise ValueError(
+            "this folder's head gives several labels per text, which npformer does not have; "
+            "expected one label. Pass n_classes for a new head"
+        )
+    return head
+
+
 def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Mapping[str, np.ndarray]:
     """Check that the weights of a trained head fit a classifier, and return them."""
     expected = {name: p.value for name, p in model.named_parameters().items()}

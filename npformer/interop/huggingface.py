@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, a_type, checks, initializers
-from npformer.interop.architecture import ARCHITECTURES, POSITIONS, Architecture, laid_out
+from npformer.interop.architecture import ARCHITECTURES, POSITIONS, Architecture, their_layout
 from npformer.interop.settings import encoder_config, foreign_settings
 from npformer.training.trainable.text_encoder import TextEncoder
 
@@ -207,7 +207,7 @@ def _to(
     places = architecture.places(values_of(encoder))
     if missing := [ours for ours in places if ours not in values]:
         raise ValueError(f"arrays has no {missing[0]!r}; expected one for each parameter")
-    return laid_out(places, values)
+    return their_layout(places, values)
 
 
 def values_of(layer: Layer) -> dict[str, Any]:

@@ -54,9 +54,9 @@ class Marian(Family):
             dtype=dtype,
         )
 
-    def written(self, model: EncoderDecoder) -> dict[str, np.ndarray]:
+    def their_weights(self, model: EncoderDecoder) -> dict[str, np.ndarray]:
         """Return the weights; their bias of the logits has shape (1, vocab_size)."""
-        found = super().written(model)
+        found = super().their_weights(model)
         return found | {"final_logits_bias": found["final_logits_bias"][None]}
 
     def config_of(self, model: EncoderDecoder) -> dict[str, Any]:

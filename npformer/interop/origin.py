@@ -15,7 +15,9 @@ from npformer.interop.sentences import SentenceSettings
 TOKENIZER_FILES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model"),
+    *("source.spm", "target.spm", "generation_config.json"),
 )
+"""Files that are written as they were read."""
 
 
 @dataclass(frozen=True)

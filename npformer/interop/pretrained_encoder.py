@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from npformer.core import Array, Seed, checks, initializers, to_numpy
+from npformer.core import Array, Seed, asarray, checks, initializers, to_numpy
+from npformer.core.inputs import as_given, as_inputs
+from npformer.data.lengths import LongestFirst
+from npformer.data.samples import Batch
 from npformer.data.tokenizers import LibraryTokenizer
+from npformer.engine.snapshot import snapshot_of
+from npformer.engine.threads import side_by_side
+from npformer.engine.worker_counts import choose_workers
 from npformer.interop.architecture import Architecture
-from npformer.interop.encoded import Convert, encoded_in_batches
-from npformer.interop.heads import TrainedHead, drawn_weights, weights_of
+from npformer.interop.heads import TrainedHead, drawn_weights, usable_head, weights_of
 from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin
 from npformer.interop.save_pretrained import write_folder
@@ -20,6 +25,13 @@ from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
 from npformer.training.trainable import SequenceClassifier
 from npformer.training.trainable.text_encoder import TextEncoder
+
+Convert = Callable[[Array, Array | None], np.ndarray]
+"""Makes an entry for each text of the vectors of its tokens and their mask; None keeps all."""
+
+TOKENS_AT_ONCE = 256
+"""Tokens in a batch on a CPU: with more, the hidden layer of a feed-forward network of BERT's sizes
+no longer fits into the cache when its activation reads it."""
 
 
 class PretrainedEncoder:
@@ -148,9 +160,26 @@ class PretrainedEncoder:
         return list(self._in_batches(rows, texts, batch_size))
 
     def _in_batches(self, convert: Convert, texts: Iterable[Text], batch_size: int) -> np.ndarray:
+        """Convert the last layer's vectors of each batch, and join the results in order."""
         checks.positive("batch_size", batch_size)
-        inputs = self._inputs(texts, None, stacklevel=4)
-        return encoded_in_batches(self.encoder, convert, inputs, batch_size)
+        encoder, backend = self.encoder, self.encoder.backend
+        ids, mask, types = self._inputs(texts, None, stacklevel=4)
+        if not len(ids):
+            none = np.zeros((0, 1, encoder.config.d_model), encoder.dtype)
+            return convert(asarray(none, backend), None)
+        tokens = TOKENS_AT_ONCE if backend == "numpy" else None
+        batches = LongestFirst(as_inputs(encoder, ids, mask, types), batch_size, True, tokens)
+        seconds = snapshot_of(encoder).cost.seconds(len(ids), batches.mean_length())
+        n = choose_workers("auto", backend, len(ids), int(mask.sum()), seconds)
+
+        def convert_batch(batch: Batch) -> np.ndarray:
+            some_ids, some_mask, some_types = as_given(batch.inputs)
+            kept = None if np.all(some_mask) else asarray(some_mask, backend)
+            return convert(encoder(some_ids, kept, some_types).hidden, kept)
+
+        several = [*batches.share(0, 1)]
+        made = side_by_side(convert_batch, several, n) if n > 1 else [*map(convert_batch, several)]
+        return batches.in_order([made])
 
     def _inputs(self, texts: Iterable[Text], max_len: int | None, stacklevel: int) -> Inputs:
         if max_len is not None:
@@ -198,7 +227,7 @@ class PretrainedEncoder:
             of_weights = dropout if config.attention_dropout else 0.0
             config = replace(config, dropout=dropout, attention_dropout=of_weights)
         if n_classes is None:
-            own = self._own_head(pooling)
+            own = usable_head(self.head, pooling)
             n_classes, pooling, output = len(own.classes), own.head.pooling, own.output
         elif pooling is None:
             of_head = self.architecture.heads[0].pooling
@@ -219,25 +248,6 @@ class PretrainedEncoder:
         for name, parameter in model.named_parameters().items():
             parameter.value[...] = to_numpy(weights[name])
         return model
-
-    def _own_head(self, pooling: str | None) -> TrainedHead:
-        """Check that the folder has a head that can be used, and return it."""
-        if self.head is None:
-            raise ValueError(
-                "n_classes is None and this folder has no trained head; expected the number of "
-                "classes, for a new one: classifier(2)"
-            )
-        if pooling is not None:
-            raise ValueError(
-                f"pooling is {pooling!r} and n_classes is None; expected both, for a new head, or "
-                "neither, for the folder's own"
-            )
-        if not self.head.output:
-            raise ValueError(
-                "this folder's head gives several labels per text, which npformer does not have; "
-                "expected one label. Pass n_classes for a new head"
-            )
-        return self.head
 
     def save(
         self,

@@ -15,8 +15,7 @@ from npformer.interop.architecture import (
     ARCHITECTURES,
     POSITIONS,
     Architecture,
-    Head,
-    laid_out,
+    their_layout,
 )
 from npformer.interop.dense_head import dense_files
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
@@ -24,7 +23,7 @@ from npformer.interop.heads import head_config, head_for
 from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
-from npformer.interop.settings import check_fits, encoder_settings, foreign_settings
+from npformer.interop.settings import check_fits, foreign_settings, their_settings
 from npformer.interop.writers import FAMILIES, write_writer
 from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 from npformer.training.trainable.text_encoder import TextEncoder
@@ -123,28 +122,48 @@ def write_folder(
     `files` are further files: bytes, or content for JSON. `others` are parameters that the family's
     encoder has and the model lacks.
     """
+    from safetensors.numpy import save
+
     checks.flag("head", head)
     checks.flag("overwrite", overwrite)
     path = checks.path("folder", folder)
     _check_kind(model)
-    _check_fits(model, architecture)
-    written_head = None
+    found = foreign_settings(architecture, model.config)
+    if model.vocab_size is None:
+        found.append("feature vectors instead of token ids")
+    check_fits(architecture, found)
+    before = origin.hf_config
+    config = {key: v for key, v in before.items() if key not in (*OF_A_HEAD, *OF_A_FILE)}
+    config |= their_settings(architecture, model.config)
+    if config.get("pad_token_id") is None:
+        config["pad_token_id"] = architecture.defaults["pad_token_id"]
+    config |= {"vocab_size": int(model.vocab_size or 0), "dtype": model.dtype}
+    config[architecture.settings["max_len"]] += (unused := architecture.unused_positions(config))
+    config["architectures"] = [architecture.class_name()]
+    stored, more = architecture, dict(files)
     if isinstance(model, SequenceClassifier) and head:
-        written_head = head_for(architecture, model)
+        chosen = head_for(architecture, model)
+        config |= head_config(architecture, chosen, model, classes)
+        if chosen.task:
+            stored = architecture.with_head(chosen)
+        else:  # transformers has no class for it, and sentence-transformers has a module
+            settings = origin.sentences or SentenceSettings(max_len=model.config.max_len)
+            settings = replace(settings, pooling=model.pooling, normalize=False)
+            more |= sentence_files(settings, model.config.d_model, dense=True) | dense_files(model)
     elif classes is not None:
         raise ValueError("classes is given, but no head is written; expected None")
-    config = _config(model, architecture, origin, written_head, classes)
-    of_class = written_head if written_head is not None and written_head.task else None
-    weights = _weights(model, architecture, origin, config, of_class, others or {})
-    contents: dict[str, Any] = {WEIGHTS: weights, **files}
-    if isinstance(model, SequenceClassifier) and written_head is not None and of_class is None:
-        settings = origin.sentences or SentenceSettings(max_len=model.config.max_len)
-        settings = replace(settings, pooling=model.pooling, normalize=False)
-        contents |= sentence_files(settings, model.config.d_model, dense=True) | dense_files(model)
-    elif origin.sentences is not None and written_head is None:
-        contents |= sentence_files(origin.sentences, model.config.d_model)
-    contents[CONFIG] = config
-    write_contents(path, contents, overwrite)
+    elif origin.sentences is not None:
+        more |= sentence_files(origin.sentences, model.config.d_model)
+    values = {**(others or {}), **values_of(model)}
+    places = stored.places(values)
+    theirs = their_layout(places, values)
+    if unused:  # rows that no token uses
+        name, first = places[POSITIONS].key, origin.unused_positions
+        if first is None:
+            first = np.zeros((unused, theirs[name].shape[1]))
+        theirs[name] = np.concatenate([first.astype(theirs[name].dtype), theirs[name]])
+    weights = bytes(save(theirs, metadata={"format": "pt"}))
+    write_contents(path, {WEIGHTS: weights, **more, CONFIG: config}, overwrite)
 
 
 def _architecture_for(model: TextEncoder | SequenceClassifier, name: str | None) -> Architecture:
@@ -163,50 +182,3 @@ def _check_kind(model: object) -> None:
             f"model is {a_type(model)}; expected a TextEncoder, a SequenceClassifier, a "
             "LanguageModel or an EncoderDecoder"
         )
-
-
-def _check_fits(model: TextEncoder | SequenceClassifier, architecture: Architecture) -> None:
-    found = foreign_settings(architecture, model.config)
-    if model.vocab_size is None:
-        found.append("feature vectors instead of token ids")
-    check_fits(architecture, found)
-
-
-def _config(
-    model: TextEncoder | SequenceClassifier,
-    architecture: Architecture,
-    origin: Origin,
-    head: Head | None,
-    classes: Sequence[object] | None,
-) -> dict[str, Any]:
-    before = origin.hf_config
-    padding_id = before.get("pad_token_id")
-    ours = encoder_settings(architecture, model.config, int(model.vocab_size or 0), padding_id)
-    written = {key: v for key, v in before.items() if key not in (*OF_A_HEAD, *OF_A_FILE)}
-    written |= ours | {"dtype": model.dtype}
-    if isinstance(model, SequenceClassifier) and head is not None:
-        return written | head_config(architecture, head, model, classes)
-    return written | {"architectures": [architecture.class_name()]}
-
-
-def _weights(
-    model: TextEncoder | SequenceClassifier,
-    architecture: Architecture,
-    origin: Origin,
-    config: Mapping[str, Any],
-    head: Head | None,
-    others: Mapping[str, Any],
-) -> bytes:
-    """Return the content of model.safetensors."""
-    from safetensors.numpy import save
-
-    values = {**others, **values_of(model)}
-    places = (architecture if head is None else architecture.with_head(head)).places(values)
-    theirs = laid_out(places, values)
-    if unused := architecture.unused_positions(config):
-        name = places[POSITIONS].key
-        first = origin.unused_positions
-        if first is None:
-            first = np.zeros((unused, theirs[name].shape[1]))
-        theirs[name] = np.concatenate([first.astype(theirs[name].dtype), theirs[name]])
-    return bytes(save(theirs, metadata={"format": "pt"}))

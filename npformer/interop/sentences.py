@@ -6,32 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from npformer import functional as F
-from npformer.core import Array, Context, array_module, checks, to_numpy
+from npformer.core import Array, Context, checks, to_numpy
 from npformer.interop.folder import read_json, read_json_if_there
-from npformer.layers import FirstToken
+from npformer.layers import FirstToken, MaxPooling, MeanPooling
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
 
 
-def mean(hidden: Array, mask: Array | None) -> Array:
-    """Return the mean of the tokens that the mask keeps."""
-    return F.mean_pooling(hidden, mask)[0]
-
-
-def first(hidden: Array, mask: Array | None) -> Array:
-    """Return the first token that the mask keeps."""
-    return FirstToken().forward(hidden, Context(mask=mask))[0]
-
-
-def maximum(hidden: Array, mask: Array | None) -> Array:
-    """Return, for each feature, the largest among the tokens that the mask keeps."""
-    if mask is not None:
-        hidden = array_module(hidden).where(mask[..., None], hidden, -np.inf)
-    return hidden.max(axis=1)
-
-
-WAYS = {"mean": mean, "first": first, "max": maximum}
+WAYS = {"mean": MeanPooling(), "first": FirstToken(), "max": MaxPooling()}
 """From one vector per token, (batch, length, d_model), to one vector per text."""
 
 POOLINGS = {"mean": "mean_tokens", "first": "cls_token", "max": "max_tokens"}
@@ -63,7 +45,8 @@ class SentenceSettings:
 
     def vectors(self, hidden: Array, mask: Array | None) -> np.ndarray:
         """Return one vector for each text, (batch, d_model), from those of its tokens."""
-        pooled: np.ndarray = to_numpy(WAYS[self.pooling](hidden, mask))
+        found, _ = WAYS[self.pooling].forward(hidden, Context(mask=mask))
+        pooled: np.ndarray = to_numpy(found)
         if not self.normalize:
             return pooled
         norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]

@@ -21,7 +21,7 @@ def our_settings(
             raise ValueError(f"{who} has no {key!r}; expected all of {', '.join(keys)}")
     checks.positive("vocab_size", given["vocab_size"])
     ours = {
-        name: _checked(architecture, name, key, given[key])
+        name: _checked_setting(architecture, name, key, given[key])
         for name, key in architecture.settings.items()
     }
     only = {
@@ -37,10 +37,10 @@ def our_settings(
     return ours | dict(architecture.fixed)
 
 
-def _checked(architecture: Architecture, ours: str, theirs: str, value: Any) -> Any:
+def _checked_setting(architecture: Architecture, ours: str, theirs: str, value: Any) -> Any:
     """Check a setting's value under their name, and return it as ours."""
     if ours == "activation":
-        checks.choice(theirs, value, architecture.activations)
+        checks.choice(theirs, value, architecture.activations, hint=False)
         return architecture.activations[value]
     if ours in RATES:
         checks.rate(theirs, value)
@@ -103,14 +103,3 @@ def their_settings(architecture: Architecture, config: EncoderConfig) -> dict[st
         **written,
         architecture.settings["activation"]: names[config.activation],
     }
-
-
-def encoder_settings(
-    architecture: Architecture, config: EncoderConfig, vocab_size: int, padding_id: int | None
-) -> dict[str, Any]:
-    """Return the content of config.json, without what belongs to a head."""
-    given = architecture.defaults["pad_token_id"] if padding_id is None else padding_id
-    written = their_settings(architecture, config)
-    written |= {"vocab_size": vocab_size, "pad_token_id": given}
-    written[architecture.settings["max_len"]] += architecture.unused_positions(written)
-    return written

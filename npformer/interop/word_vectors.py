@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -155,29 +155,25 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise IsADirectoryError(f"{path} is a folder; expected a file of word vectors")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}; expected a file of word vectors")
+    number = 0
     with path.open("rb") as file:
         compressed = file.read(2) == GZIP
         file.seek(0)
         opened: Any = gzip.GzipFile(fileobj=file) if compressed else file
-        yield from _numbered(path, opened)
-
-
-def _numbered(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    try:
-        for number, line in enumerate(file, 1):
-            if number <= 2 and b"\0" in line:
-                raise ValueError(
-                    f"{path} is not a text file; expected lines of words and numbers. A .bin of "
-                    "word2vec or fastText has to be converted to text first"
-                )
-            if content := line.removeprefix(b"\xef\xbb\xbf").rstrip(b" \t\r\n"):
-                yield number, content
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(
-            f"{path} is cut short or damaged after line {number} ({error}); expected a whole gzip "
-            "file. Copy or download it again"
-        ) from error
+        try:
+            for number, line in enumerate(opened, 1):
+                if number <= 2 and b"\0" in line:
+                    raise ValueError(
+                        f"{path} is not a text file; expected lines of words and numbers. A .bin "
+                        "of word2vec or fastText has to be converted to text first"
+                    )
+                if content := line.removeprefix(b"\xef\xbb\xbf").rstrip(b" \t\r\n"):
+                    yield number, content
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(
+                f"{path} is cut short or damaged after line {number} ({error}); expected a whole "
+                "gzip file. Copy or download it again"
+            ) from error
 
 
 def _vector(path: Path, number: int, fields: list[bytes]) -> np.ndarray:

@@ -15,19 +15,14 @@ from npformer.interop.family import Family
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.gpt2 import GPT2
 from npformer.interop.marian import Marian
+from npformer.interop.origin import read_tokenizer_files
 from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
 """Families of models that write, by ``model_type`` in config.json."""
 
-KEPT = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.json", "merges.txt", "source.spm", "target.spm", "generation_config.json"),
-)
-"""Files that are written as they were read."""
 
-
-class Pretrained:
+class PretrainedTextModel:
     """What pretrained models that write have in common.
 
     Attributes
@@ -47,9 +42,7 @@ class Pretrained:
         self.model = model
         self._family, self._folder, self._hf_config = family, folder, hf_config
         self._tokenizer = tokenizer
-        self._files = {
-            name: (folder / name).read_bytes() for name in KEPT if (folder / name).is_file()
-        }
+        self._files = read_tokenizer_files(folder)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -58,7 +51,7 @@ class Pretrained:
             raise self._tokenizer
         return self._tokenizer
 
-    def to(self, backend: str) -> Pretrained:
+    def to(self, backend: str) -> PretrainedTextModel:
         """Move the weights to a backend, such as "cupy", and return this object."""
         self.model.to(backend)
         return self
@@ -74,7 +67,7 @@ class Pretrained:
         return f"{type(self).__name__}({kind}, {size:,} parameters, from {self._folder})"
 
 
-class PretrainedWriter(Pretrained):
+class PretrainedWriter(PretrainedTextModel):
     """A pretrained `LanguageModel` with its tokenizer: GPT-2.
 
     writer = npformer.from_pretrained("gpt2")           # a folder
@@ -118,7 +111,7 @@ class PretrainedWriter(Pretrained):
         return self.tokenizer.ids(text) or ([begin] if isinstance(begin, int) else [])
 
 
-class PretrainedTranslator(Pretrained):
+class PretrainedTranslator(PretrainedTextModel):
     """A pretrained `EncoderDecoder` with its tokenizer: Marian.
 
     translator = npformer.from_pretrained("opus-mt-en-de")     # a folder
@@ -201,5 +194,5 @@ def write_writer(
     config = {key: value for key, value in before.items() if key not in OF_A_FILE}
     config |= family.config_of(model)
     config |= {"architectures": [family.architecture.class_name()], "dtype": model.dtype}
-    weights = bytes(save(family.written(model), metadata={"format": "pt"}))
+    weights = bytes(save(family.their_weights(model), metadata={"format": "pt"}))
     write_contents(path, {WEIGHTS: weights, **files, CONFIG: config}, overwrite)

@@ -67,6 +67,7 @@ ACTIVATIONS: Registry[Layer] = Registry(
     },
     table="npformer.layers.ACTIVATIONS",
     makes=Layer,
+    hint=False,  # relu2 and selu are other functions, not relu misspelt
 )
 """What ``EncoderConfig(activation=...)`` takes. Builders get nothing but their options, and return
 a layer."""

@@ -25,6 +25,15 @@ TABLES: dict[str, Registry[Any]] = {
     "initializer": INITIALIZERS,
 }
 
+ELSEWHERE = {
+    **dict.fromkeys(("hidden_size", "embed_dim", "n_embd", "dim"), "d_model"),
+    **dict.fromkeys(("num_layers", "num_hidden_layers", "depth"), "n_layers"),
+    **dict.fromkeys(("nhead", "num_heads", "num_attention_heads"), "n_heads"),
+    **dict.fromkeys(("dim_feedforward", "intermediate_size"), "d_ff"),
+    "max_position_embeddings": "max_len",
+}
+"""What other libraries call some settings."""
+
 
 @dataclass(frozen=True)
 class EncoderConfig:
@@ -119,6 +128,14 @@ class EncoderConfig:
     token_dropout: float = 0.0
     attention_dropout: float = 0.0
     ffn_dropout: float = 0.0
+
+    def __new__(cls, *values: Any, **settings: Any) -> Self:
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                hint = checks.did_you_mean(ELSEWHERE.get(name, name), known)
+                raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {known}{hint}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         # NumPy's numbers become Python's, and lists become tuples.

@@ -17,6 +17,7 @@ which runs in its place, is compared with it in float64 and in float32.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
@@ -160,6 +161,11 @@ def gradcheck(
     draws = training or any(isinstance(each, np.random.Generator) for each in inputs)
     rng = np.random.default_rng(seed)
     v = np.asarray(rng.normal(size=np.shape(problem.forward()[0])))
+    if v.size == 0:
+        raise ValueError(
+            f"{problem.title} returned shape {v.shape}, so there is nothing to check; expected at "
+            "least one sample"
+        )
     y, gradients, broken = check_rules(problem, v)
     # If a gradient is exactly 0, its difference is only rounding, about eps |y| / h. So errors are
     # also measured against the other tensors' gradients and against y.
@@ -179,6 +185,8 @@ def gradcheck(
                 continue
             tensors.append(tensor)
             not_analytic = not_analytic or probe.not_analytic
+    if tensors and all(each.no_derivative == math.prod(each.shape) for each in tensors):
+        broken.append("nothing was checked: no entry has a derivative. Pass other values")
     truth = {**gradients, "y": y}
     of_plain, broken_in_float32 = check_float32(problem, v, truth, isinstance(target, Layer))
     if not draws:  # in float32 a generator may draw other numbers

@@ -1,1 +1,1 @@
-"""From texts, series and tables to answers: estimators, tokenizers, reports."""
+"""From texts, series and tables to answers: estimators and reports."""

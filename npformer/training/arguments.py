@@ -19,8 +19,20 @@ from npformer.training.batches import WAYS
 from npformer.training.storage.checkpoint_folder import checked_folder
 from npformer.training.trainable import Model
 
+
+def check_together(name: str, misplaced: tuple[Any, ...]) -> None:
+    """Raise TypeError for targets that were given beside the data, as some libraries want it."""
+    if misplaced:
+        raise TypeError(
+            f"fit was given {2 + len(misplaced)} arguments without a name; expected two, the model "
+            "and its data, with targets and a mask in one tuple: fit(model, (x, y)), or "
+            "fit(model, (x, y, mask))"
+        )
+
+
 CHECKS: dict[str, Callable[[str, Any], object]] = {
     **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
+    "misplaced": check_together,
     "clip_norm": partial(checks.number, above=0.0),
     **dict.fromkeys(("shard_moments", "progress"), checks.flag),
     "on_interrupt": partial(checks.choice, choices=("raise", "return")),

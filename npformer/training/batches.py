@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -101,7 +102,21 @@ def checked_data(
             f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
             "-1, which means no label"
         )
+    if type(samples) is Samples:  # in memory
+        warn_of_empty(name, samples.of_rows(slice(None)))
     return samples
+
+
+def warn_of_empty(name: str, batch: Batch) -> None:
+    """Warn of samples without a token, which an inverted mask makes of those without padding."""
+    masks = [each.padding.on_host() for each in batch.inputs if each.padding is not None]
+    empty = sum(int((~mask.any(axis=1)).sum()) for mask in masks)
+    if empty:
+        warnings.warn(
+            f"{empty} of {len(batch)} sequences in {name} have no token, because their mask is "
+            "False throughout. If True marks padding in it, as in PyTorch, write mask = ~mask",
+            stacklevel=5,
+        )
 
 
 def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:

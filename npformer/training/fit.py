@@ -51,7 +51,7 @@ from npformer.training.watchers import ProgressBar, own_watchers
 def fit(
     model: Model,
     data: Data,
-    *,
+    *misplaced: Any,
     # data
     validation: Data | float | None = None,
     sample_weight: Any = None,
@@ -114,6 +114,8 @@ def fit(
         a batch at a time; mask and types may be None. For a model with two inputs, x, mask and
         types are tuples with one for each. A `SequenceClassifier` remembers that it was trained
         with a mask, and the token id of padding if there is only one.
+    *misplaced
+        Nothing: targets belong into `data`. An error says so.
     validation : data as above, or float, optional
         Evaluated after each epoch. The model ends with the weights of the epoch that had the best
         `metric`; among equals, the lowest loss wins. Without it, the model keeps its last weights.
@@ -220,9 +222,9 @@ def fit(
     """
     alone = nullcontext(Communicator())
     with alone if communicator is None else as_communicator(communicator).guard() as ranks:
-        check_arguments(clip_norm=clip_norm, patience=patience, micro_batch=micro_batch)
-        check_arguments(check_every=check_every, shard_moments=shard_moments, progress=progress)
-        check_arguments(on_interrupt=on_interrupt, masks=masks, batches=batches)
+        check_arguments(misplaced=misplaced, clip_norm=clip_norm, patience=patience, masks=masks)
+        check_arguments(micro_batch=micro_batch, check_every=check_every, batches=batches)
+        check_arguments(shard_moments=shard_moments, progress=progress, on_interrupt=on_interrupt)
         epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
         at_a_time = checks.positive("batch_size", batch_size)
         batch_size = at_a_time * checks.positive("accumulate", accumulate)

@@ -33,10 +33,12 @@ class NonFiniteLossError(ArithmeticError):
     """
 
     def __init__(self, step: int, tensor: str, notes: str, loss: str = "the loss") -> None:
+        advice = "Use a smaller lr, a warm-up or clip_norm=1.0, and look for NaN in the data"
+        if tensor.startswith("the input "):
+            advice = "Samples with NaN or infinity have to be left out, or filled, before fit"
         super().__init__(
             f"{loss} is not finite at step {step}; the first tensor that holds NaN or infinity "
-            f"is {tensor}. Use a smaller lr, a warm-up or clip_norm=1.0, and look for NaN in the "
-            f"data. {notes}"
+            f"is {tensor}. {advice}. {notes}"
         )
         self.step = step
         self.tensor = tensor

@@ -94,3 +94,27 @@ def test_a_check_leaves_nothing_behind_wherever_it_is_interrupted(tmp_path, monk
     if os.name == "posix":  # the file has no name, so that even a killed process leaves none
         assert found == []
     assert list(tmp_path.iterdir()) == []
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")
+
+
+@posix
+def test_a_replaced_file_keeps_its_mode(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    write_whole(path, b"new")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o640)
+
+
+@posix
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "model.safetensors", tmp_path / "model.safetensors"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write_whole(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    assert [file.name for file in tmp_path.rglob("*.part")] == []

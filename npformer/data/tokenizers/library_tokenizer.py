@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import checks, described
+from npformer.data.libraries import library
 from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, padded
 
 KINDS = ("word", "wordpiece", "bpe")
@@ -176,21 +177,9 @@ class LibraryTokenizer(Tokenizer):
 
 
 def tokenizers_library() -> Any:
-    """Return the module `tokenizers`; if there is none, an ImportError says how to get it."""
-    try:
-        import tokenizers
-        import tokenizers.decoders
-        import tokenizers.models
-        import tokenizers.normalizers
-        import tokenizers.pre_tokenizers
-        import tokenizers.processors
-        import tokenizers.trainers
-    except ImportError as error:
-        raise ImportError(
-            "Hugging Face's tokenizers is needed for WordPiece, BPE and tokenizer.json; install "
-            'it: python -m pip install "npformer[text]". Without it there is tokenizer="word"'
-        ) from error
-    return tokenizers
+    """Return the module `tokenizers`."""
+    who = "a tokenizer of WordPiece, BPE or tokenizer.json"
+    return library("tokenizers", "text", who, '. Without it there is tokenizer="word"')
 
 
 @contextmanager

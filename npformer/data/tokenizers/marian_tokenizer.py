@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from npformer.core import checks
+from npformer.data.libraries import library
 from npformer.data.tokenizers.tokenizer import Tokenizer
 
 FILES = ("source.spm", "target.spm", "vocab.json")
@@ -31,7 +32,8 @@ class MarianTokenizer(Tokenizer):
     """
 
     def __init__(self, source: bytes, target: bytes, vocabulary: Mapping[str, int]) -> None:
-        processor = sentencepiece_library().SentencePieceProcessor
+        needed = library("sentencepiece", "translate", "Marian's tokenizer")
+        processor = needed.SentencePieceProcessor
         self._source, self._target = source, target
         self._of_source = processor(model_proto=source)
         self._of_target = processor(model_proto=target)
@@ -88,15 +90,3 @@ class MarianTokenizer(Tokenizer):
         """Return the tokenizer that `to_dict` described."""
         source, target = (each.encode("latin-1") for each in values["models"])
         return cls(source, target, values["vocabulary"])
-
-
-def sentencepiece_library() -> Any:
-    """Return the module `sentencepiece`; if there is none, an ImportError says how to get it."""
-    try:
-        import sentencepiece
-    except ImportError as error:
-        raise ImportError(
-            "the library sentencepiece is needed for Marian's tokenizer; install it: "
-            'python -m pip install "npformer[translate]"'
-        ) from error
-    return sentencepiece

@@ -52,34 +52,19 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
 
 def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
     """Return the tokenizer of BERT with a vocabulary: one token per line."""
-    tk = tokenizers_library()
-    words = file.read_text("utf-8").splitlines()
-    vocabulary = {word: id for id, word in enumerate(words)}
-    unknown, first, last = (
-        _word(settings.get(name)) or usual
-        for name, usual in (
-            ("unk_token", "[UNK]"),
-            ("cls_token", "[CLS]"),
-            ("sep_token", "[SEP]"),
-        )
-    )
-    if missing := [word for word in (unknown, first, last) if word not in vocabulary]:
+    vocabulary = {word: id for id, word in enumerate(file.read_text("utf-8").splitlines())}
+    usual = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    special = {name: _word(settings.get(name)) or word for name, word in usual.items()}
+    if missing := [word for word in special.values() if word not in vocabulary]:
         raise ValueError(f"the vocabulary has no {missing[0]}")
-    library = tk.Tokenizer(tk.models.WordPiece(vocabulary, unk_token=unknown))
-    library.normalizer = tk.normalizers.BertNormalizer(
-        clean_text=True,
+    made = tokenizers_library().BertWordPieceTokenizer(
+        vocabulary,
+        **special,
         handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
         strip_accents=settings.get("strip_accents"),
         lowercase=settings.get("do_lower_case", True),
     )
-    library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
-    library.decoder = tk.decoders.WordPiece()
-    library.post_processor = tk.processors.BertProcessing(
-        (last, vocabulary[last]), (first, vocabulary[first])
-    )
-    special = [*(word for word in ("[PAD]", "[MASK]") if word in vocabulary), unknown, first, last]
-    library.add_special_tokens(special)
-    return library
+    return tokenizers_library().Tokenizer.from_str(made.to_str())
 
 
 def _bpe(vocabulary: Path, merges: Path, settings: dict[str, Any]) -> Any:

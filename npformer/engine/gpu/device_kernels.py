@@ -1,6 +1,6 @@
 """Compare each GPU kernel with its plain pair there and with NumPy: the child of `verdict`.
 
-    python -m npformer.proof.device_kernels float32 tf32
+    python -m npformer.engine.gpu.device_kernels float32 tf32
 
 prints a line of JSON for each kernel as soon as its result is known. It runs in its own process,
 because a kernel that writes where it must not may spoil the device for that process.

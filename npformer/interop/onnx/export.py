@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from npformer.core import Layer, a_type, checks
+from npformer.data.libraries import library
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities, shape_of
 from npformer.mixers import WholeSequenceMixer
 from npformer.training.storage.files import check_place, write_whole
-from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
+from npformer.training.trainable import LanguageModel, SequenceClassifier
 
 LARGEST = 2**31 - 2**20
 """The most bytes of an ONNX file, which is one protobuf message."""
@@ -81,7 +82,7 @@ def to_onnx(
     Exported
         The names of inputs and outputs, and what is left to the caller.
     """
-    _check_library()
+    library("onnx", "onnx", "to_onnx")
     file = checks.path("path", path)
     check_place(file, "model.onnx")
     for name, chosen in (("mask", mask), ("types", types)):
@@ -108,27 +109,13 @@ def to_onnx(
     return Exported(inputs, outputs, left, metadata)
 
 
-def _check_library() -> None:
-    try:
-        import onnx  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"to_onnx needs the package onnx, which cannot be imported here ({error}); install it: "
-            'python -m pip install "npformer[onnx]"'
-        ) from error
-
-
 def _check(model: Any) -> None:
     """Raise TypeError for a model that cannot be written in ONNX."""
     checks.instance("model", model, Layer, "Pass pretrained.classifier(), or writer.model")
-    if isinstance(model, EncoderDecoder):
-        raise TypeError(
-            "model is an EncoderDecoder; expected a SequenceClassifier or a LanguageModel. Models "
-            "of two inputs and caches of tokens are not written in ONNX"
-        )
     if not isinstance(model, SequenceClassifier | LanguageModel):
         raise TypeError(
-            f"model is {a_type(model)}; expected a SequenceClassifier or a LanguageModel"
+            f"model is {a_type(model)}; expected a SequenceClassifier or a LanguageModel. Models "
+            "of two inputs and caches of tokens are not written in ONNX"
         )
 
 

@@ -98,7 +98,7 @@ class Graph:
 
     def input(self, name: str, dtype: str, shape: Iterable[Any]) -> Value:
         """Return an array that the caller will pass."""
-        self.inputs.append(_described(name, dtype, shape))
+        self.inputs.append(_value_info(name, dtype, shape))
         return Value(self, name)
 
     def output(self, name: str, value: Value, shape: Iterable[Any]) -> None:
@@ -106,7 +106,7 @@ class Graph:
         from onnx.helper import make_node
 
         self.nodes.append(make_node("Identity", [value.name], [name]))
-        self.outputs.append(_described(name, "float32", shape))
+        self.outputs.append(_value_info(name, "float32", shape))
 
     def apply(self, layer: Layer, x: Value) -> Value:
         """Return what a layer computes from x, by the converter of its class."""
@@ -175,7 +175,7 @@ class Graph:
         return model
 
 
-def _described(name: str, dtype: str, shape: Iterable[Any]) -> Any:
+def _value_info(name: str, dtype: str, shape: Iterable[Any]) -> Any:
     from onnx.helper import make_tensor_value_info, np_dtype_to_tensor_dtype
 
     return make_tensor_value_info(name, np_dtype_to_tensor_dtype(np.dtype(dtype)), list(shape))

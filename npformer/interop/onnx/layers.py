@@ -1,23 +1,42 @@
 """Converters of layers to ONNX: each is the forward pass of its layer."""
 
 import math
+from typing import Any
 
 from npformer import layers as own
 from npformer.core import to_numpy
 from npformer.interop.onnx.graph import Graph, Value
-from npformer.interop.onnx.table import register
-
-NO_CHANGE = (own.Dropout, own.TokenDropout)
-"""Layers that change nothing at evaluation."""
-
-
-def same(layer: own.Dropout, x: Value, graph: Graph) -> Value:
-    """y = x."""
-    return x
+from npformer.interop.onnx.table import Converter, register
+from npformer.mixers import Identity
+from npformer.models.input_embedding import InputEmbedding
+from npformer.training.trainable import LanguageModel, SequenceClassifier
 
 
-for each in NO_CHANGE:
-    register(each, same)
+def in_chain(layer: Any, x: Value, graph: Graph) -> Value:
+    """y = last(...(second(first(x))))."""
+    return graph.chain(layer.chain(), x)
+
+
+CHAINS = (
+    *(own.PositionwiseFeedForward, own.Pooler, InputEmbedding),
+    *(SequenceClassifier, LanguageModel),
+)
+
+SIMPLE: dict[Any, Converter] = {
+    **dict.fromkeys(CHAINS, in_chain),
+    **dict.fromkeys((own.Dropout, own.TokenDropout, Identity), lambda _, x, __: x),
+    own.ReLU: lambda layer, x, graph: graph.node("Relu", x),
+    own.Tanh: lambda layer, x, graph: graph.node("Tanh", x),
+    own.SiLU: lambda layer, x, graph: x * graph.node("Sigmoid", x),
+    own.GELU: lambda layer, x, graph: graph.node("Gelu", x, approximate=layer.approximate),
+    own.EveryToken: lambda layer, x, graph: graph.without_padding(x),
+    own.Flatten: lambda layer, x, graph: graph.without_padding(x).reshape(0, -1),
+    own.Sequential: lambda layer, x, graph: graph.chain(layer.chain, x),
+}
+"""Layers that are one operator of ONNX, or a chain of others, or change nothing at evaluation."""
+
+for kind, converter in SIMPLE.items():
+    register(kind, converter)
 
 
 @register(own.Linear)
@@ -28,7 +47,7 @@ def linear(layer: own.Linear, x: Value, graph: Graph) -> Value:
 
 
 @register(own.TiedOutput)
-def tied(layer: own.TiedOutput, x: Value, graph: Graph) -> Value:
+def tied_output(layer: own.TiedOutput, x: Value, graph: Graph) -> Value:
     """y = x W^T + b."""
     y = x @ graph.value(layer.weight).transpose(1, 0)
     return y if layer.bias is None else y + layer.bias
@@ -50,30 +69,6 @@ def layer_norm(layer: own.LayerNorm, x: Value, graph: Graph) -> Value:
     return graph.node("LayerNormalization", x, layer.gamma, layer.beta, epsilon=layer.eps)
 
 
-@register(own.ReLU)
-def relu(layer: own.ReLU, x: Value, graph: Graph) -> Value:
-    """y = max(0, x)."""
-    return graph.node("Relu", x)
-
-
-@register(own.GELU)
-def gelu(layer: own.GELU, x: Value, graph: Graph) -> Value:
-    """y = x Phi(x)."""
-    return graph.node("Gelu", x, approximate=layer.approximate)
-
-
-@register(own.Tanh)
-def tanh(layer: own.Tanh, x: Value, graph: Graph) -> Value:
-    """y = tanh(x)."""
-    return graph.node("Tanh", x)
-
-
-@register(own.SiLU)
-def silu(layer: own.SiLU, x: Value, graph: Graph) -> Value:
-    """y = x sigmoid(x)."""
-    return x * graph.node("Sigmoid", x)
-
-
 @register(own.Embedding)
 def embedding(layer: own.Embedding, ids: Value, graph: Graph) -> Value:
     """y = scale * W[ids]."""
@@ -91,18 +86,6 @@ def positions(layer: own.Positions, x: Value, graph: Graph) -> Value:
 def token_types(layer: own.TokenTypes, x: Value, graph: Graph) -> Value:
     """y = x + scale * W[types]."""
     return x + embedding(layer, graph.value([[0]]) if graph.types is None else graph.types, graph)
-
-
-@register(own.PositionwiseFeedForward)
-def feed_forward(layer: own.PositionwiseFeedForward, x: Value, graph: Graph) -> Value:
-    """y = contract(activation(expand(x)))."""
-    return graph.chain(layer.chain(), x)
-
-
-@register(own.Sequential)
-def sequential(layer: own.Sequential, x: Value, graph: Graph) -> Value:
-    """One layer after the other."""
-    return graph.chain(layer.chain, x)
 
 
 @register(own.TimeDistributed)
@@ -143,21 +126,3 @@ def first(layer: own.FirstToken, x: Value, graph: Graph) -> Value:
         return graph.node("Gather", x, 0, axis=1)
     at = graph.node("ArgMax", graph.mask.to("int64"), axis=1, keepdims=1)
     return graph.node("GatherND", graph.without_padding(x), at, batch_dims=1)
-
-
-@register(own.Flatten)
-def flatten(layer: own.Flatten, x: Value, graph: Graph) -> Value:
-    """All features of all tokens in one row."""
-    return graph.without_padding(x).reshape(0, -1)
-
-
-@register(own.EveryToken)
-def every(layer: own.EveryToken, x: Value, graph: Graph) -> Value:
-    """y = x, 0 at padding."""
-    return graph.without_padding(x)
-
-
-@register(own.Pooler)
-def pooler(layer: own.Pooler, x: Value, graph: Graph) -> Value:
-    """y = activation(x_first W + b)."""
-    return graph.chain(layer.chain(), x)

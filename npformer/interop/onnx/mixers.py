@@ -112,12 +112,6 @@ for alone, scores_of, *mixers in (
         register(mixer, partial(averaging, scores_of=scores_of))
 
 
-@register(own.Identity)
-def identity(layer: own.Identity, x: Value, graph: Graph) -> Value:
-    """y = x."""
-    return x
-
-
 def whole_sequence(layer: own.WholeSequenceMixer, x: Value, graph: Graph, mix: Any) -> Value:
     """y = mix(x, n): n is the length, or that of each sequence, (batch, 1, 1)."""
     y: Value
@@ -144,27 +138,19 @@ def transform(x: Value, n: Value, d_model: int, graph: Graph) -> tuple[Value, ..
 
 
 @register(own.Fourier)
-def fourier(layer: own.Fourier, x: Value, graph: Graph) -> Value:
-    """y = Re(F x F), F = cos - i sin."""
-
-    def mix(x: Value, n: Value) -> Value:
-        cos, sin, _, _ = transform(x, n, graph.d_model, graph)
-        return cos - sin
-
-    return whole_sequence(layer, x, graph, mix)
-
-
 @register(own.Hartley)
-def hartley(layer: own.Hartley, x: Value, graph: Graph) -> Value:
-    """y = Re(F x F) - Im(F x F)."""
+def fourier(layer: own.Fourier | own.Hartley, x: Value, graph: Graph) -> Value:
+    """y = Re(F x F), F = cos - i sin; a Hartley transform subtracts Im(F x F)."""
 
     def mix(x: Value, n: Value) -> Value:
         cos, sin, one, other = transform(x, n, graph.d_model, graph)
-        return cos - sin + one + other
+        return cos - sin + one + other if isinstance(layer, own.Hartley) else cos - sin
 
     return whole_sequence(layer, x, graph, mix)
 
 
+@register(own.LinearMixing)
+@register(own.RandomMixing)
 def linear_mixing(layer: own.LinearMixing, x: Value, graph: Graph) -> Value:
     """y = W_sequence x W_features, with W_sequence cropped to the length."""
     length = graph.length
@@ -172,11 +158,7 @@ def linear_mixing(layer: own.LinearMixing, x: Value, graph: Graph) -> Value:
     return whole_sequence(layer, x, graph, lambda x, n: W @ x @ layer.W_features)
 
 
-register(own.LinearMixing, linear_mixing)
-register(own.RandomMixing, linear_mixing)
-
-
-def convolved(x: Value, kernel: Value, length: Any, n_features: int, graph: Graph) -> Value:
+def convolution(x: Value, kernel: Value, length: Any, n_features: int, graph: Graph) -> Value:
     """y_t = sum_j x_{t-j} k_j: each feature has a kernel of its own, of this length."""
     turned = graph.node("Slice", kernel, [-1], [np.iinfo("int64").min], [0], [-1])
     size = graph.node("Sub", length, [1])
@@ -191,11 +173,11 @@ def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Va
     """y = (x0 * (k * (x1 v) + D x1 v)) W_O, all three from a short convolution."""
     d_model, short = graph.d_model, graph.value(layer.short)
     p = graph.without_padding(graph.apply(layer.inner, x))
-    near = convolved(p, short, [layer.short.shape[0]], 3 * d_model, graph)
+    near = convolution(p, short, [layer.short.shape[0]], 3 * d_model, graph)
     x0, x1, v = (near.cut(i * d_model, (i + 1) * d_model, axis=-1) for i in range(3))
     z = graph.without_padding(x1 * v)
     kernel = graph.value(layer.kernel).cut(0, graph.length, axis=0)
-    s = convolved(z, kernel, graph.length, d_model, graph) + z * layer.skip
+    s = convolution(z, kernel, graph.length, d_model, graph) + z * layer.skip
     return graph.without_padding(graph.apply(layer.output, x0 * s))
 
 
@@ -207,6 +189,6 @@ def state_space(layer: own.StateSpace, x: Value, graph: Graph) -> Value:
     of_space = log_step, log_decay, frequency, C, graph.max_len
     table, _ = F.state_space_kernel(*of_space)  # [max_len, d_model]
     kernel = graph.value(table).cut(0, graph.length, axis=0)
-    s = convolved(x, kernel, graph.length, graph.d_model, graph)
+    s = convolution(x, kernel, graph.length, graph.d_model, graph)
     a = graph.node("Gelu", s + x * layer.skip)
     return graph.without_padding(graph.apply(layer.output, a))

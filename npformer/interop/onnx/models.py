@@ -5,17 +5,11 @@ import numpy as np
 from npformer import layers, models
 from npformer.core import Array, Layer
 from npformer.interop.onnx.graph import Graph, Value
+from npformer.interop.onnx.layers import in_chain
 from npformer.interop.onnx.table import register
 from npformer.models import losses
-from npformer.models.input_embedding import InputEmbedding
 from npformer.models.wide_sequence_model import TwoAnswers
 from npformer.training.trainable import LanguageModel, SequenceClassifier, WideSequenceClassifier
-
-
-@register(InputEmbedding)
-def input_embedding(layer: InputEmbedding, x: Value, graph: Graph) -> Value:
-    """y = norm(tokens(x) + positions + types). Padding is not set to 0 here."""
-    return graph.chain(layer.chain(), x)
 
 
 @register(models.EncoderBlock)
@@ -35,19 +29,10 @@ def encoder(layer: models.Encoder, x: Value, graph: Graph) -> Value:
     return graph.without_padding(graph.chain(layer.chain(), graph.without_padding(x)))
 
 
-def classifier(model: SequenceClassifier | LanguageModel, x: Value, graph: Graph) -> Value:
-    """logits = classify(pool(encoder(embed(x)))), or output(encoder(embed(x)))."""
-    return graph.chain(model.chain(), x)
-
-
-register(SequenceClassifier, classifier)
-register(LanguageModel, classifier)
-
-
 @register(WideSequenceClassifier)
 def wide_classifier(model: WideSequenceClassifier, x: Value, graph: Graph) -> Value:
     """Two answers: the encoder's and the wide part's."""
-    deep, wide = classifier(model, x, graph), graph.apply(model.wide, x)
+    deep, wide = in_chain(model, x, graph), graph.apply(model.wide, x)
     return graph.node("Concat", deep.at(1), wide.at(1), axis=1)
 
 

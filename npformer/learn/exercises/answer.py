@@ -33,7 +33,7 @@ class Stuck(Exception):
     """A reader's file cannot be marked; the message says why, and in which line."""
 
 
-class Printed(io.StringIO):
+class PrintBuffer(io.StringIO):
     """Keeps the beginning of what is written to it, and counts the rest."""
 
     written = 0
@@ -62,7 +62,7 @@ class Answer:
     def __init__(self, text: str, path: str, places: list[str] | None = None) -> None:
         self.text, self.path, self.places = text, path, places
         self.lines = text.splitlines()
-        self.printed = Printed()
+        self.printed = PrintBuffer()
         self.listening = True  # whether to keep what the file prints and calls
         self.patience = 100_000  # events to look at, to count calls
         self.calls: Counter[str] = Counter()  # of the file's functions, and of others by the file
@@ -104,7 +104,7 @@ class Answer:
     @contextlib.contextmanager
     def watch(self) -> Iterator[None]:
         """Run the reader's code, and explain what it raises."""
-        out = self.printed if self.listening else Printed()
+        out = self.printed if self.listening else PrintBuffer()
         profile = sys.getprofile()
         if self.listening and self.patience > 0:
             sys.setprofile(self._count)
@@ -140,13 +140,9 @@ class Answer:
         allowed = [f"{getattr(f, '__module__', '')}.{getattr(f, '__name__', '')}" for f in given]
         return sorted(name for name in set(self.calls) - set(allowed) if name.startswith(OURS))
 
-    def called(self, function: str) -> int:
+    def n_calls(self, function: str) -> int:
         """Return how often a function of the file was called."""
         return self.calls[f"{MODULE}.{function}"]
-
-    def quiet(self) -> None:
-        """Stop keeping what the file prints and calls: the referee calls it many times."""
-        self.listening = False
 
     def prints(self) -> str:
         """Return what the file printed, cut if it is long."""

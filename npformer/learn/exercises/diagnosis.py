@@ -11,6 +11,8 @@ from npformer.core import a_type
 CLOSE = 1e-6
 """Relative to the largest entry: finite differences stay far below, typical mistakes far above."""
 
+NONE: Mapping[str, Any] = {}
+
 
 def same(a: Any, b: Any) -> bool:
     """Whether two arrays have the same shape and, but for rounding, the same values."""
@@ -28,9 +30,9 @@ def fault_of(
     right: np.ndarray,
     *,
     variants: Iterable[tuple[str, Any]] = (),
-    others: Mapping[str, np.ndarray] | None = None,
+    others: Mapping[str, np.ndarray] = NONE,
     of_ones: np.ndarray | None = None,
-    counts: Mapping[str, float] | None = None,
+    counts: Mapping[str, float] = NONE,
     truth: str = "the slope of the loss",
 ) -> str:
     """Return what is wrong with a gradient, or "".
@@ -71,8 +73,24 @@ def fault_of(
     if not np.isfinite(got).all():
         bad = int((~np.isfinite(got)).sum())
         return f"{name} holds NaN or infinity, in {bad} of its {got.size} entries"
-    says = _values_fault(got.astype(float), right, others or {}, of_ones, counts or {})
-    return f"{name} {says or _entries_fault(got, right, truth)}"
+    got = got.astype(float)
+    if not got.any():
+        return f"{name} is 0 everywhere"
+    if same(got, -right):
+        return f"{name} has the wrong sign, everywhere"
+    for other, gradient in others.items():
+        if same(got, gradient):
+            order = "look at the order in which they are returned"
+            return f"{name} holds what {other} should be: {order}"
+    if right.ndim >= 2 and right.shape[-1] == right.shape[-2] and same(got, right.swapaxes(-1, -2)):
+        return f"{name} is transposed: its last two axes are swapped"
+    if of_ones is not None and same(got, of_ones):
+        says = "does not depend on the gradient that came in: it is right only where that is 1"
+        return f"{name} {says}"
+    factor = float((got * right).sum() / ((right * right).sum() or 1.0))
+    if factor and same(got, factor * right):
+        return f"{name} {_factor_fault(factor, counts)}"
+    return f"{name} {_entries_fault(got, right, truth)}"
 
 
 def _dtype_fault(name: str, got: np.ndarray, right: np.ndarray) -> str:
@@ -98,31 +116,6 @@ def _shape_fault(name: str, got: np.ndarray, right: np.ndarray) -> str:
     if right.ndim > got.ndim and right.shape[right.ndim - got.ndim :] == got.shape:
         return f"is summed over too many axes: {shapes}"
     return f"has the wrong shape: {shapes}"
-
-
-def _values_fault(
-    got: np.ndarray,
-    right: np.ndarray,
-    others: Mapping[str, np.ndarray],
-    of_ones: np.ndarray | None,
-    counts: Mapping[str, float],
-) -> str:
-    if not got.any():
-        return "is 0 everywhere"
-    if same(got, -right):
-        return "has the wrong sign, everywhere"
-    for other, gradient in others.items():
-        if same(got, gradient):
-            return f"holds what {other} should be: look at the order in which they are returned"
-    if right.ndim >= 2 and right.shape[-1] == right.shape[-2] and same(got, right.swapaxes(-1, -2)):
-        return "is transposed: its last two axes are swapped"
-    if of_ones is not None and same(got, of_ones):
-        return "does not depend on the gradient that came in: it is right only where that is 1"
-    if right.any():
-        factor = float((got * right).sum() / (right * right).sum())
-        if factor and same(got, factor * right):
-            return _factor_fault(factor, counts)
-    return ""
 
 
 def _factor_fault(factor: float, counts: Mapping[str, float]) -> str:

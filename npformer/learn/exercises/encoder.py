@@ -74,7 +74,7 @@ def _judge_files(answer: Answer) -> tuple[list[str], list[str]]:
 def _problems(exercise: Exercise, answer: Answer) -> list[str]:
     """Check the logits, then the gradients, then the result of training."""
     functions = map(answer.function, ("parameters", "encoder", "encoder_backward", "train"))
-    parameters, encoder, backward, train = (_guarded(answer, function) for function in functions)
+    parameters, encoder, backward, train = (_guard(answer, function) for function in functions)
     p = {
         name: array.astype("float64") + 0.3 * draw(*array.shape, seed=i)
         for i, (name, array) in enumerate(parameters(8, 12).items())
@@ -83,11 +83,11 @@ def _problems(exercise: Exercise, answer: Answer) -> list[str]:
     problems = _forward(encoder, p, mistakes) or _formula(answer, encoder, p, formula)
     problems = problems or _gradients(answer, encoder, backward, p, mistakes)
     problems = problems or _steps(parameters, train, mistakes)
-    answer.quiet()
+    answer.listening = False
     return problems or _training(answer, encoder, train)
 
 
-def _guarded(answer: Answer, function: Callable[..., Any]) -> Callable[..., Any]:
+def _guard(answer: Answer, function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **settings: answer.call(lambda: function(*args, **settings))
 
 
@@ -123,7 +123,7 @@ def _flat(arrays: dict[str, Array]) -> Array:
 def _forward(encoder: Callable[..., Any], p: dict[str, Array], mistakes: Any) -> list[str]:
     given = copy.deepcopy(p)
     result = encoder(X, p)
-    check_returned("encoder", result, 2, "logits and a cache")
+    check_returned("encoder", result, ["logits", "a cache"])
     logits = result[0]
     if np.shape(logits) != (3, 10):
         return [f"the logits of 3 images have the shape {np.shape(logits)}; expected (3, 10)"]

@@ -5,34 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from npformer.learn.exercises import notebook
-from npformer.learn.exercises.referee import untouched
-from npformer.learn.exercises.table import NAMES, exercise, named, stem
+from npformer.learn.exercises.referee import is_untouched
+from npformer.learn.exercises.table import NAMES, TEXTS, exercise, named, stem
 
 ENDINGS = ".py", ".ipynb"
 HINTS = "hints.json"
-
-README = """\
-# Exercises
-
-Each file asks for something that npformer does by hand: most of them for a backward pass. The
-forward pass is given. Do them in the order of their numbers; each uses what the ones before it
-taught.
-
-1. Read the question at the top of a file, and work on paper until you have the formula.
-2. Write it in place of `raise NotImplementedError  # your code`, and change nothing else.
-3. `npformer exercises check {first}` marks it. Without a name, all files are marked.
-
-If you are stuck, `npformer exercises hint {first}` gives a hint, and when called again the next.
-`npformer exercises solution {first}` prints the solution and its derivation.
-If a file is beyond repair, `npformer exercises start . {first} --force` writes it anew, and keeps
-yours beside it.
-
-What a file prints while it is marked is shown, so `print(dy.shape)` helps. In an array of rows, a
-row is a token; dy is the gradient of the loss with respect to y, and has the shape of y.
-
-| file | what to write |
-|---|---|
-"""
 
 
 def start(
@@ -55,7 +32,7 @@ def start(
         path = folder / f"{stem(name)}{ending}"
         blank = exercise(name).blank
         if path.exists():
-            if untouched(exercise(name), _read(path)):
+            if is_untouched(exercise(name), _read(path)):
                 said.append(f"{path.name} is there already, and unchanged")
                 continue
             if not force:
@@ -69,7 +46,9 @@ def start(
         written += 1
     readme = folder / "README.md"
     if not readme.exists():
-        readme.write_text(_readme(ending), "utf-8", newline="\n")
+        rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |\n" for name in NAMES]
+        text = (TEXTS / "README.md").read_text("utf-8").format(first=NAMES[0])
+        readme.write_text("".join([text, *rows]), "utf-8", newline="\n")
     return [*said, f"{written} {'file' if written == 1 else 'files'} written to {folder}"]
 
 
@@ -79,11 +58,6 @@ def _read(path: Path) -> str:
         return source_of(path)[0]
     except ValueError:
         return ""
-
-
-def _readme(ending: str) -> str:
-    rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |" for name in NAMES]
-    return README.format(first=NAMES[0]) + "\n".join(rows) + "\n"
 
 
 def source_of(path: Path) -> tuple[str, list[str] | None]:
@@ -105,7 +79,7 @@ def find(folder: Path, name: str) -> Path | None:
     """
     paths = [folder / f"{stem(name)}{ending}" for ending in ENDINGS]
     paths = [path for path in paths if path.is_file()]
-    changed = [path for path in paths if not untouched(exercise(name), _read(path))]
+    changed = [path for path in paths if not is_untouched(exercise(name), _read(path))]
     return max(changed or paths, key=lambda path: path.stat().st_mtime, default=None)
 
 
@@ -130,14 +104,14 @@ def check_folder(folder: Path) -> None:
 def next_hint(folder: Path, name: str) -> tuple[int, int, str]:
     """Return the number of the next hint, how many there are, and the hint; count it as taken."""
     check_folder(folder)
-    hints, taken = exercise(name).hints, _taken(folder)
+    hints, taken = exercise(name).hints, _hints_taken(folder)
     number = min(taken.get(name, 0) + 1, len(hints))
     text = json.dumps(taken | {name: number}, indent=1)
     (folder / HINTS).write_text(f"{text}\n", "utf-8", newline="\n")
     return number, len(hints), hints[number - 1]
 
 
-def _taken(folder: Path) -> dict[str, int]:
+def _hints_taken(folder: Path) -> dict[str, int]:
     """Return how many hints were taken for each exercise."""
     path = folder / HINTS
     if not path.exists():

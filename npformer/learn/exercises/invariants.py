@@ -1,10 +1,14 @@
 """The museum's invariants, applied to what a reader wrote."""
 
+from collections.abc import Callable
 from typing import Any
 
 from npformer.core import Array, Context, Gradients
 from npformer.layers import Dropout, LayerNorm, Sequential, Tanh
 from npformer.learn.exercises.answer import Answer, Stuck
+
+Check = Callable[[Answer, Any], list[str]]
+"""Returns, in words, what is wrong with a function or a pair of an answer."""
 
 
 def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
@@ -22,63 +26,38 @@ def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
     return found
 
 
-class LayerNormByHand(LayerNorm):
-    """`LayerNorm` computed by a reader's pair."""
-
-    pair: Any
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return y and the cache, by the pair."""
-        y, cache = self.pair[0](x, self.gamma.value, self.beta.value, self.eps)
-        return y, cache
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Add the gradients of gamma and beta, and return dx, by the pair."""
-        dx, dgamma, dbeta = self.pair[1](dy, cache)
-        gradients.add(self.gamma, dgamma)
-        gradients.add(self.beta, dbeta)
-        return dx
+def invariants(*names: str, made: Callable[[Any], Any] = lambda pair: pair) -> Check:
+    """Return what tells which of these invariants the thing that is `made` of a pair breaks."""
+    return lambda answer, pair: failing_invariants(answer, made(pair), *names)
 
 
-class DropoutByHand(Dropout):
-    """`Dropout` computed by a reader's pair."""
+def layer_norm_by(pair: Any) -> LayerNorm:
+    """Return a layer norm that is computed by a reader's pair."""
 
-    pair: Any
+    class LayerNormByHand(LayerNorm):
+        def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+            y, cache = pair[0](x, self.gamma.value, self.beta.value, self.eps)
+            return y, cache
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return y and the cache, by the pair."""
-        y, cache = self.pair[0](x, self.rate, context.dropout_generator())
-        return y, cache
+        def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+            dx, dgamma, dbeta = pair[1](dy, cache)
+            gradients.add(self.gamma, dgamma)
+            gradients.add(self.beta, dbeta)
+            return dx
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Return dx, by the pair."""
-        return self.pair[1](dy, cache)
-
-
-def softmax(answer: Answer, pair: Any) -> list[str]:
-    """Check the invariants of softmax."""
-    return failing_invariants(
-        answer, pair, "gradient_of_softmax", "softmax_sums_to_1_over_the_last_axis"
-    )
+    return LayerNormByHand(6, dtype="float64")
 
 
-def attention(answer: Answer, pair: Any) -> list[str]:
-    """Check the invariant of attention."""
-    return failing_invariants(answer, pair, "queries_ask_and_keys_answer")
+def two_dropouts_by(pair: Any) -> Sequential:
+    """Return a chain that uses one dropout layer twice, which is computed by a reader's pair."""
 
+    class DropoutByHand(Dropout):
+        def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+            y, cache = pair[0](x, self.rate, context.dropout_generator())
+            return y, cache
 
-def layer_norm(answer: Answer, pair: Any) -> list[str]:
-    """Check the invariants of layer norm."""
-    norm = LayerNormByHand(6, dtype="float64")
-    norm.pair = pair
-    return failing_invariants(answer, norm, "gradient_of_layer_norm", "a_constant_row_is_finite")
+        def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+            return pair[1](dy, cache)
 
-
-def dropout(answer: Answer, pair: Any) -> list[str]:
-    """Check the invariants of a dropout layer, and of one that is used twice."""
     layer = DropoutByHand(0.5)
-    layer.pair = pair
-    chain = Sequential(layer, Tanh(), layer)
-    return failing_invariants(
-        answer, layer, "gradient_of_dropout_at_evaluation", "dropout_does_nothing_at_evaluation"
-    ) or failing_invariants(answer, chain, "gradient_of_one_dropout_used_twice")
+    return Sequential(layer, Tanh(), layer)

@@ -1,12 +1,14 @@
 """How each exercise is marked: the trials of its function, and what must hold beside."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from npformer.learn.exercises import adam, broken_model, encoder, invariants, mixer
+from npformer.learn.exercises import adam, broken_model, encoder, mixer
 from npformer.learn.exercises.exercise import Mark
 from npformer.learn.exercises.function import Function
+from npformer.learn.exercises.invariants import invariants, layer_norm_by, two_dropouts_by
 from npformer.learn.exercises.pair import Pair
 from npformer.learn.exercises.trials import Trial
 from npformer.proof.cases.case import draw, keep
@@ -17,20 +19,15 @@ def weights(d: int, n: int, scale: float = 0.5, seed: int = 1) -> tuple[np.ndarr
     return tuple(scale * draw(d, d, seed=seed + i) for i in range(n))
 
 
+def draws(*shapes: Any, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """Return an array of normal numbers for each shape."""
+    each = [shape if isinstance(shape, tuple) else (shape,) for shape in shapes]
+    return tuple(draw(*shape, seed=seed + i) for i, shape in enumerate(each))
+
+
 def row(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return gamma and beta of a layer norm."""
     return 1.5 + draw(n, seed=1), draw(n, seed=2)
-
-
-def network(d: int, hidden: int, max_len: int) -> tuple[np.ndarray, ...]:
-    """Return the two linear maps of a Dense Synthesizer."""
-    first = draw(d, hidden, seed=2), draw(hidden, seed=3)
-    return *first, draw(hidden, max_len, seed=4), draw(max_len, seed=5)
-
-
-def heads(*shape: int) -> tuple[np.ndarray, ...]:
-    """Return query, key and value of one shape."""
-    return tuple(draw(*shape, seed=seed) for seed in range(3))
 
 
 def follow(tokens: list[int]) -> np.ndarray:
@@ -43,8 +40,6 @@ def follow(tokens: list[int]) -> np.ndarray:
     return np.asarray(logits - np.log(np.exp(logits).sum()))
 
 
-LINEAR = draw(3, 4, seed=1), draw(4, seed=2)
-X, BIAS = draw(2, 5, 3), draw(4, seed=2)
 MASK = np.array([[[True, True, False, True, True]] * 4, [[True, False, False, True, False]] * 4])
 MASK[1, 2] = False  # a query that may see no key
 NONE = np.zeros((0, 4))
@@ -53,16 +48,16 @@ LOGITS = np.array([0.3, 2.0, -1.0, 1.1, 0.9, -0.4])
 MARKS: dict[str, Mark] = {
     "linear_backward": Pair(
         "dx dW db",
-        Trial("x of shape (6, 3)", draw(6, 3), *LINEAR, rows=6),
-        Trial("x of shape (2, 5, 3)", draw(2, 5, 3, seed=3), *LINEAR, rows=10, batch=2),
-        Trial("larger arrays", draw(5, 12, 9), draw(9, 14, seed=1), draw(14, seed=2)),
+        Trial("x of shape (6, 3)", *draws((6, 3), (3, 4), 4), rows=6),
+        Trial("x of shape (2, 5, 3)", *draws((2, 5, 3), (3, 4), 4), rows=10, batch=2),
+        Trial("larger arrays", *draws((5, 12, 9), (9, 14), 14)),
     ),
     "conv1d_backward": Pair(
         "dx dW db",
-        Trial("a kernel of size 3", X, draw(3, 3, 4, seed=1), BIAS, rows=10, batch=2, kernel=3),
-        Trial("a kernel of size 1", X, draw(1, 3, 4, seed=1), BIAS),
-        Trial("a kernel of size 5", X, draw(5, 3, 2, seed=1), draw(2, seed=2)),
-        Trial("larger arrays", draw(5, 20, 4), draw(11, 4, 5, seed=1), draw(5, seed=2)),
+        Trial("a kernel of size 3", *draws((2, 5, 3), (3, 3, 4), 4), rows=10, batch=2, kernel=3),
+        Trial("a kernel of size 1", *draws((2, 5, 3), (1, 3, 4), 4)),
+        Trial("a kernel of size 5", *draws((2, 5, 3), (5, 3, 2), 2)),
+        Trial("larger arrays", *draws((5, 20, 4), (11, 4, 5), 5)),
     ),
     "relu_backward": Pair(
         "dx",
@@ -82,14 +77,14 @@ MARKS: dict[str, Mark] = {
         Trial("three axes", draw(2, 3, 4)),
         Trial("a single row", draw(6)),
         Trial("larger arrays", draw(3, 12, 20)),
-        invariants=invariants.softmax,
+        beside=invariants("gradient_of_softmax", "softmax_sums_to_1_over_the_last_axis"),
     ),
     "layer_norm_backward": Pair(
         "dx dgamma dbeta",
         Trial("x of shape (4, 5)", draw(4, 5), *row(5), rows=4, features=5),
         Trial("x of shape (2, 3, 4)", draw(2, 3, 4), *row(4), rows=6, batch=2),
         Trial("larger arrays", draw(3, 12, 20), *row(20)),
-        invariants=invariants.layer_norm,
+        beside=invariants("gradient_of_layer_norm", "a_constant_row_is_finite", made=layer_norm_by),
     ),
     "cross_entropy_backward": Pair(
         "dlogits",
@@ -118,7 +113,12 @@ MARKS: dict[str, Mark] = {
         Trial("evaluation", draw(4, 5), 0.25, None),
         Trial("another rate", draw(2, 3, 4), 0.6, np.random.default_rng(4)),
         Trial("larger arrays", draw(3, 12, 20), 0.1, np.random.default_rng(5)),
-        invariants=invariants.dropout,
+        beside=invariants(
+            "gradient_of_dropout_at_evaluation",
+            "dropout_does_nothing_at_evaluation",
+            "gradient_of_one_dropout_used_twice",
+            made=two_dropouts_by,
+        ),
     ),
     "residual_backward": Pair(
         "dx dW1 dW2",
@@ -128,29 +128,18 @@ MARKS: dict[str, Mark] = {
     ),
     "scores_backward": Pair(
         "dquery dkey",
-        Trial(
-            "a single head", draw(4, 3), draw(5, 3, seed=1), root=math.sqrt(3), d_head=3, queries=4
-        ),
-        Trial("batch and heads", draw(2, 2, 3, 4), draw(2, 2, 5, 4, seed=1)),
-        Trial("as many keys as queries", draw(4, 3), draw(4, 3, seed=1)),
-        Trial("larger arrays", draw(2, 3, 12, 8), draw(2, 3, 20, 8, seed=1)),
+        Trial("a single head", *draws((4, 3), (5, 3)), root=math.sqrt(3), d_head=3, queries=4),
+        Trial("batch and heads", *draws((2, 2, 3, 4), (2, 2, 5, 4))),
+        Trial("as many keys as queries", *draws((4, 3), (4, 3))),
+        Trial("larger arrays", *draws((2, 3, 12, 8), (2, 3, 20, 8))),
     ),
     "attention_backward": Pair(
         "dquery dkey dvalue",
-        Trial(
-            "a single head",
-            draw(4, 3),
-            draw(5, 3, seed=1),
-            draw(5, 2, seed=2),
-            root=math.sqrt(3),
-            d_head=3,
-        ),
-        Trial(
-            "a batch with a mask", draw(2, 4, 3), draw(2, 5, 3, seed=1), draw(2, 5, 2, seed=2), MASK
-        ),
-        Trial("batch and heads", *heads(2, 2, 3, 4)),
-        Trial("larger arrays", *heads(2, 3, 12, 8)),
-        invariants=invariants.attention,
+        Trial("a single head", *draws((4, 3), (5, 3), (5, 2)), root=math.sqrt(3), d_head=3),
+        Trial("a batch with a mask", *draws((2, 4, 3), (2, 5, 3), (2, 5, 2)), MASK),
+        Trial("batch and heads", *draws(*[(2, 2, 3, 4)] * 3)),
+        Trial("larger arrays", *draws(*[(2, 3, 12, 8)] * 3)),
+        beside=invariants("queries_ask_and_keys_answer"),
     ),
     "multi_head_backward": Pair(
         "dx dWq dWk dWv dWo",
@@ -163,14 +152,12 @@ MARKS: dict[str, Mark] = {
         "dx dvalue dW1 db1 dW2 db2",
         Trial(
             "a sequence of max_len tokens",
-            draw(2, 5, 3),
-            draw(2, 5, 2, seed=1),
-            *network(3, 4, 5),
+            *draws((2, 5, 3), (2, 5, 2), (3, 4), 4, (4, 5), 5),
             batch=2,
             rows=10,
         ),
-        Trial("a shorter sequence", draw(3, 4, 3), draw(3, 4, 2, seed=1), *network(3, 4, 5)),
-        Trial("larger arrays", draw(2, 20, 6), draw(2, 20, 5, seed=1), *network(6, 9, 24)),
+        Trial("a shorter sequence", *draws((3, 4, 3), (3, 4, 2), (3, 4), 4, (4, 5), 5)),
+        Trial("larger arrays", *draws((2, 20, 6), (2, 20, 5), (6, 9), 9, (9, 24), 24)),
     ),
     "fourier_backward": Pair(
         "dx",
@@ -185,7 +172,9 @@ MARKS: dict[str, Mark] = {
         Trial("a sequence of padding alone", draw(2, 3, 2, seed=2), keep([2, 0], 3)),
         Trial("larger arrays", draw(6, 20, 9), keep([20, 15, 9, 20, 3, 1], 20)),
     ),
-    "adam_update": adam.mark,
+    "adam_update": Function(
+        *("adam_update", "theta, m, v", "Adam's"), *adam.TRIALS, beside=adam.problems_in_adam
+    ),
     "own_mixer": mixer.mark,
     "broken_model": broken_model.mark,
     "cross_attention_backward": Pair(

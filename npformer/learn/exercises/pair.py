@@ -1,21 +1,20 @@
-"""Marking a backward pass: its values, the rules of the protocol, and gradcheck."""
+"""Marking a backward pass: its values, and gradcheck, which knows the rules of the protocol."""
 
 import copy
 import inspect
 import math
 import types
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
+from npformer.learn.exercises.invariants import Check
 from npformer.learn.exercises.trials import (
     Trial,
+    check_returned,
     first_problems,
     gradcheck_problems,
     mistaken_results,
@@ -26,33 +25,31 @@ ROUNDING, SINGLE = 1e-12, 1e-9
 the second, and what is rounded to float32 has more."""
 
 
-Check = Callable[[Answer, Any], list[str]]
-
-
 class Pair:
     """How to mark NAME_backward, for which NAME is given. Called, it returns what is wrong.
 
-    `gradients` are what it returns, in order: "dx dW". `invariants` are the museum's.
+    `gradients` are what it returns, in order: "dx dW". If all trials are right, `beside` says what
+    else is wrong.
     """
 
-    def __init__(self, gradients: str, *trials: Trial, invariants: Check | None = None) -> None:
-        self.gradients, self.trials, self.invariants = gradients.split(), trials, invariants
+    def __init__(
+        self, gradients: str, *trials: Trial, beside: Check = lambda answer, own: []
+    ) -> None:
+        self.gradients, self.trials, self.beside = gradients.split(), trials, beside
 
     def __call__(self, exercise: Exercise, answer: Answer) -> list[str]:
         """Return what is wrong, in words; an empty list if all is right."""
         marking = Marking(exercise, answer, self.gradients)
         if problems := first_problems(self.trials, marking.problems):
             return problems
-        answer.quiet()
+        answer.listening = False
         if answer.differences:  # which are neither made for float32 nor exact enough for gradcheck
             return []
         found = marking.dtype(self.trials[0])
         for trial in self.trials:
-            beside = f" for {trial.label}"
-            found = found or gradcheck_problems(answer, "", beside, marking.own, *trial.inputs)
-        if found or self.invariants is None:
-            return found
-        return self.invariants(answer, marking.own)
+            where = f" for {trial.label}"
+            found = found or gradcheck_problems(answer, "", where, marking.own, *trial.inputs)
+        return found or self.beside(answer, marking.own)
 
 
 class Marking:
@@ -66,9 +63,9 @@ class Marking:
         self.own = tuple(map(answer.function, self.names))
 
     def problems(self, trial: Trial) -> list[str]:
-        """Return what is wrong with the values, or with the rules that a backward pass keeps."""
+        """Return what is wrong with the values."""
         try:
-            return self._values(trial) or self._rules(trial)
+            return self._values(trial)
         except Stuck as stuck:
             broke_off = isinstance(stuck.__cause__, Exception)
             return [f"{stuck} {self._shapes(trial)}" if broke_off else str(stuck)]
@@ -78,10 +75,10 @@ class Marking:
         y, _ = self.right[0](*copy.deepcopy(trial.inputs))
         dy = upstream(y)
         result = self._tuple(self._backward(trial, dy, y))
-        right, ones = (self._of(self.right, trial, each) for each in (dy, np.ones_like(dy)))
+        right, ones = (self._run(self.right, trial, each) for each in (dy, np.ones_like(dy)))
 
         def gradients(names: types.SimpleNamespace) -> tuple[Any, ...]:
-            return self._of([getattr(names, name) for name in self.names], trial, dy)
+            return self._run([getattr(names, name) for name in self.names], trial, dy)
 
         mistakes = mistaken_results(self.exercise.variants(), gradients)
         problems = {}
@@ -105,7 +102,7 @@ class Marking:
     def _digits(self, error: float) -> list[str]:
         """Say if gradients were rounded to float32; note if they seem to be finite differences."""
         answer, (forward, backward) = self.answer, self.names
-        if answer.called(forward) > 2 * answer.called(backward):
+        if answer.n_calls(forward) > 2 * answer.n_calls(backward):
             says = f"{forward} is called over and over, to measure slopes; what is the formula?"
             answer.differences = says
         elif error > ROUNDING:
@@ -137,50 +134,14 @@ class Marking:
                 f"`npformer exercises start DIR {backward} --force` writes the file anew"
             )
         result = self.answer.call(self.own[1], np.array(dy), cache)
-        if complaint := self._complaint(result):
-            raise Stuck(f"{backward} returned {complaint}")
+        check_returned(backward, result, self.gradients)
         return result
 
-    def _complaint(self, result: Any) -> str:
-        """Return what is wrong with the number of gradients, or ""."""
-        wanted, n = ", ".join(self.gradients), len(self.gradients)
-        if result is None:
-            return f"nothing; expected {wanted}. Is a `return` missing?"
-        if n == 1:
-            several = isinstance(result, tuple | list)
-            return f"a {type(result).__name__}; expected one array, {wanted}" if several else ""
-        if not isinstance(result, tuple):
-            kind = "one array" if isinstance(result, np.ndarray) else a_type(result)
-            return f"{kind}; expected a tuple: {wanted}, in this order"
-        if len(result) != n:
-            return f"{len(result)} gradients; expected {n}: {wanted}, in this order"
-        return ""
-
-    def _of(self, pair: Any, trial: Trial, dy: Any) -> tuple[Any, ...]:
+    def _run(self, pair: Any, trial: Trial, dy: Any) -> tuple[Any, ...]:
         """Return the gradients that the right pair, or a mistake, gives."""
         forward, backward = pair
         _, cache = forward(*copy.deepcopy(trial.inputs))
         return self._tuple(backward(np.array(dy), cache))
-
-    def _rules(self, trial: Trial) -> list[str]:
-        """Check that backward changes neither dy nor the cache, and may be called twice."""
-        y, cache = self.answer.call(self.own[0], *copy.deepcopy(trial.inputs))
-        dy, again = upstream(y), partial(self.answer.call, self.own[1])
-        dy_before, arrays_before = dy.copy(), copy.deepcopy(_arrays(cache))
-        first = copy.deepcopy(self._tuple(again(dy, cache)))
-        if not np.array_equal(dy, dy_before):
-            return [
-                "the values are right, but the gradient that came in was changed in place; "
-                "somebody else may still need it"
-            ]
-        if not all(map(np.array_equal, _arrays(cache), arrays_before)):
-            return [
-                "the values are right, but an array of the cache was changed in place; a second "
-                "call of the backward pass would be wrong"
-            ]
-        if not all(map(same, self._tuple(again(dy, cache)), first)):
-            return ["the values are right, but a second call with the same cache differs"]
-        return []
 
     def _tuple(self, result: Any) -> tuple[Any, ...]:
         return result if len(self.gradients) > 1 else (result,)
@@ -213,14 +174,3 @@ def upstream(y: Any) -> np.ndarray:
 def _single(x: Any) -> Any:
     """Return float64 arrays as float32, and anything else as it is."""
     return x.astype("float32") if isinstance(x, np.ndarray) and x.dtype == np.float64 else x
-
-
-def _arrays(cache: Any) -> list[np.ndarray]:
-    """Return the arrays of a cache, which may hold caches."""
-    if isinstance(cache, np.ndarray):
-        return [cache]
-    if isinstance(cache, dict):
-        cache = list(cache.values())
-    if isinstance(cache, tuple | list):
-        return [array for item in cache for array in _arrays(item)]
-    return []

@@ -8,12 +8,13 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
 from npformer.core import cores
 from npformer.learn.exercises.answer import Answer
 from npformer.learn.exercises.folder import find, source_of
-from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, judge, untouched
+from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, is_untouched, judge
 from npformer.learn.exercises.table import exercise
 
 STARTING = 60.0
@@ -47,7 +48,7 @@ def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
         text, _ = source_of(path)
     except ValueError as error:
         return Verdict(WRONG, [str(error)])
-    if untouched(exercise(name), text):
+    if is_untouched(exercise(name), text):
         return Verdict(NOT_BEGUN)
     with tempfile.TemporaryDirectory() as place:
         found = Path(place) / "verdict.json"
@@ -99,7 +100,7 @@ def _give_up(answer: Answer, thread: int, seconds: float, verdict: Path) -> None
 def _write(said: Verdict, verdict: Path) -> None:
     """Write all or nothing: the process may be ended at any moment."""
     draft = verdict.with_suffix(".draft")
-    draft.write_text(json.dumps(said.to_json()), "utf-8")
+    draft.write_text(json.dumps(asdict(said)), "utf-8")
     draft.replace(verdict)
 
 

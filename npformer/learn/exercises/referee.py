@@ -1,7 +1,6 @@
 """The referee: its verdict on an answer."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from npformer.learn.exercises import notebook
 from npformer.learn.exercises.answer import Answer, NotBegun, Stuck
@@ -22,14 +21,10 @@ class Verdict:
     says: list[str] = field(default_factory=list)  # what is wrong
     printed: str = ""  # what the reader's file printed
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values, from which ``Verdict(**values)`` is the same again."""
-        return asdict(self)
-
 
 def judge(exercise: Exercise, answer: Answer) -> Verdict:
     """Run an answer in this process, and mark it."""
-    if untouched(exercise, answer.text):
+    if is_untouched(exercise, answer.text):
         return Verdict(NOT_BEGUN)
     if first := exercise.unsolved(answer):
         return Verdict(UNFINISHED, first)
@@ -59,7 +54,7 @@ def by_others(exercise: Exercise, answer: Answer) -> list[str]:
     return [*notes, answer.differences] if answer.differences else notes
 
 
-def untouched(exercise: Exercise, text: str) -> bool:
+def is_untouched(exercise: Exercise, text: str) -> bool:
     """Whether a source is the one that was handed out, as a file or as a notebook."""
     cells, _ = notebook.to_source(notebook.from_source(exercise.blank, exercise.name), "")
     return text.split() in (exercise.blank.split(), cells.split())

@@ -5,7 +5,7 @@ import re
 import textwrap
 
 from npformer.learn.exercises.exercise import BLANK, Exercise
-from npformer.learn.exercises.table import NAMES, every
+from npformer.learn.exercises.table import every
 
 
 def solution(one: Exercise) -> str:
@@ -30,8 +30,7 @@ def _code(one: Exercise) -> list[str]:
 def table() -> str:
     """Return the table of docs/exercises.md."""
     rows = ["| | name | what to write | chapter |", "|---|---|---|---|"]
-    for one in every():
-        number = NAMES.index(one.name) + 1
+    for number, one in enumerate(every(), 1):
         page = one.page.rpartition("/")[2].removesuffix(".md").replace("_", " ")
         rows.append(f"| {number} | `{one.name}` | {one.title} | [{page}]({one.page}) |")
     return "\n".join(rows)

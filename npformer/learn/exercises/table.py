@@ -8,33 +8,14 @@ from difflib import get_close_matches
 
 from npformer.learn.exercises.exercise import Exercise, Wrong
 
-NAMES = (
-    "linear_backward",
-    "conv1d_backward",
-    "relu_backward",
-    "gelu_backward",
-    "softmax_backward",
-    "layer_norm_backward",
-    "cross_entropy_backward",
-    "embedding_backward",
-    "dropout_backward",
-    "residual_backward",
-    "scores_backward",
-    "attention_backward",
-    "multi_head_backward",
-    "dense_synthesizer_backward",
-    "fourier_backward",
-    "pooling_backward",
-    "adam_update",
-    "own_mixer",
-    "broken_model",
-    "cross_attention_backward",
-    "causal_mask",
-    "cached_step",
-    "sampling",
-    "beam_search",
-    "own_encoder",
+TEXTS = importlib.resources.files("npformer.learn.exercises") / "texts"
+
+STEMS = sorted(
+    file.name.removesuffix(".toml") for file in TEXTS.iterdir() if file.name.endswith(".toml")
 )
+"""Names of the files, without their endings: "01_linear_backward"."""
+
+NAMES = [stem[3:] for stem in STEMS]
 
 
 def exercise(name: str) -> Exercise:
@@ -62,7 +43,7 @@ def named(word: str) -> str:
 
 def stem(name: str) -> str:
     """Return the name of an exercise's file, without its ending: "01_linear_backward"."""
-    return f"{NAMES.index(name) + 1:02}_{name}"
+    return STEMS[NAMES.index(name)]
 
 
 def every() -> list[Exercise]:
@@ -73,8 +54,7 @@ def every() -> list[Exercise]:
 @functools.cache
 def _load(name: str) -> Exercise:
     marks = importlib.import_module("npformer.learn.exercises.marks")  # which needs this table
-    folder = importlib.resources.files("npformer.learn.exercises") / "texts"
-    texts = tomllib.loads((folder / f"{name}.toml").read_text("utf-8"))
+    texts = tomllib.loads((TEXTS / f"{stem(name)}.toml").read_text("utf-8"))
     for kind in ("wrong", "breaks"):
         texts[kind] = [Wrong(**each) for each in texts.get(kind, [])]
     if name in marks.FIRST:

@@ -15,20 +15,14 @@ from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
 EPS = 1e-5
 
 COUNTS = {
-    "rows": "the number of rows",
     "labels": "the number of rows with a label",
-    "columns": "the number of columns",
-    "features": "the number of features",
-    "classes": "the number of classes",
-    "queries": "the number of queries",
-    "heads": "the number of heads",
     "d_head": "d_head",
     "root": "sqrt(d_head)",
     "batch": "the batch size",
     "length": "the length",
     "kernel": "the kernel's size",
 }
-"""What may explain a constant factor, in words."""
+"""What may explain a constant factor, in words, unless it is "the number of" something."""
 
 
 class Trial:
@@ -39,7 +33,7 @@ class Trial:
 
     def __init__(self, label: str, *inputs: Any, **counts: float) -> None:
         self.label, self.inputs = label, inputs
-        self.counts = {COUNTS[name]: count for name, count in counts.items()}
+        self.counts = {COUNTS.get(name, f"the number of {name}"): n for name, n in counts.items()}
 
 
 def first_problems(trials: Iterable[Trial], check: Callable[[Trial], list[str]]) -> list[str]:
@@ -68,11 +62,22 @@ def mistaken_results(
     return found
 
 
-def check_returned(name: str, found: Any, n: int, expected: str) -> None:
-    """Check that a function returned a tuple of n results."""
-    if not isinstance(found, tuple) or len(found) != n:
-        kind = "nothing" if found is None else a_type(found)
-        raise Stuck(f"{name} returned {kind}; expected a tuple: {expected}")
+def check_returned(name: str, found: Any, expected: list[str]) -> None:
+    """Check that a function returned as many results as expected: if several, a tuple of them."""
+    names, n = ", ".join(expected), len(expected)
+    if found is None:
+        says = f"nothing; expected {names}. Is a `return` missing?"
+    elif n == 1:
+        several = isinstance(found, tuple | list)
+        says = f"a {type(found).__name__}; expected one array, {names}" if several else ""
+    elif not isinstance(found, tuple):
+        kind = "one array" if isinstance(found, np.ndarray) else a_type(found)
+        says = f"{kind}; expected a tuple: {names}, in this order"
+    else:
+        says = f"{len(found)} results; expected {n}: {names}, in this order"
+        says = says if len(found) != n else ""
+    if says:
+        raise Stuck(f"{name} returned {says}")
 
 
 def slopes(compute: Callable[[], Array], array: Array, dy: Array) -> Array:

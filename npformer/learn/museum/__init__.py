@@ -15,10 +15,22 @@ bugs. Nothing is patched. Of the rest of the package only two floors import the 
 exercises, which hold the layers that readers write to the same invariants, and the page.
 """
 
-from npformer.learn.museum import invariants_of_writers  # noqa: F401 - adds to INVARIANTS
+from npformer.learn.museum import (  # noqa: F401 - their bugs and invariants
+    files,
+    invariants_of_writers,
+    layers,
+    mixers,
+    models,
+    optim,
+    referee,
+    writers,
+)
 from npformer.learn.museum.bug import REFEREES, Bug, Source, referees
 from npformer.learn.museum.invariants import INVARIANTS
 from npformer.learn.museum.rules import Files
-from npformer.learn.museum.table import BUGS
+from npformer.learn.museum.table import ROWS
 
 __all__ = ["BUGS", "INVARIANTS", "REFEREES", "Bug", "Files", "Source", "referees"]
+
+BUGS: dict[str, Bug] = {bug.name: bug for bug in sorted(ROWS, key=lambda bug: bug.number)}
+"""All bugs, by the name of the wrong class or function."""

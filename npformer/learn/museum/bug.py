@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from npformer.layers import GELU, Dropout, LayerNorm, Sequential
-from npformer.learn.museum.mixers import AttentionBy, with_softmax
+from npformer.learn.museum.attention_by import AttentionBy, with_softmax
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
 from npformer.mixers import Mixer
 from npformer.models import Encoder, EncoderBlock
@@ -77,6 +77,7 @@ class Bug:
         backward = getattr(inspect.getmodule(self.wrong), f"{self.name}_backward", None)
         wrong = filter(None, [self.wrong, backward])  # without its own, it has the right one
         source = "\n\n".join(textwrap.dedent(inspect.getsource(item)).rstrip() for item in wrong)
+        source = re.sub(r"\A@.*?\n(?=class |def )", "", source, flags=re.DOTALL)  # its row
         return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)
 
     def report(self, thing: Any = None) -> GradcheckReport | None:

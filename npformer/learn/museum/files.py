@@ -5,22 +5,13 @@ from pathlib import Path
 
 from npformer.core import Layer
 from npformer.learn.museum.bug import Source
+from npformer.learn.museum.table import plain, source
+from npformer.training.storage.models import save
 
 GRADIENT_TEST = "def test_the_gradient(x, W):\n    gradcheck(F.linear, x, W)\n"
 
 
-def save_by_pickle(model: Layer, path: Path) -> None:
-    """A model is saved as a pickle.
-
-    Who: Someone who wants to save in one line: pickle.dump(model, file).
-    Why: A pickle names classes and their modules: CuPy arrays cannot be opened without CuPy, nor a
-    class after it was renamed. And opening a stranger's file runs the stranger's code.
-    Cost: Weights from a GPU do not open on a CPU.
-    Caught: Looking at the first bytes of the file.
-    """
-    path.write_bytes(pickle.dumps(model))
-
-
+@source(13, "gradients_are_checked_in_earnest")
 class GradientTestWithAWideTolerance(Source):
     """A gradient test has a tolerance of 0.2.
 
@@ -36,6 +27,7 @@ class GradientTestWithAWideTolerance(Source):
     right = GRADIENT_TEST
 
 
+@source(13, "gradients_are_checked_in_earnest")
 class GradientTestThatIsSkipped(Source):
     """The test of a gradient is skipped.
 
@@ -51,6 +43,7 @@ class GradientTestThatIsSkipped(Source):
     right = GRADIENT_TEST
 
 
+@source(15, "no_bare_except", "cupy_is_imported_in_one_place")
 class BareExcept(Source):
     """CuPy is imported in a `try` with a bare `except:`.
 
@@ -66,6 +59,7 @@ class BareExcept(Source):
     right = "from npformer.core import array_module\n"
 
 
+@source(15, "cupy_is_imported_in_one_place")
 class CupyInEveryFile(Source):
     """Every file decides for itself whether it runs on the GPU.
 
@@ -79,3 +73,16 @@ class CupyInEveryFile(Source):
     path = "npformer/functional/new.py"
     text = "try:\n    import cupy as np\nexcept ImportError:\n    import numpy as np\n"
     right = "from npformer.core import array_module\n"
+
+
+@plain(15, "weights_open_without_running_code", right=save)
+def save_by_pickle(model: Layer, path: Path) -> None:
+    """A model is saved as a pickle.
+
+    Who: Someone who wants to save in one line: pickle.dump(model, file).
+    Why: A pickle names classes and their modules: CuPy arrays cannot be opened without CuPy, nor a
+    class after it was renamed. And opening a stranger's file runs the stranger's code.
+    Cost: Weights from a GPU do not open on a CPU.
+    Caught: Looking at the first bytes of the file.
+    """
+    path.write_bytes(pickle.dumps(model))

@@ -22,7 +22,7 @@ import scipy.special
 from npformer import functional as F
 from npformer.core import Context, Layer
 from npformer.layers import GELU, Dropout, LayerNorm
-from npformer.learn.museum.mixers import Pair
+from npformer.learn.museum.attention_by import Pair
 from npformer.learn.museum.probes import TOKENS, WIDTH, layers_in, small, weights_of
 from npformer.mixers import Attention, AveragingMixer, Fourier, Mixer, WholeSequenceMixer
 from npformer.models import Encoder, EncoderBlock

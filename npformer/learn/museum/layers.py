@@ -10,8 +10,10 @@ import numpy as np
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, array_module
 from npformer.layers import GELU, Dropout, LayerNorm
+from npformer.learn.museum.table import GRADIENT, bug, twice
 
 
+@bug(4, *GRADIENT, "gradient_of_layer_norm")
 class LayerNormWithoutGamma(LayerNorm):
     """The backward pass of layer norm forgets gamma.
 
@@ -29,6 +31,7 @@ class LayerNormWithoutGamma(LayerNorm):
         return (dy - dy.mean(axis=-1, keepdims=True) - n * along_n) * inverse_std
 
 
+@bug(8, "a_constant_row_is_finite", config={"norm": "pre"})
 class LayerNormWithoutEpsilon(LayerNorm):
     """Layer norm has no epsilon.
 
@@ -47,6 +50,7 @@ class LayerNormWithoutEpsilon(LayerNorm):
         return gamma * normalised + beta, (normalised, inverse_std, gamma)
 
 
+@bug(12, "a_large_mean_costs_no_digits", config={"norm": "pre"})
 class LayerNormInOnePass(LayerNorm):
     """The variance is computed as E[x^2] - E[x]^2, in float32.
 
@@ -67,6 +71,13 @@ class LayerNormInOnePass(LayerNorm):
         return gamma * normalised + beta, (normalised, inverse_std, gamma)
 
 
+@bug(
+    2,
+    *GRADIENT,
+    "gradient_of_one_dropout_used_twice",
+    build=twice,
+    options={"training": True},
+)
 class DropoutThatRemembers(Dropout):
     """A dropout layer keeps its mask in itself, and is used twice in a block.
 
@@ -84,6 +95,7 @@ class DropoutThatRemembers(Dropout):
         return F.dropout_backward(dy, self.mask)
 
 
+@bug(3, "dropout_does_nothing_at_evaluation")
 class DropoutThatScalesAtEvaluation(Dropout):
     """Dropout still scales by 1 / (1 - p) at evaluation.
 
@@ -101,6 +113,7 @@ class DropoutThatScalesAtEvaluation(Dropout):
         return super().forward(x, context)
 
 
+@bug(9, "protocol", "gradient_of_dropout_at_evaluation")
 class DropoutWithoutAReturn(Dropout):
     """The backward pass of dropout returns nothing at evaluation.
 
@@ -115,6 +128,7 @@ class DropoutWithoutAReturn(Dropout):
             return dy * cache
 
 
+@bug(10, "gelu_is_the_one_that_was_asked_for")
 class GELUThatIgnoresItsOption(GELU):
     """GELU computes its tanh form although the exact form was asked for.
 
@@ -129,6 +143,7 @@ class GELUThatIgnoresItsOption(GELU):
         return F.gelu(x, approximate="tanh")
 
 
+@bug(11, "no_power_of_an_array", build=lambda kind: kind("tanh"))
 class GELUWithAPower(GELU):
     """GELU computes a cube as x**3.
 

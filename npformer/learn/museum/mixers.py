@@ -2,78 +2,26 @@
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients
-from npformer.functional.averaging import allowed_pairs
-from npformer.functional.heads import over_heads
-from npformer.layers.pooling import without_padding
+from npformer.learn.museum.probes import KEPT
+from npformer.learn.museum.table import (
+    GRADIENT,
+    attention,
+    attention_layer,
+    bug,
+    in_attention,
+    softmax,
+)
 from npformer.mixers import Attention, Fourier
 
-Pair = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]  # (forward, backward)
 
-RIGHT = F.scaled_dot_product_attention, F.scaled_dot_product_attention_backward
-
-
-class AttentionBy(Attention):
-    """`Attention` with a given pair in place of `functional.scaled_dot_product_attention`."""
-
-    def __init__(
-        self, d_model: int, n_heads: int, *, attend: Pair = RIGHT, **settings: Any
-    ) -> None:
-        super().__init__(d_model, n_heads, **settings)
-        self.attend = attend
-
-    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
-        key, key_cache = self.key.forward(x, context)
-        value, value_cache = self.value.forward(x, context)
-        value = without_padding(value, context.mask)
-        by_head = [F.split_heads(part, self.n_heads) for part in (query, key, value)]
-        attend, _ = self.attend
-        heads, heads_cache = attend(*by_head, over_heads(context.mask), self.causal)
-        return F.merge_heads(heads), (query_cache, key_cache, value_cache, heads_cache)
-
-    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, value_cache, heads_cache = cache
-        _, attend_backward = self.attend
-        dheads = attend_backward(F.split_heads(dmerged, self.n_heads), heads_cache)
-        dquery, dkey, dvalue = map(F.merge_heads, dheads)
-        # x is used three times: its gradients add up
-        dx = self.value.backward(dvalue, value_cache, gradients)
-        dx = dx + self.key.backward(dkey, key_cache, gradients)
-        return dx + self.query.backward(dquery, query_cache, gradients)
-
-
-def with_softmax(
-    softmax: Callable[..., tuple[Array, Any]], softmax_backward: Callable[..., Array]
-) -> Pair:
-    """Return attention as a pair that uses the given softmax."""
-
-    def attend(
-        query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
-    ) -> tuple[Array, Any]:
-        scores, scores_cache = F.attention_scores(query, key)
-        allowed = allowed_pairs(mask, causal, scores)
-        weights, softmax_cache = softmax(scores, mask=allowed)
-        return weights @ value, (scores_cache, softmax_cache, weights, value)
-
-    def attend_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
-        scores_cache, softmax_cache, weights, value = cache
-        dscores = softmax_backward(dy @ value.swapaxes(-1, -2), softmax_cache)
-        dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
-        return dquery, dkey, weights.swapaxes(-1, -2) @ dy
-
-    return attend, attend_backward
-
-
-# The bugs -----------------------------------------------------------------------------------------
-
-
+@softmax(1, *GRADIENT, "gradient_of_softmax")
 def softmax_divided_by_the_batch(
     x: Array, axis: int = -1, mask: Array | None = None
 ) -> tuple[Array, Any]:
@@ -92,6 +40,7 @@ def softmax_divided_by_the_batch_backward(dy: Array, cache: Any) -> Array:
     return F.softmax_backward(dy, cache) / len(dy)
 
 
+@softmax(16, "softmax_sums_to_1_over_the_last_axis")
 def softmax_that_guesses_its_axis(
     x: Array, axis: int | None = None, mask: Array | None = None
 ) -> tuple[Array, Any]:
@@ -109,6 +58,7 @@ def softmax_that_guesses_its_axis(
     return F.softmax(x, axis, mask)
 
 
+@attention(7, *GRADIENT, "queries_ask_and_keys_answer")
 def attention_that_asks_the_keys(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
@@ -124,6 +74,7 @@ def attention_that_asks_the_keys(
     return F.scaled_dot_product_attention(key, key, value, mask, causal)
 
 
+@attention_layer(10, *GRADIENT, "attention_averages_over_the_keys")
 def attention_over_an_axis_of_length_1(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
@@ -144,6 +95,12 @@ def attention_over_an_axis_of_length_1(
     return y, (scores_cache, average_cache)
 
 
+@attention_layer(
+    19,
+    "causal_attention_does_not_look_ahead",
+    build=partial(in_attention, causal=True),
+    config={"causal": True},
+)
 def attention_that_looks_ahead(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
@@ -162,6 +119,7 @@ def attention_that_looks_ahead(
     return F.scaled_dot_product_attention(query, key, value, mask)
 
 
+@attention_layer(21, *GRADIENT, "padding_changes_no_kept_token", options={"mask": KEPT})
 def attention_with_the_mask_turned_round(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:
@@ -177,6 +135,7 @@ def attention_with_the_mask_turned_round(
     return F.scaled_dot_product_attention(query, key, value, mask, causal)
 
 
+@bug(20, *GRADIENT, "attention_without_positions_knows_no_order")
 class AttentionThatMergesByReshape(Attention):
     """Heads are merged by a reshape without a transpose.
 
@@ -195,6 +154,7 @@ class AttentionThatMergesByReshape(Attention):
         return by_head.reshape(batch, length, n_heads * d_head), cache
 
 
+@bug(14, "padding_is_never_mixed_in_silence", "padding_changes_no_kept_token")
 class FourierThatIgnoresTheMask(Fourier):
     """Fourier mixing silently mixes padding into the other tokens.
 
@@ -212,6 +172,7 @@ class FourierThatIgnoresTheMask(Fourier):
         return self.mix_backward(dy, cache, gradients)
 
 
+@bug(14, "fourier_mixing_is_the_transform_of_its_own_length")
 class FourierWithACorner(Fourier):
     """Short sequences are mixed with a corner of the matrix for a longer length.
 

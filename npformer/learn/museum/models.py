@@ -5,9 +5,11 @@
 from typing import Any
 
 from npformer.core import Array, Context
+from npformer.learn.museum.table import GRADIENT, bug
 from npformer.models import Encoder, EncoderBlock, EncoderConfig
 
 
+@bug(17, "a_block_owns_two_norms")
 class BlockWithOneNorm(EncoderBlock):
     """A block uses one layer norm at both places.
 
@@ -22,6 +24,23 @@ class BlockWithOneNorm(EncoderBlock):
         self.feed_forward_norm = self.mixer_norm
 
 
+@bug(17, "layers_are_tied_only_when_asked")
+class EncoderOfOneBlock(Encoder):
+    """The encoder's list holds the same block n times.
+
+    Who: Someone who writes [block] * n, or appends a block that was made before the loop.
+    Why: n references to one object are n layers with tied weights.
+    Cost: A model with an n-th of the parameters, which trains as if nothing were wrong.
+    Caught: Counting parameters. No gradient check, because the gradients of all uses add up.
+    """
+
+    def __init__(self, config: EncoderConfig, **settings: Any) -> None:
+        super().__init__(config, **settings)
+        self.blocks = [self.blocks[0]] * config.n_layers
+        self.flatten()
+
+
+@bug(17, *GRADIENT, "each_residual_adds_its_own_input")
 class BlockWithOneResidual(EncoderBlock):
     """The second residual connection adds the input of the block.
 
@@ -42,18 +61,3 @@ class BlockWithOneResidual(EncoderBlock):
         z, z_drop_cache = self.feed_forward_dropout.forward(z, context)
         x, z_norm_cache = self.feed_forward_norm.forward(residual + z, context)
         return x, ((y_cache, drop_cache, norm_cache), (z_cache, z_drop_cache, z_norm_cache))
-
-
-class EncoderOfOneBlock(Encoder):
-    """The encoder's list holds the same block n times.
-
-    Who: Someone who writes [block] * n, or appends a block that was made before the loop.
-    Why: n references to one object are n layers with tied weights.
-    Cost: A model with an n-th of the parameters, which trains as if nothing were wrong.
-    Caught: Counting parameters. No gradient check, because the gradients of all uses add up.
-    """
-
-    def __init__(self, config: EncoderConfig, **settings: Any) -> None:
-        super().__init__(config, **settings)
-        self.blocks = [self.blocks[0]] * config.n_layers
-        self.flatten()

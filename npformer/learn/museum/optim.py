@@ -7,9 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from npformer.core import Array
+from npformer.learn.museum.table import plain
 from npformer.optim import Adam
 
 
+@plain(5, "adams_first_step_has_size_lr")
 class AdamWithTheLayersNumber(Adam):
     """Adam uses the number of the layer in place of the number of the step.
 
@@ -29,6 +31,7 @@ class AdamWithTheLayersNumber(Adam):
             theta -= self.lr * (m / (1.0 - beta1**t)) / (root + self.eps)
 
 
+@plain(5, "adam_counts_steps_and_not_tensors")
 class AdamThatCountsTensors(Adam):
     """Adam's step counter goes up once for each tensor.
 
@@ -51,6 +54,7 @@ class AdamThatCountsTensors(Adam):
             theta -= lr * (m / (1.0 - beta1**self.steps)) / (root + self.eps)
 
 
+@plain(6, "adams_first_step_has_size_lr")
 class AdamWithOneBeta(Adam):
     """Adam uses beta1 in place of beta2.
 

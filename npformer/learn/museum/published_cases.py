@@ -12,7 +12,7 @@ from npformer.proof.cases import SUBJECTS
 from npformer.proof.cases.case import SEEDED, Case, draw, keep, layer
 
 
-def published() -> Iterator[Case]:
+def published_cases() -> Iterator[Case]:
     """Yield the cases."""
     x, v = draw(2, 3, 4), draw(2, 3, 2)
     for ffn in ("linear", "conv1d"):
@@ -29,4 +29,4 @@ def published() -> Iterator[Case]:
     yield layer("a batch, a padding mask each", asker, x, v, mask=(other, mask))
 
 
-SUBJECTS.append(published)
+SUBJECTS.append(published_cases)

@@ -2,9 +2,11 @@
 
 # ruff: noqa: D102 -- documented in GradcheckReport
 
+from npformer.learn.museum.table import plain
 from npformer.proof.gradcheck import GradcheckReport
 
 
+@plain(18, "a_referee_passes_no_nan")
 class RefereeThatSkipsNan(GradcheckReport):
     """gradcheck takes Python's max of errors that may be NaN.
 

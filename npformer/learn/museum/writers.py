@@ -11,9 +11,12 @@ from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed
 from npformer.core.state import State
 from npformer.layers import CrossAttention, Positions
+from npformer.learn.museum.table import plain
 from npformer.mixers import Attention, MixerSettings
+from npformer.tasks.estimators.text_writer import windows
 
 
+@plain(22, "a_causal_mixer_sees_no_later_token")
 class AttentionThatForgetsItIsCausal(Attention):
     """Attention of a decoder is built without its causal mask.
 
@@ -32,6 +35,7 @@ class AttentionThatForgetsItIsCausal(Attention):
         return cls(settings.d_model, settings.n_heads, seed=seed, dtype=dtype, **given)
 
 
+@plain(23, "each_label_is_the_next_token", right=windows)
 def windows_that_are_not_shifted(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     """The label of a token is the token itself, and not the next one.
 
@@ -46,6 +50,7 @@ def windows_that_are_not_shifted(ids: np.ndarray, length: int) -> tuple[np.ndarr
     return x, x.copy()
 
 
+@plain(24, "positions_go_on_behind_a_cache")
 class PositionsThatStartAgain(Positions):
     """With a cache, every new token is at position 0.
 
@@ -60,6 +65,7 @@ class PositionsThatStartAgain(Positions):
         return x + self.table.value[: self.length_of(x)]
 
 
+@plain(24, "a_query_behind_a_cache_sees_all_of_it", right=F.scaled_dot_product_attention)
 def attention_with_the_mask_at_the_wrong_end(
     query: Array, key: Array, value: Array, *, causal: bool = False, begin: int = 0
 ) -> tuple[Array, Any]:
@@ -75,6 +81,7 @@ def attention_with_the_mask_at_the_wrong_end(
     return F.scaled_dot_product_attention(query, key, value, causal=causal)
 
 
+@plain(24, "a_state_follows_its_beams")
 class StateThatKeepsItsRows(State):
     """A cache is not reordered with its beams.
 
@@ -89,6 +96,7 @@ class StateThatKeepsItsRows(State):
         return self
 
 
+@plain(25, "padding_of_a_memory_changes_nothing")
 class CrossAttentionThatReadsPadding(CrossAttention):
     """Cross-attention attends to the padding of its memory.
 

@@ -7,7 +7,7 @@ from typing import Any
 from npformer.core import Layer, checks
 from npformer.layers import GELU, Dropout, LayerNorm
 from npformer.learn.museum import BUGS
-from npformer.learn.museum.mixers import AttentionBy, with_softmax
+from npformer.learn.museum.attention_by import AttentionBy, with_softmax
 from npformer.mixers import Attention
 from npformer.models import Encoder, EncoderBlock
 from npformer.training.trainable import SequenceClassifier

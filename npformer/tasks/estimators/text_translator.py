@@ -254,7 +254,7 @@ class TextTranslator(Estimator):
 
         `samples` is how many sources are shown, or which ones; `targets` are the right answers.
         """
-        from npformer.tasks.reports.attention_maps import Written, written_report  # when needed
+        from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
         from npformer.tasks.reports.report import chosen_samples
 
         self.check_trained()
@@ -269,7 +269,7 @@ class TextTranslator(Estimator):
             right = "" if targets is None or targets[i] == text else f" (right: {targets[i]})"
             names = source.tokens(x[0].tolist()), target.tokens(read[0])
             title_of = f"{listed[i]} \u2192 {text}{right}"
-            shown.append(Written(title_of, (x, np.array(read)), names))
+            shown.append(WrittenText(title_of, (x, np.array(read)), names))
         return written_report(self.model, shown, path, title)
 
     def example(self, *data: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -204,13 +204,13 @@ class TextWriter(Estimator):
 
         `samples` is how many windows of the text are shown, or which ones.
         """
-        from npformer.tasks.reports.attention_maps import Written, written_report  # when needed
+        from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
         from npformer.tasks.reports.report import chosen_samples
 
         self.check_trained()
         rows, _ = windows(self.ids("text", self._checked("text", text)), LONGEST_SHOWN)
         shown = [
-            Written(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
+            WrittenText(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
             for i in chosen_samples(samples, len(rows))
         ]
         return written_report(self.model, shown, path, title)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
@@ -14,20 +14,13 @@ from npformer.core import checks, to_numpy
 from npformer.layers import CrossAttention
 from npformer.mixers import Mixer
 from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
-from npformer.tasks.reports.elements import document, e
+from npformer.tasks.reports.elements import TEXTS, document, e
 from npformer.tasks.reports.png import data_address, scale_for
 from npformer.training.inspection.trace import trace
 from npformer.training.storage.files import check_place, write_whole
 
-KINDS = {
-    "source": "The encoder: source from source",
-    "cross": "Cross-attention: target from source",
-    "target": "The decoder: target from earlier target",
-}
-"""The three attentions of a translation, in the order in which they are read."""
 
-
-class Written(NamedTuple):
+class WrittenText(NamedTuple):
     """One sequence that a model reads or writes: its title, ids, and names of tokens."""
 
     title: str
@@ -37,7 +30,7 @@ class Written(NamedTuple):
 
 def written_report(
     model: Any,
-    samples: Sequence[Written],
+    samples: Sequence[WrittenText],
     path: str | os.PathLike[str],
     title: str,
     paragraphs: Sequence[str] = (),
@@ -47,7 +40,7 @@ def written_report(
     Parameters
     ----------
     model : LanguageModel or EncoderDecoder
-    samples : sequence of Written
+    samples : sequence of WrittenText
     path : str or path
     title : str
     paragraphs : sequence of str
@@ -58,28 +51,23 @@ def written_report(
     page = document(
         title,
         [e("p", words) for words in paragraphs],
-        e(
-            "p",
-            "Each picture is the matrix of one head. Each row is a token that takes, each column a "
-            "token that gives: bright is much, dark is nothing. If the head is attention, each row "
-            "sums to 1.",
-        ),
+        e("p", TEXTS["written"]["about"]),
         e("main", [_sample(model, each) for each in samples]),
     )
     write_whole(place, page)
     return place
 
 
-def _sample(model: Any, written: Written) -> Element:
-    by_kind: dict[str, list[Element]] = {kind: [] for kind in KINDS}
+def _sample(model: Any, written: WrittenText) -> Element:
     several = isinstance(written.x, tuple)
+    kinds = TEXTS["written"]["kinds"] if several else {"target": TEXTS["written"]["text"]}
+    by_kind: dict[str, list[Element]] = {kind: [] for kind in kinds}
     for call in trace(model, written.x):
         if not isinstance(call.layer, Mixer | CrossAttention):
             continue
         cross = isinstance(call.layer, CrossAttention)
-        kind = "cross" if cross else "source" if call.name.startswith("encoder") else "target"
-        if not several:
-            kind = "target"
+        source = several and call.name.startswith("encoder")
+        kind = "cross" if cross else "source" if source else "target"
         layer: Any = call.layer
         matrices = np.asarray(to_numpy(layer.explain(*call.inputs(), call.context))[0]).real
         rows = written.tokens[0 if kind == "source" else -1]
@@ -89,10 +77,7 @@ def _sample(model: Any, written: Written) -> Element:
         ]
         name = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
         by_kind[kind] += [name, e("div", figures, class_="heads")]
-    headings: Mapping[str, str] = KINDS if several else {"target": "Text from earlier text"}
-    parts = [
-        e("div", e("h3", words), by_kind[kind]) for kind, words in headings.items() if by_kind[kind]
-    ]
+    parts = [e("div", e("h3", kinds[kind]), found) for kind, found in by_kind.items() if found]
     return e("section", e("h2", written.title), parts)
 
 

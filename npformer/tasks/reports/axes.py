@@ -30,13 +30,13 @@ def with_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: 
         style="image-rendering: pixelated",
     )
     names = [
-        e("text", _shown(token), x=str(left - 4), y=str(top + CELL * i + BASE), class_="row")
+        e("text", _visible(token), x=str(left - 4), y=str(top + CELL * i + BASE), class_="row")
         for i, token in enumerate(rows)
     ]
     for j, token in enumerate(columns):
         x = left + CELL * j + BASE
         turned = f"rotate(-90 {x} {top - 4})"
-        names.append(e("text", _shown(token), x=str(x), y=str(top - 4), transform=turned))
+        names.append(e("text", _visible(token), x=str(x), y=str(top - 4), transform=turned))
     svg = e(
         "svg",
         image,
@@ -50,11 +50,11 @@ def with_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: 
     return svg
 
 
-def _shown(token: str) -> str:
+def _visible(token: str) -> str:
     """Return a token as it is shown: with visible blanks and line breaks."""
     named = token.replace("\n", "\u21b5").replace("\t", "\u21e5").replace(" ", "\u00b7")
     return named if len(named) <= 12 else f"{named[:11]}\u2026"
 
 
 def _longest(tokens: Sequence[str]) -> int:
-    return max((len(_shown(token)) for token in tokens), default=0)
+    return max((len(_visible(token)) for token in tokens), default=0)

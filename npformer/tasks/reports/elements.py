@@ -2,10 +2,17 @@
 
 import importlib.resources
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
+from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
 Child = Element | str | None
+
+FILES = importlib.resources.files("npformer.tasks.reports")
+
+TEXTS: dict[str, dict[str, Any]] = tomllib.loads((FILES / "texts.toml").read_text("utf-8"))
+"""What the sections of a report are called, and what they begin with."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 """Characters that no HTML file may contain."""
@@ -50,21 +57,22 @@ def breakable(name: str, kind: str = "") -> Element:
     return e("span", inner[:-1], about, style=f"--indent: {indent // 2}")
 
 
-def section(name: str, heading: str, *children: Child | Iterable[Child]) -> Element:
-    """Return a part of the page, under a heading; `name` is what links to it say."""
-    return e("section", e("h2", heading), *children, id=name)
+def section(name: str, *children: Child | Iterable[Child], **values: Any) -> Element:
+    """Return a part of the page: its heading, its text with these values in it, and the rest."""
+    about = TEXTS[name].get("about", "").format(**values)
+    heading = e("h2", TEXTS[name]["heading"])
+    return e("section", heading, e("p", about) if about else None, *children, id=name)
 
 
 def document(title: str, *body: Child | Iterable[Child]) -> bytes:
     """Return a whole HTML file, with the style of reports in it."""
-    style = importlib.resources.files("npformer.tasks.reports") / "report.css"
     head = e(
         "head",
         e("meta", charset="utf-8"),
         e("meta", name="viewport", content="width=device-width, initial-scale=1"),
         e("meta", name="color-scheme", content="light dark"),
         e("title", title),
-        e("style", style.read_text("utf-8")),
+        e("style", (FILES / "report.css").read_text("utf-8")),
     )
     page = e("html", head, e("body", e("h1", title), *body), lang="en")
     text = "<!doctype html>\n" + tostring(page, encoding="unicode", method="html") + "\n"

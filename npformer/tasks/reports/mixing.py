@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from npformer.core import to_numpy
 from npformer.mixers import Mixer
+from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
-from npformer.tasks.reports.elements import e, section
-from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.elements import TEXTS, e, section
+from npformer.tasks.reports.names import Glossary
 from npformer.tasks.reports.png import data_address, scale_for, shrink
 from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
-from npformer.training.inspection.trace import Call, Trace
+from npformer.training.inspection.trace import Call
 
 MOST_PICTURES = 600
 """If there would be more pictures of matrices, heads are left out, but never a layer's first."""
@@ -26,34 +26,26 @@ MOST_PIXELS = 2_000_000
 """Pictures of matrices are shrunk so that they have no more pixels in total."""
 
 
-@dataclass(frozen=True)
-class Looked:
-    """A model, its answers, and what it computed for the chosen samples."""
-
-    judged: Judged
-    trace: Trace
-
-
 def mixing_section(
-    models: Sequence[Looked], chosen: Sequence[int], called: Called, left_out: list[str]
+    models: Sequence[Answers], chosen: Sequence[int], called: Glossary, left_out: list[str]
 ) -> Element:
     """Return the chosen samples, and beside each the matrices of all models."""
-    samples = models[0].judged.samples
+    samples = models[0].samples
     y = np.asarray(samples.y)
     of_tokens = samples.inputs[0].x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
     pictures = _pictures(models, chosen, called, left_out)
     articles = []
     for place, i in enumerate(chosen):
-        first = models[0].judged
+        first = models[0]
         cards = [
             e(
                 "div",
-                e("h4", looked.judged.name),
-                e("p", answer(looked.judged, i, called), class_="answer"),
+                e("h4", judged.name),
+                e("p", answer(judged, i, called), class_="answer"),
                 layers[place],
                 class_="card",
             )
-            for looked, layers in zip(models, pictures, strict=True)
+            for judged, layers in zip(models, pictures, strict=True)
         ]
         label, text = target(first, i, called), called.sample(i)
         title = e("h3", f"Sample {i}{': ' if label else ''}{label}")
@@ -63,26 +55,18 @@ def mixing_section(
         articles.append(e("article", title, e("p", text, class_="text") if text else None, both))
     return section(
         "mixing",
-        "What each token takes from the others",
-        e(
-            "p",
-            "Each picture is the matrix of one head. Row i, column j is the weight of token j in "
-            "the output for token i: rows run from the top, columns from the left, and token 0 is "
-            "at the top left. The caption gives the largest entry, and "
-            "where it is."
-            + (" Each token has its place above it and its label below." if of_tokens else ""),
-        ),
-        _pieces(models[0].judged, chosen, called),
+        _pieces(models[0], chosen, called),
         _legend(),
         articles,
+        labels=" Each token has its place above it and its label below." if of_tokens else "",
     )
 
 
 def _pictures(
-    models: Sequence[Looked], chosen: Sequence[int], called: Called, left_out: list[str]
+    models: Sequence[Answers], chosen: Sequence[int], called: Glossary, left_out: list[str]
 ) -> list[list[list[Element]]]:
     """Return for each model and sample the pictures of all layers."""
-    mixers = [[call for call in looked.trace if isinstance(call.layer, Mixer)] for looked in models]
+    mixers = [[call for call in judged.trace if isinstance(call.layer, Mixer)] for judged in models]
     layers = max(sum(map(len, mixers)), 1)
     named = 2 if called.tokens else 1  # names at the axes weigh as much as the picture
     most = max(1, MOST_PICTURES // (named * layers * len(chosen)))
@@ -90,7 +74,7 @@ def _pictures(
     side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // max(shown * len(chosen), 1))))
     every: list[list[list[Element]]] = []
     longer: list[str] = []
-    for looked, calls in zip(models, mixers, strict=True):
+    for judged, calls in zip(models, mixers, strict=True):
         by_sample: list[list[Element]] = [[] for _ in chosen]
         for call in calls:
             mask = None if call.context.mask is None else to_numpy(call.context.mask)
@@ -99,12 +83,12 @@ def _pictures(
                 if kept is not None:
                     n = shown_length(kept)
                     kept, matrices = kept[:n], matrices[:, :n, :n]
-                names = _names(looked.judged, i, matrices.shape[-1], called)
+                names = _names(judged, i, matrices.shape[-1], called)
                 if names:
                     n = len(names)
                     kept, matrices = None if kept is None else kept[:n], matrices[:, :n, :n]
                 figures = [
-                    _figure(head, matrix, kept, side, looked.judged, i, called, names)
+                    _figure(head, matrix, kept, side, judged, i, called, names)
                     for head, matrix in enumerate(matrices[:most])
                 ]
                 title = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
@@ -113,11 +97,11 @@ def _pictures(
                 longer.append(call.name)
             if len(matrices) > most:
                 left_out.append(
-                    f"{looked.judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
+                    f"{judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
                     "are shown. To see the others, choose fewer samples"
                 )
         if not calls:
-            left_out.append(f"{looked.judged.name}: it has no mixer, so there are no matrices")
+            left_out.append(f"{judged.name}: it has no mixer, so there are no matrices")
         every.append(by_sample)
     if longer:
         left_out.append(f"of samples with more than {MOST_TOKENS} tokens, those after the first")
@@ -134,7 +118,7 @@ def _matrices(call: Call, place: int) -> np.ndarray:
     return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])
 
 
-def _names(judged: Judged, i: int, length: int, called: Called) -> list[str]:
+def _names(judged: Answers, i: int, length: int, called: Glossary) -> list[str]:
     """Return the tokens of a sample along the axes; none if they have no names."""
     x = judged.samples.inputs[0].x[i]
     if x.ndim == 2 or not called.tokens:
@@ -147,9 +131,9 @@ def _figure(
     matrix: np.ndarray,
     mask: np.ndarray | None,
     side: int,
-    judged: Judged,
+    judged: Answers,
     i: int,
-    called: Called,
+    called: Glossary,
     names: Sequence[str] = (),
 ) -> Element:
     length = len(matrix)
@@ -177,7 +161,7 @@ def _figure(
 
 
 def _most(
-    numbers: np.ndarray, row: int, column: int, judged: Judged, i: int, called: Called
+    numbers: np.ndarray, row: int, column: int, judged: Answers, i: int, called: Glossary
 ) -> str:
     """Return which token takes most, and from which, in words."""
     x = judged.samples.inputs[0].x[i]
@@ -188,47 +172,27 @@ def _most(
     return f"{numbers[row, column]:.2f}: {token(row)} from {token(column)}"
 
 
-SIGNS = {
-    "##": "{} continues the word before it",
-    "#": "{} is a part of a word, < its beginning and > its end; parts come after all words",
-    "\u0120": "{} is a word, or its beginning, with the space before it",
-    "\u2581": "{} is a word, or its beginning, with the space before it",
-    "[UNK]": "{} is a word that is not in the vocabulary",
-}
-"""Beginnings of tokens that are not simply words, and what they mean."""
-
-
-def _pieces(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+def _pieces(judged: Answers, chosen: Sequence[int], called: Glossary) -> Element | None:
     """Return what those tokens mean that are not words, with an example of each kind."""
     if judged.samples.inputs[0].x.ndim == 3:
         return None
     found: dict[str, str] = {}
+    signs: dict[str, str] = TEXTS["mixing"]["signs"]
     for id in judged.samples.inputs[0].x[list(chosen)].ravel():
         token = called.token(id)
-        sign = next((sign for sign in SIGNS if token.startswith(sign)), "")
+        sign = next((sign for sign in signs if token.startswith(sign)), "")
         if sign and token != "#":
             found.setdefault(sign, token)
-    words = "; ".join(SIGNS[sign].format(found[sign]) for sign in SIGNS if sign in found)
+    words = "; ".join(says.format(found[sign]) for sign, says in signs.items() if sign in found)
     return e("p", f"Tokens: {words}.") if words else None
 
 
 def _legend() -> Element:
-    weights = data_address(np.arange(64)[None], np.ones((1, 64), bool), "weights", 0, 63)
-    signed = data_address(np.arange(64)[None], np.ones((1, 64), bool), "signed", 0, 63)
-    padding = data_address(np.zeros((1, 1)), np.zeros((1, 1), bool), "weights", 0, 1)
-
-    def scale(address: str, alt: str, *words: str) -> Element:
-        return e("li", e("img", src=address, alt=alt), *words)
-
-    return e(
-        "ul",
-        scale(weights, "dark to bright", " weights: from 0, dark, to the largest of the picture"),
-        scale(
-            signed,
-            "blue over white to red",
-            " entries of both signs: blue below 0, white 0, red above. The matrix of a Fourier "
-            "transform is complex, and its real part is shown",
-        ),
-        scale(padding, "grey", " padding within a sample"),
-        class_="legend",
-    )
+    scale, known = np.arange(64)[None], np.ones((1, 64), bool)
+    pictures = [data_address(scale, known, kind, 0, 63) for kind in ("weights", "signed")]
+    pictures.append(data_address(scale[:, :1], ~known[:, :1], "weights", 0, 1))
+    lines = zip(pictures, TEXTS["mixing"]["legend"].items(), strict=True)
+    items = [
+        e("li", e("img", src=address, alt=alt), f" {words}") for address, (alt, words) in lines
+    ]
+    return e("ul", items, class_="legend")

@@ -16,7 +16,7 @@ Names = Mapping[int, str] | Sequence[str]
 
 
 @dataclass(frozen=True)
-class Called:
+class Glossary:
     """Names of token ids, classes and samples, by number."""
 
     tokens: Mapping[int, str] = field(default_factory=dict)

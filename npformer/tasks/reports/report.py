@@ -12,7 +12,17 @@ import numpy as np
 from npformer.core import checks, described
 from npformer.core.explained_errors import located_errors
 from npformer.data.samples import Batch
-from npformer.tasks.reports.names import Names, checked_names
+from npformer.tasks.reports.answers import judge
+from npformer.tasks.reports.elements import TEXTS, document, e, section
+from npformer.tasks.reports.mixing import mixing_section
+from npformer.tasks.reports.names import Glossary, Names, checked_names
+from npformer.tasks.reports.tables import (
+    mistakes_section,
+    models_section,
+    opening_section,
+    tensors_section,
+)
+from npformer.tasks.reports.words import words_section
 from npformer.training.batches import checked_data
 from npformer.training.storage.files import check_place, write_whole
 from npformer.training.trainable import SequenceClassifier
@@ -81,10 +91,7 @@ def report(
     batches = {name: _checked_samples(name, each, (x, y, mask)) for name, each in models.items()}
     chosen = chosen_samples(samples, len(x))
     first = next(iter(models.values()))
-    from npformer.tasks.reports.names import Called
-    from npformer.tasks.reports.page import page  # here, so that importing npformer stays quick
-
-    called = Called(
+    called = Glossary(
         checked_names("token_names", token_names, first.vocab_size, "token id"),
         checked_names("class_names", class_names, first.n_classes, "class"),
         checked_names("sample_names", sample_names, len(x), "sample"),
@@ -94,8 +101,21 @@ def report(
     for name, words in notes.items():
         checks.choice("a name in notes", name, models)
         checks.text(f"notes[{name!r}]", words)
-    made = page(title, batches, models, chosen, called, dict(notes), batch_size, opening)
-    write_whole(path, made)
+    judged = [judge(name, each, batches[name], batch_size, chosen) for name, each in models.items()]
+    left_out: list[str] = []
+    sections = [
+        opening_section(opening) if opening else None,
+        models_section(judged, notes),
+        mistakes_section(judged, called, left_out),
+        words_section(judged, chosen, called),
+        mixing_section(judged, chosen, called, left_out),
+        tensors_section(judged, chosen),
+    ]
+    if left_out:
+        sections.append(section("not-shown", e("ul", [e("li", words) for words in left_out])))
+    places = [each.get("id", "") for each in sections if each is not None]
+    links = [e("a", TEXTS[place]["link"], href=f"#{place}") for place in places]
+    write_whole(path, document(title, e("nav", links), e("main", sections)))
     return path
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from xml.etree.ElementTree import Element
 
 import numpy as np
 
 from npformer.core import to_numpy
+from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.elements import Child, breakable, e, section, table
-from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.mixing import Looked
-from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.names import Glossary
 from npformer.tasks.reports.views import answer, sample_view, target
 from npformer.training.inspection.trace_table import number
 
@@ -31,63 +30,49 @@ def opening_section(opening: Sequence[str | Sequence[Sequence[str]]]) -> Element
     parts = [
         e("p", each) if isinstance(each, str) else table(each[0], each[1:]) for each in opening
     ]
-    return section("results", "Results", parts)
+    return section("results", parts)
 
 
-def models_section(models: Sequence[Looked], notes: dict[str, str]) -> Element:
+def models_section(models: Sequence[Answers], notes: Mapping[str, str]) -> Element:
     """Return a table of the models and of how well they do."""
     rows = []
-    for looked in models:
-        judged, model = looked.judged, looked.judged.model
+    for judged in models:
+        model = judged.model
         config = model.config
         mixers = list(dict.fromkeys(config.mixers()))
         accuracy = "-" if math.isnan(judged.accuracy) else f"{judged.accuracy:.4f}"
         sizes = [config.n_layers, config.n_heads, config.d_model]
         scores = [accuracy, f"{judged.loss:.4f}", f"{model.n_parameters():,}"]
         rows.append([judged.name, ", ".join(mixers), *scores, *map(str, sizes)])
-    samples = models[0].judged.samples
+    samples = models[0].samples
     padded = "" if samples.inputs[0].padding is None else ", with padding"
     head = ["model", "mixer", "accuracy", "loss", "parameters", "layers", "heads", "d_model"]
     return section(
         "models",
-        "Models",
-        e(
-            "p",
-            f"Accuracy and mean loss (in nats, if it is a cross-entropy) are over all "
-            f"{len(samples):,} samples that the report was given: x has shape "
-            f"{tuple(samples.inputs[0].x.shape)}{padded}.",
-        ),
         table(head, rows, words=2),
         [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()],
+        n=len(samples),
+        shape=tuple(samples.inputs[0].x.shape),
+        padded=padded,
     )
 
 
-def tensors_section(models: Sequence[Looked], chosen: Sequence[int]) -> Element:
+def tensors_section(models: Sequence[Answers], chosen: Sequence[int]) -> Element:
     """Return the tables of each model's trace, and its parameters with their gradients."""
-    return section(
-        "tensors",
-        "Every tensor, forward and backward",
-        e(
-            "p",
-            f"For the {len(chosen)} samples above, as one batch, in evaluation: dropout is off. "
-            "The spread is the standard deviation; mean and spread leave out padding. Cached bytes "
-            "are what a layer keeps for its backward pass: each array counts once, at the first "
-            "layer that keeps it, and weights do not count.",
-        ),
-        [_tensor_tables(looked, opened=i == 0) for i, looked in enumerate(models)],
-    )
+    tables = [_tensor_tables(judged, opened=i == 0) for i, judged in enumerate(models)]
+    return section("tensors", tables, n=len(chosen))
 
 
-def _tensor_tables(looked: Looked, opened: bool) -> Element:
-    found, norms = looked.trace, looked.trace.gradient_norms
-    parameters = looked.judged.model.parameters()
+def _tensor_tables(judged: Answers, opened: bool) -> Element:
+    found, norms = judged.trace, judged.trace.gradient_norms
+    parameters = judged.model.parameters()
     largest = max((n for n in norms.values() if math.isfinite(n)), default=0.0)
     rows: list[list[Child]] = []
     for name, norm in norms.items():
         array, bar = parameters[name], _bar(norm, largest)
         cells = [str(tuple(array.shape)), _norm(array), number(norm)]
         rows.append([breakable(name), *cells, bar])
-    summary = f"{looked.judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
+    summary = f"{judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
     (forward, first), (backward, second), *_ = found.tables()
     tensors = []
     for caption, (head, *body) in ((forward, first), (backward, second)):
@@ -121,17 +106,16 @@ def _bar(norm: float, largest: float) -> Element | str:
     return e("div", e("span", style=f"width: {100 * max(share, 0.01):.0f}%"), class_="bar")
 
 
-def mistakes_section(models: Sequence[Looked], called: Called, left_out: list[str]) -> Element:
+def mistakes_section(models: Sequence[Answers], called: Glossary, left_out: list[str]) -> Element:
     """Return the confusion matrix and the worst mistakes of each model."""
     parts = []
-    for looked in models:
-        judged = looked.judged
+    for judged in models:
         confusions = _confusions(judged, called, left_out)
         parts.append(e("div", e("h3", judged.name), confusions, _worst(judged, called)))
-    return section("mistakes", "Mistakes", parts)
+    return section("mistakes", parts)
 
 
-def _confusions(judged: Judged, called: Called, left_out: list[str]) -> Element | None:
+def _confusions(judged: Answers, called: Glossary, left_out: list[str]) -> Element | None:
     if judged.predicted is None:
         left_out.append(
             f"{judged.name}: no accuracy and no confusion matrix, as it predicts numbers, not "
@@ -167,7 +151,7 @@ def _count(count: int, total: int, right: bool) -> Element | str:
     return e("b", str(count), style=f"background: rgba({colour}, {0.15 + 0.5 * count / total:.2f})")
 
 
-def _sample(judged: Judged, i: int, called: Called) -> Element:
+def _sample(judged: Answers, i: int, called: Glossary) -> Element:
     """Return a sample by its name, such as its text, or else as the model reads it."""
     text = called.sample(i)
     if text and np.asarray(judged.samples.y).ndim == 1:
@@ -175,7 +159,7 @@ def _sample(judged: Judged, i: int, called: Called) -> Element:
     return sample_view(judged.samples, i, called, judged)
 
 
-def _worst(judged: Judged, called: Called) -> list[Element]:
+def _worst(judged: Answers, called: Glossary) -> list[Element]:
     worst = judged.worst(WORST)
     of = "largest losses" if judged.predicted is None else "worst mistakes"
     if not worst:

@@ -5,9 +5,9 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from npformer.data.samples import Batch
+from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.elements import e
-from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.names import Glossary
 from npformer.tasks.reports.png import data_address, shrink
 
 MOST_TOKENS = 128
@@ -17,7 +17,9 @@ SIDE = 128
 """Rows and columns of the largest picture."""
 
 
-def sample_view(samples: Batch, i: int, called: Called, answers: Judged | None = None) -> Element:
+def sample_view(
+    samples: Batch, i: int, called: Glossary, answers: Answers | None = None
+) -> Element:
     """Return a picture of feature vectors, or the tokens by name.
 
     `answers` marks the tokens whose labels were predicted wrongly, if there is a label for each.
@@ -45,7 +47,7 @@ def _picture(x: np.ndarray, kept: np.ndarray) -> Element:
 
 
 def _tokens(
-    samples: Batch, i: int, kept: np.ndarray, called: Called, answers: Judged | None
+    samples: Batch, i: int, kept: np.ndarray, called: Glossary, answers: Answers | None
 ) -> Element:
     ids, y = samples.inputs[0].x[i], np.asarray(samples.y)[i]
     items = []
@@ -79,7 +81,7 @@ def shown_length(kept: np.ndarray) -> int:
     return int(np.flatnonzero(kept).max(initial=0)) + 1
 
 
-def answer(judged: Judged, i: int, called: Called) -> str:
+def answer(judged: Answers, i: int, called: Glossary) -> str:
     """Return a model's answer for a sample, and its loss, in words."""
     y = np.asarray(judged.samples.y)[i]
     loss = "" if np.isnan(judged.losses[i]) else f"loss {judged.losses[i]:.3g}"
@@ -93,7 +95,7 @@ def answer(judged: Judged, i: int, called: Called) -> str:
     return f"predicted {said} (p {p:.2f}), {verdict}, {loss}"
 
 
-def target(judged: Judged, i: int, called: Called) -> str:
+def target(judged: Answers, i: int, called: Glossary) -> str:
     """Return a sample's label in words; "" if it has one for each token."""
     y = np.asarray(judged.samples.y)[i]
     if judged.predicted is not None:

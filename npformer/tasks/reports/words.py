@@ -10,10 +10,9 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.data.samples import Batch
 from npformer.layers import Wide
-from npformer.tasks.reports.elements import e, section, table
-from npformer.tasks.reports.judged import Judged
-from npformer.tasks.reports.mixing import Looked
-from npformer.tasks.reports.names import Called
+from npformer.tasks.reports.answers import Answers
+from npformer.tasks.reports.elements import section, table
+from npformer.tasks.reports.names import Glossary
 from npformer.training.trainable import WideSequenceClassifier
 
 MOST_WORDS = 5
@@ -26,26 +25,16 @@ WORST = 6
 
 
 def words_section(
-    models: Sequence[Looked], chosen: Sequence[int], called: Called
+    models: Sequence[Answers], chosen: Sequence[int], called: Glossary
 ) -> Element | None:
     """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
     parts = [
-        part
-        for looked in models
-        if (part := _words_table(looked.judged, chosen, called)) is not None
+        part for judged in models if (part := _words_table(judged, chosen, called)) is not None
     ]
-    if not parts:
-        return None
-    about = (
-        "Beside the encoder's answer there is a second one, in which each word and each known pair "
-        "of neighbours adds a number to the logit of each class. The table shows what it adds to "
-        "the predicted class, minus the mean of what it adds to the others. Positive numbers speak "
-        "for that class."
-    )
-    return section("words", "Words", e("p", about), parts)
+    return section("words", parts) if parts else None
 
 
-def _words_table(judged: Judged, chosen: Sequence[int], called: Called) -> Element | None:
+def _words_table(judged: Answers, chosen: Sequence[int], called: Glossary) -> Element | None:
     if not isinstance(judged.model, WideSequenceClassifier) or judged.predicted is None:
         return None
     wide = judged.model.wide
@@ -87,7 +76,7 @@ def contributions(wide: Wide, batch: Batch, answers: np.ndarray) -> list[dict[in
     return found
 
 
-def name_of(wide: Wide, id: int, called: Called) -> str:
+def name_of(wide: Wide, id: int, called: Glossary) -> str:
     """Return the name of a token or a pair."""
     if id < wide.vocab_size:
         return called.token(id)

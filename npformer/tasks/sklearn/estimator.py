@@ -18,8 +18,8 @@ from npformer.tasks.estimators.split import stratified
 from npformer.tasks.sklearn.samples import samples_of
 from npformer.tasks.sklearn.targets import classes_of, labels_of, numbers_of, weights_of
 from npformer.tasks.sklearn.training import (
-    Converged,
-    Labelled,
+    Convergence,
+    SampleSet,
     WeightedAccuracy,
     build,
     fit_options,
@@ -172,7 +172,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         classes = self.classes_ if again else classes_of(data.labels)
         data.labels = numbers_of(data.labels, classes)
         rng = self._generator()
-        held_out: Labelled | None = None
+        held_out: SampleSet | None = None
         if holds_out(self, kind, len(data)):
             rows, rest = stratified(data.labels, self.validation_fraction, rng)
             data, held_out = data.rows(rows), data.rows(rest)
@@ -180,7 +180,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
             self._begin(kind, classes, data, len(data), rng)
         score = None if held_out is None else WeightedAccuracy(held_out.weights)
         options = fit_options(self, len(data), len(data))
-        options["callbacks"] = [Converged(score, self.tol, self.n_iter_no_change)]
+        options["callbacks"] = [Convergence(score, self.tol, self.n_iter_no_change)]
         if held_out is not None:
             options["metric"] = score
         self._train(data, held_out, rng, **options)
@@ -258,15 +258,15 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         check_is_fitted(self)
         return self.models_, *around(self.classes_, self.reader_, self.reader_.preparation())
 
-    def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[str, Labelled]:
+    def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[str, SampleSet]:
         """Return the kind of X, and its samples with labels, without those of weight 0."""
         kind, samples = samples_of(self, X, reset=reset)
         y = labels_of(self, samples, y)
-        data = Labelled(samples, y, weights_of(self, samples, y, sample_weight))
+        data = SampleSet(samples, y, weights_of(self, samples, y, sample_weight))
         return kind, data if data.weights.all() else data.rows(np.flatnonzero(data.weights))
 
     def _begin(
-        self, kind: str, classes: Any, data: Labelled, n: int, rng: np.random.Generator
+        self, kind: str, classes: Any, data: SampleSet, n: int, rng: np.random.Generator
     ) -> None:
         """Make a model for n samples, and the reader of its inputs."""
         self.reader_, model = build(self, kind, data, n, len(classes), rng)
@@ -274,7 +274,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         self._optimizer = None
 
     def _train(
-        self, data: Labelled, held_out: Labelled | None, rng: np.random.Generator, **options: Any
+        self, data: SampleSet, held_out: SampleSet | None, rng: np.random.Generator, **options: Any
     ) -> None:
         """Train the model on some samples, and keep the history."""
         options |= {"clip_norm": self.clip_norm, "label_smoothing": self.label_smoothing}

@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import assert_all_finite, check_array, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from npformer.core import checks
-from npformer.tasks.estimators.readers import Samples
+from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.tasks.estimators.readers import Samples, SeriesReader
 
 KINDS = ("tokens", "series", "text")
 
@@ -71,14 +72,7 @@ def _texts(estimator: Any, x: Any, reset: bool) -> list[str]:
         )
     if hasattr(x, "columns"):
         validate_data(estimator, x, skip_check_array=True, reset=reset)
-    texts: list[str] = array.ravel().tolist()
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(
-                f"row {row} of X is {text!r}; expected a str in every "
-                "row. Leave the row out, or write '' there"
-            )
-    return texts
+    return checked_texts(array.ravel(), "X")
 
 
 def _as_array(x: Any) -> Any:
@@ -94,36 +88,20 @@ def _as_array(x: Any) -> Any:
 
 
 def _checked_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.ndarray]:
-    """Check samples of several lengths, and return them."""
-    samples = []
-    for number, row in enumerate(rows):
-        try:
-            samples.append(np.asarray(row))
-        except ValueError as error:
-            raise ValueError(
-                f"sample {number} of X is itself ragged; expected an array, (length,) of token "
-                "ids or (length, n_features)"
-            ) from error
-    first = samples[0]
-    for number, each in enumerate(samples):
-        if each.ndim not in (1, 2) or each.shape[1:] != first.shape[1:]:
-            raise ValueError(
-                f"sample {number} of X has shape {each.shape} and sample 0 {first.shape}; expected "
-                "(length,) of token ids, or (length, n_features), the same in all samples"
-            )
-        if len(each) == 0:
-            raise ValueError(f"sample {number} of X has length 0; expected at least 1 token")
-        if each.ndim == 1 and each.dtype.kind not in "iu":
-            other = next(row for row in range(len(samples)) if len(samples[row]) != len(first))
-            raise ValueError(
-                f"X is a ragged list: row {other} has length {len(samples[other])} and row 0 "
-                f"{len(first)}; expected one length. Only token ids, whole numbers, and arrays "
-                "(length, n_features) may differ in length: for series of one feature pass "
-                "[numpy.reshape(row, (-1, 1)) for row in X]"
-            )
-        assert_all_finite(each, input_name=f"sample {number} of X")
-    if first.ndim == 2:
-        _note_features(estimator, first.shape[1], reset)
+    """Check samples of several lengths, token ids or series, and return them."""
+    series = SeriesReader(None, scale=False, dtype="float64").checked(rows, "X")
+    samples = [np.asarray(row) for row in rows]
+    if all(each.ndim == 2 for each in samples):
+        _note_features(estimator, series[0].shape[1], reset)
+        return series
+    if not all(each.ndim == 1 and each.dtype.kind in "iu" for each in samples):
+        other = next((i for i, each in enumerate(samples) if len(each) != len(samples[0])), 0)
+        raise ValueError(
+            f"X is a ragged list: row {other} has length {len(samples[other])} and row 0 "
+            f"{len(samples[0])}; expected one length. Only token ids, whole numbers, and arrays "
+            "(length, n_features) may differ in length: for series of one feature pass "
+            "[numpy.reshape(row, (-1, 1)) for row in X]"
+        )
     return samples
 
 

@@ -30,19 +30,19 @@ TIE, LEAST = 1e-6, 1e-30  # weight of the loss beside the accuracy; the smallest
 
 
 @dataclass
-class Labelled:
+class SampleSet:
     """Samples, with the class number and the weight of each."""
 
     samples: Samples
     labels: np.ndarray
     weights: np.ndarray
 
-    def rows(self, rows: np.ndarray) -> "Labelled":
+    def rows(self, rows: np.ndarray) -> "SampleSet":
         """Return some of the samples."""
         if isinstance(self.samples, np.ndarray):
-            return Labelled(self.samples[rows], self.labels[rows], self.weights[rows])
+            return SampleSet(self.samples[rows], self.labels[rows], self.weights[rows])
         samples = [self.samples[row] for row in rows]
-        return Labelled(samples, self.labels[rows], self.weights[rows])
+        return SampleSet(samples, self.labels[rows], self.weights[rows])
 
     def read(self, reader: Reader) -> Data:
         """Return the samples as arrays, with their labels."""
@@ -67,7 +67,7 @@ def holds_out(estimator: Any, kind: str, n: int) -> bool:
 
 
 def build(
-    estimator: Any, kind: str, data: Labelled, n: int, n_classes: int, rng: np.random.Generator
+    estimator: Any, kind: str, data: SampleSet, n: int, n_classes: int, rng: np.random.Generator
 ) -> tuple[Reader, SequenceClassifier]:
     """Return a reader that has learned from some samples, and a new model for what it reads.
 
@@ -142,7 +142,7 @@ class WeightedAccuracy:
         return self.scores[-1] - TIE * self.losses[-1]
 
 
-class Converged(Callback):
+class Convergence(Callback):
     """Ends training if nothing has fallen by more than `tol` for `patience` epochs.
 
     What is to fall is the training loss, or the loss or the share of errors on the held-out part.

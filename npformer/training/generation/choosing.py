@@ -43,7 +43,8 @@ class Choice:
         if self.temperature == 0.0:
             likeliest = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
             return np.asarray(likeliest, dtype="float64")
-        p = softmax(logits / self.temperature)
+        with np.errstate(over="ignore"):  # the others are -inf then, and exp(-inf) is 0
+            p = softmax((logits - logits.max(axis=1, keepdims=True)) / self.temperature)
         if self.top_k is None and self.top_p is None:
             return p
         order = np.argsort(-p, axis=1, kind="stable")

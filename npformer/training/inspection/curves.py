@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
+from npformer.data.libraries import library
 from npformer.training.storage.files import check_place, write_whole
 
 
@@ -21,14 +22,9 @@ def figure_of(
 
     Raises ImportError, which names the extra, if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "matplotlib, which draws curves, is not installed: python -m pip install "
-            '"npformer[plot]"'
-        ) from error
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = library("matplotlib.figure", "plot", "a figure of curves").Figure(
+        figsize=(10, 4), layout="constrained"
+    )
     losses, metrics = figure.subplots(1, 2)
     validated = any(history.validation_metric for history in histories.values())
     for i, (name, history) in enumerate(histories.items()):

@@ -1,6 +1,7 @@
 """Files that are whole or not there: written under another name, forced to disk, then renamed."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
@@ -30,11 +31,15 @@ def write_whole(path: Path, *parts: bytes | memoryview) -> None:
 def replacement(path: Path) -> Iterator[IO[bytes]]:
     """Lend a file that becomes `path` when the body ends; after an error there is no such file.
 
-    Until then it has another name, by which other processes may write into it, too.
+    Until then it has another name, by which other processes may write into it, too. If there is a
+    file, the new one has its mode; a link stays a link, to the new file.
     """
     with name_in_errors(path):
+        path = path.resolve() if path.is_symlink() else path
         remove_unfinished(path)
         file = _begun(path)
+        if path.exists():
+            shutil.copymode(path, file.name)
     unfinished = Path(file.name)
     try:
         with file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,17 @@ from npformer.models.step import PlainStep
 from npformer.training.inspection.explain import Explanation, explain
 from npformer.training.trainable.predictions import in_batches, outputs, refuse_samples
 from npformer.training.trainable.protocol import Trainable
+
+HABITS = {
+    "fit": "Write npformer.fit(model, (x, y))",
+    "train": "npformer.fit(model, (x, y)) trains; nothing has to be switched on for it",
+    "eval": "A call, predict and evaluate never drop anything: nothing has to be switched off",
+    "evaluate": "Write npformer.evaluate(model, (x, y))",
+    "save": "Write npformer.save(model, path)",
+    "state_dict": "model.parameters() has the arrays; npformer.save writes the whole model",
+    "predict_proba": "Write model.predict_probabilities(x)",
+}
+"""What people look for who come from other libraries."""
 
 
 class Model(Trainable):
@@ -51,6 +62,15 @@ class Model(Trainable):
         `npformer.losses.Measured`, the larger the better. For classes: "accuracy", "macro_f1" and
         "balanced_accuracy".
     """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            """Say what to write in place of other libraries' methods."""
+            if name in HABITS:
+                kind = type(self).__name__
+                raise AttributeError(f"{kind!r} has no attribute {name!r}. {HABITS[name]}")
+            return super().__getattribute__(name)  # which raises what it has raised before
 
     def __call__(self, *x: Array, mask: Any = None, types: Any = None) -> Array:
         """Return the outputs at evaluation, on the model's backend.

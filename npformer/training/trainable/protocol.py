@@ -235,6 +235,6 @@ def _uploaded(each: Sequences, x: Array, mask: Array | None, types: Array | None
     if each.padding is None:
         return replace(each, x=x, types=types)
     on_host = each.padding.mask if isinstance(each.padding.mask, np.ndarray) else None
-    if x.ndim == 3 and x.dtype.kind == "f":
-        x = without_padding(x, mask)
-    return Sequences(x, Padding(mask, on_host, hidden=True), types)
+    vectors = x.ndim == 3 and x.dtype.kind == "f"  # ids become vectors later
+    x = without_padding(x, mask) if vectors else x
+    return Sequences(x, Padding(mask, on_host, hidden=vectors), types)

@@ -68,7 +68,7 @@ WRONG = [
         """,
         ["dx: the kernel is turned round", "db"],
     ),
-    ("relu_backward", "dy[x <= 0] = 0\nreturn dy", ["the gradient that came in was changed"]),
+    ("relu_backward", "dy[x <= 0] = 0\nreturn dy", ["the backward pass changed its dy"]),
     ("relu_backward", "return dy * np.maximum(x, 0)", ["gradient times y"]),
     ("relu_backward", "return (x > 0).astype(x.dtype)", ["does not depend on the gradient"]),
     (
@@ -148,7 +148,7 @@ WRONG = [
         log_p[np.arange(len(log_p)), right] -= 1
         return log_p * has_label[:, None] * (dloss / count)
         """,
-        ["an array of the cache was changed in place"],
+        ["called twice gave two results: it changes its cache"],
     ),
     (
         "embedding_backward",
@@ -192,7 +192,7 @@ WRONG = [
         d, dW1 = layer_backward(dz, f_cache)
         return dz + d, dW1, dW2
         """,
-        ["the gradient that came in was changed in place"],
+        ["the backward pass changed its dy"],
     ),
     (
         "residual_backward",
@@ -330,7 +330,7 @@ WRONG = [
         v = beta2 * v + (1 - beta2) * g**2
         return theta - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps), m, v
         """,
-        ["adam_update changed the m that came in"],
+        ["an array that came in was changed in place"],
     ),
     (
         "cross_attention_backward",
@@ -370,7 +370,7 @@ WRONG = [
         keys, values = np.vstack([keys, x @ Wk]), np.vstack([values, x @ Wv])
         return (weights / weights.sum()) @ values
         """,
-        ["cached_step returned an ndarray; expected a tuple: y, keys, values"],
+        ["cached_step returned one array; expected a tuple: y, keys, values"],
     ),
     (
         "cached_step",
@@ -486,5 +486,9 @@ WRONG_MIXERS = [
     ("k=-1", "k=1", "explain without a mask says"),
     (" * pairs", "+ 0 * pairs", "explain is not 0 in all rows and columns of padding"),
     ("[:, None]\n", "\n", "explain gives an array with 3 axes"),
-    ("dx = np.zeros_like(x)", "dy[:] = dy + 0.0 * dy; dy *= 2.0; dx = 0.0 * x", "changed the dy"),
+    (
+        "        return dx\n",
+        "        dy *= 2.0\n        return dx\n",
+        "backward pass changed its dy",
+    ),
 ]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from npformer.learn.exercises import folder, notebook
-from npformer.learn.exercises.referee import untouched
+from npformer.learn.exercises.referee import is_untouched
 from npformer.learn.exercises.table import NAMES, exercise, named, stem
 from tests.learn.exercises.answers import MIXER, verdict
 from tests.sampling import usually
@@ -124,7 +124,7 @@ def test_a_notebook_holds_the_code_of_the_file(name):
     kept = [line for line in code.splitlines() if line and not line.startswith("# %%")]
     assert [line for line in source.splitlines() if line] == [*kept, "pass"]
     assert len(places) == len(source.splitlines())
-    assert untouched(exercise(name), source)
+    assert is_untouched(exercise(name), source)
     first = json.loads(text)["cells"][0]
     assert first["cell_type"] == "markdown"
     assert exercise(name).page in "".join(first["source"])

@@ -10,7 +10,7 @@ import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
 from npformer.core.state import State
-from npformer.learn.museum.mixers import RIGHT, AttentionBy
+from npformer.learn.museum.attention_by import RIGHT, AttentionBy
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
 from npformer.mixers import MIXERS, AveragingMixer, BlockwiseAttention, MixerSettings
 from npformer.models import EncoderBlock

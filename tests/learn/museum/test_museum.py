@@ -12,7 +12,7 @@ import npformer as nf
 from npformer.core import Layer
 from npformer.engine.twins import has_twin
 from npformer.learn.museum import BUGS, INVARIANTS, REFEREES, referees
-from npformer.learn.museum.mixers import AttentionBy
+from npformer.learn.museum.attention_by import AttentionBy
 from npformer.learn.museum.probes import (
     KEPT,
     N_HEADS,

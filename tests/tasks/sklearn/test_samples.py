@@ -48,9 +48,9 @@ def test_the_kind_of_inputs_is_found(x, kind):
         # ragged lists
         ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
         ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
-        ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"sample 1 of X has shape \(2, 1\) and sample 0"),
-        ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, "sample 0 of X is itself ragged"),
-        ([[1, 2], []] * 4, {}, "length 0"),
+        ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"X\[1\] has 1 features; expected 2"),
+        ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, r"X\[0\] is object \(\); expected numbers"),
+        ([[1, 2], []] * 4, {}, r"X\[1\] is empty"),
         # strings, and texts
         (IDS.astype(str), {}, r"strings in an array of shape \(8, 3\)"),
         (IDS.astype(str), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
@@ -58,12 +58,16 @@ def test_the_kind_of_inputs_is_found(x, kind):
         (["a"] * 8, {"inputs": "series"}, "holds strings and inputs is 'series'"),
         (IDS, {"inputs": "text"}, "holds no strings and inputs is 'text'"),
         ("a text", {}, "one text"),
-        (["a", None] * 4, {}, "row 1 of X is None; expected a str"),
-        (["a", float("nan")] * 4, {}, "row 1 of X is nan; expected a str"),
+        (["a", None] * 4, {}, r"X\[1\] is missing: None; expected a string"),
+        (["a", float("nan")] * 4, {}, r"X\[1\] is missing: nan; expected a string"),
         # NaN
         (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
         (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
-        ([np.full((2, 3), np.nan), np.ones((4, 3))] * 4, {}, "sample 0 of X contains NaN"),
+        (
+            [np.full((2, 3), np.nan), np.ones((4, 3))] * 4,
+            {},
+            r"X\[0\] has NaN or infinity in step 0",
+        ),
         # ids
         (FLOATS, {"inputs": "tokens"}, "holds 0.5 in row 0, column 1, and inputs is 'tokens'"),
         (IDS[:, :, None], {"inputs": "tokens"}, r"samples of X have shape \(3, 1\)"),

@@ -66,6 +66,7 @@ def draws():
     return [*SOME, *(pytest.param(seed, marks=slow) for seed in MORE)]
 
 
+@pytest.mark.filterwarnings("ignore:.* sequences in data have no token")
 @pytest.mark.parametrize("seed", draws())
 def test_all_ways_give_one_answer(seed, tmp_path):
     drawn = Drawn(seed)

@@ -49,7 +49,7 @@ COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
         (N, (IDS, np.eye(7)[NEXT], OF_IDS), {"loss": MeanSquaredError()}, V, COUNTS_ALL),
         (S, ((A, WITH_NAN), SIMILAR), {}, NON_FINITE,
          "the first tensor that holds NaN or infinity is the input b"),
-        (S, ((WITH_NAN, A), SIMILAR), {}, NON_FINITE, "is the input a. Use a smaller lr"),
+        (S, ((WITH_NAN, A), SIMILAR), {}, NON_FINITE, "is the input a. Samples with NaN"),
     ],
 )  # fmt: skip
 def test_wrong_calls_are_refused(name, data, options, error, message):

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from npformer.core import to_numpy
+from npformer.core.inputs import as_given
 from npformer.data.samples import Batch
 from npformer.models.losses import Classification
+from npformer.training.inspection.trace import Trace, trace
 from npformer.training.trainable import SequenceClassifier
 from npformer.training.trainable.predictions import in_batches
 
 
 @dataclass(frozen=True)
-class Judged:
+class Answers:
     """A model's answers for all samples, on the host.
 
     Attributes
@@ -32,6 +34,8 @@ class Judged:
         In nats, the mean over a sample's labels; NaN for a sample without labels.
     loss, accuracy : float
         The means over all labels; accuracy is NaN for a loss without classes.
+    trace : Trace
+        What it computed for the chosen samples.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Judged:
     losses: np.ndarray
     loss: float
     accuracy: float
+    trace: Trace
 
     def wrong(self) -> np.ndarray:
         """Return which labels were predicted wrongly; tokens without a label never are."""
@@ -71,8 +76,13 @@ class Judged:
         return [(int(found[0, i]), int(found[1, i]), int(counts[i])) for i in order]
 
 
-def judge(name: str, model: SequenceClassifier, samples: Batch, batch_size: int) -> Judged:
-    """Run a model on all samples, which have been checked, and judge its answers."""
+def judge(
+    name: str, model: SequenceClassifier, samples: Batch, batch_size: int, chosen: list[int]
+) -> Answers:
+    """Run a model on all samples, which have been checked, and trace it on the chosen ones."""
+    some = samples.of_rows(chosen)
+    x, mask, _ = as_given(some.inputs)
+    found = trace(model, x, mask, labels=some.y)
     outputs = in_batches(model, to_numpy, samples.inputs, batch_size)
     y = np.asarray(samples.y)
     with np.errstate(all="ignore"):
@@ -82,7 +92,7 @@ def judge(name: str, model: SequenceClassifier, samples: Batch, batch_size: int)
     losses = np.array([found.total / found.n if found.n else math.nan for found in each])
     hits = math.nan if predicted is None else sum(found.hits or 0 for found in each) / n
     total = sum(found.total for found in each)
-    return Judged(name, model, samples, predicted, probability, losses, total / n, hits)
+    return Answers(name, model, samples, predicted, probability, losses, total / n, hits, found)
 
 
 def _predictions(model: SequenceClassifier, outputs: np.ndarray) -> Any:
