@@ -169,7 +169,7 @@ def test_weights_that_do_not_fit_are_refused(changed, error, message):
 @in_turn(
     ("changes", "message"),
     [
-        ({"hidden_act": "silu"}, "hidden_act is 'silu'; expected one of 'gelu', 'gelu_new'"),
+        ({"hidden_act": "mish"}, "hidden_act is 'mish'; expected one of 'gelu', 'gelu_new'"),
         ({"position_embedding_type": "relative_key"}, "= 'relative_key'; expected 'absolute'"),
         ({"is_decoder": True}, "is_decoder = True; expected False"),
         ({"add_cross_attention": True}, "add_cross_attention = True; expected False"),
