@@ -14,8 +14,8 @@ OURS = {"npformer", "tests", "docs", "benchmarks"}
 BROUGHT_BY = {"sklearn": "scikit-learn", "joblib": "scikit-learn"}
 """Packages whose distribution has another name."""
 
-OF_RANKS = {"tests/training/distributed/fake_nccl.py"}
-"""Only ranks import it, and tests that start them are skipped without mpi4py."""
+OF_RANKS = {f"tests/training/distributed/{name}.py" for name in ("devices", "fake_nccl")}
+"""Only ranks import them, and tests that start them are skipped without mpi4py."""
 
 
 @cache

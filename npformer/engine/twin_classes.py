@@ -164,12 +164,12 @@ class Table:
             for name, found in vars(base).items()
             if isinstance(found, Child)
         }
-        # npformer's own classes above the container, such as `Model`, notice no twin.
-        between = kind.__mro__[: kind.__mro__.index(known)]
-        users = [base for base in between if not base.__module__.startswith("npformer.")]
-        own = {name for base in users for name in vars(base)}
-        above = [base for base in known.__mro__ if issubclass(base, Layer)]
-        names = {name for base in above for name in vars(base)} | set(children)
+        # What a model needs for training, such as `Model`, notices no twin.
+        above = kind.__mro__[: kind.__mro__.index(known)]
+        others = [base for base in above if not base.__module__.startswith("npformer.training.")]
+        own = {name for base in others for name in vars(base)}
+        layers = [base for base in known.__mro__ if issubclass(base, Layer)]
+        names = {name for base in layers for name in vars(base)} | set(children)
         passes = {name for name in names if not _special(name)} - {"arguments"}
         if not children or own & (passes | NOT_ALLOWED):
             return None

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
@@ -57,66 +56,3 @@ def test_add_at_adds_once_for_every_time_that_an_index_occurs():
     target = np.zeros(4)
     arrays.add_at(target, np.array([1, 1, 3, 1]), np.array([1.0, 2.0, 4.0, 8.0]))
     np.testing.assert_array_equal(target, [0.0, 11.0, 0.0, 4.0])
-
-
-# Without a GPU ------------------------------------------------------------------------------------
-
-
-class FakeRuntimeError(Exception):
-    pass
-
-
-def fake_cupy(get_device_count):
-    """Return a module that is enough of CuPy to be asked how many devices there are."""
-    cupy = types.ModuleType("cupy")
-    cupy.__version__ = "14.0"
-    cupy.cuda = types.SimpleNamespace(
-        runtime=types.SimpleNamespace(
-            getDeviceCount=get_device_count, CUDARuntimeError=FakeRuntimeError
-        )
-    )
-    return cupy
-
-
-@pytest.fixture
-def cupy_is(monkeypatch):
-    """Put something in the place of CuPy, None for nothing."""
-
-    def put(cupy):
-        monkeypatch.delitem(arrays._backends, "cupy", raising=False)
-        monkeypatch.setitem(sys.modules, "cupy", cupy)
-        for name in ("cupyx", "cupyx.scipy", "cupyx.scipy.special"):
-            monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-
-    return put
-
-
-def no_driver():
-    raise FakeRuntimeError("cudaErrorInsufficientDriver")
-
-
-@pytest.mark.parametrize(
-    ("cupy", "words"),
-    [
-        (None, ["backend 'cupy' needs CuPy", "npformer[cuda13]", "npformer[cuda12]"]),
-        (fake_cupy(no_driver), ["cudaErrorInsufficientDriver", "nvidia-smi"]),
-        (fake_cupy(lambda: 0), ["finds no device"]),
-    ],
-    ids=["no CuPy", "no driver", "no device"],
-)
-def test_the_error_says_what_is_missing_and_how_to_get_it(cupy_is, cupy, words):
-    cupy_is(cupy)
-    with pytest.raises(nf.BackendUnavailableError) as caught:
-        arrays.get_backend("cupy")
-    assert isinstance(caught.value, RuntimeError)
-    assert [word for word in words if word not in str(caught.value)] == []
-
-
-def test_a_model_that_cannot_move_stays_as_it_was(cupy_is, small_model, token_batch):
-    cupy_is(None)
-    model, (ids, _, _) = small_model(), token_batch
-    y = model(ids)
-    with pytest.raises(nf.BackendUnavailableError):
-        model.to("cupy")
-    assert model.backend == "numpy"
-    np.testing.assert_array_equal(model(ids), y)

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from npformer.core import checks, enough_memory
+from tests.in_turn import in_turn
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("shape", "expected"),
     [
         ((2, 3), (2, 3)),
@@ -21,7 +22,7 @@ def test_shapes_that_match(shape, expected):
     checks.shape("x", np.zeros(shape), expected)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("shape", "expected", "pattern"),
     [
         ((2, 3), (2, 4), "(2, 4)"),
@@ -37,11 +38,6 @@ def test_shapes_that_do_not_match_are_shown_beside_what_was_expected(shape, expe
     with pytest.raises(ValueError, match=r"^x has shape ") as caught:
         checks.shape("x", np.zeros(shape), expected, "Look again")
     assert str(caught.value) == f"x has shape {shape}; expected {pattern}. Look again"
-
-
-def test_a_shape_without_advice_ends_in_no_full_stop():
-    with pytest.raises(ValueError, match=r"expected \(3,\)$"):
-        checks.shape("x", np.zeros(2), (3,))
 
 
 def test_floating_returns_the_module_and_refuses_none():
@@ -62,14 +58,6 @@ def test_floating_names_the_two_arrays_that_differ():
     message = str(caught.value)
     assert "x has dtype float32 and W has dtype float64" in message
     assert "x.astype('float64') or W.astype('float32')" in message
-
-
-@pytest.mark.parametrize(
-    ("check", "values"), [(checks.positive, [1, 5]), (checks.rate, [0, 0.0, 0.5, 0.999])]
-)
-def test_numbers_that_are_taken(check, values):
-    for value in values:
-        check("n", value)
 
 
 @pytest.mark.parametrize(
@@ -118,20 +106,6 @@ def test_what_does_not_fit_into_memory_is_named():
         enough_memory("a table", (10**13,)),
     ):
         np.empty(10**13)
-
-
-def test_a_choice_lists_what_there_is():
-    checks.choice("padding", "same", ("same", "valid"))
-    with pytest.raises(ValueError, match=r"^padding is 'full'; expected one of 'same', 'valid'$"):
-        checks.choice("padding", "full", ("same", "valid"))
-
-
-def test_a_mask_is_boolean_and_its_error_says_which_way_round():
-    checks.mask("mask", np.ones((2, 3), dtype=bool), (2, 3))
-    with pytest.raises(TypeError, match=r"mask has dtype int64; .* True means keep"):
-        checks.mask("mask", np.ones((2, 3), dtype="int64"), (2, 3))
-    with pytest.raises(ValueError, match=r"mask has shape \(3, 2\); expected \(2, 3\)"):
-        checks.mask("mask", np.ones((3, 2), dtype=bool), (2, 3))
 
 
 def test_a_class_in_place_of_an_object_is_named():

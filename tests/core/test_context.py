@@ -9,6 +9,7 @@ import npformer as nf
 from npformer.core import Padding
 from npformer.engine import EngineContext
 from npformer.engine.context import as_engine_context
+from tests.in_turn import in_turn
 
 MASK = np.arange(3) < np.array([[3], [1]])
 OTHER = np.arange(5) < np.array([[2], [5]])
@@ -37,22 +38,11 @@ def test_each_input_has_a_mask_and_types_of_its_own(context):
     assert context.memory_padding.mask is OTHER
 
 
-def test_nothing_is_given_and_nothing_is_there():
-    assert_holds(nf.Context(), None, None, None, None)
-    assert nf.Context().memory_padding is None
-
-
 def test_a_padding_is_given_instead_of_a_mask():
     padding = Padding(OTHER)
     context = nf.Context(memory_padding=padding)
     assert context.memory_padding is padding
     assert_holds(context, None, None, OTHER, None)
-
-
-@pytest.mark.parametrize("name", FIELDS)
-def test_one_of_them_is_enough(name):
-    given = [FULL[name] if name == other else None for other in FIELDS]
-    assert_holds(nf.Context(**{name: FULL[name]}), *given)
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -103,8 +93,8 @@ def test_the_engine_takes_over_both():
     assert taken.memory_padding is context.memory_padding
 
 
-@pytest.mark.parametrize("side", ["", "memory_"])
-@pytest.mark.parametrize(
+@in_turn("side", ["", "memory_"])
+@in_turn(
     ("name", "value", "error", "message"),
     [
         ("mask", [[True]], TypeError, "mask is a list; expected an array"),

@@ -9,6 +9,7 @@ import pytest
 from npformer.core.cut_masks import Cut, by_sample, corner
 from npformer.core.generators import part_generator
 from npformer.functional.dropout import draw_kept
+from tests.in_turn import in_turn
 
 KEY, TOTAL = 1234, 7
 A, B = (6, 11), (4, 9)
@@ -17,7 +18,7 @@ A, B = (6, 11), (4, 9)
 BOTH = Cut((A[0], B[0]), (A[1], B[1]))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("cut", "shape", "whole"),
     [
         (Cut((6,), (11,)), (3, 6, 5), (3, 11, 5)),

@@ -1,8 +1,6 @@
 import errno
 import fcntl
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -96,31 +94,6 @@ def test_a_check_leaves_nothing_behind_wherever_it_is_interrupted(tmp_path, monk
     if os.name == "posix":  # the file has no name, so that even a killed process leaves none
         assert found == []
     assert list(tmp_path.iterdir()) == []
-
-
-FULL = """
-import resource, sys
-from pathlib import Path
-from npformer.training.storage import files
-from npformer.training.storage.files import write_whole
-
-resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-try:
-    write_whole(Path(sys.argv[1]), bytes(5_000), bytes(50_000))
-except OSError as error:
-    print(error.filename)
-"""
-
-
-def test_no_room_for_a_file_leaves_the_old_one_and_names_it(tmp_path):
-    path = tmp_path / "model"
-    path.write_bytes(b"old")
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=60
-    )
-    assert (done.stdout, done.stderr) == (f"{path}\n", "")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="modes and links of POSIX")

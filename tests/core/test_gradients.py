@@ -46,13 +46,6 @@ def test_a_copy_has_a_buffer_of_its_own(gradients, copied):
     assert_all(other, weight=5.0, bias=5.0)
 
 
-def test_a_copy_is_for_the_same_parameters(layer, gradients):
-    other = gradients.copy()
-    other.add(layer.bias, np.ones(2, dtype="float32"))
-    assert_all(other, bias=3.0)
-    assert_all(gradients, bias=2.0)
-
-
 def test_zero_empties_the_views_and_a_copy_keeps_its_sums(gradients):
     kept = gradients.copy()
     gradients.zero()

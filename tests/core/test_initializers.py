@@ -7,14 +7,7 @@ import npformer as nf
 from npformer import layers as L
 from npformer import mixers as M
 from npformer.core import generators, initializers
-
-
-def test_xaviers_bound_comes_from_both_fans():
-    weights = initializers.xavier_uniform(np.random.default_rng(0), (200, 100))
-    bound = math.sqrt(6.0 / 300)
-    assert np.abs(weights).max() <= bound
-    assert np.abs(weights).max() > 0.99 * bound
-    assert weights.var() == pytest.approx(2.0 / 300, rel=0.05)
+from tests.in_turn import in_turn
 
 
 def test_a_kernel_multiplies_both_fans():
@@ -47,17 +40,12 @@ def test_a_generator_is_handed_on_and_a_number_makes_one():
     assert generators.from_seed(np.int64(7)).random() == np.random.default_rng(7).random()
 
 
-def test_ones_and_zeros_draw_nothing():
-    np.testing.assert_array_equal(initializers.ones(None, (3,)), 1.0)
-    np.testing.assert_array_equal(initializers.zeros(None, (3,)), 0.0)
-
-
 def test_he_normal_counts_all_inputs_of_a_convolution():
     drawn = initializers.he_normal(np.random.default_rng(0), (5, 40, 100))
     assert drawn.std() == pytest.approx(np.sqrt(2.0 / (5 * 40)), rel=0.02)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "make",
     [
         lambda: L.Linear(4, 3),

@@ -8,6 +8,7 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.core.inputs import as_given, as_inputs, checked_inputs, within
+from tests.in_turn import in_turn
 from tests.two_inputs import Bilinear, CrossAttention, WordsToVectors
 
 A, B = np.random.default_rng(0).normal(size=(2, 2, 4, 3))
@@ -40,7 +41,7 @@ def test_one_input_may_be_token_ids():
     assert WordsToVectors(5, 3)(np.array([[1, 4]]), B[:1]).shape == (1, 2, 3)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("arguments", "error", "message"),
     [
         ((A, None), TypeError, "b is None; expected an array"),

@@ -152,24 +152,9 @@ def test_two_layers_tied_to_one_parameter_add_up(rng):
     np.testing.assert_allclose(tied["chain.0.weight"], both, rtol=1e-13)
 
 
-def test_zero_clears_them_in_place(chain):
-    gradients = nf.Gradients(chain)
-    view = gradients["chain.0.weight"]
-    gradients.add(chain.chain[0].weight, np.ones((3, 5), dtype="float32"))
-    assert view.any()
-    gradients.zero()
-    assert not view.any()
-
-
 def test_a_constant_is_passed_over():
     layer = L.Positions(9, 4, seed=0)
     nf.Gradients(layer).add(layer.table, np.ones((9, 4), dtype="float32"))
-
-
-def test_two_callers_have_gradients_of_their_own(chain):
-    one, other = nf.Gradients(chain), nf.Gradients(chain)
-    one.flat[...] = 1.0
-    assert not other.flat.any()
 
 
 # What belongs to a call ---------------------------------------------------------------------------
@@ -178,15 +163,6 @@ def test_two_callers_have_gradients_of_their_own(chain):
 def test_a_context_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         nf.Context().training = True
-
-
-def test_a_context_without_its_mask_keeps_everything_else():
-    generator = np.random.default_rng(0)
-    context = nf.Context(training=True, generator=generator, mask=np.ones((1, 1), dtype=bool))
-    bare = context.without_mask()
-    assert bare.mask is None
-    assert bare.training
-    assert bare.generator is generator
 
 
 def test_a_layer_says_which_pass_it_lacks():

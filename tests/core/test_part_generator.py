@@ -134,36 +134,6 @@ def test_children_are_plain_generators():
 
 CUT, WHOLE = 6, 11
 
-MASKS = {
-    "embedded": (WHOLE, 5),
-    "of tokens": (WHOLE,),
-    "of weights": (3, WHOLE, WHOLE),
-    "pooled": (5,),
-    "wide, and pooled": (40, 7),
-}
-"""Shapes of a sample in the whole batch."""
-
-
-def cut_off(shape):
-    return tuple(CUT if size == WHOLE else size for size in shape)
-
-
-@pytest.mark.parametrize("skipped", [1 << 13, 8], ids=["few bytes", "skipped"])
-@pytest.mark.parametrize("share", SHARES, ids=str)
-def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(
-    share, skipped, monkeypatch
-):
-    monkeypatch.setattr(sys.modules["npformer.core.generators"], "SKIPPED", skipped)
-    whole, first = part_generator(KEY, 0, TOTAL), 0
-    masks = [draw_kept((TOTAL, *shape), 0.4, whole) for shape in MASKS.values()]
-    for n in share:
-        part = part_generator(KEY, first, n, Cut((CUT,), (WHOLE,)))
-        for shape, mask in zip(MASKS.values(), masks, strict=True):
-            found = draw_kept((n, *cut_off(shape)), 0.4, part)
-            kept = mask[(slice(first, first + n), *map(slice, cut_off(shape)))]
-            np.testing.assert_array_equal(found, kept)
-        first += n
-
 
 @pytest.mark.parametrize("skipped", [1 << 13, 8])
 def test_rows_that_are_tokens_are_left_out_as_well(skipped, monkeypatch):

@@ -9,9 +9,10 @@ import pytest
 import npformer as nf
 from npformer.core import INITIALIZERS, Registry
 from npformer.layers import ACTIVATIONS, FFNS, POOLINGS, ReLU
-from npformer.mixers import Identity, Mixer, MixerSettings
+from npformer.mixers import Identity, Mixer
 from npformer.models.losses import LOSSES, Loss, SoftmaxCrossEntropy
 from npformer.optim import SCHEDULES
+from tests.in_turn import in_turn
 
 TABLES = [ACTIVATIONS, FFNS, POOLINGS, nf.MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
 each_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
@@ -52,7 +53,7 @@ def test_nothing_is_added_at_first(shapes):
     assert [table.added() for table in TABLES] == [{}] * len(TABLES)
 
 
-@pytest.mark.parametrize("name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None])
+@in_turn("name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None])
 def test_a_name_is_an_identifier(shapes, name):
     with pytest.raises(ValueError, match=r"letters, digits and underscores, .*'my_shape'"):
         shapes.register(name, Shape)
@@ -98,12 +99,6 @@ def test_a_notebooks_cell_may_be_run_again(shapes):
             assert shapes.make(name).size[0] == size
 
 
-def test_the_same_thing_may_have_two_names(shapes):
-    shapes.register("cube", Shape)
-    shapes.register("cube", Shape)
-    assert type(shapes.make("cube")) is Shape
-
-
 class NoLayer:
     pass
 
@@ -121,7 +116,7 @@ class HalfLoss(Loss):
         return outputs.sum(), None
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("table", "builder", "message"),
     [
         (ACTIVATIONS, NoLayer, "the activation 'mine' is the class NoLayer, which is not derived"),
@@ -177,12 +172,6 @@ def test_the_place_that_is_named_is_where_the_table_is(table):
     assert operator.attrgetter(path)(nf) is table
 
 
-@each_table
-def test_unknown_names_are_refused_by_every_table(table):
-    with pytest.raises(ValueError, match=r"is 'nope'; expected one of .*\.register\('nope', "):
-        table.make("nope")
-
-
 def test_options_reach_the_builder(shapes):
     assert shapes.make("box(width=3, height=4)").size == (3, 4)
     assert shapes.make("box", 5).size == (5, 1)
@@ -194,7 +183,7 @@ def call(*arguments, **keywords):
     return arguments, keywords
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("spec", "given", "message"),
     [
         ("box(widht=3)", call(), "'widht'; expected width or height. Did you mean 'width'"),
@@ -230,11 +219,6 @@ def test_an_error_inside_a_builder_is_not_changed(shapes):
         shapes.make("strict(width=5)")
 
 
-def test_a_builder_takes_any_option_if_it_says_so(shapes):
-    shapes.register("any", lambda **options: Shape(options["a"]))
-    assert shapes.make("any(a=7)").size == (7, 1)
-
-
 def test_a_builder_without_a_signature_is_called():
     numbers = Registry("number", {"least": min})
     assert numbers.make("least", [3, 2]) == 2
@@ -264,50 +248,3 @@ def test_a_builder_that_does_not_take_what_its_table_gives_is_named(monkeypatch)
 
 
 # In a model ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def scaled(monkeypatch):
-    """A mixer with an option, and an activation with one."""
-
-    class Scaled(Identity):
-        def __init__(self, by):
-            self.by = by
-
-        @classmethod
-        def build(cls, settings, *, seed, dtype, by=1.0):
-            return cls(by)
-
-    class Leaky(nf.Layer):
-        def __init__(self, slope=0.1):
-            self.slope = slope
-
-    monkeypatch.setitem(nf.MIXERS, "scaled", Scaled)
-    monkeypatch.setitem(ACTIVATIONS, "leaky", Leaky)
-    return Scaled, Leaky
-
-
-def test_options_come_through_the_configuration(small_config, scaled):
-    config = small_config(mixer=("scaled(by=2.0)", "scaled"), activation="leaky(slope=0.5)")
-    blocks = nf.Encoder(config).blocks
-    assert [block.mixer.by for block in blocks] == [2.0, 1.0]
-    assert {block.feed_forward.activation.slope for block in blocks} == {0.5}
-    assert nf.EncoderConfig.from_dict(config.to_dict()) == config
-
-
-@pytest.mark.parametrize(
-    ("mixer", "message"),
-    [
-        ("scaled(to=2.0)", "the mixer 'scaled' has no option 'to'; expected by"),
-        ("scaled(seed=1)", "the mixer 'scaled' has no option 'seed'; expected by"),
-        ("attention(heads=2)", "the mixer 'attention' has no option 'heads'; it has none"),
-    ],
-)
-def test_wrong_options_are_refused_when_the_model_is_built(small_config, scaled, mixer, message):
-    with pytest.raises(TypeError, match=message):
-        nf.Encoder(small_config(mixer=mixer))
-
-
-def test_mixers_are_made_by_their_build(scaled):
-    made = nf.MIXERS.make("scaled(by=3)", MixerSettings(4), seed=0, dtype="float32")
-    assert (type(made), made.by) == (scaled[0], 3)

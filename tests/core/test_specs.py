@@ -1,9 +1,10 @@
 import pytest
 
 from npformer.core import parse_spec, split_names
+from tests.in_turn import in_turn
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("spec", "options"),
     [
         ("box", {}),
@@ -20,7 +21,7 @@ def test_a_spec_is_a_name_and_options(spec, options):
     assert parse_spec(spec, "size") == ("box", options)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "spec",
     [
         *("box(", "box)(", "box(2)", "box(width)", "box(width=2", "box(width=2))", "box(width==2)"),
@@ -28,7 +29,6 @@ def test_a_spec_is_a_name_and_options(spec, options):
         *(" box(a=1)", "box(a=__import__('os'))", "box(a=1); box(a=2)", "box(a=1)\n+ 2"),
         *("box(a=" + "(" * 5000, "box(a={[]: 1})", "box(a='\0')"),
     ],
-    ids=lambda spec: spec[:20],
 )
 def test_a_text_that_is_no_spec_is_refused(spec):
     with pytest.raises(ValueError, match=r"^size is .*; expected a name, or a name and o") as error:
@@ -36,7 +36,7 @@ def test_a_text_that_is_no_spec_is_refused(spec):
     assert type(error.value) is ValueError
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("text", "names"),
     [
         ("attention", ["attention"]),

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from npformer.core import Context, Layer, TwoInputLayer
-from npformer.core.inputs import as_given
+from npformer.core import Layer, TwoInputLayer
 from npformer.core.inputs import as_inputs as inputs_of_layer
 from npformer.data.samples import Batch
 from tests.data.test_lengths import samples
@@ -83,24 +82,3 @@ def test_rows_are_those_of_all_inputs_and_targets():
     np.testing.assert_array_equal(some.inputs[0].types, batch.inputs[0].types[rows])
     for name in ("y", "weights", "counts"):
         np.testing.assert_array_equal(getattr(some, name), getattr(batch, name)[rows])
-
-
-def test_a_context_gets_padding_and_types_of_both_inputs():
-    first, second = inputs = pairs()
-    found = Batch(inputs).within(Context())
-    assert found.padding is first.padding
-    assert found.types is first.types
-    assert found.memory_padding is second.padding
-    assert found.memory_types is None
-    x, mask, types = as_given(inputs)
-    again = as_inputs(x, mask, types)
-    assert [each.x is one.x for each, one in zip(again, inputs, strict=True)] == [True, True]
-    assert again[1].padding.mask is second.padding.mask
-    assert again[0].types is first.types
-
-
-@pytest.mark.parametrize("name", ["mask", "types"])
-def test_as_many_masks_and_types_as_inputs(name):
-    x = np.zeros((2, 3, 4)), np.zeros((2, 3, 4))
-    with pytest.raises(TypeError, match=f"{name} is an ndarray; expected a tuple of 2"):
-        as_inputs(x, **{name: np.ones((2, 3), bool)})

@@ -67,13 +67,6 @@ def test_test_parts_are_those_of_the_file(split, stored):
     np.testing.assert_array_equal(y, stored["labels"][rows])
 
 
-def test_stratified_parts_hold_each_class_in_proportion(stored):
-    data = digits()
-    share = np.bincount(stored["labels"]) / 1797
-    for _, y in (data.train, data.validation, data.test):
-        assert np.abs(np.bincount(y) - share * len(y)).max() < 1.5
-
-
 def test_stratified_validation_is_every_eighth_training_sample_of_a_class(stored):
     rows = stored["stratified_train"]
     held_out = [r for c in range(10) for r in rows[stored["labels"][rows] == c][::8]]

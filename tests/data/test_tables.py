@@ -94,11 +94,6 @@ def test_utf_16_is_named(tmp_path):
     assert read_table(path, encoding="utf-16").texts("label") == ["b"]
 
 
-def test_a_folder_is_no_table(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is a folder; expected a file"):
-        read_table(tmp_path)
-
-
 def test_a_field_of_ten_million_letters(tmp_path):
     path = write(tmp_path / "a.csv", f"text,label\n{'x' * 10_000_000},a\n")
     limit = csv.field_size_limit()
@@ -125,17 +120,6 @@ def test_a_field_of_ten_million_letters(tmp_path):
 def test_broken_files(tmp_path, name, words, problem):
     with pytest.raises(ValueError, match=problem):
         read_table(write(tmp_path / name, words))
-
-
-def test_files_that_are_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        read_table(tmp_path / "a.csv")
-    (tmp_path / "b.csv").mkdir()
-    with pytest.raises(FileNotFoundError, match="is a folder"):
-        read_table(tmp_path / "b.csv")
-    (tmp_path / "c.csv.gz").write_bytes(b"text")
-    with pytest.raises(ValueError, match=r"not a complete \.gz file"):
-        read_table(tmp_path / "c.csv.gz")
 
 
 def test_a_wrong_column_and_a_missing_value(tmp_path):

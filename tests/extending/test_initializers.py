@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core import INITIALIZERS, generators, initializers
-from npformer.layers import PositionwiseFeedForward
+from npformer.core import INITIALIZERS
+from tests.in_turn import in_turn
 
 
 def digest(model):
@@ -36,7 +36,7 @@ GOLDEN = {
 """Hashes of the weights of one seed."""
 
 
-@pytest.mark.parametrize("mixer", GOLDEN)
+@in_turn("mixer", GOLDEN)
 def test_a_seed_stands_for_the_same_bits_everywhere(mixer):
     sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
     config = nf.EncoderConfig(**sizes, mixer=mixer)
@@ -48,8 +48,8 @@ NOT_PROJECTIONS = {"R", "R1", "R2", "W_sequence", "W_features", "logits"}
 NOT_PROJECTIONS |= {"short", "kernel", "log_decay", "frequency", "C"}
 
 
-@pytest.mark.parametrize("ffn", ["linear", "conv1d"])
-@pytest.mark.parametrize("mixer", nf.MIXERS)
+@in_turn("ffn", ["linear", "conv1d"])
+@in_turn("mixer", nf.MIXERS)
 def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
     usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
@@ -73,21 +73,7 @@ def test_it_reaches_nested_layers(small_model, changes):
         np.testing.assert_array_equal(parameters[f"encoder.blocks.1.mixer.{name}.weight"], 1.0)
 
 
-def test_layers_take_it_as_an_argument():
-    made = {"initializer": "normal(std=0.5)", "seed": 0, "dtype": "float64"}
-    for layer in (
-        nf.mixers.Attention(32, 4, **made),
-        nf.mixers.BlockwiseAttention(32, 4, **made),
-        nf.mixers.DenseSynthesizer(32, 4, 32, **made),
-        nf.mixers.FactorizedDenseSynthesizer(32, 4, 32, **made),
-        PositionwiseFeedForward(32, 32, **made),
-    ):
-        large = [a for a in layer.parameters().values() if a.ndim > 1 and a.size >= 512]
-        assert large
-        assert [array.std() for array in large] == pytest.approx([0.5] * len(large), rel=0.1)
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("spec", "std"),
     [
         ("xavier_uniform", math.sqrt(2 / 300)),
@@ -129,11 +115,3 @@ def test_an_initializer_that_gives_another_shape_is_named(small_model, monkeypat
     monkeypatch.setitem(INITIALIZERS, "flat", lambda: lambda rng, shape: rng.random(shape[0]))
     with pytest.raises(ValueError, match=r"returned values of shape \(8,\); expected \(8, 8\)"):
         small_model(initializer="flat")
-
-
-def test_undrawn_weights_are_0():
-    rng = initializers.undrawn()
-    assert generators.from_seed(rng) is rng
-    drawn = initializers.draw(initializers.ones, rng, (2, 3), "float32")
-    np.testing.assert_array_equal(drawn, np.zeros((2, 3)))
-    assert drawn.dtype == np.float32

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
-from npformer.mixers import MixerSettings
 from npformer.models.losses import LOSSES
 from tests.extending import plugin
 
@@ -40,35 +38,6 @@ def moved(layer, rng):
     return layer
 
 
-MASK = np.arange(4) < np.array([4, 2, 1])[:, None]
-DRAWN = {"seed": 0, "dtype": "float64"}
-
-
-def mixer(name, **settings):
-    return nf.MIXERS.make(name, MixerSettings(d_model=4, max_len=5, **settings), **DRAWN)
-
-
-@pytest.mark.parametrize(
-    ("make", "mask"),
-    [
-        (lambda: ACTIVATIONS.make("swish"), None),
-        (lambda: ACTIVATIONS.make("swish(beta=0.7)"), None),
-        (lambda: FFNS.make("gated", 4, 6, "gelu", initializer="xavier_uniform", **DRAWN), None),
-        (lambda: mixer("local(reach=2)"), MASK),
-        (lambda: mixer("local", causal=True), MASK),
-        (lambda: mixer("spatial"), None),
-        (lambda: mixer("spatial", padding="per_length"), MASK),
-        (lambda: mixer("spatial", padding="zero"), MASK),
-        (lambda: POOLINGS.make("largest", 4, 0, "float64"), None),
-        (lambda: POOLINGS.make("largest", 4, 0, "float64"), MASK),
-    ],
-)
-def test_a_layer_has_the_right_gradients(make, mask, rng):
-    report = nf.gradcheck(moved(make(), rng), rng.standard_normal((3, 4, 4)), mask=mask)
-    assert report.error < 1e-7
-    assert report.complex_error is None or report.complex_error < 1e-11
-
-
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
 def test_the_loss_has_the_right_gradient(gamma, rng):
     loss = LOSSES.make(f"focal(gamma={gamma})")
@@ -80,8 +49,8 @@ def test_the_loss_has_the_right_gradient(gamma, rng):
 def test_a_model_has_the_right_gradients(small_model, part, token_batch, rng):
     ids, _, mask = token_batch
     model = moved(build(small_model, part), rng)
-    assert nf.gradcheck(model, ids[:3], mask=mask[:3], max_entries=8, directions=4).passed
-    assert nf.gradcheck(model, ids[:3], max_entries=8, directions=4).passed
+    for given in (mask[:3], None):
+        assert nf.gradcheck(model, ids[:3], mask=given, max_entries=3, directions=2).passed
 
 
 def test_a_mixer_of_whole_sequences_refuses_a_mask_and_causal(small_model, token_batch):
@@ -114,10 +83,9 @@ def test_a_layer_of_a_plugin_has_no_twin(layer):
 
 
 @each_part
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_path, dtype):
+def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_path):
     ids, labels, mask = token_batch
-    model = build(small_model, part, seed=5, dtype=dtype)
+    model = build(small_model, part, seed=5, dtype="float32")
     nf.fit(model, (ids, labels, mask), epochs=1, progress=False)
     nf.save(model, tmp_path / "model")
     loaded = nf.load(tmp_path / "model")
@@ -128,9 +96,8 @@ def test_a_model_is_the_same_after_loading(small_model, part, token_batch, tmp_p
     assert vars(loaded.loss) == vars(model.loss)
 
 
-@each_part
-def test_it_learns_the_digits(part):
-    data = nf.data.digits("stratified")
+def test_it_learns_the_digits():
+    part, data = PARTS["all of it"], nf.data.digits("stratified")
     parts = (data.train, data.validation, data.test)
     train, validation, test = [(x.astype("float32"), y) for x, y in parts]
     fields = {n: v for n, v in part.items() if n not in ("pooling", "output")}

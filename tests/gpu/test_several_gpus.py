@@ -7,8 +7,10 @@ from npformer.core import asarray, get_backend, to_numpy
 from npformer.training.distributed import Communicator
 from npformer.training.distributed.nccl import connect
 from tests.gpu import require_gpu
-from tests.training.distributed.ranks import needs_mpi
-from tests.training.distributed.test_devices import assert_equal, trained
+from tests.training.distributed.ranks import assert_ended_well, needs_mpi, run_jobs
+from tests.training.distributed.test_devices import EVERY
+from tests.training.distributed.test_equal import assert_equal
+from tests.training.distributed.train import results
 
 require_gpu()
 
@@ -31,10 +33,12 @@ def test_nccl_leaves_the_arrays_of_a_single_rank_as_they_are() -> None:
 @pytest.mark.parametrize("shard", [False, True])
 def test_two_ranks_end_as_one_process(tmp_path, shard) -> None:
     cupy = pytest.importorskip("cupy")
-    few = {"mixers": ["attention", "fourier"], "validation": 0.2}
-    expected = trained(0, tmp_path / "alone", "numpy", **few)
-    found = trained(2, tmp_path / "both", "cupy", shard_moments=shard, **few)
-    assert_equal(found, expected, bound=1e-9)
+    few = EVERY | {"mixers": ["attention", "fourier"]}
+    assert_ended_well(run_jobs(0, tmp_path, {"alone": ("train", few | {"validate": False})}))
+    both = {"both": ("devices", "cupy", few | {"shard_moments": shard})}
+    assert_ended_well(run_jobs(2, tmp_path, both))
+    found = results(tmp_path / "both")
+    assert_equal(found, results(tmp_path / "alone"), bound=1e-9)
     (first, _) = found["attention"][1]["warnings"]
     several = cupy.cuda.runtime.getDeviceCount() > 1
     assert [each for each in first if "share the GPU" in each] == ([] if several else first)

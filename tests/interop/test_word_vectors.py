@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.interop import read_word_vectors, set_word_vectors
+from tests.in_turn import in_turn
 
 ROWS = {
     "the": [0.418, 0.24968, -0.41242, 0.1217],
@@ -112,19 +113,7 @@ def test_rows_of_words_are_filled(model, words):
     assert set_word_vectors(model, words, {}) == 0
 
 
-def test_they_can_be_frozen_and_a_text_encoder_takes_them_too(model, rng):
-    encoder = nf.TextEncoder(model.config, 6)
-    for each in (model, encoder):
-        assert set_word_vectors(each, VOCABULARY, ROWS) == 3
-    model.freeze("embed.tokens*")
-    ids = rng.integers(0, 6, (12, 6))
-    nf.fit(model, (ids, ids[:, 0] % 2), epochs=2, progress=False)
-    assert "embed.tokens.weight" not in model.parameters()
-    table = model.named_parameters()["embed.tokens.weight"].value
-    np.testing.assert_allclose(table[2], ROWS["of"], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("words", "vectors", "error", "message"),
     [
         (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),

@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer.models import InputEmbedding
+from tests.in_turn import in_turn
 from tests.passes import assert_same, both_passes
 
 BERT = {
@@ -91,26 +92,7 @@ def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
     assert layer.positions.table.value.std() == pytest.approx(std, rel=0.05)
 
 
-def test_the_new_parts_change_nothing_that_was_drawn_before(small_model):
-    plain = small_model(positions="learned", scale_embeddings=False)
-    typed = small_model(**FNET)
-    before = {n: a for n, a in plain.parameters().items() if not n.startswith("classify")}
-    assert before
-    for name, array in before.items():
-        np.testing.assert_array_equal(typed.parameters()[name], array, err_msg=name)
-
-
 # In a model ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mixer", ["attention", "fourier"])
-def test_workers_share_types_as_they_share_masks(small_model, token_batch, types, mixer):
-    model = small_model(**FNET, mixer=mixer, padding="per_length", pooling="pooler")
-    loss, gradients = model.loss_and_gradients(*token_batch, types=types)
-    for number in (2, 3):
-        shared_loss, shared = model.loss_and_gradients(*token_batch, types=types, workers=number)
-        assert shared_loss == pytest.approx(loss, rel=1e-12)
-        np.testing.assert_allclose(shared.flat, gradients.flat, rtol=1e-12, atol=1e-14)
 
 
 def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types):
@@ -129,14 +111,6 @@ def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types)
     assert not np.allclose(typed, model.explain(ids, mask)[0].matrices)
 
 
-def test_loss_and_gradients_look_at_types(small_model, token_batch, types):
-    model, (ids, y, mask) = small_model(**BERT), token_batch
-    _, without = model.loss_and_gradients(ids, y, mask)
-    _, gradients = model.loss_and_gradients(ids, y, mask, types=types)
-    assert not without["embed.types.weight"][1:].any()
-    assert gradients["embed.types.weight"].all()
-
-
 def test_a_model_with_types_is_trained_without_them(small_model, token_batch):
     model = small_model(**FNET, pooling="pooler")
     before = model.embed.types.weight.value.copy()
@@ -153,34 +127,10 @@ def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
     )
 
 
-def test_a_float32_model_stays_float32(small_model, token_batch, types):
-    model = small_model(**FNET, pooling="pooler", dtype="float32")
-    assert model(token_batch[0], types=types).dtype == "float32"
-
-
-def test_a_context_for_what_is_no_sequence_has_neither_mask_nor_types(types):
-    context = nf.Context(training=True, mask=types > 0, types=types)
-    assert context.without_mask() == nf.Context(training=True)
-    only_types = nf.Context(types=types)
-    assert only_types.without_mask().types is None
-
-
-@pytest.mark.parametrize(
-    "changes", [BERT, FNET, {"n_token_types": 2, "pooling": "pooler"}], ids=str
-)
-def test_a_classifier_with_the_new_parts_comes_back_whole(tmp_path, small_model, types, changes):
-    model = small_model(**changes, seed=5)
-    nf.save(model, tmp_path / "model.safetensors")
-    loaded = nf.load(tmp_path / "model.safetensors")
-    assert loaded.config == model.config
-    ids, seen = np.ones((8, 6), dtype=int), np.minimum(types, 1)
-    np.testing.assert_array_equal(loaded(ids, types=seen), model(ids, types=seen))
-
-
 # Wrong calls --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("types", "error", "message"),
     [
         (np.full((8, 6), 3), ValueError, "types holds 3; expected whole numbers from 0 to 2"),
@@ -191,7 +141,6 @@ def test_a_classifier_with_the_new_parts_comes_back_whole(tmp_path, small_model,
         (np.zeros((8, 6), bool), TypeError, "types has dtype bool; expected whole numbers"),
         ([[0] * 6] * 8, TypeError, "types is a list; expected an array"),
     ],
-    ids=["too large", "negative", "too short", "one axis", "floats", "a mask", "a list"],
 )
 def test_wrong_types_are_refused(small_model, token_batch, types, error, message):
     model, (ids, y, mask) = small_model(**BERT), token_batch

@@ -39,15 +39,6 @@ def test_labels_of_padding_count_nowhere_whatever_they_are(tokens, dtype):
     assert (found.labels, found.loss) == (mask.sum(), pytest.approx(loss, rel=1e-12))
 
 
-def test_evaluate_of_numbers_is_the_mean_squared_error(small_model, token_batch, rng):
-    ids, _, mask = token_batch
-    model, y = small_model(n_classes=2, output="mean_squared_error"), rng.normal(size=(8, 2))
-    found = nf.evaluate(model, (ids, y, mask), batch_size=3)
-    assert found.loss == pytest.approx(((model(ids, mask) - y) ** 2).mean(), rel=1e-12)
-    assert found.labels == 8
-    assert np.isnan(found.accuracy)
-
-
 @pytest.mark.parametrize(
     ("changes", "bias", "expected"),
     [
@@ -64,19 +55,6 @@ def test_the_loss_of_what_is_almost_certain_keeps_its_digits(
     model.parameters()["classify.bias"][...] = bias
     found = nf.evaluate(model, (token_batch[0], np.zeros(8, dtype="int64")))
     assert found.loss == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("output", ["softmax", "sigmoid"])
-def test_label_smoothing_of_a_call_does_not_stay_with_the_model(small_model, token_batch, output):
-    ids, labels, mask = token_batch
-    model = small_model(n_classes=2, output=output)
-    given = ids, labels % 2, mask
-    plain, _ = model.loss_and_gradients(*given)
-    smoothed, _ = model.loss_and_gradients(*given, label_smoothing=0.3)
-    nf.fit(model, given, epochs=1, lr=1e-12, label_smoothing=0.3, progress=False)
-    assert smoothed != plain
-    assert model.loss.label_smoothing == 0.0
-    assert model.loss_and_gradients(*given)[0] == pytest.approx(plain, rel=1e-9)
 
 
 def test_a_given_loss_checks_the_targets_in_place_of_the_models_own(small_model, token_batch, rng):

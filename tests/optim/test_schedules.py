@@ -9,6 +9,7 @@ import pytest
 
 import npformer as nf
 from npformer.optim import SCHEDULES, constant, cosine, linear, warmup_inverse_sqrt
+from tests.in_turn import in_turn
 
 
 def test_inverse_square_root_is_the_papers_formula():
@@ -63,7 +64,7 @@ def test_a_schedule_is_a_value_that_can_be_copied_pickled_and_written_down(sched
     assert cosine(100) != cosine(101)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("build", "message"),
     [
         (
@@ -95,7 +96,7 @@ def test_wrong_numbers_are_refused_in_words(build, message):
 # What they may return -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("factor", "error"),
     [
         (-1, ValueError),
@@ -109,7 +110,6 @@ def test_wrong_numbers_are_refused_in_words(build, message):
         (np.ones(1), TypeError),
         (constant(), TypeError),
     ],
-    ids=repr,
 )
 def test_a_factor_that_is_none_is_named_with_its_step_before_anything_changes(factor, error):
     def strange(step):
@@ -142,23 +142,7 @@ def test_a_factor_of_0_changes_nothing_but_the_moments():
 # Schedules by name --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("spec", "factor"),
-    [
-        ("constant", lambda step: 1.0),
-        ("warmup_inverse_sqrt(warmup=10)", warmup_inverse_sqrt(10)),
-        ("cosine(total=50)", cosine(50)),
-        ("cosine(total=50, warmup=5, final=0.1)", cosine(50, 5, 0.1)),
-    ],
-)
-def test_a_schedule_by_name_is_that_schedule(spec, factor):
-    optimizer = nf.Adam({"w": np.ones(2)}, lr=0.5, schedule=spec)
-    for step in range(1, 61):
-        optimizer.steps = step - 1
-        assert optimizer.current_lr() == 0.5 * factor(step)
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("schedule", "error", "message"),
     [
         ("cosin(total=5)", ValueError, "schedule is 'cosin'; expected one of 'constant', 'warmup_"),
@@ -180,38 +164,8 @@ def test_a_schedule_that_is_none_is_explained(schedule, error, message):
         nf.Adam({"w": np.ones(2)}, schedule=schedule)
 
 
-def test_a_registered_schedule_is_named(monkeypatch):
-    monkeypatch.setitem(SCHEDULES, "half", lambda by=2.0: lambda step: 1.0 / by)
-    assert nf.Adam({"w": np.ones(2)}, lr=1.0, schedule="half(by=4.0)").current_lr() == 0.25
-
-
-def test_fit_takes_a_schedule_by_name(small_model, token_batch):
-    runs = []
-    for schedule in ("cosine(total=4, warmup=1)", cosine(4, 1), None):
-        model = small_model()
-        history = nf.fit(
-            model, token_batch, epochs=2, batch_size=4, lr=0.1, schedule=schedule, progress=False
-        )
-        runs.append((history.lr, model.parameters().flat.copy()))
-    assert runs[0][0] == runs[1][0] != runs[2][0]
-    np.testing.assert_array_equal(runs[0][1], runs[1][1])
-    assert not np.array_equal(runs[0][1], runs[2][1])
-
-
 def test_linear_goes_up_a_line_and_down_a_line():
     factor = linear(total=110, warmup=10, final=0.2)
     expected = {5: 0.5, 10: 1.0, 60: 0.6, 110: 0.2, 500: 0.2}
     assert {step: pytest.approx(factor(step)) for step in expected} == expected
     assert repr(SCHEDULES.make("linear(total=10)")) == "linear(total=10, warmup=0, final=0.0)"
-
-
-def test_linear_is_that_of_transformers():
-    optimization = pytest.importorskip("transformers.optimization", reason="not installed")
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    theirs = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
-    schedule = optimization.get_linear_schedule_with_warmup(theirs, 7, 50)
-    factor = linear(total=50, warmup=7)
-    for step in range(1, 60):
-        theirs.step()
-        schedule.step()  # theirs is the factor of the next step, counted from 0
-        assert schedule.get_last_lr()[0] == pytest.approx(factor(step), abs=1e-12)

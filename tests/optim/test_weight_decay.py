@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.optim.weight_decay import fits_any
+from tests.in_turn import in_turn
 
 
 def model(**changes):
@@ -18,7 +19,7 @@ def gradients_of(parameters, seed):
     return {name: rng.normal(size=p.shape) for name, p in parameters.items()}
 
 
-@pytest.mark.parametrize("mixer", list(nf.MIXERS))
+@in_turn("mixer", list(nf.MIXERS))
 def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
     found = model(mixer=mixer).parameters()
     spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}
@@ -69,29 +70,6 @@ def test_it_is_adamw_with_two_groups_of_pytorch():
         torch_optimizer.step()
     for name, p in theirs.items():
         np.testing.assert_allclose(ours[name], p.detach().numpy(), rtol=1e-11, atol=1e-13)
-
-
-def test_without_weight_decay_patterns_change_nothing():
-    one, other = model().parameters(), model().parameters()
-    for parameters, patterns in ((one, ()), (other, NORMS_AND_BIASES)):
-        Adam(parameters, no_decay=patterns).step(gradients_of(one, 0))
-    np.testing.assert_array_equal(one.flat, other.flat)
-
-
-def test_a_training_goes_on_with_the_same_patterns_only(tmp_path):
-    rng = np.random.default_rng(0)
-    data = rng.integers(0, 9, (40, 6)), rng.integers(0, 3, 40)
-    settings = {"progress": False, "workers": 1, "batch_size": 8, "weight_decay": 0.1}
-    no_decay = {"no_decay": NORMS_AND_BIASES}
-    whole, parted = model(), model()
-    nf.fit(whole, data, epochs=3, **settings, **no_decay)
-    nf.fit(parted, data, epochs=2, checkpoint=tmp_path, **settings, **no_decay)
-    with pytest.raises(ValueError, match="no_decay is"):
-        nf.fit(model(), data, epochs=3, checkpoint=tmp_path, resume=True, **settings)
-    again = model()
-    nf.fit(again, data, epochs=3, checkpoint=tmp_path, resume=True, **settings, **no_decay)
-    np.testing.assert_array_equal(again.parameters().flat, whole.parameters().flat)
-    assert nf.load_checkpoint(tmp_path).optimizer.no_decay == NORMS_AND_BIASES
 
 
 @pytest.mark.parametrize(

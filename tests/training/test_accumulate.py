@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.training.common import EPOCHS, assert_same_weights, fit
+from tests.in_turn import in_turn
+from tests.training.common import EPOCHS, fit
 
 
 class Updates(nf.Callback):
@@ -19,8 +20,7 @@ class Updates(nf.Callback):
         self.rates.append(state.optimizer.current_lr())
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("dropout", "workers"), [(0.0, 1), (0.3, 2)])
 def test_k_batches_are_one_of_k_times_the_size(make, data, dropout, workers):
     one, other = make(dropout=dropout), make(dropout=dropout)
     schedule = nf.optim.cosine(6, warmup=1)
@@ -30,18 +30,6 @@ def test_k_batches_are_one_of_k_times_the_size(make, data, dropout, workers):
     assert history.lr == again.lr
     for name, value in other.parameters().items():
         np.testing.assert_allclose(one.parameters()[name], value, rtol=0, atol=1e-8, err_msg=name)
-
-
-def test_they_are_weighed_by_what_they_count(small_model, rng):
-    """Batches of tokens have different numbers of labels."""
-    ids, y = rng.integers(0, 7, (12, 6)), rng.integers(0, 3, (12, 6))
-    y[np.arange(6) >= rng.integers(1, 7, 12)[:, None]] = -1
-    data, weights = (ids, y), rng.random(12)
-    one, other = small_model(pooling="none"), small_model(pooling="none")
-    options = {"sample_weight": weights, "class_weight": "balanced"}
-    history = fit(one, data, batch_size=2, accumulate=3, **options)
-    again = fit(other, data, batch_size=6, **options)
-    assert history.train_loss == pytest.approx(again.train_loss, rel=1e-9)
 
 
 def test_steps_and_the_schedule_count_updates_and_the_rest_is_one(make, data):
@@ -69,14 +57,7 @@ def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):
     assert sizes == [2] * 10
 
 
-def test_one_batch_an_update_is_as_it_was(make, data):
-    one, other = make(), make()
-    fit(one, data, accumulate=1)
-    fit(other, data)
-    assert_same_weights(one, other)
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, "2", None])
+@in_turn("wrong", [0, -1, 1.5, "2", None])
 def test_wrong_numbers_are_refused(make, data, wrong):
     with pytest.raises(ValueError, match=r"accumulate is .*; expected a whole number of at least"):
         fit(make(), data, accumulate=wrong)

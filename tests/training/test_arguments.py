@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.optim import Adam
+from tests.in_turn import in_turn
 from tests.training.common import assert_same_weights, fit
 
 
@@ -18,7 +19,7 @@ def Y(n):
     return np.zeros(n, dtype="int64")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("bad", "error", "message"),
     [
         (X(3, 4, 2), TypeError, r"data is an ndarray; expected \(x, y\) or \(x, y, mask\)"),
@@ -37,14 +38,14 @@ def Y(n):
         ((X(3, 4, 2), Y(3), X(3, 4)), TypeError, "data, mask has dtype float64; expected a bool"),
     ],
 )
-@pytest.mark.parametrize("where", ["data", "validation"])
+@in_turn("where", ["data", "validation"])
 def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
     given = {"data": data, "validation": data} | {where: bad}
     with pytest.raises(error, match=message.replace("data", where, 1)):
         fit(make(), given["data"], validation=given["validation"])
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("options", "error", "message"),
     [
         ({"epochs": 0}, ValueError, "epochs is 0; expected a whole number of at least 1"),

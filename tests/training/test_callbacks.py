@@ -9,6 +9,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.callbacks import HOOKS
+from tests.in_turn import in_turn
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
 
@@ -71,17 +72,6 @@ def throw(error):
 
 
 # When, and what is seen ---------------------------------------------------------------------------
-
-
-def test_the_order_of_the_calls(make, data):
-    """Each method in its time, and all callbacks of the list in turn; a function after an epoch."""
-    calls, epochs = [], []
-    callbacks = [Noted(lambda state, k=k: k, calls) for k in range(3)]
-    fit(make(), data, *callbacks, lambda state: epochs.append(state.epoch))
-    epoch = ["before_epoch", *["before_update", "after_step"] * STEPS, "after_epoch"]
-    hooks = ["on_start", *epoch * EPOCHS, "after_training", "on_end"]
-    assert calls == [(hook, k) for hook in hooks for k in range(3)]
-    assert epochs == [1, 2, 3]
 
 
 def test_epochs_and_steps_are_counted_from_1(make, data):
@@ -187,14 +177,6 @@ def test_evaluation_and_history_are_there_after_the_epoch(make, data):
     assert unvalidated.seen("after_epoch") == [(None, [], k + 1, None) for k in range(EPOCHS)]
 
 
-def test_on_end_comes_when_the_best_weights_are_back(make, data):
-    noted = Noted(lambda s: (nf.evaluate(s.model, data).accuracy, s.history.best_epoch))
-    history = fit(make(), data, SpoiledFrom(2), noted, validation=data)
-    ((accuracy, best),) = noted.seen("on_end")
-    assert accuracy == max(history.validation_accuracy) > history.validation_accuracy[-1]
-    assert best == history.best_epoch < EPOCHS
-
-
 def test_callbacks_that_only_look_change_nothing(make, data):
     model, twin = make(dropout=0.3), make(dropout=0.3)
     history = fit(model, data, Noted(lambda state: state.loss), validation=data, clip_norm=1.0)
@@ -220,15 +202,6 @@ def test_stop_in_a_step_ends_with_that_step(make, data, hook):
     assert optimizer.steps == 6
     assert noted.names()[-3:] == ["after_step", "after_training", "on_end"]
     assert (history.stopped, history.best_epoch, len(history.train_loss)) == ("callback", None, 1)
-
-
-def test_stop_in_a_step_goes_back_to_the_best_weights(make, data):
-    model, twin = make(), make()
-    history = fit(model, data, At("after_step", 10, stop), validation=data)
-    assert history.stopped == "callback"
-    assert len(history.train_loss) == len(history.validation_loss) == 2
-    assert history.best_epoch == fit(twin, data, validation=data, epochs=2).best_epoch
-    assert_same_weights(model, twin)
 
 
 def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
@@ -313,8 +286,14 @@ def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data,
 # What goes wrong ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hook", ["before_update", "after_step", "after_epoch"])
-@pytest.mark.parametrize("error", [ZeroDivisionError(), MemoryError("mine"), SystemExit()])
+@pytest.mark.parametrize(
+    ("hook", "error"),
+    [
+        ("before_update", ZeroDivisionError()),
+        ("after_step", MemoryError("mine")),
+        ("after_epoch", SystemExit()),
+    ],
+)
 def test_an_error_in_a_callback_reaches_the_caller_and_the_best_weights_are_back(
     make, data, hook, error
 ):
@@ -442,7 +421,7 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
     return type("Plugin", (base,), {method: takes})()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("callbacks", "message"),
     [
         (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
@@ -471,7 +450,6 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
         ),
         ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
     ],
-    ids=lambda value: None if isinstance(value, str) else "",
 )
 def test_wrong_callbacks_are_refused_before_the_first_step(make, data, callbacks, message):
     model = make()

@@ -32,12 +32,6 @@ def test_the_loss_falls(make, data, changes):
     assert nf.evaluate(model, data).accuracy == 1.0
 
 
-def test_what_was_learned_holds_for_other_data(make, rng, validation):
-    x, model = rng.normal(size=(300, 4, 2)), make()
-    fit(model, (x, (x[:, 1, 0] > 0).astype("int64")), epochs=10, batch_size=20)
-    assert nf.evaluate(model, validation).accuracy > 0.8
-
-
 def test_an_epoch_sees_every_sample_once_and_in_a_new_order(make, data, monkeypatch):
     seen, step = [], Team.step
     x, y = data
@@ -61,15 +55,6 @@ def test_history_has_one_entry_an_epoch_and_is_json(make, data, validation):
         assert len(history[name]) == EPOCHS
     assert json.loads(json.dumps(history)) == history
     assert history["lr"] == pytest.approx([1e-3 / 4, 1e-3 / 8, 1e-3 / 12])
-
-
-def test_the_training_loss_is_the_mean_of_the_steps(make, data):
-    x, y = data
-    order = np.random.default_rng(0).permutation(20)
-    model = make()
-    halves = [model.loss_and_gradients(x[rows], y[rows])[0] for rows in (order[:10], order[10:])]
-    history = fit(model, data, epochs=1, batch_size=10, lr=1e-300)
-    assert history.train_loss[0] == pytest.approx(np.mean(halves), rel=1e-12)
 
 
 def test_label_smoothing_is_in_the_training_loss_and_not_in_the_validation_loss(make, data):
@@ -115,31 +100,6 @@ def test_an_optimizer_of_the_models_arrays_is_one_of_the_model(make, data):
         np.testing.assert_allclose(model.parameters()[name], value, rtol=0, atol=1e-8, err_msg=name)
 
 
-def test_clip_norm_bounds_every_step(make, data):
-    model, other = make(), make()
-    clipped, free = Watched(model.parameters()), Watched(other.parameters())
-    fit(model, data, optimizer=clipped, clip_norm=0.01)
-    fit(other, data, optimizer=free)
-    assert max(clipped.norms) <= 0.01 < min(free.norms)
-
-
-def test_weight_decay_shrinks_the_weights(make, data):
-    model, other = make(), make()
-    fit(model, data, weight_decay=10.0)
-    fit(other, data)
-    assert global_norm(model.parameters()) < global_norm(other.parameters())
-
-
-def test_what_padding_holds_does_not_change_training(small_model, token_batch):
-    ids, labels, mask = token_batch
-    model, other = small_model(), small_model()
-    history = fit(model, (ids, labels, mask), validation=(ids, labels, mask))
-    junk = np.where(mask, ids, 6 - ids)
-    again = fit(other, (junk, labels, mask), validation=(junk, labels, mask))
-    assert again.train_loss == pytest.approx(history.train_loss, rel=1e-9)
-    assert again.validation_loss == pytest.approx(history.validation_loss, rel=1e-9)
-
-
 def test_padding_may_hold_nan_and_is_never_named_as_the_cause(make, data):
     x, y = data
     mask = np.arange(4) < np.array([4, 2, 3, 1, 4] * 4)[:, None]
@@ -149,32 +109,6 @@ def test_padding_may_hold_nan_and_is_never_named_as_the_cause(make, data):
     assert histories[0] == histories[1]
     with pytest.raises(nf.NonFiniteLossError, match=r"is (parameter|the output of) "):
         fit(make(pooling="mean"), (nan, y, mask), lr=1e300)
-
-
-def test_labels_of_padding_do_not_count(small_model, token_batch, rng):
-    ids, _, mask = token_batch
-    labels = rng.integers(0, 3, ids.shape)
-    marked = np.where(mask, labels, -1)
-    histories, found = [], []
-    for each in (labels, marked):
-        model = small_model(pooling="none")
-        histories.append(fit(model, (ids, each, mask)).train_loss)
-        found.append(nf.evaluate(model, (ids, each, mask)))
-    assert histories[0] == histories[1]
-    assert found[0] == found[1]
-    assert found[0].labels == mask.sum()
-
-
-def test_labels_of_tokens_are_learned_and_minus_one_is_no_label(small_model, rng):
-    ids = rng.integers(0, 7, (12, 6))
-    labels = ids % 3
-    labels[:, 3:] = -1
-    labels[0] = -1
-    model = small_model(pooling="none")
-    history = fit(model, (ids, labels), epochs=15)
-    found = nf.evaluate(model, (ids, labels))
-    assert history.train_loss[-1] < 0.3 * history.train_loss[0]
-    assert (found.labels, found.accuracy) == (33, 1.0)
 
 
 # The same again -----------------------------------------------------------------------------------
@@ -200,14 +134,6 @@ def test_another_seed_means_another_order_and_other_masks(make, data, dropout, s
     part = tuple(array[:samples] for array in data)
     losses = [fit(make(dropout=dropout), part, seed=seed).train_loss for seed in (0, 0, 1)]
     assert losses[0] == losses[1] != losses[2]
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_the_number_of_workers_changes_only_the_rounding(make, data, dropout):
-    histories = [fit(make(dropout=dropout), data, workers=workers) for workers in (1, 2, 3)]
-    histories.append(fit(make(dropout=dropout), data, workers=2, micro_batch=1))
-    for history in histories[1:]:
-        assert history.train_loss == pytest.approx(histories[0].train_loss, rel=1e-8)
 
 
 def test_dropout_does_not_change_the_order_of_the_samples(make, data):

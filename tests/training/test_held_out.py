@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.in_turn import in_turn
 from tests.training.common import assert_same_weights, fit
 
 
@@ -30,20 +31,11 @@ def test_fit_trains_on_the_rest_and_validates_on_the_share(make, data, rng):
     assert_same_weights(model, other)
 
 
-def test_a_mask_by_length_and_a_share(small_model, token_batch):
-    ids, labels, mask = token_batch
-    history = fit(
-        small_model(), (ids, labels, mask), validation=0.25, batches="by_length", batch_size=2
-    )
-    assert len(history.validation_rows) == 2
-    assert len(history.validation_loss) == 3
-
-
 def test_without_a_share_the_history_says_none(make, data):
     assert fit(make(), data, validation=data).validation_rows is None
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("share", "error", "message"),
     [
         (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
@@ -58,10 +50,3 @@ def test_without_a_share_the_history_says_none(make, data):
 def test_wrong_shares_are_refused_in_words(make, data, share, error, message):
     with pytest.raises(error, match=message):
         fit(make(), data, validation=share)
-
-
-def test_a_part_without_weight_is_refused(make, data):
-    weights = np.zeros(20)
-    weights[3] = 1.0
-    with pytest.raises(ValueError, match="none has a label and a weight above 0"):
-        fit(make(), data, validation=0.25, sample_weight=weights)

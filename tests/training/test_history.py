@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import npformer as nf
+from tests.in_turn import in_turn
 from tests.training.common import fit
 
 VALIDATED = nf.History(
@@ -26,7 +27,7 @@ def test_a_history_comes_back_from_json():
     assert nf.History.from_dict(json.loads(json.dumps(VALIDATED.to_dict()))) == VALIDATED
 
 
-@pytest.mark.parametrize("name", VALIDATED.to_dict())
+@in_turn("name", VALIDATED.to_dict())
 def test_a_history_without_one_of_its_values_is_refused(name):
     values = VALIDATED.to_dict()
     del values[name]

@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
+from tests.in_turn import in_turn
 from tests.training.common import STEPS, assert_trained, fit
 from tests.training.trainable.test_metrics import by_class
 
@@ -113,7 +114,7 @@ def test_a_loss_without_classes_has_loss_and_functions(make, rng):
         fit(model, data, metric="macro_f1")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("metric", "error", "message"),
     [
         ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),

@@ -20,9 +20,11 @@ def tokens(rng):
 
 OPTIONS = {
     "weights": {"class_weight": "balanced", "weigh": True},
+    "decay": {"weight_decay": 0.1, "no_decay": ["*.bias"]},
     "a metric": {"metric": "macro_f1", "patience": 2, "share": 0.3},
     "a share": {"share": 0.25, "weigh": True},
     "accumulation": {"accumulate": 2, "batch_size": 3},
+    "micro batches": {"micro_batch": 2},
     "frozen": {"freeze": ("embed.*", "encoder.blocks.0.*")},
     "all": {
         "class_weight": {1: 3.0},
@@ -83,6 +85,7 @@ def test_a_training_goes_on_bit_for_bit(train, name, step, workers):
         ({"share": 0.2}, {"share": 0.3}, "validation is '.*', and was"),
         ({"share": 0.2}, {"metric": "loss"}, "metric is 'loss', and was 'accuracy'"),
         ({}, {"accumulate": 2}, "batch_size is 10, and was 5"),
+        ({"no_decay": ["*.bias"]}, {"no_decay": []}, "no_decay is"),
         ({"freeze": ("embed.*",)}, {"freeze": None}, r"frozen is \[\], and was \['embed.tokens"),
     ],
     ids=str,

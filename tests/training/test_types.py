@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.training.common import assert_same_weights, fit
+from tests.training.common import fit
 
 
 @pytest.fixture
@@ -15,50 +15,6 @@ def pairs(rng):
     types = (np.arange(6) >= begin[:, None]).astype("int64")
     mask = np.arange(6) < rng.integers(5, 7, 20)[:, None]
     return ids, (begin > 2).astype("int64"), mask, types
-
-
-def test_fit_is_the_loop_that_one_would_write(small_model, pairs):
-    ids, y, mask, types = pairs
-    one, other = small_model(n_token_types=2), small_model(n_token_types=2)
-    fit(one, pairs, epochs=1, batch_size=20, batches="shuffled")
-    optimizer = nf.Adam(other.parameters(), lr=1e-2)
-    rows = np.random.default_rng(0).permutation(20)
-    _, gradients = other.loss_and_gradients(ids[rows], y[rows], mask[rows], types=types[rows])
-    optimizer.step(gradients)
-    assert_same_weights(one, other)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_what_types_say_is_learned(small_model, pairs, workers):
-    model, blind = small_model(n_token_types=2), small_model(n_token_types=2)
-    history = fit(model, pairs, validation=pairs, epochs=25, workers=workers)
-    found = nf.evaluate(model, pairs)
-    assert found.accuracy == max(history.validation_accuracy) > 0.9
-    fit(blind, pairs[:3], epochs=25)
-    assert nf.evaluate(blind, pairs[:3]).loss > found.loss
-    predicted = model.predict(*pairs[::2], types=pairs[3])
-    assert (predicted == pairs[1]).mean() == found.accuracy
-
-
-def test_batches_by_length_cut_types_too(small_model, pairs, monkeypatch):
-    ids, y, _, types = pairs
-    short = np.arange(6) < np.where(np.arange(20) < 12, 2, 6)[:, None]
-    seen, forward = set(), nf.layers.TokenTypes.forward
-
-    def noted(self, x, context):
-        seen.add((x.shape[1], context.types.shape[1]))
-        return forward(self, x, context)
-
-    monkeypatch.setattr(nf.layers.TokenTypes, "forward", noted)
-    by_length, shuffled = small_model(n_token_types=2), small_model(n_token_types=2)
-    data = ids, y, short, types
-    with nf.use_kernels(False):
-        history = fit(by_length, data, batch_size=20, batches="by_length")
-        again = fit(shuffled, data, batch_size=20, batches="shuffled")
-        assert history.train_loss == pytest.approx(again.train_loss, rel=1e-9)
-        seen.clear()
-        fit(by_length, data, batch_size=4, batches="by_length")
-    assert seen == {(2, 2), (6, 6)}
 
 
 def test_a_mask_may_be_none(small_model, pairs):

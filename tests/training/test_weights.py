@@ -16,6 +16,8 @@ pytest.importorskip(
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.in_turn import in_turn
+
 KINDS = {
     "softmax": {},
     "sigmoid": {"n_classes": 2, "output": "sigmoid"},
@@ -115,23 +117,6 @@ def test_a_class_of_weight_0_is_left_out_however_the_batch_is_shared(
     assert_same_step(whole, step(model, tuple(array[keep] for array in samples), loss=loss))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kernels", [True, False])
-def test_the_twin_weighs_as_the_plain_model_does(small_model, rng, dtype, kernels):
-    model, samples = small_model(dtype=dtype), samples_of("softmax", rng)
-    loss = SoftmaxCrossEntropy(0.1, [1.0, 0.5, 2.0])
-    with nf.use_kernels(kernels):
-        value, gradients = model.loss_and_gradients(
-            *samples, loss=loss, sample_weight=np.arange(10.0)
-        )
-    assert gradients.flat.dtype == dtype
-    exact = small_model()
-    for name, array in exact.parameters().items():
-        array[...] = model.parameters()[name]
-    expected, _ = exact.loss_and_gradients(*samples, loss=loss, sample_weight=np.arange(10.0))
-    assert value == pytest.approx(expected, rel=1e-6)
-
-
 # fit ----------------------------------------------------------------------------------------------
 
 
@@ -166,17 +151,6 @@ def test_a_mapping_names_some_classes(make, imbalanced):
     assert_same_weights(one, other)
 
 
-def test_class_weights_help_a_rare_class(make, rng):
-    x = rng.normal(size=(300, 4, 2))
-    y = (x[:, 1, 0] + 0.5 * rng.normal(size=300) > 1.6).astype("int64")
-    recalls = []
-    for class_weight in (None, "balanced"):
-        model = make(n_classes=2, dtype="float64")
-        fit(model, (x, y), class_weight=class_weight, epochs=6, batch_size=20, lr=3e-3)
-        recalls.append((model.predict(x)[y == 1] == 1).mean())
-    assert recalls[1] > recalls[0] + 0.2
-
-
 def test_the_model_and_the_evaluation_keep_no_class_weights(make, imbalanced):
     model = make(n_classes=2)
     history = fit(model, imbalanced, validation=imbalanced, class_weight=[1.0, 9.0])
@@ -185,19 +159,6 @@ def test_the_model_and_the_evaluation_keep_no_class_weights(make, imbalanced):
     assert found.loss == pytest.approx(history.validation_loss[history.best_epoch - 1])
     weighted = nf.evaluate(model, imbalanced, loss=SoftmaxCrossEntropy(0.3, [1.0, 9.0]))
     assert weighted == found
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"workers": 2, "processes": False}, {"workers": 2, "processes": True}, {"micro_batch": 2}],
-    ids=str,
-)
-def test_weights_do_not_depend_on_how_a_batch_is_shared(make, imbalanced, rng, changes):
-    options = {"class_weight": "balanced", "sample_weight": rng.random(20), "workers": 1}
-    one, other = make(), make()
-    history = fit(one, imbalanced, **options)
-    again = fit(other, imbalanced, **(options | changes))
-    assert again.train_loss == pytest.approx(history.train_loss, rel=1e-8)
 
 
 def test_tokens_have_weights_of_their_own_or_their_samples(small_model, rng):
@@ -209,18 +170,6 @@ def test_tokens_have_weights_of_their_own_or_their_samples(small_model, rng):
     assert_same_weights(*models)
 
 
-def test_samples_of_weight_0_change_nothing(make, data):
-    x, y = data
-    weights = np.ones(20)
-    weights[4:9] = 0.0
-    wrong = y.copy()
-    wrong[4:9] = 1 - wrong[4:9]
-    one, other = make(), make()
-    fit(one, (x, y), sample_weight=weights, batch_size=2)
-    fit(other, (x, wrong), sample_weight=weights, batch_size=2)
-    assert_same_weights(one, other)
-
-
 class Unweighted(nf.losses.Loss):
     def forward(self, outputs, y):
         return abs(outputs[:, 0] - y).mean(), np.sign(outputs[:, 0] - y)
@@ -229,7 +178,7 @@ class Unweighted(nf.losses.Loss):
         return np.stack([dloss * cache / len(cache), *np.zeros((2, len(cache)))], axis=1)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("options", "error", "message"),
     [
         ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
@@ -262,7 +211,6 @@ class Unweighted(nf.losses.Loss):
             "class_weight has 2 numbers and there are 3 classes",
         ),
     ],
-    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
 )
 def test_wrong_weights_are_refused_in_words(make, data, options, error, message):
     model = make()

@@ -46,8 +46,7 @@ class ShardedMoments(Moments):
     def load(self, named: Mapping[str, Array]) -> None:
         """Load only what belongs to this rank's shard."""
         entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in self._kinds}
-        at_hand = named.keys() & entries.keys()
-        super().load({name: named[name].reshape(-1)[entries[name]] for name in at_hand})
+        super().load({n: named[n].reshape(-1)[at] for n, at in entries.items() if n in named})
 
     def gathered(self) -> Moments:
         """Return the moments of all ranks, on each of them."""
@@ -64,6 +63,11 @@ class ShardedMoments(Moments):
 
 class LentMoments(Moments):
     """Moments that a training has shared out over its ranks, until it gives them back."""
+
+    def of(self, place: str, theta: Array) -> tuple[Array, ...]:
+        """Return what a checkpoint has put back; RuntimeError before that."""
+        self._named(self._arrays)
+        return super().of(place, theta)
 
     def _named(self, placed: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
         if not placed:
@@ -101,14 +105,12 @@ class ShardedAdam(Adam):
         self.__dict__.update(optimizer.__dict__)
         self._ranks, self._taken_from = ranks, optimizer
         self._moments = ShardedMoments(self.parameters, ranks)
-        moments = optimizer._moments
-        self._moments.load(moments._named(moments._arrays))
+        self._moments.load(optimizer._moments._named(optimizer._moments._arrays))
         optimizer._moments = LentMoments(self.parameters, self.kinds)  # the memory is free
 
     def give_back(self) -> None:
         """Give steps, settings and whole moments back to the optimizer that they came from."""
-        own = ("_ranks", "_taken_from")
-        taken = {name: value for name, value in vars(self).items() if name not in own}
+        taken = {n: v for n, v in vars(self).items() if n not in ("_ranks", "_taken_from")}
         vars(self._taken_from).update(taken, _moments=self._moments.gathered())
 
     def step(self, gradients: Mapping[str, Array]) -> None:

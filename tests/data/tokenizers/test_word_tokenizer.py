@@ -5,6 +5,7 @@ import pytest
 
 from npformer.data.tokenizers import WordTokenizer, tokenizer_of
 from npformer.data.tokenizers.word_tokenizer import parts_of, split
+from tests.in_turn import in_turn
 
 
 def test_words_apostrophes_signs_and_characters_without_spaces():
@@ -52,7 +53,7 @@ def test_it_comes_back_from_json():
     assert back.vocab_size == made.vocab_size == 5
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("call", "error", "words"),
     [
         (lambda t: t.encode("a b"), TypeError, r"texts is a str; expected a list of strings"),

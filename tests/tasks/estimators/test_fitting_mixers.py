@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.tasks.estimators.fitting_mixers import TRANSFORMS, usual_pooling, usual_positions
+from tests.in_turn import in_turn
 from tests.tasks.estimators.conftest import SIZES
 
 EXPECTED = {
@@ -18,7 +19,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize(("mixer", "n_layers"), EXPECTED)
+@in_turn(("mixer", "n_layers"), EXPECTED)
 def test_the_number_of_transforms_decides(mixer, n_layers):
     config = nf.EncoderConfig(mixer=mixer, n_layers=n_layers)
     assert usual_pooling(config) == EXPECTED[mixer, n_layers]

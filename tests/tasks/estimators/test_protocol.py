@@ -65,13 +65,6 @@ def test_writers_are_scored():
     assert translator.predict(sources[:2]) == translator.translate(sources[:2])
 
 
-def test_a_second_fit_learns_another_vocabulary():
-    texts, labels = texts_and_labels(40)
-    one = small().fit(texts, labels, **FEW)
-    again = one.fit([f"{text} pizza" for text in texts], labels, **FEW)
-    assert "pizza" in again.tokenizer_.words
-
-
 def test_scikit_learn_clones_searches_and_validates_them():
     pytest.importorskip("sklearn", reason="scikit-learn is not installed: the extra sklearn")
     from sklearn.base import clone, is_classifier

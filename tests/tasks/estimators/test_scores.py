@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from npformer.tasks.estimators import baselines
-from npformer.tasks.estimators.scores import confusion_of, scores_of
+from npformer.tasks.estimators.scores import scores_of
 from npformer.tasks.estimators.split import repeated, stratified
 
 
@@ -55,13 +55,6 @@ def test_the_table_is_for_people(answers):
     assert "label / predicted" in words
     many = str(scores_of(list(range(40)), *answers[:1], np.eye(40)[answers[0]]))
     assert "label / predicted" not in many
-
-
-def test_confusions_are_counted():
-    np.testing.assert_array_equal(
-        confusion_of(np.array([0, 0, 2]), np.array([1, 1, 2]), 3),
-        [[0, 2, 0], [0, 0, 0], [0, 0, 1]],
-    )
 
 
 def test_the_majority(answers):

@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.tasks.estimators import NotTrainedError
+from tests.in_turn import in_turn
 from tests.tasks.estimators.conftest import QUICK, SIZES
 
 
@@ -48,23 +49,6 @@ def test_features_are_scaled_by_the_training_part_alone(trained):
     assert (x[~mask] == 0.0).all()
 
 
-def test_a_constant_feature_stays_finite():
-    series, labels = series_and_labels(40)
-    flat = [np.concatenate([each, np.full((len(each), 1), 7.0)], axis=1) for each in series]
-    found = nf.SeriesClassifier(SIZES, members=1).fit(flat, labels, **QUICK | {"epochs": 1})
-    x, _ = found.arrays(flat)
-    assert (x[..., 2] == 0.0).all()
-
-
-def test_without_scaling_values_stay_as_they_are():
-    series, labels = series_and_labels(40)
-    found = nf.SeriesClassifier(SIZES, members=1, scale=False).fit(
-        series, labels, **QUICK | {"epochs": 1}
-    )
-    x, mask = found.arrays(series)
-    np.testing.assert_allclose(x[mask], np.concatenate(series), rtol=1e-6)
-
-
 def test_it_comes_back_from_its_file(trained, tmp_path):
     nf.save(trained, tmp_path / "model.safetensors")
     back = nf.load(tmp_path / "model.safetensors")
@@ -83,11 +67,6 @@ def test_one_feature_and_whole_arrays():
     assert found.predict(x[..., None]).shape == (40,)
 
 
-def test_the_report_is_written(trained, tmp_path):
-    path = trained.report(*series_and_labels(6), tmp_path / "r.html")
-    assert "down" in path.read_text("utf-8")
-
-
 def test_another_training_may_have_other_features(trained):
     series, labels = series_and_labels(40)
     found = nf.SeriesClassifier(SIZES, members=1).fit(series, labels, **QUICK | {"epochs": 1})
@@ -98,7 +77,7 @@ def test_another_training_may_have_other_features(trained):
     assert found.model.n_features == 1
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("call", "error", "words"),
     [
         (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),

@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import NotTrainedError, defaults
+from tests.in_turn import in_turn
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
 
 
@@ -166,15 +167,7 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
         np.testing.assert_array_equal(one.parameters().flat, other.parameters().flat)
 
 
-def test_the_report_has_words_as_tokens(classifier, tmp_path):
-    texts, labels = texts_and_labels(8)
-    path = classifier.report(texts, labels, tmp_path / "r.html", samples=2)
-    page = path.read_text("utf-8")
-    assert texts[0].split()[0] in page
-    assert "weather" in page
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("call", "error", "words"),
     [
         (
@@ -307,7 +300,7 @@ def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
     assert defaults.calibration("text", 400) == 0.1
 
 
-@pytest.mark.parametrize("share", [1.5, 1.0, -0.1, "x", True])
+@in_turn("share", [1.5, 1.0, -0.1, "x", True])
 def test_a_wrong_share_for_the_temperature_is_named(share):
     texts, labels = ["good", "bad"] * 10, ["a", "b"] * 10
     with pytest.raises(ValueError, match=f"calibration is {share!r}; expected a number from 0"):

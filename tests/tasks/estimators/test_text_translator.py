@@ -8,6 +8,7 @@ from npformer.data.pairs import PAIRS, pairs
 from npformer.tasks.estimators.defaults import tokenizer_for
 from npformer.tasks.estimators.pair_split import held_out_sources, parted_by_source
 from npformer.tasks.estimators.translations import edit_distance, translations_of
+from tests.in_turn import in_turn
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "dropout": 0.0}
 SOURCES, TARGETS = pairs("add", 200)
@@ -69,12 +70,6 @@ def test_columns_of_few_words_are_split_into_words():
     assert tokenizer_for([f"word{i} other{i}" for i in range(200)]) == "char"
 
 
-def test_translations_do_not_depend_on_their_neighbours(trained):
-    alone = [trained.translate([source])[0] for source in SOURCES[:20]]
-    assert trained.translate(SOURCES[:20]) == alone
-    assert trained.translate(SOURCES[:20], batch_size=7) == alone
-
-
 def test_it_is_measured_by_running_freely(trained):
     found = trained.evaluate(SOURCES[:30], TARGETS[:30])
     written = trained.translate(SOURCES[:30])
@@ -98,7 +93,7 @@ def test_a_decoder_of_its_own():
     assert len(found.translate(SOURCES[:2])) == 2
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("call", "words"),
     [
         (lambda: small().fit(["a"], ["b", "c"]), "1 sources and 2 targets"),

@@ -10,6 +10,7 @@ import npformer as nf
 from npformer.tasks.estimators import NotTrainedError
 from npformer.tasks.estimators.ngrams import ngram_loss
 from npformer.tasks.estimators.text_writer import windows
+from tests.in_turn import in_turn
 
 TEXT = "the cat sat on the mat, and the dog lay on the rug.\n" * 30
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "max_len": 16, "dropout": 0.0}
@@ -107,7 +108,7 @@ def test_a_token_that_ends_within_a_character_waits(tmp_path):
     assert not any("\ufffd" in piece for piece in pieces[:-1])
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("call", "error", "words"),
     [
         (lambda: small().generate("a"), NotTrainedError, "has not been trained"),

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core import to_numpy
 from tests.tasks.reports.conftest import pixels, read
 
 TENSORS = ("name", "shape", "mean", "spread", "bytes cached")
@@ -277,11 +276,6 @@ def test_of_mistakes_the_texts_are_shown_and_not_their_tokens(small_model, token
     assert len(page.of("li", **{"class": "token"})) == mask[0].sum()
 
 
-def test_the_mistakes_stand_before_the_matrices(small_model, token_batch, shown):
-    page = shown(small_model(), *token_batch)
-    assert page.text.index("Mistakes") < page.text.index("What each token takes")
-
-
 # Limits -----------------------------------------------------------------------------------------
 
 
@@ -389,12 +383,3 @@ def test_names_of_tokens_need_tokens(small_model, rng, tmp_path):
     x, y = rng.normal(size=(3, 6, 2)), np.array([0, 1, 2])
     with pytest.raises(ValueError, match="the models have no token ids; leave it out"):
         nf.report(small_model(n_features=2), x, y, token_names=["a"], path=tmp_path / "r.html")
-
-
-def test_the_model_is_not_touched(small_model, token_batch, shown):
-    ids, labels, _ = token_batch
-    model = small_model(dropout=0.3)
-    before = to_numpy(model.parameters().flat).copy()
-    shown(model, ids, labels)
-    np.testing.assert_array_equal(model.parameters().flat, before)
-    assert all("forward" not in vars(layer) for _, layer in model.layers())

@@ -10,13 +10,14 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
 from npformer.tasks.sklearn.samples import samples_of
+from tests.in_turn import in_turn
 
 Y = np.arange(8) % 2
 IDS = np.arange(24).reshape(8, 3) % 7
 FLOATS = IDS * 0.5
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("x", "kind"),
     [
         (IDS, "tokens"),
@@ -41,7 +42,7 @@ def test_the_kind_of_inputs_is_found(x, kind):
     assert len(samples) == len(x)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("x", "changes", "match"),
     [
         # ragged lists
@@ -94,7 +95,7 @@ def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match)
         small(**changes).fit(x, Y)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("y", "match"),
     [
         (None, "requires y"),
@@ -109,7 +110,7 @@ def test_an_error_says_what_is_wrong_with_y(small, y, match):
         small().fit(FLOATS, y)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("weights", "match"),
     [
         (np.zeros(8), "(?i)weight.*zero"),
@@ -124,7 +125,7 @@ def test_an_error_says_what_is_wrong_with_weights(small, weights, match):
         small().fit(FLOATS, Y, sample_weight=weights)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("train", "other", "match"),
     [
         (IDS, IDS[:, :2], "X has 2 features, but EncoderClassifier is expecting 3"),

@@ -8,19 +8,14 @@ import pytest
 import sklearn
 from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import VotingClassifier
-from sklearn.inspection import permutation_importance
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
-    GridSearchCV,
     RandomizedSearchCV,
     cross_val_predict,
     cross_val_score,
     cross_validate,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 
 @pytest.fixture
@@ -34,28 +29,11 @@ def test_in_a_pipeline_and_in_cross_validation(small, table):
     x, y = table
     pipeline = make_pipeline(StandardScaler(), small(max_iter=60))
     assert cross_val_score(pipeline, x, y, cv=3).mean() > 0.75
-    assert cross_val_predict(pipeline, x, y, cv=3, method="predict_proba").shape == (90, 2)
+    pipeline.set_params(encoderclassifier__max_iter=3)
+    assert cross_val_predict(pipeline, x, y, cv=2, method="predict_proba").shape == (90, 2)
     scoring = ["accuracy", "roc_auc", "neg_log_loss", "f1_macro"]
     found = cross_validate(pipeline, x, y, cv=2, scoring=scoring)
     assert all(np.isfinite(found[f"test_{name}"]).all() for name in scoring)
-
-
-def test_lists_of_several_lengths_are_cross_validated(small, series):
-    x, y = series
-    ragged = [each[: 3 + i % 3] for i, each in enumerate(x)]
-    assert cross_val_score(small(max_iter=60), ragged, y, cv=2).mean() > 0.75
-
-
-def test_a_grid_over_everything(small, table):
-    grid = {
-        "mixer": ["attention", "fourier", ("dense_synthesizer",)],
-        "dropout": ["auto", 0.1],
-        "d_model": [8],
-    }
-    search = GridSearchCV(small(max_iter=4), grid, cv=2, error_score="raise").fit(*table)
-    assert set(search.best_params_) == set(grid)
-    assert search.predict(table[0]).shape == (90,)
-    assert len(search.cv_results_["params"]) == 6
 
 
 def test_every_argument_can_be_searched(small):
@@ -101,14 +79,6 @@ def test_a_clone_trains_to_the_same_and_a_pickle_predicts_the_same(small, table,
     assert again.loss_curve_ == classifier.loss_curve_
 
 
-def test_partial_fit_goes_on_after_a_pickle_as_if_there_had_been_none(small, table):
-    one = small().partial_fit(*table, classes=["no", "yes"])
-    two = pickle.loads(pickle.dumps(one))
-    for each in (one, two):
-        each.partial_fit(*table)
-    np.testing.assert_array_equal(one.predict_proba(table[0]), two.predict_proba(table[0]))
-
-
 def test_frames_keep_their_names(small, table):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     x, y = table
@@ -119,13 +89,6 @@ def test_frames_keep_their_names(small, table):
     assert pipeline.score(frame, y) > 0.7
     with pytest.raises(ValueError, match="feature names should match"):
         pipeline[-1].predict(frame.rename(columns={"a": "z"}))
-
-
-def test_categories_become_ids(small, ids):
-    x, y = ids
-    letters = np.array(list("abcdefghij"))[x]
-    pipeline = make_pipeline(OrdinalEncoder(), small(inputs="tokens", vocab_size=10, max_iter=30))
-    assert pipeline.fit(letters, y).score(letters, y) > 0.95
 
 
 def test_sample_weights_are_routed(small, table):
@@ -139,12 +102,3 @@ def test_sample_weights_are_routed(small, table):
         assert (pipeline.predict(x) == "yes").mean() > 0.7
         found = cross_validate(classifier, x, y, cv=2, params={"sample_weight": weights})
         assert found["test_score"].min() > 0.7
-
-
-def test_beside_other_estimators(small, table):
-    x, y = table
-    both = VotingClassifier([("e", small()), ("l", LogisticRegression())], voting="soft").fit(x, y)
-    assert both.score(x, y) > 0.8
-    assert CalibratedClassifierCV(small(), cv=2).fit(x, y).predict_proba(x).shape == (90, 2)
-    found = permutation_importance(small(max_iter=25).fit(x, y), x, y, n_repeats=2, random_state=0)
-    assert found.importances_mean[2] == found.importances_mean.min()

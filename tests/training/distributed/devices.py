@@ -1,20 +1,19 @@
-"""Train models on fake GPUs, one for each rank: ``devices.py FOLDER WAY SETTINGS``.
+"""Train models on fake GPUs, one for each rank.
 
-WAY is "nccl", "host" (a backend whose devices cannot be joined), "missing" (NCCL is not installed
-on the last rank), "shared" (two ranks on one GPU), "unlike" (one rank computes on its CPU),
-"numpy", or "cupy": real GPUs.
+The way is "nccl", "host" (a backend whose devices cannot be joined), "missing" (NCCL is not
+installed on the last rank), "shared" (two ranks on one GPU), "unlike" (one rank computes on its
+CPU), or "cupy": real GPUs.
 """
 
 import json
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
+from mpi4py import MPI
 
 import npformer as nf
 from npformer.core import Link, arrays, to_numpy
-from npformer.training.distributed import world
+from npformer.training.distributed import as_communicator
 from tests import fake_device
 from tests.training.distributed.fake_nccl import STREAM, FakeNCCL
 from tests.training.distributed.train import model_of, samples
@@ -40,7 +39,7 @@ class Waits(nf.Callback):
 
 def main(folder, way, settings):
     """Train a model with each mixer."""
-    ranks, folder = world(), Path(folder)
+    ranks = as_communicator(MPI.COMM_WORLD)  # knows nothing of the devices of jobs before
     nccl = FakeNCCL(available=way != "missing" or ranks.rank < ranks.size - 1)
     device = f"0000:{0 if way == 'shared' else ranks.rank:02}"
     link = Link(nccl, stream=lambda: STREAM, device=lambda: device)
@@ -50,7 +49,7 @@ def main(folder, way, settings):
     watch = Waits()
     for mixer in settings.pop("mixers"):
         model = model_of(mixer, seed=1 + ranks.rank)
-        on_host = way == "numpy" or (way == "unlike" and ranks.rank == ranks.size - 1)
+        on_host = way == "unlike" and ranks.rank == ranks.size - 1
         model.to("numpy" if on_host else "cupy" if way == "cupy" else "fake")
         if optimizer_of is not None:
             settings["optimizer"] = nf.Adam(model.parameters(), **optimizer_of)
@@ -64,10 +63,5 @@ def main(folder, way, settings):
         told = ranks.gather([str(each.message) for each in said])
         if ranks.rank == 0:
             np.savez(folder / f"{mixer}.npz", **weights)
-            found = {"history": history.to_dict(), "warnings": told, "waits": watch.of_steps}
-            found["calls"] = len(nccl.calls)
-            (folder / f"{mixer}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
+            found = {"warnings": told, "waits": watch.of_steps, "calls": len(nccl.calls)}
+            (folder / f"{mixer}.json").write_text(json.dumps(history.to_dict() | found))

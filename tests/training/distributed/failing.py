@@ -2,8 +2,10 @@
 
 import json
 import os
+import resource
 import signal
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -45,10 +47,8 @@ class Alone(nf.Callback):
 
 
 def end_disk(state):
-    import resource
-
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
 
 
 def send(signum):
@@ -84,21 +84,28 @@ def main(folder, way):
             x, y, mask = x[:-1], y[:-1], mask[:-1]
         if way == "labels":
             y = 2 - y
-        if way in ("epochs", "lr", "clip_norm"):
-            settings[way] = {"epochs": 4, "lr": 1e-3, "clip_norm": 1.0}[way]
-    history = nf.fit(
-        model,
-        (x, y, mask),
-        seed=3,
-        checkpoint=folder / "checkpoint",
-        on_interrupt="return",
-        callbacks=[CALLBACKS[way]] if way in CALLBACKS else [],
-        communicator=ranks,
-        progress=False,
-        shard_moments=way == "alone",
-        **settings,
-    )
+        if way == "clip_norm":
+            settings[way] = 1.0
+    if way == "no folder" and ranks.rank == 0:
+        (folder / "checkpoint").write_text("a file")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        history = nf.fit(
+            model,
+            (x, y, mask),
+            seed=3,
+            checkpoint=folder / "checkpoint",
+            on_interrupt="return",
+            callbacks=[CALLBACKS[way]] if way in CALLBACKS else [],
+            communicator=ranks,
+            progress=False,
+            shard_moments=way == "alone",
+            **settings,
+        )
+    if way == "full" and ranks.rank == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     end = {"stopped": history.stopped, "steps": sum(history.workers.values())}
+    end["said"] = [str(each.message) for each in said]
     (folder / f"{ranks.rank}.json").write_text(json.dumps(end))
 
 

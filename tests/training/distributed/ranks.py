@@ -1,6 +1,7 @@
 """Programs of these tests, started as several ranks by mpiexec."""
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.training.distributed import jobs
 
 ROOT = Path(__file__).parents[3]
 
@@ -25,15 +28,9 @@ needs_mpi = pytest.mark.skipif(
 
 
 def command_of(n, program, *arguments):
-    """Return the words that start a program of this folder as n ranks; 0: without mpiexec."""
-    launcher = [mpiexec(), "-n", str(n)] if n else []
-    return [
-        *launcher,
-        sys.executable,
-        "-m",
-        f"tests.training.distributed.{program}",
-        *map(str, arguments),
-    ]
+    """Return the words that start a program of this folder as n ranks."""
+    module = f"tests.training.distributed.{program}"
+    return [mpiexec(), "-n", str(n), sys.executable, "-m", module, *map(str, arguments)]
 
 
 def environment():
@@ -43,7 +40,7 @@ def environment():
 
 
 def run_ranks(n, program, *arguments, timeout=120, fails=False):
-    """Run a program of this folder as n ranks; 0: without mpiexec. Check its exit status."""
+    """Run a program of this folder as n ranks. Check its exit status."""
     done = subprocess.run(
         command_of(n, program, *arguments),
         cwd=ROOT,
@@ -54,3 +51,23 @@ def run_ranks(n, program, *arguments, timeout=120, fails=False):
     )
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return done
+
+
+def run_jobs(n, folder, work):
+    """Run `{name: (program, *arguments)}` in turn, by one start of n ranks; 0: in this process.
+
+    Each job is the `main` of a program of this folder, whose first argument is ``folder / name``.
+    Return how each job ended on each rank: "", or its error in words.
+    """
+    for name in work:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    if not n:
+        return jobs.run(folder, work)
+    (folder / "jobs.json").write_text(json.dumps(work))
+    run_ranks(n, "jobs", folder)
+    return json.loads((folder / "ended.json").read_text())
+
+
+def assert_ended_well(ended):
+    wrong = {name: errors for name, errors in ended.items() if any(errors)}
+    assert not wrong, wrong

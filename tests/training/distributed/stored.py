@@ -1,22 +1,21 @@
-"""Train on files and predict into one, as a rank of several: ``stored.py FOLDER WAY``.
+"""Train on files and predict into one, as a rank of several.
 
 Each rank writes which rows of x it has read: at the start, and in each step.
 """
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
+import pytest
 
 import npformer as nf
 from npformer.data import ShardedArray, read_ahead, sharded, stored_samples
 from npformer.training.distributed import world
-from tests.training.distributed.train import VOCABULARY, model_of
+from tests.training.distributed.train import VOCABULARY, model_of, samples
 
-stored_samples.MOST_AT_ONCE = 7
-# Where it matters which step reads a row, no thread reads ahead; everywhere else one always does.
-read_ahead.WORTH = float("inf") if "all" in sys.argv else 0.0
+DATA = samples()
+SETTINGS = {"epochs": 3, "batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
+SETTINGS |= {"validation": 0.2, "class_weight": "balanced"}
 
 
 class Watched(ShardedArray):
@@ -50,10 +49,21 @@ class Notes(nf.Callback):
         self.x.read.clear()  # of the validation
 
 
-def main(folder, way):
+def main(folder, way, checkpoint=None, epochs=3):
     """Train, evaluate and predict."""
-    ranks = world()
-    x, y, mask = (sharded(str(folder / f"data/{k}-*.npy")) for k in range(3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_samples, "MOST_AT_ONCE", 7)
+        # Where it matters which step reads a row, no thread reads ahead; elsewhere one always does.
+        patch.setattr(read_ahead, "WORTH", float("inf") if way == "all" else 0.0)
+        train(world(), folder, way, checkpoint, epochs)
+
+
+def train(ranks, folder, way, checkpoint, epochs):
+    for k, array in enumerate(DATA if ranks.rank == 0 else ()):
+        for i, part in enumerate(np.array_split(array, 7)):
+            np.save(folder / f"{k}-{i}.npy", part)
+    ranks.agree(0.0)
+    x, y, mask = (sharded(str(folder / f"{k}-*.npy")) for k in range(3))
     x = Watched(x.files)
     if way == "label" and ranks.rank == ranks.size - 1:
         np.save(folder / "labels.npy", np.full(len(y), 3))
@@ -62,13 +72,10 @@ def main(folder, way):
         x, y, mask = (ShardedArray(each.files[:-1]) for each in (x, y, mask))
     model = model_of("attention")
     watch = Notes(x)
-    settings = {"epochs": 3, "batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
-    settings |= {"validation": 0.2, "class_weight": "balanced", "callbacks": [watch]}
-    checkpoint = {}
-    if way in ("begin", "resume"):
-        checkpoint = {"checkpoint": folder / "run", "resume": True}
-        settings["epochs"] = 1 if way == "begin" else 3
-    history = nf.fit(model, (x, y, mask), communicator=ranks, **settings, **checkpoint)
+    settings = SETTINGS | {"callbacks": [watch], "communicator": ranks}
+    if checkpoint is not None:
+        settings |= {"checkpoint": checkpoint, "resume": True, "epochs": epochs}
+    history = nf.fit(model, (x, y, mask), **settings)
     found = nf.evaluate(model, (x, y, mask), communicator=ranks)
     x.read.clear()
     if way == "predict" and ranks.rank == ranks.size - 1:
@@ -83,7 +90,3 @@ def main(folder, way):
         (folder / "history.json").write_text(
             json.dumps(history.to_dict() | {"evaluation": [found.loss, found.accuracy]})
         )
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from npformer.training.distributed import Communicator, RankFailed, as_communicator, world
+from npformer.training.distributed import Communicator, RankFailed, as_communicator, mpi, world
 
 
 def exchange(ranks):
@@ -38,10 +38,11 @@ def exchange(ranks):
 
 def fail(ranks, way):
     """Fail as one rank, or as several, while the others wait."""
+    mpi.PATIENCE = 0.5
     with ranks.guard():
         ranks.agree(0.0)
         if way == "one" and ranks.rank == ranks.size - 1:
-            time.sleep(0.3)  # the others are waiting
+            time.sleep(0.1)  # the others are waiting
             raise ValueError("something is wrong")
         if way == "several" and ranks.rank > 0:
             raise ValueError("something is wrong")
@@ -61,22 +62,21 @@ def main(way):
     """Do what is asked for."""
     ranks = world()
     if way == "exchange":
-        exchange(ranks)
-    elif way == "caught":  # ranks that know of a failure may go on together
-        try:
-            fail(ranks, "one")
-        except (RankFailed, ValueError) as error:
-            found = ranks.gather(str(error))
-            assert found == [f"rank {ranks.size - 1} failed"] * (ranks.size - 1) + [
-                "something is wrong"
-            ]
-    elif way == "raw":
         from mpi4py import MPI
 
-        exchange(as_communicator(MPI.COMM_WORLD))
+        exchange(ranks)
+        for n in (1, 2):  # with ranks from n on, two communicators
+            part = as_communicator(MPI.COMM_WORLD.Split(ranks.rank < n, ranks.rank))
+            assert part.size == (n if ranks.rank < n else ranks.size - n)
+            assert (type(part) is Communicator) == (part.size == 1)
+            exchange(part)
         assert as_communicator(None).size == 1
-        own = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.Get_rank(), 0)
-        assert type(as_communicator(own)) is Communicator
+        try:  # ranks that know of a failure may go on together
+            fail(ranks, "one")
+        except (RankFailed, ValueError) as error:
+            *others, last = ranks.gather(str(error))
+            assert set(others) == {f"rank {ranks.size - 1} failed"}
+            assert last == "something is wrong"
     else:
         fail(ranks, way)
     print(f"rank {ranks.rank} is done", flush=True)

@@ -1,10 +1,13 @@
-"""Ranks that were given unlike things say so before the first step; these ranks are threads."""
+"""Ranks that are threads: unlike things are told before the first step; any model is trained."""
 
+import numpy as np
 import pytest
 
 import npformer as nf
+from tests.in_turn import in_turn
 from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of, samples
+from tests.training.trainable.outside import MODELS, data_of
 
 ALIKE = {"batch_size": 16, "epochs": 1, "progress": False, "processes": False, "workers": 1}
 
@@ -22,7 +25,7 @@ def trained(unlike, data=lambda x, y, mask: (x, y, mask), model=model_of):
     return run_threads(2, work)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("unlike", "message"),
     [
         ({"epochs": 2}, "epochs is 2 on rank 1, and 1 on rank 0; expected the same on all ranks"),
@@ -64,3 +67,22 @@ def test_weights_that_differ_become_those_of_the_first_rank():
 
     assert len(set(trained({}, model=other))) == 1
     assert trained({}, model=other) == trained({})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_of_another_kind_ends_as_in_one_process(name):
+    def work(ranks):
+        model = MODELS[name](dropout=0.2)
+        optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-3)
+        settings = ALIKE | {"epochs": 2, "batch_size": 5, "optimizer": optimizer, "clip_norm": 0.5}
+        given = {"validation": data_of(name, 11, seed=1), "communicator": ranks}
+        history = nf.fit(model, data_of(name), **settings, **given)
+        return model.parameters().flat.copy(), history.train_loss, history.validation_loss
+
+    ((alone, *losses),) = run_threads(1, work)
+    for n in (2, 3):
+        (first, *_), *others = of_ranks = run_threads(n, work)
+        assert all(other.tobytes() == first.tobytes() for other, *_ in others)
+        for weights, *found in of_ranks:
+            np.testing.assert_allclose(weights, alone, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(found, losses, rtol=1e-12)

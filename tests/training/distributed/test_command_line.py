@@ -2,106 +2,145 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-from tests.training.distributed.ranks import ROOT, environment, mpiexec, needs_mpi
+from tests.training.distributed.ranks import (
+    ROOT,
+    assert_ended_well,
+    environment,
+    mpiexec,
+    needs_mpi,
+    run_jobs,
+)
 
 pytestmark = [pytest.mark.processes, needs_mpi]
 
-TINY = ["--epochs=3", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1", "--split=ordered"]
+DIGITS = ["train", "digits", "--epochs=2", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1"]
+DIGITS += ["--split=ordered"]
+SENTENCES = ["train", "sentences", "--epochs=1", "--members=2", "--d-model=16", "--heads=2"]
+SENTENCES += ["--d-ff=16", "--quiet"]
+TEXTS = ["good food", "bad food", "a film"]
+
+WRONG = {
+    "epochs": (["train", "digits", "--epochs=0"], "--epochs is 0"),
+    "both": (
+        ["train", "digits", "--resume", "--overwrite"],
+        "--resume and --overwrite are both given",
+    ),
+    "alone": (["gradcheck"], "mpiexec started 3 processes, and this command is for one"),
+    "nowhere": (["evaluate", "nowhere"], "nowhere"),
+    "a file": (DIGITS, "a file"),
+}
 
 
-def npformer(n, *words, status=0):
-    """Run the program by n ranks, 0 for none; return what it prints."""
-    launcher = [mpiexec(), "-n", str(n)] if n else []
-    done = subprocess.run(
-        [*launcher, sys.executable, "-m", "npformer", *map(str, words)],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Run the commands by 2, 3 and no ranks; return the folder."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "a file").write_text("where the folder of a run would be")
+    texts = folder / "texts.csv"
+    texts.write_text("text,label\n" + "".join(f"{text},positive\n" for text in TEXTS))
+    run, resumed, of_texts = (folder / name for name in ("run", "resumed", "of texts"))
+
+    def measure(n):
+        return {
+            "evaluate": ["evaluate", run],
+            "predict": ["predict", run],
+            "predict texts": ["predict", of_texts, *TEXTS],
+            "evaluate texts": ["evaluate", of_texts, texts],
+            "answers": ["predict", of_texts, texts, "--out", folder / f"answers-{n}.csv"],
+        }
+
+    def do(n, commands):
+        work = {name: ("command", *map(str, words)) for name, words in commands.items()}
+        assert_ended_well(run_jobs(n, folder / str(n), work))
+
+    do(2, {"train": [*DIGITS, "--out", run], "texts": [*SENTENCES, "--out", of_texts]})
+    shutil.copytree(run, resumed)
+    of_three = {"resume": ["--epochs=3", "--shard-moments", "--resume", "--out", resumed]}
+    of_three["resume"] = [*DIGITS, *of_three["resume"]]
+    for name, (words, _) in WRONG.items():
+        out = ["--out", folder / (name if name == "a file" else "wrong")]
+        of_three[name] = [*words, *(out if words[0] == "train" else [])]
+    do(3, {"doctor": ["doctor"]} | of_three | measure(3))
+    do(0, {"train": [*DIGITS, "--out", folder / "alone"]} | measure(0))
+    return folder
 
 
-def test_a_task_is_trained_evaluated_and_predicted(tmp_path):
-    run, alone = tmp_path / "run", tmp_path / "alone"
-    out = npformer(2, "train", "digits", *TINY, "--out", run).stdout
+def said_by(n, folder, name):
+    """Return what each rank said."""
+    files = [folder / str(n) / name / f"{k}.json" for k in range(n or 1)]
+    return [json.loads(file.read_text()) for file in files]
+
+
+def output_of(n, folder, name):
+    """Return what all ranks printed, of which only the first may print anything."""
+    first, *others = said_by(n, folder, name)
+    assert first["status"] == 0
+    assert others == [{"status": 0, "out": "", "err": ""}] * (n - 1 if n else 0)
+    return first["out"]
+
+
+def test_a_task_is_trained_as_by_one_process(runs):
+    out = output_of(2, runs, "train")
     assert out.count("test accuracy") == 1
     assert "2 ranks, the first on CPU" in out
     assert re.search(r"^2 ranks: 0 is process \d+ on .*, 1 is process \d+ on ", out, re.MULTILINE)
-    npformer(0, "train", "digits", *TINY, "--out", alone)
-    accuracies = [
-        json.loads((each / "metrics.json").read_text())["splits"]["ordered"]["test_accuracy"]
-        for each in (run, alone)
-    ]
-    assert abs(accuracies[0] - accuracies[1]) < 0.01  # float32, in another order of sums
-    assert {path.name for path in tmp_path.iterdir()} == {"run", "alone"}
-    by_ranks, by_one = (npformer(n, "evaluate", run).stdout.splitlines() for n in (2, 0))
-    assert by_ranks[1:] == by_one[1:]
-    assert npformer(4, "predict", run).stdout == npformer(0, "predict", run).stdout
+    of_both, alone = (
+        json.loads((runs / each / "metrics.json").read_text())["splits"]["ordered"]["test_accuracy"]
+        for each in ("run", "alone")
+    )
+    assert abs(of_both - alone) < 0.01  # float32, in another order of sums
 
 
-def test_the_doctor_sees_all_ranks():
-    said = npformer(2, "doctor").stdout
+def test_what_is_measured_and_predicted_is_that_of_one_process(runs):
+    for name in ("evaluate", "evaluate texts"):
+        by_ranks, by_one = (output_of(n, runs, name).splitlines()[1:] for n in (3, 0))
+        assert by_ranks == by_one
+        assert by_one
+    for name in ("predict", "predict texts"):
+        assert output_of(3, runs, name) == output_of(0, runs, name)
+    assert (runs / "answers-3.csv").read_bytes() == (runs / "answers-0.csv").read_bytes()
+    answers = (runs / "answers-3.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[0] for line in answers] == TEXTS
+
+
+def test_texts_are_trained_and_measured_once(runs):
+    assert output_of(2, runs, "texts").count("596 test texts") == 1
+
+
+def test_the_doctor_sees_all_ranks(runs):
+    said = output_of(3, runs, "doctor")
     assert said.count("npformer     ") == 1
     assert re.search(r"^ok +rank 0 +on .*, \d+ cores?$", said, re.MULTILINE)
-    assert "rank 1" in said
+    assert "rank 2" in said
 
 
-def test_a_run_goes_on_with_another_number_of_ranks(tmp_path):
-    npformer(2, "train", "digits", *TINY, "--out", tmp_path / "run")
-    words = ("--epochs=5", "--shard-moments", "--resume", "--out", tmp_path / "run")
-    said = npformer(3, "train", "digits", *words)
-    assert "steps are computed by 3 ranks" in said.stderr
-    history = json.loads((tmp_path / "run" / "history.json").read_text())["ordered"]
-    assert len(history["train_loss"]) == 5
+def test_a_run_goes_on_with_another_number_of_ranks(runs):
+    assert "steps are computed by 3 ranks" in said_by(3, runs, "resume")[0]["err"]
+    history = json.loads((runs / "resumed" / "history.json").read_text())["ordered"]
+    assert len(history["train_loss"]) == 3
     assert len(history["workers"]) == 2
 
 
-def test_a_file_of_texts(tmp_path):
-    run, out = tmp_path / "run", tmp_path / "answers.csv"
-    words = ["sentences", "--epochs=1", "--members=2", "--d-model=16", "--heads=2", "--d-ff=16"]
-    said = npformer(2, "train", *words, "--quiet", "--out", run).stdout
-    assert said.count("TF-IDF") <= 1
-    assert said.count("596 test texts") == 1
-    texts = ["good food", "bad food", "a film"]
-    by_ranks, by_one = (npformer(n, "predict", run, *texts).stdout for n in (4, 0))
-    assert by_ranks == by_one
-    (tmp_path / "a.csv").write_text(
-        "text,label\n" + "".join(f"{text},positive\n" for text in texts)
-    )
-    npformer(2, "predict", run, tmp_path / "a.csv", "--out", out)
-    assert [line.split(",")[0] for line in out.read_text().splitlines()[1:]] == texts
-    by_ranks, by_one = (
-        npformer(n, "evaluate", run, tmp_path / "a.csv").stdout.splitlines()[1:] for n in (2, 0)
-    )
-    assert by_ranks == by_one
+@pytest.mark.parametrize("name", WRONG)
+def test_one_message_says_what_is_wrong(runs, name):
+    words, problem = WRONG[name]
+    said = said_by(3, runs, name)
+    errors = "".join(each["err"] for each in said)
+    assert errors.count(f"npformer {words[0]}: ") == 1
+    assert problem in errors
+    assert 2 in [each["status"] for each in said]
+    assert not (runs / "wrong").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["train", "digits", "--epochs=0"], "--epochs is 0"),
-        (["train", "digits", "--resume", "--overwrite"], "--resume and --overwrite are both given"),
-        (["gradcheck"], "mpiexec started 3 processes, and this command is for one"),
-        (["evaluate", "nowhere"], "nowhere"),
-    ],
-)
-def test_one_message_says_what_is_wrong(words, problem, tmp_path):
-    out = ["--out", tmp_path / "run"] if words[0] == "train" else []
-    said = npformer(3, *words, *out, status=2).stderr
-    assert said.count(f"npformer {words[0]}: ") == 1
-    assert problem in said
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_first_rank_alone_cannot_write(tmp_path):
-    (tmp_path / "run").write_text("a file, where the folder would be")
-    said = npformer(2, "train", "digits", *TINY, "--out", tmp_path / "run", status=2).stderr
-    assert said.count("npformer train: ") == 1
+def test_a_mistake_is_the_status_of_mpiexec():
+    words = [mpiexec(), "-n", "2", sys.executable, "-m", "npformer", "evaluate", "nowhere"]
+    options = {"cwd": ROOT, "env": environment(), "capture_output": True, "text": True}
+    done = subprocess.run(words, **options, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.count("npformer evaluate: ") == 1

@@ -1,75 +1,79 @@
 """A rank on each GPU, shown on fake ones: what NCCL is asked for, and what comes out."""
 
-import json
-
-import numpy as np
 import pytest
 
 import npformer as nf
-from tests.training.distributed.ranks import needs_mpi, run_ranks
-from tests.training.distributed.test_equal import assert_weights_equal
+from tests.training.distributed.ranks import assert_ended_well, needs_mpi, run_jobs
+from tests.training.distributed.test_equal import assert_equal, assert_same_bits
+from tests.training.distributed.train import results
 
-pytestmark = needs_mpi
+pytestmark = [pytest.mark.processes, needs_mpi]
 
-SETTINGS = {"mixers": list(nf.MIXERS), "epochs": 3, "lr": 3e-3, "clip_norm": 1.0}
+EVERY = {"mixers": list(nf.MIXERS), "epochs": 3, "lr": 3e-3, "clip_norm": 1.0, "validation": 0.2}
+ONE = EVERY | {"mixers": ["attention"]}
+WAITS = EVERY | {"check_every": 100, "epochs": 2, "validation": None}
+ADAM = ONE | {"lr": None, "optimizer": {"lr": 1e-3, "weight_decay": 0.1}}
 
-
-def trained(n, folder, way, fails=False, **changes):
-    """Train with n ranks; return weights and what was noted, of each mixer."""
-    folder.mkdir()
-    settings = SETTINGS | changes
-    done = run_ranks(n, "devices", folder, way, json.dumps(settings), fails=fails)
-    if fails:
-        return done.stderr
-    return {
-        mixer: (
-            dict(np.load(folder / f"{mixer}.npz")),
-            json.loads((folder / f"{mixer}.json").read_text()),
-        )
-        for mixer in settings["mixers"]
-    }
-
-
-def assert_equal(found, expected, bound=1e-12):
-    for mixer, (weights, noted) in expected.items():
-        assert_weights_equal(found[mixer][0], weights, bound, mixer)
-        for name in ("train_loss", "validation_loss"):
-            of_both = (each["history"][name] for each in (noted, found[mixer][1]))
-            np.testing.assert_allclose(*of_both, rtol=0, atol=bound)
+JOBS = {
+    2: {
+        "nccl": EVERY,
+        "host": ONE,
+        "missing": ONE,
+        "shared": ONE,
+        "unlike": ONE,
+        "nccl, waits": WAITS,
+        "nccl, whole": ADAM,
+        "nccl, shards": ADAM | {"shard_moments": True},
+    },
+    3: {
+        "nccl": ONE,
+        "nccl, whole": ADAM,
+        "nccl, shards": ADAM | {"shard_moments": True},
+    },
+}
+"""Trainings by their numbers of ranks; the first word of a name says how GPUs are joined."""
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    return trained(0, tmp_path_factory.mktemp("alone") / "run", "numpy", validation=0.2)
+    folder = tmp_path_factory.mktemp("alone")
+    run_jobs(0, folder, {"every": ("train", EVERY | {"validate": False})})
+    return results(folder / "every")
 
 
-@pytest.mark.parametrize(
-    ("n", "way", "mixers"),
-    [(2, "nccl", list(nf.MIXERS)), (3, "nccl", ["attention"]), (2, "host", ["attention"])],
-)
-def test_it_ends_as_in_one_process(n, way, mixers, alone, tmp_path):
-    found = trained(n, tmp_path / "run", way, validation=0.2, mixers=mixers)
-    assert_equal(found, {mixer: alone[mixer] for mixer in mixers})
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Run all trainings; return their folder, and how the one of unlike ranks ended."""
+    folder = tmp_path_factory.mktemp("runs")
+    ended = {}
+    for n, jobs in JOBS.items():
+        work = {name: ("devices", name.partition(",")[0], each) for name, each in jobs.items()}
+        ended |= {f"{n}/{name}": ends for name, ends in run_jobs(n, folder / str(n), work).items()}
+    unlike = ended.pop("2/unlike")
+    assert_ended_well(ended)
+    return folder, unlike
+
+
+@pytest.mark.parametrize("name", ["2/nccl", "3/nccl", "2/host"])
+def test_it_ends_as_in_one_process(runs, name, alone):
+    found = results(runs[0] / name)
+    assert_equal(found, {mixer: alone[mixer] for mixer in found})
     for _, noted in found.values():
-        assert (noted["calls"] > 0) == (way == "nccl")
-        assert noted["warnings"] == [[]] * n
+        assert (noted["calls"] > 0) == ("nccl" in name)
+        assert noted["warnings"] == [[]] * int(name[0])
 
 
-def test_nothing_waits_for_a_gpu_but_the_mean_loss_of_an_epoch(tmp_path):
-    found = trained(2, tmp_path / "run", "nccl", check_every=100, epochs=2)
+def test_nothing_waits_for_a_gpu_but_the_mean_loss_of_an_epoch(runs):
+    found = results(runs[0] / "2/nccl, waits")
+    assert found.keys() == set(nf.MIXERS)
     for mixer, (_, noted) in found.items():
         assert noted["waits"] == [*[[]] * 4, ["get()"]] * 2, mixer
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_shards_of_moments_have_the_same_bits(n, tmp_path):
-    few = {"mixers": ["attention", "fourier"], "lr": None}
-    few["optimizer"] = {"lr": 1e-3, "weight_decay": 0.1}
-    whole = trained(n, tmp_path / "whole", "nccl", **few)
-    shards = trained(n, tmp_path / "shards", "nccl", shard_moments=True, **few)
-    for mixer, (weights, _) in whole.items():
-        for name, value in weights.items():
-            assert shards[mixer][0][name].tobytes() == value.tobytes(), (mixer, name)
+@pytest.mark.parametrize("n", JOBS)
+def test_shards_of_moments_change_no_bit(runs, n):
+    shards, whole = (results(runs[0] / f"{n}/nccl, {name}") for name in ("shards", "whole"))
+    assert_same_bits(shards, whole)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +83,8 @@ def test_shards_of_moments_have_the_same_bits(n, tmp_path):
         ("shared", "ranks 0 and 1 share the GPU 0000:00 of "),
     ],
 )
-def test_gpus_that_cannot_be_joined_are_told_once_and_the_host_does_it(way, words, alone, tmp_path):
-    few = {"mixers": ["attention"], "validation": 0.2}
-    found = trained(2, tmp_path / "run", way, **few)
+def test_gpus_that_cannot_be_joined_are_told_once_and_the_host_does_it(runs, way, words, alone):
+    found = results(runs[0] / "2" / way)
     assert_equal(found, {"attention": alone["attention"]})
     noted = found["attention"][1]
     assert noted["calls"] == 0
@@ -91,7 +94,8 @@ def test_gpus_that_cannot_be_joined_are_told_once_and_the_host_does_it(way, word
     assert others == []
 
 
-def test_ranks_on_different_backends_are_refused(tmp_path):
-    said = trained(2, tmp_path / "run", "unlike", fails=True, mixers=["attention"])
-    assert "backend is 'numpy' on rank 1, and 'fake' on rank 0" in said
-    assert said.count("This is rank") == 1
+def test_ranks_on_different_backends_are_refused(runs):
+    (message,) = [error for error in runs[1] if not error.startswith("RankFailed")]
+    assert "backend is 'numpy' on rank 1, and 'fake' on rank 0" in message
+    assert len(runs[1]) == 2
+    assert all(runs[1])

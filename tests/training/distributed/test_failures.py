@@ -1,69 +1,74 @@
 """What one rank does to all: errors, signals, a full disk, other data."""
 
 import json
-import time
 
 import pytest
 
 import npformer as nf
-from tests.training.distributed.ranks import needs_mpi, run_ranks
+from tests.training.distributed.ranks import needs_mpi, run_jobs, run_ranks
 
 pytestmark = [pytest.mark.processes, needs_mpi]
 
+ERRORS = {
+    "nan": "NonFiniteLossError: the loss is not finite at step",
+    "callback": "RuntimeError: this rank has had enough",
+    "gradient": "NonFiniteGradientError: the gradient of classify.bias holds NaN",
+    "double": "RuntimeError: after epoch 2 the weights on rank",
+    "data": "ValueError: data is '89 samples of shape",
+    "labels": "ValueError: data is '90 samples of shape",
+    "clip_norm": "ValueError: clip_norm is 1.0 on rank",
+    "alone": "this one join_shards, and another one ",
+    "no folder": "Error: ",
+}
+STOPS = {"stop": "enough", "SIGTERM": "terminated", "SIGINT": "interrupted"}
 
-def ends(n, folder):
-    """Return how each rank said that it ended."""
-    return [json.loads((folder / f"{k}.json").read_text()) for k in range(n)]
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Run all ways by one start of three ranks; return the folder, and how each way ended."""
+    folder = tmp_path_factory.mktemp("runs")
+    ways = {way: ("failing", way) for way in (*ERRORS, *STOPS, "full")}
+    return folder, run_jobs(3, folder, ways)
 
 
-@pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize(
-    ("way", "problem"),
-    [
-        ("nan", "NonFiniteLossError: the loss is not finite at step"),
-        ("callback", "RuntimeError: this rank has had enough"),
-        ("gradient", "NonFiniteGradientError: the gradient of classify.bias holds NaN"),
-        ("double", "RuntimeError: after epoch 2 the weights on rank"),
-        ("data", "ValueError: data is '89 samples of shape"),
-        ("labels", "ValueError: data is '90 samples of shape"),
-        ("epochs", "ValueError: epochs is 4 on rank"),
-        ("lr", "ValueError: lr is 0.001 on rank"),
-        ("clip_norm", "ValueError: clip_norm is 1.0 on rank"),
-    ],
-)
-def test_an_error_on_one_rank_ends_all_with_one_message(n, way, problem, tmp_path):
-    began = time.monotonic()
-    done = run_ranks(n, "failing", tmp_path, way, fails=True)
-    assert time.monotonic() - began < 10
-    assert done.stderr.count("Error: ") == 1, done.stderr
-    assert problem in done.stderr
-    assert f" of {n}." in done.stderr  # This is rank 1 of 4.
-    assert "Abort" not in done.stderr
+def steps_in(folder):
+    return nf.load_checkpoint(folder / "checkpoint").optimizer.steps
+
+
+@pytest.mark.parametrize("way", ERRORS)
+def test_an_error_on_one_rank_ends_all_with_one_message(runs, way):
+    folder, ended = runs
+    (message,) = [error for error in ended[way] if not error.startswith("RankFailed")]
+    assert all(ended[way])
+    assert ERRORS[way] in message
+    assert " of 3." in message  # This is rank 1 of 3.
     if way == "nan":
-        assert "is the input x on rank" in done.stderr
+        assert "is the input x on rank" in message
     if way == "callback":
-        assert f"This is rank {n - 1} of {n}." in done.stderr
-        assert nf.load_checkpoint(tmp_path / "checkpoint").optimizer.steps == 6  # of the 1st epoch
+        assert "This is rank 2 of 3." in message
+        assert steps_in(folder / way) == 6  # of the first epoch
 
 
-@pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize(
-    ("way", "stopped"),
-    [("stop", "enough"), ("SIGTERM", "terminated"), ("SIGINT", "interrupted")],
-)
-def test_all_ranks_stop_after_the_same_step(n, way, stopped, tmp_path):
-    run_ranks(n, "failing", tmp_path, way)
-    assert ends(n, tmp_path) == [{"stopped": stopped, "steps": 8}] * n
-    assert nf.load_checkpoint(tmp_path / "checkpoint").optimizer.steps == 8
+@pytest.mark.parametrize("way", STOPS)
+def test_all_ranks_stop_after_the_same_step(runs, way):
+    folder, ended = runs
+    assert ended[way] == [""] * 3
+    ends = [json.loads((folder / way / f"{k}.json").read_text()) for k in range(3)]
+    assert ends == [{"stopped": STOPS[way], "steps": 8, "said": []}] * 3
+    assert steps_in(folder / way) == 8
 
 
-def test_a_full_disk_is_a_warning_and_the_checkpoint_before_it_is_whole(tmp_path):
-    done = run_ranks(2, "failing", tmp_path, "full")
-    assert "could not be written" in done.stderr
-    assert nf.load_checkpoint(tmp_path / "checkpoint").optimizer.steps == 6
+def test_a_full_disk_is_a_warning_and_the_checkpoint_before_it_is_whole(runs):
+    folder, ended = runs
+    assert ended["full"] == [""] * 3
+    said = json.loads((folder / "full" / "0.json").read_text())["said"]
+    assert said
+    assert all("could not be written" in each for each in said)
+    assert steps_in(folder / "full") == 6
 
 
-def test_a_folder_that_cannot_be_written_ends_all_ranks(tmp_path):
-    (tmp_path / "checkpoint").write_text("a file")
-    done = run_ranks(3, "failing", tmp_path, "plain", fails=True)
-    assert done.stderr.count("Error: ") == 1
+def test_nothing_is_left_of_ranks_of_which_one_failed(tmp_path):
+    done = run_ranks(4, "failing", tmp_path, "callback", timeout=30, fails=True)
+    assert done.stderr.count("Error: ") == 1, done.stderr
+    assert "This is rank 3 of 4." in done.stderr
+    assert "Abort" not in done.stderr

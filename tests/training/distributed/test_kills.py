@@ -1,6 +1,7 @@
 """Random ranks are killed at random moments: nothing hangs, and the training goes on as it was."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -10,78 +11,72 @@ import time
 import pytest
 
 import npformer as nf
-from tests.training.distributed.ranks import ROOT, command_of, environment, needs_mpi, run_ranks
+from tests.training.distributed.ranks import ROOT, command_of, environment, needs_mpi
+from tests.training.distributed.test_equal import assert_same_bits
+from tests.training.distributed.train import results
 
 pytestmark = [pytest.mark.processes, needs_mpi]
 
-KILLS = int(os.environ.get("NPFORMER_KILLS", "25"))
-"""For each number of ranks."""
+RANKS = 3
+KILLS = int(os.environ.get("NPFORMER_KILLS", "8"))
 
 AT_MOST = 10.0
 """Seconds from a kill until all ranks have ended."""
 
 
-def begin(n, folder):
-    for file in folder.glob("rank-*.pid"):
-        file.unlink()
-    return subprocess.Popen(
-        command_of(n, "killed", folder),
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+def begin(folder):
+    """Start ranks that train, or go on from the checkpoint; return it and their process ids."""
+    settings = {"mixers": ["attention"], "epochs": 12, "resume": True}
+    work = {"run": ("train", settings | {"checkpoint": str(folder / "checkpoint")})}
+    (folder / "run").mkdir(parents=True, exist_ok=True)
+    (folder / "jobs.json").write_text(json.dumps(work))
+    files = [folder / f"rank-{k}.pid" for k in range(RANKS)]
+    for file in files:
+        file.unlink(missing_ok=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(
+        command_of(RANKS, "jobs", folder), cwd=ROOT, env=environment(), **pipes
     )
-
-
-def wait_for_ranks(n, folder, process):
-    """Wait until all ranks have started; return their process ids."""
     until = time.monotonic() + 60
-    while time.monotonic() < until and process.poll() is None:
-        files = [folder / f"rank-{k}.pid" for k in range(n)]
-        if all(file.exists() and file.read_text() for file in files):
-            return [int(file.read_text()) for file in files]
+    while not all(file.exists() and file.read_text() for file in files):
+        assert time.monotonic() < until, process.communicate()
         time.sleep(0.005)
-    raise AssertionError(process.communicate())
+    return process, [int(file.read_text()) for file in files]
 
 
-@pytest.mark.parametrize("n", [2, 4])
-def test_killed_ranks(n, tmp_path):
-    rng = random.Random(n)
-    (tmp_path / "undisturbed").mkdir()
+def end(process, folder):
+    """Wait for a training; return what it ended with, None if it was killed."""
+    process.communicate(timeout=60)
+    return results(folder / "run") if process.returncode == 0 else None
+
+
+def test_killed_ranks(tmp_path):
+    rng = random.Random(0)
+    process, _ = begin(tmp_path / "undisturbed")
     began = time.monotonic()
-    run_ranks(n, "killed", tmp_path / "undisturbed")
-    whole = time.monotonic() - began
-    expected = (tmp_path / "undisturbed" / "weights").read_bytes()
-    kills = finished = 0
-    slowest = 0.0
+    expected = end(process, tmp_path / "undisturbed")
+    whole, kills, finished, slowest = time.monotonic() - began, 0, 0, 0.0
     while kills < KILLS:
         folder = tmp_path / str(finished)
-        folder.mkdir(exist_ok=True)
-        process = begin(n, folder)
-        pids = wait_for_ranks(n, folder, process)
-        time.sleep(rng.uniform(0.0, 0.5 * whole))
-        rank = rng.randrange(n)
+        process, pids = begin(folder)
+        time.sleep(rng.uniform(0.0, 0.8 * whole))
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pids[rank], signal.SIGKILL)
+            os.kill(pids[rng.randrange(RANKS)], signal.SIGKILL)
         killed = time.monotonic()
-        process.communicate(timeout=AT_MOST)
-        took = time.monotonic() - killed
-        if process.returncode == 0:  # it had ended before
-            assert (folder / "weights").read_bytes() == expected
+        if (found := end(process, folder)) is not None:  # it had ended before
+            assert_same_bits(found, expected)
             finished += 1
             continue
-        slowest = max(slowest, took)
-        kills += 1
-        assert took < AT_MOST
+        kills, slowest = kills + 1, max(slowest, time.monotonic() - killed)
         for pid in pids:
             with pytest.raises(ProcessLookupError):
                 os.kill(pid, 0)
-        if (folder / "checkpoint" / "checkpoint.safetensors").exists():
-            nf.load_checkpoint(folder / "checkpoint")
+        if (folder / "checkpoint-attention" / "checkpoint.safetensors").exists():
+            nf.load_checkpoint(folder / "checkpoint-attention")
+    assert slowest < AT_MOST
     folder = tmp_path / str(finished)
-    run_ranks(n, "killed", folder)
-    assert (folder / "weights").read_bytes() == expected
+    assert_same_bits(end(begin(folder)[0], folder), expected)
     print(
-        f"{n} ranks: {kills} kills, the slowest end {slowest:.2f} s after one; {finished + 1} "
-        "trainings came through, with the undisturbed one's weights"
+        f"{RANKS} ranks: {kills} kills, the slowest end {slowest:.2f} s after one; "
+        f"{finished + 1} trainings came through, with the undisturbed one's weights"
     )

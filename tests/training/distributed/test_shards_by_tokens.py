@@ -10,6 +10,7 @@ import npformer as nf
 from npformer.engine.team import Team
 from npformer.training.distributed import Communicator
 from npformer.training.distributed.shards import shards_by_tokens
+from tests.in_turn import in_turn
 from tests.training.distributed.train import model_of, samples
 
 
@@ -27,8 +28,8 @@ def smallest(lengths, n):
     )
 
 
-@pytest.mark.parametrize("in_order", [True, False])
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@in_turn("in_order", [True, False])
+@in_turn("n", [1, 2, 3, 4])
 def test_no_other_parts_are_better(n, in_order):
     rng = np.random.default_rng(n)
     for _ in range(100):
@@ -53,14 +54,6 @@ def test_samples_of_one_length_are_shared_by_number():
 def test_a_number_of_parts_that_is_none(n):
     with pytest.raises((TypeError, ValueError), match="n is"):
         shards_by_tokens(np.array([1, 2]), n)
-
-
-@pytest.mark.parametrize(("n", "gain"), [(4, 1.35), (16, 1.6)])
-def test_the_largest_part_is_smaller_than_by_number(n, gain):
-    lengths, ranks = np.sort(np.random.default_rng(0).integers(3, 31, size=512)), Communicator()
-    ranks.size = n
-    by_number = [ranks.shard(512, rank) for rank in range(n)]
-    assert size_of(lengths, by_number) > gain * size_of(lengths, shards_by_tokens(lengths, n))
 
 
 class OneOf(Communicator):

@@ -8,15 +8,22 @@ import pytest
 
 import npformer as nf
 from tests.training.distributed.large import FEATURES, LENGTH, N
-from tests.training.distributed.ranks import needs_mpi, run_ranks
+from tests.training.distributed.ranks import assert_ended_well, needs_mpi, run_jobs, run_ranks
+from tests.training.distributed.stored import DATA, SETTINGS
 from tests.training.distributed.test_equal import assert_weights_equal
-from tests.training.distributed.train import model_of, samples
+from tests.training.distributed.train import model_of
 
 pytestmark = [pytest.mark.processes, needs_mpi]
 
-DATA = samples()
-SETTINGS = {"epochs": 3, "batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
-SETTINGS |= {"validation": 0.2, "class_weight": "balanced"}
+WRONG = {
+    "label": "ValueError: in data, among the samples from",
+    "fewer": "ValueError: in data, x, y, mask, types and weights have (shape, dtype)",
+    "predict": "x holds 30; expected whole numbers from 0 to 29",
+}
+
+ORDER = (2, 0, 3)
+HANDED_ON = ((2, 0), (2, 3), (0, 3))
+"""Numbers of ranks that begin a training, and that end it; 0: this process."""
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +34,18 @@ def in_memory():
     return model, history, nf.evaluate(model, DATA)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """Return a folder with the data, in seven files an array."""
-    (tmp_path / "data").mkdir()
-    for k, array in enumerate(DATA):
-        for i, part in enumerate(np.array_split(array, 7)):
-            np.save(tmp_path / "data" / f"{k}-{i}.npy", part)
-    return tmp_path
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Run all ways by each number of ranks; return their folder, and how they ended."""
+    folder, ended = tmp_path_factory.mktemp("runs"), {}
+    for n in ORDER:
+        work = {way: ("stored", way) for way in ("all", *(WRONG if n else ()))}
+        for before, after in HANDED_ON:
+            of = ("stored", "goes on", str(folder / f"{before} to {after}"))
+            work |= {f"begins for {after}": (*of, 1)} if n == before else {}
+            work |= {f"goes on from {before}": of} if n == after else {}
+        ended[n] = run_jobs(n, folder / str(n), work)
+    return folder, ended
 
 
 def read_by(n, folder, which):
@@ -52,15 +63,14 @@ def assert_equal(folder, model, history, found):
     np.testing.assert_allclose(np.load(folder / "predicted.npy"), predicted, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [0, 2, 4])
-def test_all_ends_as_with_data_in_memory(n, folder, in_memory):
-    run_ranks(n, "stored", folder, "all")
-    assert_equal(folder, *in_memory)
+@pytest.mark.parametrize("n", ORDER)
+def test_all_ends_as_with_data_in_memory(runs, n, in_memory):
+    assert_equal(runs[0] / f"{n}/all", *in_memory)
 
 
-@pytest.mark.parametrize("n", [2, 4])
-def test_each_rank_reads_its_part_of_each_batch_alone(n, folder, in_memory):
-    run_ranks(n, "stored", folder, "all")
+@pytest.mark.parametrize("n", [2, 3])
+def test_each_rank_reads_its_part_of_each_batch_alone(runs, n, in_memory):
+    folder = runs[0] / f"{n}/all"
     held_out = set(in_memory[1].validation_rows)
     trained = set(range(len(DATA[0]))) - held_out
     by_epoch = [[], [], []]
@@ -82,34 +92,27 @@ def test_each_rank_reads_its_part_of_each_batch_alone(n, folder, in_memory):
     assert sorted(row for its in predicted for row in its) == list(range(1, len(DATA[0])))
 
 
-@pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 0), (0, 2)])
-def test_it_goes_on_with_another_number_of_ranks(before, after, folder, in_memory):
-    run_ranks(before, "stored", folder, "begin")
-    run_ranks(after, "stored", folder, "resume")
-    assert_equal(folder, *in_memory)
+@pytest.mark.parametrize(("before", "after"), HANDED_ON)
+def test_it_goes_on_with_another_number_of_ranks(runs, before, after, in_memory):
+    assert_equal(runs[0] / f"{after}/goes on from {before}", *in_memory)
 
 
-@pytest.mark.parametrize("n", [2, 4])
-@pytest.mark.parametrize(
-    ("way", "problem"),
-    [
-        ("label", "ValueError: in data, among the samples from"),
-        ("fewer", "ValueError: in data, x, y, mask, types and weights have (shape, dtype)"),
-        ("predict", "x holds 30; expected whole numbers from 0 to 29"),
-    ],
-)
-def test_what_is_wrong_on_one_rank_ends_all(n, way, problem, folder):
-    done = run_ranks(n, "stored", folder, way, fails=True)
-    assert done.stderr.count("This is rank") == 1
-    assert problem in done.stderr
-    assert not list(folder.glob("predicted*"))
+def test_what_is_wrong_on_one_rank_ends_all_and_nothing_else_does(runs):
+    folder, ended = runs
+    for n in (2, 3):
+        for way, problem in WRONG.items():
+            errors = ended[n].pop(way)
+            assert all(errors), way
+            (message,) = [error for error in errors if not error.startswith("RankFailed")]
+            assert "This is rank" in message
+            assert problem in message
+            assert not list((folder / str(n) / way).glob("predicted*"))
+    for n in ORDER:
+        assert_ended_well(ended[n])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
-@pytest.mark.parametrize("n", [0, 2])
-def test_a_rank_needs_less_memory_than_the_data(n, tmp_path):
+def test_a_rank_needs_less_memory_than_the_data(tmp_path):
     shape = (N, LENGTH, FEATURES)
     np.lib.format.open_memmap(tmp_path / "x.npy", "w+", "float32", shape)  # zeros take no disk
-    run_ranks(n, "large", tmp_path / "x.npy", "mapped")
-    done = run_ranks(n, "large", tmp_path / "x.npy", "memory", fails=True)
-    assert "MemoryError" in done.stderr
+    assert run_ranks(2, "large", tmp_path / "x.npy").stdout.count("too much") == 2

@@ -1,12 +1,10 @@
-"""Train models as a rank of several, and keep what came out: ``train.py FOLDER SETTINGS``.
+"""Train models as a rank of several, and keep what came out.
 
-SETTINGS are JSON: of `fit`, of the model under "model", and "mixers". Rank 0 writes the weights and
-the history of each mixer into the folder, once it has seen that all ranks have the same bits.
+The settings are those of `fit`, of the model under "model", and "mixers". Rank 0 writes the weights
+and the history of each mixer into the folder, once it has seen that all ranks have the same bits.
 """
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -34,7 +32,7 @@ def model_of(mixer, seed=1, **changes):
 
 def main(folder, settings):
     """Train a model with each mixer."""
-    ranks, folder = world(), Path(folder)
+    ranks, settings = world(), dict(settings)
     of_model = settings.pop("model", {})
     usual = {"batch_size": 16, "lr": 3e-3, "seed": 3, "progress": False}
     if settings.pop("validate", True):
@@ -42,7 +40,7 @@ def main(folder, settings):
     checkpoint = settings.pop("checkpoint", None)
     for mixer in settings.pop("mixers"):
         if checkpoint is not None:
-            settings["checkpoint"] = folder.parent / f"{checkpoint}-{mixer}"
+            settings["checkpoint"] = f"{checkpoint}-{mixer}"
         # Ranks begin with other weights than the first, whose weights all of them should get.
         model = model_of(mixer, seed=1 + ranks.rank, **of_model)
         history = nf.fit(model, samples(), communicator=ranks, **(usual | settings))
@@ -54,5 +52,9 @@ def main(folder, settings):
             (folder / f"{mixer}.json").write_text(json.dumps(history.to_dict()))
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]))
+def results(folder):
+    """Return weights and history of each mixer."""
+    return {
+        file.stem: (dict(np.load(file)), json.loads(file.with_suffix(".json").read_text()))
+        for file in folder.glob("*.npz")
+    }

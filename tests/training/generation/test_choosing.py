@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from npformer.training.generation.choosing import Choice, generators_of
+from tests.in_turn import in_turn
 
 P = np.array([0.1, 0.4, 0.2, 0.3])
 LOGITS = np.log(P)[None]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("options", "expected"),
     [
         ({}, P),
@@ -24,7 +25,6 @@ LOGITS = np.log(P)[None]
         ({"top_k": 2, "top_p": 0.5}, [0, 1, 0, 0]),  # of the two that are left, 4 / 7
         ({"temperature": 0.5, "top_p": 0.6}, np.array([0, 16, 0, 9]) / 25),
     ],
-    ids=str,
 )
 def test_the_distribution_is_exact(options, expected):
     choice = Choice(**{"temperature": 1.0} | options)
@@ -45,7 +45,7 @@ class Given:
         return self.number
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("number", "token"),
     [(0.0, 0), (0.0999, 0), (0.1001, 1), (0.4999, 1), (0.7001, 3), (1 - 2**-53, 3)],
 )
@@ -60,7 +60,7 @@ def test_a_token_that_may_not_be_drawn_is_not_drawn_by_rounding():
 
 
 def test_frequencies_are_those_of_the_distribution():
-    n = 20_000
+    n = 4_000
     drawn = Choice(0.7, top_k=3).draw(np.repeat(LOGITS, n, axis=0), generators_of(0, n))
     expected = Choice(0.7, top_k=3).probabilities(LOGITS)[0]
     error = np.sqrt(expected * (1 - expected) / n)
@@ -74,7 +74,7 @@ def test_rows_draw_from_the_seed_and_their_number():
     assert (Choice().draw(logits, generators_of(4, 9)) != many).any()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("options", "message"),
     [
         ({"temperature": -1.0}, "temperature is -1.0; expected 0 or more"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.in_turn import in_turn
 
 V = 5
 CONFIG = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=12)
@@ -59,8 +60,8 @@ def reference(model, source, max_len, beams, alpha):
     return ended[0][1] if ended else live[0][1]
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("seed", range(4))
+@in_turn("norm", ["post", "pre"])
+@in_turn("seed", range(4))
 def test_one_beam_is_greedy(seed, norm):
     model = model_of(seed, norm=norm)
     expected = [greedy(model, source, 6) for source in SOURCES]
@@ -81,7 +82,7 @@ def test_more_beams_find_what_a_search_written_out_finds(seed, beams, alpha, cha
     assert model.generate(SOURCES, 6, beams, alpha) == expected
 
 
-@pytest.mark.parametrize("seed", range(6))
+@in_turn("seed", range(6))
 def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all(seed):
     model, length = model_of(seed), 3
     candidates = []

@@ -3,6 +3,7 @@ import pytest
 
 import npformer as nf
 from npformer.mixers import SCORES
+from tests.in_turn import in_turn
 
 V, MAX_LEN = 9, 8
 PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 1, 2], [3] * 11]
@@ -35,7 +36,7 @@ def by_hand(model, prompt, n):
     return found
 
 
-@pytest.mark.parametrize("kernels", [False, True])
+@in_turn("kernels", [False, True])
 def test_greedy_tokens_are_those_of_the_whole_model(model, kernels):
     with nf.use_kernels(kernels):
         tokens = model.generate(PROMPTS, 20, temperature=0)
@@ -96,14 +97,7 @@ def test_the_bytes_of_a_state_are_known_before_and_right(model):
     assert model.start(3, MAX_LEN).nbytes == 3 * model.state_bytes(MAX_LEN)
 
 
-def test_shapes_and_dtypes():
-    model = model_of()
-    assert model.generate([1], 3).shape == (3,)
-    assert model.generate([[1]], 3).shape == (1, 3)
-    assert model.generate(np.array([[1, 2], [3, 4]]), 3).dtype == np.int64
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("prompt", "error", "message"),
     [
         ([], ValueError, r"prompt has shape \(0,\); expected at least one token id"),

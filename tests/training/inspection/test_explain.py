@@ -3,9 +3,10 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.non_finite import first_non_finite
+from tests.in_turn import in_turn
 
 
-@pytest.mark.parametrize("mixer", nf.MIXERS)
+@in_turn("mixer", nf.MIXERS)
 def test_explain_gives_one_explanation_a_layer_from_the_bottom_up(small_model, token_batch, mixer):
     model, (ids, _, mask) = small_model(mixer=mixer, padding="per_length"), token_batch
     explanations = model.explain(ids, mask)
@@ -72,10 +73,3 @@ def test_explain_in_blocks_is_explain_at_once(small_model, token_batch):
     stored, blocks = (small_model(memory=m).explain(ids, mask) for m in ("stored", "blocks"))
     for one, other in zip(stored, blocks, strict=True):
         np.testing.assert_allclose(other.matrices, one.matrices, rtol=0, atol=1e-12)
-
-
-def test_explain_refuses_what_the_model_refuses(small_model, ids):
-    with pytest.raises(ValueError, match=r"x holds 7; expected .* from 0 to 6"):
-        small_model().explain(ids * 0 + 7)
-    with pytest.raises(ValueError, match="got a padding mask"):
-        small_model(mixer="fourier").explain(ids, np.ones((2, 5), dtype=bool))

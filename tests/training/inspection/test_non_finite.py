@@ -1,10 +1,10 @@
 import math
 
 import numpy as np
-import pytest
 
 import npformer as nf
 from npformer.training.inspection.non_finite import first_non_finite
+from tests.in_turn import in_turn
 
 
 def test_the_input_is_looked_at_first(small_model, rng):
@@ -14,8 +14,8 @@ def test_the_input_is_looked_at_first(small_model, rng):
     assert first_non_finite(model, x) == "the input x"
 
 
-@pytest.mark.parametrize("name", ["embed.tokens.weight", "encoder.blocks.1.mixer.key.bias"])
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@in_turn("name", ["embed.tokens.weight", "encoder.blocks.1.mixer.key.bias"])
+@in_turn("value", [math.nan, math.inf, -math.inf])
 def test_a_parameter_is_looked_at_before_the_outputs(small_model, ids, name, value):
     model = small_model()
     model.parameters()[name][..., -1] = value
@@ -23,8 +23,8 @@ def test_a_parameter_is_looked_at_before_the_outputs(small_model, ids, name, val
     assert first_non_finite(model, ids) == f"parameter {name}"
 
 
-@pytest.mark.parametrize("share_layers", [False, True])
-@pytest.mark.parametrize(
+@in_turn("share_layers", [False, True])
+@in_turn(
     ("parameter", "culprit"),
     [
         ("encoder.blocks.0.mixer.query.weight", "encoder.blocks.0.mixer.query (Linear)"),

@@ -22,19 +22,6 @@ def test_layers_are_named_in_the_order_in_which_they_act(small_model, ids, share
     assert [call.name for call in nf.trace(model, ids)] == NAMES
 
 
-def test_a_shared_block_stands_in_each_of_its_places(small_model, ids):
-    calls = {call.name: call for call in nf.trace(small_model(share_layers=True), ids)}
-    first, second = calls["encoder.blocks.0"], calls["encoder.blocks.1"]
-    assert first.layer is second.layer
-    assert not np.array_equal(first.output, second.output)
-
-
-def test_pre_norm_comes_before_what_it_norms(small_model, ids):
-    names = [call.name for call in nf.trace(small_model(norm="pre"), ids)]
-    assert names.index("encoder.blocks.0.mixer_norm") < names.index("encoder.blocks.0.mixer")
-    assert names.index("encoder.final_norm") < names.index("pool")
-
-
 def test_outputs_are_those_of_the_layers(small_model, token_batch):
     model, (ids, _, mask) = small_model(), token_batch
     calls = {call.name: call.output for call in nf.trace(model, ids, mask)}

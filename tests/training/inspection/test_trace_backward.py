@@ -6,6 +6,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.trace_table import mean_and_spread, number
+from tests.in_turn import in_turn
 
 LABELS = np.array([0, 2])
 
@@ -13,7 +14,7 @@ LABELS = np.array([0, 2])
 NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.array([[5], [3]])
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "labels", "mask"),
     [
         *(({"mixer": mixer, "norm": norm}, LABELS, None)
@@ -51,29 +52,6 @@ def test_each_forward_call_has_its_backward_call(small_model, ids, share_layers)
     names = [back.name for back in found.backward]
     assert names[:3] == ["", "classify", "pool"]
     assert names.index("encoder.blocks.1") < names.index("encoder.blocks.0")
-
-
-@pytest.mark.parametrize("share_layers", [False, True])
-def test_every_dx_is_the_difference_quotient_of_the_loss(small_model, ids, rng, share_layers):
-    """A change of a layer's input, which nothing but that layer sees, changes the loss by dx."""
-    model = small_model(share_layers=share_layers, norm="pre")
-    found = nf.trace(model, ids, labels=LABELS)
-    calls = {call.name: call for call in found}
-    chain = ["encoder.blocks.0", "encoder.blocks.1", "encoder.final_norm"]
-    after = [*model.encoder.blocks, model.encoder.final_norm, model.pool, model.classify]
-    backward = {back.name: back for back in found.backward}
-    for i, layer in enumerate(chain):
-        x = calls[layer].input
-        direction = rng.normal(size=x.shape)
-
-        def loss(t, start=i, x=x, direction=direction):
-            y = x + t * direction
-            for each in after[start:]:
-                y, _ = each.forward(y, nf.Context())
-            return float(model.loss.forward(y, LABELS)[0])
-
-        slope = (loss(1e-5) - loss(-1e-5)) / 2e-5
-        assert (backward[layer].dx * direction).sum() == pytest.approx(slope, rel=1e-6)
 
 
 def test_dy_starts_the_backward_pass_of_any_layer(rng):
@@ -209,7 +187,7 @@ def test_an_error_names_the_innermost_layer(small_model, ids):
     assert caught.value.__notes__ == [f"This was in {place}, whose input has shape (2, 5, 8)"]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("given", "error", "words"),
     [
         ({"dy": np.ones((2, 3)), "labels": LABELS}, ValueError, "dy and labels are both given"),
@@ -281,7 +259,7 @@ def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
     assert html.count("<tr>") == 2
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("value", "written"),
     [(0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")],
 )

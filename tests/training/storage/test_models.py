@@ -1,6 +1,4 @@
 import json
-import os
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +61,7 @@ def assert_same_model(loaded, model):
         {"ffn": "none", "norm": "pre"},
         {"pooling": "none", "causal": True},
         {"pooling": "flatten", "norm_eps": 1e-12},
+        {"pooling": "pooler", "n_token_types": 2, "embedding_norm": True},
         {"n_classes": 2, "output": "sigmoid"},
     ],
     ids=str,
@@ -74,18 +73,6 @@ def test_a_classifier_comes_back_whole(path, small_model, rng, dtype, changes):
     loaded = nf.load(path)
     assert_same_model(loaded, model)
     np.testing.assert_array_equal(loaded(ids), model(ids))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", ["encoder", "classifier"])
-def test_a_model_of_vectors_comes_back_whole(path, small_config, small_model, rng, kind, dtype):
-    encoder = nf.Encoder(small_config(norm="pre"), seed=5, dtype=dtype)
-    model = encoder if kind == "encoder" else small_model(n_features=8, dtype=dtype)
-    x = rng.normal(size=(3, 6, 8)).astype(dtype)
-    nf.save(model, str(path))
-    loaded = nf.load(str(path))
-    assert_same_model(loaded, model)
-    np.testing.assert_array_equal(loaded(x), model(x))
 
 
 def test_the_encoder_of_a_trained_classifier_can_be_saved_alone(path, small_model, token_batch):
@@ -146,21 +133,6 @@ def test_notes_come_back(saved, small_model):
     assert nf.read_notes(saved) == notes
 
 
-def made_here():
-    return nf.layers.ACTIVATIONS.make("relu")
-
-
-def test_a_name_of_a_plugin_is_saved_with_the_module_that_defines_it(
-    path, small_model, monkeypatch
-):
-    monkeypatch.setitem(nf.layers.ACTIVATIONS, "by_partial", partial(made_here))
-    nf.save(small_model(activation="by_partial"), path)
-    with safe_open(path, framework="numpy") as file:
-        description = json.loads(file.metadata()["npformer"])
-    expected = {"kind": "activation", "name": "by_partial", "module": __name__}
-    assert description["registered"] == [expected]
-
-
 def test_the_file_opens_without_npformer_and_holds_dotted_names(saved, small_model):
     tensors, named = load_file(saved), small_model().named_parameters()
     assert set(tensors) == set(named) >= {"encoder.blocks.0.mixer.query.weight"}
@@ -185,35 +157,11 @@ def test_nothing_is_imported_that_could_unpickle():
     assert [file for file in files if any(words in file.read_text() for words in unsafe)] == []
 
 
-@pytest.mark.parametrize("error", [OSError("no space left"), KeyboardInterrupt()])
-@pytest.mark.parametrize("moment", [(os, "fsync"), (Path, "replace")])
-def test_an_interrupted_save_leaves_the_old_file_whole(
-    saved, small_model, monkeypatch, moment, error
-):
-    before = saved.read_bytes()
-
-    def fail(*arguments):
-        raise error
-
-    monkeypatch.setattr(*moment, fail)
-    with pytest.raises(type(error)):
-        nf.save(small_model(seed=1), saved)
-    monkeypatch.undo()
-    assert saved.read_bytes() == before
-    assert list(saved.parent.iterdir()) == [saved]
-
-
 def test_notes_that_are_not_plain_leave_the_old_file_whole(saved, small_model):
     before = saved.read_bytes()
     with pytest.raises(TypeError, match="not JSON serializable"):
         nf.save(small_model(seed=1), saved, notes={"rng": np.random.default_rng(0)})
     assert saved.read_bytes() == before
-
-
-def test_saving_again_replaces_the_file(saved, small_model):
-    nf.save(small_model(seed=1), saved)
-    assert_same_model(nf.load(saved), small_model(seed=1))
-    assert list(saved.parent.iterdir()) == [saved]
 
 
 WORDS, BIAS = "embed.tokens.weight", "classify.bias"
@@ -265,24 +213,6 @@ def test_a_file_that_was_cut_short_says_so(saved, read, kept):
     damaged(read, saved)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda data: data[:8] + b"\xff" + data[9:],
-        lambda data: b"\xff" * 8 + data[8:],
-        lambda data: data[:8] + b"garbage" + data[15:],
-        lambda data: data + b"more",
-        lambda data: b"\0" * 300,
-        lambda data: b"These are my weights, in words.\n" * 10,
-        lambda data: b"\x80\x04\x95" + data,  # how a pickle begins
-    ],
-    ids=["a byte", "the length", "the header", "longer", "zeros", "a text file", "a pickle"],
-)
-def test_a_file_with_another_content_says_so(saved, change):
-    saved.write_bytes(change(saved.read_bytes()))
-    damaged(nf.load, saved)
-
-
 @pytest.mark.parametrize("metadata", [None, {"format": "pt"}])
 def test_a_file_of_another_program_is_told_apart(path, metadata):
     save_file({"weight": np.zeros(3)}, path, metadata=metadata)
@@ -329,6 +259,7 @@ def changed(**changes):
         (changed(config={"depth": 3}), "has depth, which this .* does not know; .*pdate npformer"),
         (changed(config=None), "its 'config' is None; expected a dict.*save the model again"),
         (changed(frozen=None), "its 'frozen' is None; expected a list.*save the model again"),
+        (changed(frozen=["embed.nothing"]), "matches none of the param"),
         (changed(frozen=3), "its 'frozen' is 3; expected a list.*save the model again"),
         (changed(config=3), "its description cannot be used.*save the model again"),
         (changed(config={"d_model": "8"}), "d_model is '8'; expected a whole number"),

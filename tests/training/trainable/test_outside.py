@@ -41,13 +41,13 @@ def kept_targets(name, mask):
 @every
 def test_its_gradients_are_right(name):
     x, _, mask = data_of(name, 3)
-    assert nf.gradcheck(MODELS[name](), *both(x), mask=mask).passed
+    assert nf.gradcheck(MODELS[name](), *both(x), mask=mask, max_entries=6, directions=3).passed
 
 
 @every
 def test_it_learns_and_is_evaluated(name):
-    data = data_of(name, 80)
-    model, history = trained(name, data, validation=data_of(name, 40, seed=1), epochs=12)
+    data = data_of(name, 60)
+    model, history = trained(name, data, validation=data_of(name, 20, seed=1), epochs=12)
     assert history.train_loss[-1] < 0.6 * history.train_loss[0]
     assert history.validation_loss[-1] < history.validation_loss[0]
     found, (x, y, mask) = nf.evaluate(model, data), data
@@ -66,14 +66,13 @@ def test_it_learns_and_is_evaluated(name):
 @every
 def test_stopped_at_any_step_it_goes_on_bit_for_bit(name, tmp_path):
     whole, history = trained(name, changes={"dropout": 0.2}, validation=0.2)
-    n_steps = len(range(0, 16, 4))
 
     class Stop(nf.Callback):
         def after_step(self, state):
             if state.step == at:
                 state.stop()
 
-    for at in range(1, EPOCHS * n_steps):
+    for at in (1, 4, 6):  # within the first epoch, at its end, and within the next
         given = {"changes": {"dropout": 0.2}, "validation": 0.2, "checkpoint": tmp_path / str(at)}
         trained(name, callbacks=[Stop()], **given)
         model, resumed = trained(name, resume=True, **given)
@@ -146,15 +145,13 @@ def test_batches_by_length_are_cut_and_change_no_gradient(name):
 
 
 @every
-@pytest.mark.parametrize("parts", [0, 7], ids=["mapped", "sharded"])
-@pytest.mark.parametrize("at_once", [4096, 3])
-def test_files_are_memory(name, tmp_path, monkeypatch, parts, at_once):
-    monkeypatch.setattr(stored_samples, "MOST_AT_ONCE", at_once)
+def test_files_are_memory(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_samples, "MOST_AT_ONCE", 3)
     x, y, mask = data_of(name)
     weight = np.linspace(0.5, 2.0, len(y))
     options = {"validation": 0.2, "batches": "by_length", "changes": {"dropout": 0.2}}
     model, history = trained(name, (x, y, mask), sample_weight=weight, **options)
-    *stored, of_samples = as_files(tmp_path, (x, y, mask, weight), parts)
+    *stored, of_samples = as_files(tmp_path, (x, y, mask, weight), parts=7)
     same, again = trained(name, stored, sample_weight=of_samples, **options)
     np.testing.assert_array_equal(weights(same), weights(model))
     assert again.train_loss == history.train_loss
@@ -171,7 +168,7 @@ def test_files_are_memory(name, tmp_path, monkeypatch, parts, at_once):
 
 
 @every
-@pytest.mark.parametrize("how", ["one", "threads", "copies", "files"])
+@pytest.mark.parametrize("how", ["one", "copies", "files"])
 def test_what_stands_at_padding_changes_nothing(name, how, tmp_path):
     x, y, mask = data_of(name)
     other = []
@@ -237,55 +234,6 @@ def test_a_figure_of_ones_own_chooses_the_best_epoch():
     history = nf.fit(Own(), data_of("regressor"), validation=0.2, **USUAL)  # by the loss
     assert history.best_epoch == 1 + int(np.argmin(history.validation_loss))
     assert history.validation_metric == []
-
-
-@every
-def test_a_function_chooses_the_best_epoch(name):
-    def first_is_best(y, answers):
-        of_epochs.append(len(y))
-        return -len(of_epochs)
-
-    of_epochs = []
-    _, history = trained(name, validation=data_of(name, 12, seed=1), metric=first_is_best)
-    assert (history.metric, history.best_epoch) == ("first_is_best", 1)
-    counted = 12
-    if name in OF_CLASSES:
-        counted = kept_targets(name, data_of(name, 12, seed=1)[2]).sum()
-    assert of_epochs == [counted] * EPOCHS
-
-
-@of_classes
-def test_classes_weigh_and_are_smoothed(name):
-    _, y, mask = data = data_of(name)
-    kept = kept_targets(name, mask)
-    n = MODELS[name].n_classes
-    counts = np.bincount(y[kept], minlength=n)
-    balanced = np.where(counts > 0, kept.sum() / ((counts > 0).sum() * np.maximum(counts, 1)), 1.0)
-    of_loss = type(MODELS[name].loss)(class_weight=balanced, label_smoothing=0.1)
-    expected, _ = trained(name, data, loss=of_loss)
-    model, _ = trained(name, data, class_weight="balanced", label_smoothing=0.1)
-    np.testing.assert_allclose(weights(model), weights(expected), rtol=1e-12, atol=1e-13)
-    plain, _ = trained(name, data)
-    assert abs(weights(plain) - weights(model)).max() > 1e-4
-
-
-@of_classes
-def test_metrics_of_classes_choose_the_best_epoch(name):
-    for metric in ("macro_f1", "balanced_accuracy"):
-        model, history = trained(name, validation=data_of(name, 12, seed=1), metric=metric)
-        best = max(history.validation_metric)
-        assert history.validation_metric[history.best_epoch - 1] == best
-        found = nf.evaluate(model, data_of(name, 12, seed=1))  # the best weights are put back
-        assert getattr(found, metric) == pytest.approx(best, rel=1e-12)
-
-
-@of_classes
-def test_tokens_have_weights(name):
-    x, y, mask = data_of(name)
-    weight = np.random.default_rng(3).integers(0, 2, y.shape) * 1.0
-    expected, _ = trained(name, (x, np.where(weight > 0.0, y, -1), mask), batches="by_length")
-    model, _ = trained(name, (x, y, mask), sample_weight=weight, batches="by_length")
-    np.testing.assert_allclose(weights(model), weights(expected), rtol=1e-12, atol=1e-13)
 
 
 def test_types_belong_to_their_input():

@@ -1,10 +1,8 @@
-import re
-
 import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.training.inspection.non_finite import first_non_finite
+from tests.in_turn import in_turn
 
 BERT = {"positions": "learned", "scale_embeddings": False}
 BERT |= {"n_token_types": 2, "embedding_norm": True}
@@ -46,14 +44,6 @@ def test_it_gives_tokens_and_sequences(encoder, batch):
     assert not [name for name in without.parameters() if name.startswith("pool")]
 
 
-def test_padding_changes_no_token_that_is_kept(encoder, batch):
-    ids, mask, types = batch
-    other = np.where(mask, ids, 6 - ids)
-    one, two = encoder()(ids, mask, types), encoder()(other, mask, types)
-    np.testing.assert_array_equal(one.hidden[mask], two.hidden[mask])
-    np.testing.assert_array_equal(one.pooled, two.pooled)
-
-
 def test_its_weights_are_those_of_a_classifier_by_name(encoder, batch):
     text = encoder()
     options = {"vocab_size": 7, "pooling": "pooler", "dtype": "float64", "seed": 1}
@@ -83,22 +73,6 @@ def test_the_gradients_of_both_outputs_add_up_and_are_not_changed(encoder, batch
     np.testing.assert_array_equal(dpooled, kept[1])
 
 
-def test_it_can_be_looked_into(encoder, batch):
-    ids, mask, types = batch
-    model = encoder()
-    (_, _, first, *_) = nf.summary(model, ids, mask).splitlines()
-    assert re.search(r"TextEncoder +\(8, 6, 8\), \(8, 8\)", first)
-    assert len(nf.explain(model, ids, mask, types)) == 2
-    last = nf.trace(model, ids, mask, types)[0]
-    np.testing.assert_allclose(last.output.pooled, model(ids, mask, types).pooled, rtol=1e-12)
-    assert first_non_finite(model, ids, mask) is None
-    model.pool.dense.bias.value[0] = np.nan
-    assert first_non_finite(model, ids, mask) == "parameter pool.dense.bias"
-    without = encoder(pooler=False)
-    assert first_non_finite(without, ids, mask) is None
-    assert "(8, 6, 8)" in nf.summary(without, ids).splitlines()[2]
-
-
 def test_a_gradient_without_its_output_is_refused(encoder, batch):
     with pytest.raises(ValueError, match=r"no pooler; expected \(dhidden, None\)"):
         gradients_of(encoder(pooler=False), batch, np.ones((8, 6, 8)), np.ones((8, 8)))
@@ -106,25 +80,7 @@ def test_a_gradient_without_its_output_is_refused(encoder, batch):
         gradients_of(encoder(), batch, None, None)
 
 
-@pytest.mark.parametrize(
-    ("ids", "error", "message"),
-    [
-        (np.full((2, 4), 7), ValueError, "x holds 7; expected whole numbers from 0 to 6"),
-        (np.ones((2, 7), int), ValueError, "x has length 7; expected at most max_len = 6"),
-        (np.ones((2, 0), int), ValueError, "expected at least one token"),
-        (np.ones((2, 4)), TypeError, "x has dtype float64; expected whole numbers"),
-        (np.ones((2, 4, 8)), ValueError, r"x has shape \(2, 4, 8\); expected \(batch, length\)"),
-        ([[1, 2]], TypeError, "x is a list; expected an array"),
-    ],
-)
-def test_wrong_ids_and_masks_are_refused(encoder, ids, error, message):
-    with pytest.raises(error, match=message):
-        encoder()(ids)
-    with pytest.raises(TypeError, match="mask has dtype int64; expected a boolean array"):
-        encoder()(np.ones((2, 4), int), np.ones((2, 4), int))
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("arguments", "error", "message"),
     [
         ({"vocab_size": 0}, ValueError, "vocab_size is 0; expected a whole number"),

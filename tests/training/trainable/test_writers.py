@@ -1,13 +1,12 @@
 """Models that write are trained as any: what they add is how targets are shifted and padded."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from tests.training.trainable.outside import as_files
+from tests.in_turn import in_turn
 
 CONFIG = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=8)
 RNG = np.random.default_rng(0)
@@ -78,76 +77,6 @@ def test_the_first_token_of_a_target_is_never_padding():
     assert len(marian.generate(source, 4)) == len(source)
 
 
-def test_no_token_sees_what_comes_later():
-    source, target = pairs_of()
-    model = translator()
-    logits = model(source, target)
-    for t in range(1, target.shape[1]):
-        changed = target.copy()
-        changed[:, t:] = RNG.integers(3, 8, changed[:, t:].shape)
-        np.testing.assert_allclose(model(source, changed)[:, :t], logits[:, :t], rtol=0, atol=1e-12)
-
-
-WAYS = {"2 workers": {"workers": 2}, "micro-batches": {"micro_batch": 3}, "files": {}, "parts": {}}
-ACCUMULATED = {"batch_size": 4, "accumulate": 2}
-
-
-@pytest.mark.parametrize(
-    ("way", "batches"),
-    [
-        *product(WAYS, ("shuffled", "cut", "by_length")),
-        ("accumulate", "shuffled"),  # by length, batches of another size hold other samples
-    ],
-)
-def test_every_way_of_training_gives_the_same(way, batches, tmp_path):
-    data = pairs_of(24)
-    usual = {"epochs": 2, "batch_size": 8, "batches": batches, "progress": False}
-    one, other = translator(), translator()
-    nf.fit(one, data, **usual)
-    if way in ("files", "parts"):
-        data = as_files(tmp_path, data, parts=3 if way == "parts" else 0)
-    nf.fit(other, data, **usual | WAYS.get(way, ACCUMULATED))
-    # Of a bias of keys the gradient is 0 but for rounding, which Adam makes as large as any other.
-    of_both = (
-        {name: p for name, p in model.parameters().items() if not name.endswith("key.bias")}
-        for model in (one, other)
-    )
-    assert_same(*of_both, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("make", ["translator", "language model"])
-def test_a_training_that_was_stopped_goes_on_bit_for_bit(make, tmp_path):
-    class After(nf.Callback):
-        def after_step(self, state):
-            if state.step == 4:
-                raise ZeroDivisionError
-
-    ids = RNG.integers(0, 7, (24, 8))
-    if make == "translator":
-        models, data = (translator(), translator()), pairs_of(24)
-    else:
-        models, data = (language_model(), language_model()), (ids[:, :-1], ids[:, 1:])
-    usual = {"epochs": 3, "batch_size": 8, "progress": False, "validation": 0.25}
-    whole = nf.fit(models[0], data, **usual)
-    with pytest.raises(ZeroDivisionError):
-        nf.fit(models[1], data, **usual, checkpoint=tmp_path, callbacks=[After()])
-    rest = nf.fit(models[1], data, **usual, checkpoint=tmp_path, resume=True)
-    assert rest.train_loss == whole.train_loss
-    assert_same(models[0].parameters(), models[1].parameters(), rtol=0, atol=0)
-
-
-def test_figures_and_predictions_are_of_every_token():
-    source, target = pairs_of()
-    model = translator()
-    found = nf.evaluate(model, (source, target))
-    x, y = target[:, :-1], target[:, 1:]
-    predicted = model.predict((source, x))
-    assert predicted.shape == y.shape
-    assert found.accuracy == (predicted == y)[y != 0].mean()
-    p = model.predict_probabilities((source, x))
-    np.testing.assert_allclose(p.sum(axis=-1), 1.0, rtol=1e-12)
-
-
 def test_one_table_is_one_parameter_and_is_saved_once(tmp_path):
     model = translator(tied=True)
     tables = [name for name in model.parameters() if name.endswith("tokens.weight")]
@@ -161,26 +90,7 @@ def test_one_table_is_one_parameter_and_is_saved_once(tmp_path):
         assert again.arguments() == each.arguments()
 
 
-def test_label_smoothing_weights_and_frozen_layers():
-    source, target = pairs_of()
-    model = translator()
-    smooth, _ = model.loss_and_gradients(source, target, label_smoothing=0.1)
-    plain, _ = model.loss_and_gradients(source, target)
-    assert smooth != plain
-    weights = np.array([1.0] * 6 + [0.0] * 6)
-    weighted, _ = model.loss_and_gradients(source, target, sample_weight=weights)
-    half, _ = model.loss_and_gradients(source[:6], target[:6])
-    np.testing.assert_allclose(weighted, half, rtol=1e-12)
-    before = {name: p.copy() for name, p in model.parameters().items()}
-    model.freeze("source.*", "encoder.*")
-    nf.fit(model, (source, target), epochs=1, progress=False)
-    named = model.named_parameters()
-    for name, p in before.items():
-        frozen = name.startswith(("source.", "encoder."))
-        assert (named[name].value == p).all() == frozen, name
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("change", "error", "message"),
     [
         (lambda s, t: (s, t[:, 0]), ValueError, r"y has shape \(12,\).*whole sequences of ids"),

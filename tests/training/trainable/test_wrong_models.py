@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.models.losses import MeanSquaredError, SoftmaxCrossEntropy
+from tests.in_turn import in_turn
 from tests.training.trainable.outside import FEATURES, Regressor, Similarity, Tagger, data_of
 from tests.training.trainable.outside import MODELS as OUTSIDE
 
@@ -23,37 +24,25 @@ T, V, NON_FINITE = TypeError, ValueError, nf.NonFiniteLossError
 COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("name", "data", "options", "error", "message"),
     [
         (S, (A, SIMILAR), {}, T, "x is an ndarray; expected a tuple of 2"),
-        (S, ([A, B], SIMILAR), {}, T, "x is a list; expected a tuple of 2"),
         (R, ((X, X), Y), {}, T, "x is a tuple of 2; expected one array"),
         (S, (PAIR, SIMILAR, OF_A), {}, T, "mask is an ndarray; expected a tuple of 2"),
-        (S, (PAIR, SIMILAR, None, OF_A * 1), {}, T, "types is an ndarray; expected a tuple of 2"),
         (S, (PAIR, SIMILAR, (OF_B, OF_A)), {}, V,
          "in data, mask[0] has shape (20, 5); expected (20, 6)"),
         (S, (PAIR, SIMILAR, (None, OF_A)), {}, V,
          "in data, mask[1] has shape (20, 6); expected (20, 5)"),
-        (S, (PAIR, SIMILAR, (OF_A, OF_B * 1)), {}, T,
-         "mask[1] has dtype int64; expected a boolean array"),
         (S, (PAIR, SIMILAR, (OF_A, OF_B), (OF_A * 1,) * 2), {}, V,
          "types[1] has shape (20, 6); expected (20, 5)"),
         (R, (X, Y, MASK[:, :4]), {}, V, "mask has shape (20, 4)"),
         (S, ((A, B[:3]), SIMILAR), {}, V, "x[1] in data has 3 samples and x has 20"),
         (S, (PAIR, SIMILAR, (OF_A, OF_B[:3])), {}, V, "mask[1] in data has 3 samples"),
-        (R, (X, Y[:3]), {}, V, "y in data has 3 samples and x has 20"),
-        (R, (X[:0], Y[:0]), {}, V, "data has no samples"),
         (R, (X, Y[:, :1].copy()), {}, V, "y has shape (20, 1); expected"),
         (N, (IDS, NEXT + 5), {}, V, "y holds 11; expected whole numbers from 0"),
         ("tagger", ((A, IDS[:, :5]), IDS), {}, V, "y has shape (20, 6); expected (20, 5)"),
-        (R, (X, Y), {"sample_weight": np.ones(3)}, V,
-         "sample_weight has shape (3,); expected (20,)"),
-        (R, (X, Y), {"class_weight": "balanced"}, T,
-         "class_weight is given and the loss is a MeanSquaredError"),
         (R, (X, Y), {"label_smoothing": 0.1}, T, "has no labels; expected 0"),
-        (R, (X, Y), {"metric": "macro_f1"}, V,
-         "metric is 'macro_f1' and a MeanSquaredError knows no classes"),
         (R, (X, Y), {"metric": "closeness"}, V, "expected one of 'accuracy'"),
         (R, (X, Y), {"loss": SoftmaxCrossEntropy()}, V, "if this is one-hot"),
         (N, (X, Y), {"loss": MeanSquaredError()}, V, "y has shape"),
@@ -71,20 +60,6 @@ def test_wrong_calls_are_refused(name, data, options, error, message):
 def test_outputs_that_are_not_numbers_are_told():
     with pytest.raises(ValueError, match=r"the outputs for sample 4 are NaN or infinite"):
         nf.evaluate(Similarity(), ((A, WITH_NAN), SIMILAR))
-
-
-def test_wrong_inputs_of_a_prediction_are_refused(tmp_path):
-    model = Similarity()
-    with pytest.raises(TypeError, match="x is an ndarray; expected a tuple of 2"):
-        model.predict(A)
-    with pytest.raises(TypeError, match="mask is an ndarray; expected a tuple of 2"):
-        model.predict((A, B), OF_A)
-    with pytest.raises(TypeError, match="x is a tuple of 1; expected a tuple of 2"):
-        model(A)
-    with pytest.raises(ValueError, match=r"x\[1\] has 3 samples and x has 20"):
-        nf.predict_to_file(tmp_path / "p.npy", model, (A, B[:3]), kind="outputs")
-    with pytest.raises(TypeError, match="is a Linear; expected a Model"):
-        nf.predict_to_file(tmp_path / "p.npy", nf.layers.Linear(2, 2, seed=0), A)
 
 
 def test_what_has_no_classes_has_no_labels_and_probabilities(tmp_path):
@@ -130,7 +105,7 @@ def test_a_loss_of_classes_needs_their_number():
         nf.fit(model, (X, np.zeros(len(X), int)), progress=False)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "error", "message"),
     [
         ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),

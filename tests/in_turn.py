@@ -1,0 +1,39 @@
+"""Many small cases of a test in one: all of them are run, and those that fail are named."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+
+def in_turn(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Any], Any]:
+    """Run a test once for each case, as `pytest.mark.parametrize` does, but as a single test.
+
+    For cases of a millisecond or so: each test by itself costs pytest several. Fixtures are made
+    once for all cases, so a case must not change them.
+    """
+    names = tuple(names.split(", ")) if isinstance(names, str) else names
+    cases = [case if len(names) > 1 else (case,) for case in cases]
+    assert cases, "no case"
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run_all(**fixtures: Any) -> None:
+            failed = []
+            for case in cases:
+                try:
+                    test(**fixtures, **dict(zip(names, case, strict=True)))
+                except (Exception, pytest.fail.Exception) as error:
+                    error.add_note(f"in the case {dict(zip(names, case, strict=True))!r}")
+                    failed.append(error)
+            if failed:
+                raise BaseExceptionGroup(f"{len(failed)} of {len(cases)} cases fail", failed)
+
+        signature = inspect.signature(test)
+        left = [p for name, p in signature.parameters.items() if name not in names]
+        run_all.__signature__ = signature.replace(parameters=left)
+        return run_all
+
+    return decorate
