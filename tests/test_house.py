@@ -27,7 +27,7 @@ BUDGET: dict[str, int] = {
     "mixers": 843,
     "models": 1013,
     "optim": 436,
-    "proof": 1366,
+    "proof": 1364,
     "data": 1637,
     "engine": 3465,
     "training": 3802,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_239
+IN_ALL = 27_237
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -181,7 +181,8 @@ class Team:
         """Return how many workers share a batch, or threads one worker's calls, and its cost."""
         backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
         seconds = snapshot.cost.seconds(samples, length)
-        processes = step and seconds >= 2 * COPY_SECONDS and self._copies_serve()
+        # Of a batch as short as that, one worker is enough whether or not copies can be made.
+        processes = step and (self._insist or seconds >= 2 * COPY_SECONDS) and self._copies_serve()
         n = choose_workers(self.workers, backend, samples, samples * length, seconds, processes)
         if not (processes and self._insist):
             threads = choose_threads(self.workers, snapshot, backend, samples, length)
