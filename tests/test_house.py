@@ -25,7 +25,7 @@ BUDGET: dict[str, int] = {
     "functional": 1052,
     "layers": 584,
     "mixers": 843,
-    "models": 1013,
+    "models": 1019,
     "optim": 436,
     "proof": 1364,
     "data": 1637,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_237
+IN_ALL = 27_243
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import partial
-from typing import Any, Self
+from functools import partial, wraps
+from typing import Any, Self, TypeVar
 
 from npformer.core import INITIALIZERS, Registry, checks
 from npformer.functional.heads import check_heads
@@ -25,6 +25,8 @@ TABLES: dict[str, Registry[Any]] = {
     "initializer": INITIALIZERS,
 }
 
+Config = TypeVar("Config")
+
 ELSEWHERE = {
     **dict.fromkeys(("hidden_size", "embed_dim", "n_embd", "dim"), "d_model"),
     **dict.fromkeys(("num_layers", "num_hidden_layers", "depth"), "n_layers"),
@@ -35,6 +37,23 @@ ELSEWHERE = {
 """What other libraries call some settings."""
 
 
+def refuse_other_names(kind: type[Config]) -> type[Config]:
+    """Make a dataclass say which fields it has, if it is given another."""
+    known, init = [field.name for field in fields(kind)], kind.__init__  # type: ignore[arg-type]
+
+    @wraps(init)
+    def checked(self: Config, *values: Any, **settings: Any) -> None:
+        for name in settings:
+            if name not in known:
+                hint = checks.did_you_mean(ELSEWHERE.get(name, name), known)
+                raise TypeError(f"{kind.__name__} has no setting {name!r}; it has {known}{hint}")
+        init(self, *values, **settings)
+
+    kind.__init__ = checked  # type: ignore[assignment]
+    return kind
+
+
+@refuse_other_names
 @dataclass(frozen=True)
 class EncoderConfig:
     """The settings of an encoder. They cannot be changed: `dataclasses.replace` makes a copy.
@@ -128,14 +147,6 @@ class EncoderConfig:
     token_dropout: float = 0.0
     attention_dropout: float = 0.0
     ffn_dropout: float = 0.0
-
-    def __new__(cls, *values: Any, **settings: Any) -> Self:
-        known = [field.name for field in fields(cls)]
-        for name in settings:
-            if name not in known:
-                hint = checks.did_you_mean(ELSEWHERE.get(name, name), known)
-                raise TypeError(f"{cls.__name__} has no setting {name!r}; it has {known}{hint}")
-        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         # NumPy's numbers become Python's, and lists become tuples.
