@@ -228,6 +228,6 @@ def test_nan_in_either_of_two_inputs_is_named_without_a_word_on_later(
     inputs[place][first, 0, 0] = np.nan
     model = Similarity().to("fake")
     usual = {"batch_size": 4, "epochs": 1, "check_every": check_every}
-    with pytest.raises(nf.NonFiniteLossError, match=f"is the input {name}. Use") as caught:
+    with pytest.raises(nf.NonFiniteLossError, match=f"is the input {name}. Samples") as caught:
         fit(model, (inputs, y, masks), **usual)
     assert "later" not in str(caught.value)

@@ -17,6 +17,7 @@ from npformer.engine import processes, threads
 from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.engine.processes import CannotCopyError, Copies, CopyDiedError, possible, shared_array
 from tests.engine.helpers import in_threads, linux_only, refuse_memory
+from tests.sampling import usually
 
 
 @pytest.fixture
@@ -285,7 +286,10 @@ for k in range(2):
 
 
 @linux_only
-@pytest.mark.parametrize("ending", ["", "os._exit(0)", "os.kill(os.getpid(), 9)", "1 / 0"])
+@pytest.mark.parametrize(
+    "ending",
+    usually(["os.kill(os.getpid(), 9)"], ["", "os._exit(0)", "os.kill(os.getpid(), 9)", "1 / 0"]),
+)
 def test_they_end_with_the_original_however_it_ends(ending):
     command = [sys.executable, "-W", "ignore", "-c", ABANDONED.format(ending=ending)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -227,6 +227,7 @@ say(*ask(Copies(2, child)))
     assert rest(start(code)) == ("3 3\n", "", 0)
 
 
+@pytest.mark.slow
 def test_ctrl_z_stops_the_whole_group_for_any_time_and_it_goes_on(start, patience):
     program = start("copies = Copies(2, compute)\nsay(*ask(copies))\nsay(*ask(copies, 1.5))")
     pids = line(program)
@@ -239,6 +240,7 @@ def test_ctrl_z_stops_the_whole_group_for_any_time_and_it_goes_on(start, patienc
 # The end ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("first", ["weakref.finalize(say, print, end='')", ""])
 @pytest.mark.parametrize("last", ["", "copies.ask(0, 60.0)", "os.kill(pids[0], signal.SIGSTOP)"])
 def test_the_original_never_waits_for_workers_at_its_end(start, first, last):

@@ -167,6 +167,7 @@ def test_a_state_is_json_and_a_generator_goes_on_from_it(single) -> None:
         np.testing.assert_array_equal(down(found), down(expected))
 
 
+@pytest.mark.slow
 @in_emulation
 def test_micro_batches_change_only_the_order_of_sums() -> None:
     runs = []

@@ -22,7 +22,6 @@ from npformer.engine.gpu import device_kernels
 from npformer.engine.gpu.source import Source
 from npformer.engine.updates import device_generator
 from tests.kernels.gpu import child, emulated
-from tests.sampling import usually
 
 pytestmark = pytest.mark.usefixtures("cupy", "emulation")
 
@@ -81,7 +80,8 @@ def left_out() -> set[str]:
     return set(found["problems"])
 
 
-@pytest.mark.parametrize("what", usually(["numbers"], LEFT_OUT))
+@pytest.mark.slow
+@pytest.mark.parametrize("what", LEFT_OUT)
 def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> None:
     names, words = LEFT_OUT[what]
     with nf.use_kernels(False):

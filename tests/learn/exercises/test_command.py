@@ -125,6 +125,7 @@ def test_notebooks_are_marked_likewise(prints, tmp_path):
     assert prints("check", tmp_path, "1", status=1) == "01_linear_backward.ipynb  not begun\n"
 
 
+@pytest.mark.slow
 def test_what_a_file_prints_is_shown(prints, begun):
     body = "print('of shape', x.shape)\nreturn dy * (x > 0)"
     answer(begun, "relu_backward", with_body("relu_backward", body))
@@ -222,6 +223,7 @@ def test_an_endless_loop_outside_of_functions_is_ended(begun):
     assert "it was at line 1, `while True: pass`" in said
 
 
+@pytest.mark.slow
 def test_a_file_that_ends_its_process_is_explained(begun):
     text = "import os, sys\nprint('goodbye', file=sys.__stderr__, flush=True)\nos._exit(3)\n"
     (said,) = check_file("relu_backward", answer(begun, "relu_backward", text)).says
@@ -241,6 +243,7 @@ def test_a_file_that_is_no_text_gets_words(begun):
     assert "not text in UTF-8" in said
 
 
+@pytest.mark.slow
 def test_what_one_file_does_to_numpy_the_next_does_not_see(prints, begun):
     for name in ("relu_backward", "softmax_backward"):
         text = exercise(name).solution + "\nprint(hasattr(np, 'left'))\nnp.left = 1\n"

@@ -67,6 +67,7 @@ def test_too_large_and_malformed_messages_are_errors_in_words(client):
     assert (status, "expected one of choices, start" in answer["error"]) == (404, True)
 
 
+@pytest.mark.slow
 def test_beyond_64_connections_open_pages_go_on(client, live):
     client.begin(epochs=1000)
     events = client.events(seconds=20.0)
