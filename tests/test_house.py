@@ -50,6 +50,9 @@ IN_ALL = 27_243
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
+LINES_OF_TESTS = 49_000
+"""Of all files of tests together."""
+
 MOST_FIELDS = 12
 """Fields of an object in `training`, private ones included."""
 
@@ -178,6 +181,11 @@ def test_objects_of_training_have_few_fields():
     found = {name: fields(node) for name, node in of_training(ast.ClassDef).items()}
     assert len(found) > 5
     assert {name: names for name, names in found.items() if len(names) > MOST_FIELDS} == {}
+
+
+def test_the_tests_have_a_budget_too():
+    files = (ROOT / "tests").rglob("*.py")
+    assert sum(len(file.read_text("utf-8").splitlines()) for file in files) <= LINES_OF_TESTS
 
 
 def test_no_file_is_longer_than_a_sitting():
