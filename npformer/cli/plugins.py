@@ -39,7 +39,7 @@ def _load_module(name: str) -> str:
     except (Exception, SystemExit) as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is None or not f"{name}.".startswith(f"{missing}."):
-            raise _raised(name, error) from error
+            raise _raise_named(name, error) from error
         raise PluginError(
             f"--plugin {name}: there is no module {missing}; expected one that Python finds, in "
             f"the current folder or installed, or a file: --plugin {name.replace('.', '/')}.py"
@@ -70,7 +70,7 @@ def _load_file(name: str) -> str:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[key]
-        raise _raised(name, error) from error
+        raise _raise_named(name, error) from error
     return str(path)
 
 
@@ -80,7 +80,7 @@ def _add_to_path(folder: Path) -> None:
         sys.path.append(str(folder))
 
 
-def _raised(name: str, error: BaseException) -> PluginError:
+def _raise_named(name: str, error: BaseException) -> PluginError:
     """Return an error that says what a plugin raised, and in which line."""
     places = [
         (frame.filename, frame.lineno)

@@ -70,9 +70,9 @@ class Context:
             )
         self.__dict__.update(training=training, generator=generator, keep=keep)
         if mask is not _NOT_GIVEN or padding is not None or types is not None:
-            self.__dict__.update(_of_tokens("", mask, padding, types))
+            self.__dict__.update(_tokens("", mask, padding, types))
         if memory_mask is not _NOT_GIVEN or memory_padding is not None or memory_types is not None:
-            self.__dict__.update(_of_tokens("memory_", memory_mask, memory_padding, memory_types))
+            self.__dict__.update(_tokens("memory_", memory_mask, memory_padding, memory_types))
 
     @property
     def mask(self) -> Array | None:
@@ -131,7 +131,7 @@ class Context:
         return getattr(self.generator, "shared", self.generator) if shared else self.generator
 
 
-def _of_tokens(side: str, mask: Any, padding: Any, types: Any) -> dict[str, Any]:
+def _tokens(side: str, mask: Any, padding: Any, types: Any) -> dict[str, Any]:
     """Return padding and types of one input, checked. `side` is the prefix of its names."""
     if padding is not None:
         checks.instance(f"{side}padding", padding, Padding)

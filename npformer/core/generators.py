@@ -72,7 +72,7 @@ def _type() -> Any:
             self.cut = cut
 
         def __reduce__(self) -> Any:
-            return _copied, (self.bit_generator, vars(self))
+            return _copy, (self.bit_generator, vars(self))
 
         def spawn(self, n_children: int) -> list[Any]:
             return np.random.Generator(self.bit_generator).spawn(n_children)
@@ -134,7 +134,7 @@ def _type() -> Any:
     return PartGenerator
 
 
-def _copied(own: Any, state: dict[str, Any]) -> Any:
+def _copy(own: Any, state: dict[str, Any]) -> Any:
     copy = _type()(own, None, 0, 0, 1, None)
     vars(copy).update(state)
     return copy

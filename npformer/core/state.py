@@ -83,13 +83,13 @@ class State:
         else:
             at = self.begin[:, None] + np.arange(n)
             seen = np.arange(self.longest) <= at[:, None, :, None]
-        return None if seen is None else _moved(seen, like)
+        return None if seen is None else _move(seen, like)
 
     def mask(self, like: Array) -> Array | None:
         """Return which tokens so far are not padding, (batch, length); None: all."""
         if isinstance(self.stop, int):
             return None
-        return _moved(np.arange(self.longest) < self.stop[:, None], like)
+        return _move(np.arange(self.longest) < self.stop[:, None], like)
 
     def followed(
         self, n: int, context: Context, instead: Mapping[str, Array] | None = None, **new: Array
@@ -127,7 +127,7 @@ class State:
         first = next(iter(self._arrays.values()), None)
         if first is None or np.array_equal(rows, np.arange(len(first))):
             return self
-        taken = {name: array[_moved(rows, array)] for name, array in self._arrays.items()}
+        taken = {name: array[_move(rows, array)] for name, array in self._arrays.items()}
         begin, stop = (at if isinstance(at, int) else at[rows] for at in (self.begin, self.stop))
         return State(taken, begin, stop)
 
@@ -185,7 +185,7 @@ def positions(begin: Any, n: int, table: Array, axis: int = 0) -> Any:
     if isinstance(begin, int):
         return slice(begin, begin + n)
     at = np.minimum(begin[:, None] + np.arange(n), table.shape[axis] - 1)
-    return _moved(at, table)
+    return _move(at, table)
 
 
 def taken(y: Array, at: Any) -> Array:
@@ -195,7 +195,7 @@ def taken(y: Array, at: Any) -> Array:
     return y[array_module(y).arange(len(y))[:, None], at]
 
 
-def _moved(x: Any, like: Array) -> Array:
+def _move(x: Any, like: Array) -> Array:
     """Return an array on the backend of another."""
     return asarray(np.asarray(x), backend_of(like=like).name)
 

@@ -120,7 +120,7 @@ class FastFeedForward(Fast, PositionwiseFeedForward):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         dropped = context.training and self.dropout > 0.0  # runs as written
         kernel = None if dropped else self._twins.kernel("feed_forward", x)
-        found = None if kernel is None else self._fused()
+        found = None if kernel is None else self._fuse()
         if kernel is None or found is None:
             return super().forward(x, context)
         parameters, activation = found
@@ -143,9 +143,9 @@ class FastFeedForward(Fast, PositionwiseFeedForward):
         return dx
 
     def passes_over(self) -> tuple[Any, ...]:
-        return () if self._fused() is None else (self.__dict__["activation"],)
+        return () if self._fuse() is None else (self.__dict__["activation"],)
 
-    def _fused(self) -> tuple[list[Parameter], str] | None:
+    def _fuse(self) -> tuple[list[Parameter], str] | None:
         """Return the parameters and the activation's name; None if the kernel lacks a layer."""
         own = self.__dict__
         parameters = weights_and_biases(own["expand"], own["contract"], convolutions=True)

@@ -162,7 +162,7 @@ class Copies:
         except BlockingIOError as error:  # the pipe is full, and the copy does not read
             raise self._hung(k) from error
         except OSError as error:
-            raise self._died(k) from error
+            raise self._death(k) from error
 
     def answer(self, k: int) -> Any:
         """Return copy k's answer, or raise what it raised, or `CopyDiedError` if it has ended.
@@ -184,7 +184,7 @@ class Copies:
         except BlockingIOError as late:  # it was stopped in the middle of an answer
             raise self._hung(k) from late
         except (EOFError, OSError) as lost:
-            raise self._died(k) from lost
+            raise self._death(k) from lost
         if error is not None:
             raise error
         return result
@@ -206,7 +206,7 @@ class Copies:
             "environment"
         )
 
-    def _died(self, k: int) -> CopyDiedError:
+    def _death(self, k: int) -> CopyDiedError:
         process = self._processes[k]
         process.join(PATIENCE)
         return CopyDiedError(

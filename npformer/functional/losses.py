@@ -47,7 +47,7 @@ def softmax_cross_entropy(
         checks.rate("label_smoothing", label_smoothing)
         # Python's number, because NumPy's would turn float32 arrays into float64.
         weighing = float(label_smoothing), weights, class_weights
-        each, counts = _weighed(log_p, right, counts, weighing)
+        each, counts = _weigh(log_p, right, counts, weighing)
     total = _positive(xp, counts.sum())
     loss = xp.where(counts > 0.0, each, 0.0).sum() / total
     return loss, (log_p, right, counts, total, weighing)
@@ -182,7 +182,7 @@ def check_labels(logits: Array, labels: Array) -> Module:
     return xp
 
 
-def _weighed(log_p: Array, right: Array, counts: Array, weighing: Any) -> tuple[Array, Array]:
+def _weigh(log_p: Array, right: Array, counts: Array, weighing: Any) -> tuple[Array, Array]:
     """Return the loss of each label, times its weight, and how much the label counts."""
     label_smoothing, weights, class_weights = weighing
     xp, terms = array_module(log_p), log_p

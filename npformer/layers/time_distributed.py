@@ -26,14 +26,14 @@ class TimeDistributed(Layer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if x.ndim < 2:
             checks.shape("x", x, ("batch", "length", "..."))  # raises
-        y, cache = self.layer.forward(_folded(x), context.without_mask())
+        y, cache = self.layer.forward(_fold(x), context.without_mask())
         return y.reshape(*x.shape[:2], *y.shape[1:]), cache
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx = self.layer.backward(_folded(dy), cache, gradients)
+        dx = self.layer.backward(_fold(dy), cache, gradients)
         return dx if dx is None else dx.reshape(*dy.shape[:2], *dx.shape[1:])
 
 
-def _folded(x: Array) -> Array:
+def _fold(x: Array) -> Array:
     """(batch, length, ...) -> (batch length, ...)."""
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])

@@ -121,7 +121,7 @@ class GatedConvolution(Mixer):
         z = state.so_far("z")
         at = state.positions(n, z, axis=1)
         if n == 1:
-            s = _of_one(z, self.kernel.value, at)
+            s = _one_step(z, self.kernel.value, at)
         elif n == 0:
             s = x1
         else:
@@ -157,7 +157,7 @@ def _newest(p: Array, mask: Array | None) -> Array:
     return p[xp.arange(len(p))[:, None], at]
 
 
-def _of_one(z: Array, kernel: Array, at: Any) -> Array:
+def _one_step(z: Array, kernel: Array, at: Any) -> Array:
     """Return sum_j k_{t-j} z_j, (batch, 1, d_model), for one token t of each row."""
     xp, length = array_module(z), z.shape[1]
     if isinstance(at, slice):

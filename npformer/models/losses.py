@@ -94,7 +94,7 @@ class Loss(ABC):
 
     def counts(self, y: Array, weights: Array | None = None) -> np.ndarray:
         """Return how many targets each sample has, each counted `weights` times: its weight."""
-        return np.ones(len(y), dtype="int64") if weights is None else _of_samples(weights)
+        return np.ones(len(y), dtype="int64") if weights is None else _each_sample(weights)
 
     def measure(
         self, outputs: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
@@ -182,7 +182,7 @@ class Classification(Loss):
         each = np.where(labels == F.NO_LABEL, 0.0, 1.0 if weights is None else to_numpy(weights))
         if self.class_weight is not None:
             each *= np.asarray(self.class_weight)[np.where(labels == F.NO_LABEL, 0, labels)]
-        return _of_samples(each)
+        return _each_sample(each)
 
     def measure(
         self, outputs: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
@@ -273,7 +273,7 @@ class MeanSquaredError(Loss):
         return F.mean_squared_error_backward(dloss, cache)
 
 
-def _of_samples(weights: Array) -> np.ndarray:
+def _each_sample(weights: Array) -> np.ndarray:
     """Return how much each sample weighs: the sum of its targets."""
     on_host = to_numpy(weights).astype("float64")
     return np.asarray(on_host.sum(axis=tuple(range(1, on_host.ndim))))

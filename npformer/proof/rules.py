@@ -50,7 +50,7 @@ def check_rules(
         broken.append("a pass changed an input or a parameter")
     if not broken and not has_nan(gradients):  # else the same would be found again
         broken += filter(None, (_with_dy(problem, v, cache, gradients, how) for how in LAYOUTS))
-        broken += _of_sums(problem, v, cache, gradients)
+        broken += _check_sums(problem, v, cache, gradients)
     return y, gradients, broken
 
 
@@ -73,7 +73,7 @@ def check_call(
         yield f"called as a user calls it, it does not give what forward gives: {error:.1e} apart"
 
 
-def _of_sums(
+def _check_sums(
     problem: Problem, v: np.ndarray, cache: Any, gradients: dict[str, np.ndarray]
 ) -> list[str]:
     """Return what is wrong if backward passes follow each other, as over parts of a batch."""

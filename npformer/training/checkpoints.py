@@ -79,7 +79,7 @@ class Checkpoints(Callback):
         """Write a checkpoint. If that fails, warn: the training continues all the same."""
         if self._position(state) == self._written:
             return
-        stored = self._stored(state)
+        stored = self._whole_state(state)
         if self.ranks.first(state.rank == 0 and self._write(stored, state)):
             self._written = self._position(state)
 
@@ -115,7 +115,7 @@ class Checkpoints(Callback):
         """Return the epoch, the step in it, and whether the epoch is over."""
         return state.epoch, state.step_in_epoch, self.batches.order is None
 
-    def _stored(self, state: TrainingState) -> dict[str, Any]:
+    def _whole_state(self, state: TrainingState) -> dict[str, Any]:
         """Return the whole state of a training between two steps."""
         self.own["losses"].read(state)
         self.own["losses"].check_weights(state)  # a resumed training could only fail again
@@ -165,7 +165,7 @@ class Checkpoints(Callback):
         for _, its_state in generators:
             if "device" not in its_state:
                 new_generator(its_state)  # raises an error for what is not a state
-        callbacks = _matched(self.of_user, progress["callbacks"])
+        callbacks = _match(self.of_user, progress["callbacks"])
         # Nothing has been changed yet; from here on nothing is expected to fail.
         optimizer = stored["optimizer"]
         state.optimizer.restore(optimizer["values"], optimizer["moments"])
@@ -239,7 +239,7 @@ def settings_of(
     }
 
 
-def _matched(callbacks: list[Callback], stored: list[dict[str, Any]]) -> list[tuple[Callback, Any]]:
+def _match(callbacks: list[Callback], stored: list[dict[str, Any]]) -> list[tuple[Callback, Any]]:
     """Return each callback that had a state to keep, with that state."""
     found, left = [], list(callbacks)
     with_state = [(each["class"], each["state"]) for each in stored if each["state"] is not None]

@@ -23,15 +23,15 @@ def dropout(
         return x, None
     kept = draw_kept(x.shape, rate, generator)
     scale = 1.0 / (1.0 - float(rate))
-    return _scaled(x, kept, scale, context), (kept, scale, context)
+    return _scale(x, kept, scale, context), (kept, scale, context)
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:
     """`functional.dropout_backward`."""
-    return dy if cache is None else _scaled(dy, *cache)
+    return dy if cache is None else _scale(dy, *cache)
 
 
-def _scaled(x: Array, kept: Array, scale: float, context: EngineContext) -> Array:
+def _scale(x: Array, kept: Array, scale: float, context: EngineContext) -> Array:
     y = np.multiply(x, kept, out=context.empty(x.shape, x))
     y *= scale
     return y

@@ -52,7 +52,7 @@ class Launches:
             self._compiled.add((source.name, char, kernel))
         places: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
         inside = [
-            x if x is None or isinstance(x, int | float) else _placed(x, places) for x in given
+            x if x is None or isinstance(x, int | float) else _place(x, places) for x in given
         ]
         self._launch(source, kernel, reference, blocks, threads, *inside)
         for whole, copy, x in places.values():
@@ -61,7 +61,7 @@ class Launches:
             x[...] = copy
 
 
-def _placed(x: Array, places: dict[tuple[int, int], tuple[Array, Array, Array]]) -> Array:
+def _place(x: Array, places: dict[tuple[int, int], tuple[Array, Array, Array]]) -> Array:
     """Return a copy of an array between two zones; the same copy for the same memory."""
     if not x.size or not x.flags.c_contiguous:  # `Source.launch` refuses the latter
         return x

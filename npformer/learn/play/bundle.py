@@ -28,7 +28,7 @@ def bundle(entry: str) -> str:
             add(found[2])
         del done[name]  # to come after what it imports
         exported = ", ".join(EXPORT.findall(source))
-        inner = IMPORT.sub(lambda m: f"const {{{_renamed(m[1])}}} = modules[{m[2]!r}];\n", source)
+        inner = IMPORT.sub(lambda m: f"const {{{_rename(m[1])}}} = modules[{m[2]!r}];\n", source)
         inner = EXPORT.sub("", inner)
         if left := re.search(r"^(?:import|export)\b.*", inner, re.MULTILINE):
             raise ValueError(f"{name} has {left[0]!r}, which cannot be put into one file")
@@ -40,6 +40,6 @@ def bundle(entry: str) -> str:
     return script.replace("</script", "<\\/script")
 
 
-def _renamed(names: str) -> str:
+def _rename(names: str) -> str:
     """Return names of an import as those of an assignment: "a as b" is "a: b"."""
     return re.sub(r"(\w+) as (\w+)", r"\1: \2", names)

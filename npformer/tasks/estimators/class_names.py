@@ -63,7 +63,7 @@ class ClassNames:
             hint = did_you_mean(str(first), self.words())
             raise ValueError(
                 f"{where} have {shown}{more}, which training never saw; expected only "
-                f"{_listed(self.words())}{hint or ''}. Leave these samples out, or train with some "
+                f"{_names(self.words())}{hint or ''}. Leave these samples out, or train with some "
                 "of them"
             )
         return np.array([self._number_of[label] for label in listed], dtype="int64")
@@ -93,7 +93,7 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
     return listed
 
 
-def _listed(words: list[str]) -> str:
+def _names(words: list[str]) -> str:
     shown = ", ".join(repr(word) for word in words[:8])
     return f"{shown} and {len(words) - 8} more" if len(words) > 8 else shown
 

@@ -76,7 +76,7 @@ TOKENS = {
 """Names of token ids in generated tasks whose classes are letters."""
 
 
-def _generated(
+def _generate(
     name: str, summary: str, make: Callable[[int], Dataset], pooling: str, epochs: int = 10
 ) -> Recipe:
     return Recipe(
@@ -108,11 +108,11 @@ RECIPES = {
     recipe.name: recipe
     for recipe in (
         DIGITS,
-        _generated("reverse", "say a sequence backwards", data.reverse, "none"),
-        _generated("majority", "which of two symbols is more frequent?", data.majority, "mean"),
-        _generated("recall", "look up the values of 8 keys", data.recall, "none", epochs=5),
-        _generated("pointer", "which symbol does the last token point to?", data.pointer, "none"),
-        _generated("parity", "is the number of ones among 12 bits odd?", data.parity, "mean"),
+        _generate("reverse", "say a sequence backwards", data.reverse, "none"),
+        _generate("majority", "which of two symbols is more frequent?", data.majority, "mean"),
+        _generate("recall", "look up the values of 8 keys", data.recall, "none", epochs=5),
+        _generate("pointer", "which symbol does the last token point to?", data.pointer, "none"),
+        _generate("parity", "is the number of ones among 12 bits odd?", data.parity, "mean"),
     )
 }
 """By name; ``npformer train --help`` lists them."""

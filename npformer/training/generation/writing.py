@@ -37,7 +37,7 @@ class Window:
         """Return the logits of the token that follows each row, (batch, vocab_size)."""
         if self._states is None:
             return self._anew()
-        return self._following(self._added[-1][:, None], self._context)
+        return self._follow(self._added[-1][:, None], self._context)
 
     def add(self, tokens: np.ndarray) -> None:
         """Append a token to each row."""
@@ -58,12 +58,12 @@ class Window:
         ids[mask] = np.concatenate(self._rows)
         self._states = self._model.start(len(ids), self._max_len)
         padded = {} if mask.all() else {"mask": asarray(mask, self._backend)}
-        logits = self._following(ids, EngineContext(keep=False, **padded))
+        logits = self._follow(ids, EngineContext(keep=False, **padded))
         if not self._cache:
             self._states = None
         return logits
 
-    def _following(self, ids: np.ndarray, context: Context) -> np.ndarray:
+    def _follow(self, ids: np.ndarray, context: Context) -> np.ndarray:
         ids = asarray(ids, self._backend)
         logits, self._states = self._model.following(ids, self._states, context)
         return to_numpy(logits)

@@ -67,7 +67,7 @@ class Recorder:
             place, name = len(self.calls), names[min(turn, len(names) - 1)]
             turn += 1
             self.calls.append(Call(name, part, x, context, None))
-            with _noting(name, part, "input", x):
+            with _note_passes(name, part, "input", x):
                 y, cache = forward(*arguments, **named)
             self.calls[place] = Call(name, part, x, context, y)
             self._ended.append((place, cache))
@@ -87,25 +87,25 @@ class Recorder:
             self.backward.append(begun)
             self._going_back += 1
             try:
-                with _noting(call.name, part, "dy", dy):
+                with _note_passes(call.name, part, "dy", dy):
                     dx = backward(dy, cache, gradients)
             finally:
                 self._going_back -= 1
-            self.backward[place] = replace(begun, dx=_copied(dx))  # whoever gets dx may add to it
+            self.backward[place] = replace(begun, dx=_copy(dx))  # whoever gets dx may add to it
             return dx
 
         part.forward = recorded  # type: ignore[method-assign]
         part.backward = recorded_backward  # type: ignore[method-assign]
 
 
-def _copied(dx: Any) -> Any:
+def _copy(dx: Any) -> Any:
     if isinstance(dx, tuple):
-        return tuple(_copied(each) for each in dx)
+        return tuple(_copy(each) for each in dx)
     return dx.copy() if arrays_of(dx) else dx
 
 
 @contextmanager
-def _noting(name: str, part: Layer, what: str, value: Any) -> Iterator[None]:
+def _note_passes(name: str, part: Layer, what: str, value: Any) -> Iterator[None]:
     """Add a note to an error that names the innermost layer it came through."""
     try:
         yield

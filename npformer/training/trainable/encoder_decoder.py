@@ -164,7 +164,7 @@ class EncoderDecoder(Model, Transformer):
         if isinstance(x, tuple) and len(x) == 2 and is_array(y) and y.shape == x[1].shape:
             of_source, of_target = (None, None) if mask is None else mask
             if of_target is None:
-                of_target = self._kept(x[1]) & self._kept(y)
+                of_target = self._kept_tokens(x[1]) & self._kept_tokens(y)
             mask = of_source, of_target
             y = array_module(y).where(y == self.padding_id, NO_LABEL, y)
         return super().check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
@@ -177,19 +177,19 @@ class EncoderDecoder(Model, Transformer):
             embed.check_types(each.types, each.x)
         source, target = inputs
         if source.mask is None:
-            source = _masked(source, source.x != self.padding_id)
+            source = _with_mask(source, source.x != self.padding_id)
         if target.mask is None:
-            target = _masked(target, self._kept(target.x))
+            target = _with_mask(target, self._kept_tokens(target.x))
         return source, target
 
-    def _kept(self, ids: Array) -> Array:
+    def _kept_tokens(self, ids: Array) -> Array:
         """Return which tokens of targets are not padding; the first one never is padding."""
         kept = ids != self.padding_id
         kept[:, :1] = True
         return kept
 
 
-def _masked(each: Sequences, mask: Array) -> Sequences:
+def _with_mask(each: Sequences, mask: Array) -> Sequences:
     """Return an input with a mask, if there is any padding. On a GPU, looking would wait."""
     whole = isinstance(mask, np.ndarray) and mask.all()
     return each if whole else replace(each, padding=Padding(mask))

@@ -213,7 +213,7 @@ class Trainable(Layer):
         if feed is not None:
             several = feed(*several)
         y, weights, *rest = (a if a is None else asarray(a, backend) for a in several)
-        inputs = tuple(map(_uploaded, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
+        inputs = tuple(map(_upload, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
         counts = batch.counts
         if isinstance(batch.y, np.ndarray) and counts is None:  # on a device this would wait
             counts = batch.counts_for(loss or self.loss)
@@ -230,7 +230,7 @@ class Trainable(Layer):
         return self.check_inputs(as_inputs(self, x, mask, types))
 
 
-def _uploaded(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:
+def _upload(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:
     """Return an input on the device, from its arrays there; vectors are 0 at padding."""
     if each.padding is None:
         return replace(each, x=x, types=types)

@@ -85,9 +85,9 @@ class SequenceClassifier(Model, SequenceModel):
                 f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
                 "a mask, or use pooling='mean'"
             )
-        return inputs if mask is None else self._masked(inputs[0], mask)
+        return inputs if mask is None else self._with_mask(inputs[0], mask)
 
-    def _masked(self, one: Sequences, mask: Array) -> tuple[Sequences]:
+    def _with_mask(self, one: Sequences, mask: Array) -> tuple[Sequences]:
         """Return an input with its mask, after checking that the mixers can take it."""
         whole = any(isinstance(layer, WholeSequenceMixer) for _, layer in self.layers())
         # A mask on a GPU is left to the layers, because looking at it waits for the device.

@@ -32,8 +32,8 @@ def write(
     if not len(ids):
         raise ValueError("prompt is empty; expected at least one character")
     model, names = now.plain, now.work.names
-    seconds_plain, _ = _timed(lambda: Window(model, [ids], cache=False).logits)
-    seconds_cached, logits = _timed(lambda: _behind(model, ids))
+    seconds_plain, _ = _measure(lambda: Window(model, [ids], cache=False).logits)
+    seconds_cached, logits = _measure(lambda: _behind(model, ids))
     token = names.text(choice.draw(logits, generators_of(seed, 1))[:1])
     p = Choice(temperature or 1.0).probabilities(logits)[0]
     possible = choice.probabilities(logits)[0] > 0.0
@@ -59,7 +59,7 @@ def _behind(model: Any, ids: np.ndarray) -> Any:
     return cached.logits
 
 
-def _timed(prepared: Any) -> tuple[float, Any]:
+def _measure(prepared: Any) -> tuple[float, Any]:
     """Return the seconds of a call, after a first one that warms the caches, and its result."""
     prepared()()
     call = prepared()
