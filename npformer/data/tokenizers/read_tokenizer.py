@@ -9,6 +9,8 @@ from npformer.core import checks
 from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, tokenizers_library
 
 END_OF_TEXT = "<|endoftext|>"
+MOST_IDS = 1 << 24
+"""Models have some hundred thousand tokens at most."""
 FILES = "tokenizer.json, vocab.txt, or vocab.json with merges.txt"
 
 
@@ -36,15 +38,16 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     settings = _settings(folder)
     padding = _word(settings.get("pad_token")) or padding
     try:
+        _check_ids(file)
         if file.suffix == ".txt":
             library = _wordpiece(file, settings)
         elif (folder / "merges.txt").is_file() and file.name != "tokenizer.json":
             library = _bpe(file, folder / "merges.txt", settings)
         else:
             library = tokenizers_library().Tokenizer.from_file(str(file))
-    except ImportError:
+    except (ImportError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # the library raises plain Exception
+    except BaseException as error:  # the library raises plain Exception, and panics that are none
         raise ValueError(f"{file} is not a tokenizer: {error}; expected {FILES}") from error
     known = padding is not None and library.token_to_id(padding) is not None
     return LibraryTokenizer(library, padding=padding if known else None)
@@ -52,7 +55,9 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
 
 def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
     """Return the tokenizer of BERT with a vocabulary: one token per line."""
-    vocabulary = {word: id for id, word in enumerate(file.read_text("utf-8").splitlines())}
+    # At "\n" alone: a token may hold U+2028 and other ends of lines.
+    words = file.read_text("utf-8").removesuffix("\n").split("\n")
+    vocabulary = {word: id for id, word in enumerate(words)}
     usual = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     special = {name: _word(settings.get(name)) or word for name, word in usual.items()}
     if missing := [word for word in special.values() if word not in vocabulary]:
@@ -65,6 +70,18 @@ def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
         lowercase=settings.get("do_lower_case", True),
     )
     return tokenizers_library().Tokenizer.from_str(made.to_str())
+
+
+def _check_ids(file: Path) -> None:
+    """Refuse ids that no model has: the library would take memory for all ids up to the largest."""
+    given = json.loads(file.read_text("utf-8")) if file.suffix == ".json" else {}
+    model, added = given.get("model", {"vocab": given}), given.get("added_tokens", [])
+    vocabulary = model.get("vocab", {}) if isinstance(model, dict) else {}
+    ids = [*vocabulary.values()] if isinstance(vocabulary, dict) else []
+    ids += [token.get("id") for token in added if isinstance(token, dict)]
+    wrong = [id for id in ids if type(id) is int and not 0 <= id < MOST_IDS]
+    if wrong:
+        raise ValueError(f"a token has the id {wrong[0]}; expected ids below {MOST_IDS}")
 
 
 def _bpe(vocabulary: Path, merges: Path, settings: dict[str, Any]) -> Any:

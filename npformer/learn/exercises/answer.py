@@ -61,7 +61,7 @@ class Answer:
 
     def __init__(self, text: str, path: str, places: list[str] | None = None) -> None:
         self.text, self.path, self.places = text, path, places
-        self.lines = text.splitlines()
+        self.lines = text.split("\n")  # as Python counts lines
         self.printed = PrintBuffer()
         self.listening = True  # whether to keep what the file prints and calls
         self.patience = 100_000  # events to look at, to count calls
@@ -72,7 +72,7 @@ class Answer:
         module = types.ModuleType(MODULE)
         module.__file__ = path
         self.names = vars(module)
-        linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path
+        linecache.cache[path] = len(text), None, io.StringIO(text).readlines(), path
         sys.modules[MODULE] = module
 
     def run(self) -> None:

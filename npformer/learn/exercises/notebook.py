@@ -68,7 +68,7 @@ def to_source(text: str, name: str) -> tuple[str, list[str]]:
     for number, source in enumerate(sources, 1):
         if source.startswith("%%") and not source.startswith(OF_PYTHON):
             continue  # a cell in another language
-        for i, line in enumerate(source.splitlines(), 1):
+        for i, line in enumerate(source.split("\n"), 1):
             lines.append(re.sub(r"^(\s*)[!%].*", r"\1pass", line))  # only for the notebook
             places.append(f"line {i} of code cell {number}")
     return "\n".join(lines) + "\n", places

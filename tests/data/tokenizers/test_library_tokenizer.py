@@ -92,6 +92,23 @@ def test_files_that_are_none(tmp_path):
         read_tokenizer(tmp_path / "vocab.txt")
 
 
+def test_a_token_may_hold_what_ends_lines_elsewhere(bert):
+    words = [*(bert / "vocab.txt").read_text("utf-8").split(), "a\u2028b", "c\x85", "d\x1c\x0b"]
+    (bert / "vocab.txt").write_text("\n".join([*words, "end"]) + "\n", "utf-8")
+    assert read_tokenizer(bert).library.token_to_id("end") == len(words)
+
+
+def test_ids_are_bounded_before_memory_is_taken(bert):
+    read_tokenizer(bert).library.save(str(bert / "tokenizer.json"))
+    text = (bert / "tokenizer.json").read_text("utf-8")
+    for there in ('"id": 4', '"sat": 7'):
+        assert there in text
+        changed = text.replace(there, there[:-1] + "4000000000")
+        (bert / "tokenizer.json").write_text(changed, "utf-8")
+        with pytest.raises(ValueError, match="a token has the id 4000000000; expected ids below"):
+            read_tokenizer(bert)
+
+
 def test_mistakes_are_explained(bert):
     made = read_tokenizer(bert)
     with pytest.raises(TypeError, match=r"library is .bpe.; expected a tokenizers\.Tokenizer"):
