@@ -48,29 +48,6 @@ def test_boxes_stand_beside_each_other_and_hold_their_words():
             assert not (inside and across) or y <= box.y <= y + height - box.height
 
 
-def corners(way):
-    x = y = 0
-    for letter, one, other in re.findall(r"([MHV])(\d+)(?: (\d+))?", way):
-        x = int(one) if letter in "MH" else x
-        y = int(other or one) if letter in "MV" else y
-        yield x, y
-
-
-def test_the_way_back_runs_from_the_loss_to_the_embedding_and_the_check_is_no_step():
-    first, last = (
-        next(box for box in BOXES if box.chapter == c) for c in ("embedding", "cross_entropy")
-    )
-    (x, y), *_, (end_x, end_y) = corners(machine.BACK[0])
-    assert (x, y) == (last.x + last.width, last.y + last.height / 2)
-    assert (end_x, end_y) == (first.x + first.width + 2, first.y + first.height / 2)
-    check = next(box for box in BOXES if box.chapter == "finite_differences")
-    for way in [*machine.ARROWS, *machine.BACK]:
-        for x, y in corners(way):
-            assert not check.x - 3 <= x <= check.x + check.width + 3 or not (
-                check.y - 3 <= y <= check.y + check.height + 3
-            )
-
-
 def test_each_box_leads_to_its_chapter():
     tree = ElementTree.fromstring(whole(lambda chapter: f"../{chapter}.html?a&b", style=""))
     targets = [link.get("href") for link in tree.iter(f"{SVG}a")]
