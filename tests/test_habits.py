@@ -91,3 +91,12 @@ def test_a_temperature_near_nothing_is_none():
     writer = nf.LanguageModel(config, vocab_size=5)
     coldest = writer.generate([1, 2], 5, temperature=0.0)
     np.testing.assert_array_equal(writer.generate([1, 2], 5, temperature=1e-320), coldest)
+
+
+def test_what_has_no_order_is_no_list_and_half_a_character_no_text():
+    texts, labels = ["good", "bad", "very good", "so bad"] * 3, [1, 0] * 6
+    for x, y in ((set(texts), labels), (dict(enumerate(texts)), labels), (texts, {0, 1})):
+        with pytest.raises(TypeError, match=r"is a (set|dict); expected a list, whose en"):
+            nf.TextClassifier().fit(x, y)
+    with pytest.raises(ValueError, match=r"^samples\[12\] has half of a character, .* 'a\\ud800'"):
+        nf.TextClassifier().fit([*texts, "a\ud800"], [*labels, 1])

@@ -21,18 +21,18 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1677,
+    "core": 1673,
     "functional": 1052,
     "layers": 584,
     "mixers": 843,
     "models": 1019,
     "optim": 436,
-    "proof": 1364,
-    "data": 1637,
+    "proof": 1371,
+    "data": 1655,
     "engine": 3465,
     "training": 3802,
-    "interop": 1879,
-    "tasks": 3110,
+    "interop": 1878,
+    "tasks": 3112,
     "learn": 4342,
     "cli": 2005,
     "__init__": 27,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_243
+IN_ALL = 27_265
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -4,8 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Set
 from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -24,17 +23,8 @@ _USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
 MOST_LAYERS = 1 << 16
 """Each layer of an encoder is an object; with more of them, building one would seem to hang."""
 
-_complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
-
-
-@contextmanager
-def _complex_allowed() -> Iterator[None]:
-    """Let `floating` accept complex numbers, for `npformer.proof.complex_step` only."""
-    token = _complex_step.set(True)
-    try:
-        yield
-    finally:
-        _complex_step.reset(token)
+complex_step: ContextVar[bool] = ContextVar("complex_step", default=False)
+"""Whether `floating` takes complex numbers: for `npformer.proof.complex_step` only."""
 
 
 def floating(**arrays: Array) -> Module:
@@ -51,13 +41,13 @@ def floating(**arrays: Array) -> Module:
         if x.dtype is dtype:
             continue
         if dtype is None:
-            if x.dtype.char not in _FLOAT_CODES and not _complex_step.get():
+            if x.dtype.char not in _FLOAT_CODES and not complex_step.get():
                 raise TypeError(
                     f"{name} has dtype {x.dtype}; expected float32 or float64. "
                     f"Convert it with {name}.astype('float32')"
                 )
             first, dtype = name, x.dtype
-        elif x.dtype != dtype and not _complex_step.get():
+        elif x.dtype != dtype and not complex_step.get():
             raise TypeError(
                 f"{first} has dtype {dtype} and {name} has dtype {x.dtype}; expected one dtype. "
                 f"Nothing is cast silently: write {first}.astype({x.dtype.name!r}) or "
@@ -224,6 +214,12 @@ def _float(value: object) -> float:
         return float(value)
     except OverflowError:  # an int beyond 1.8e308
         return math.inf
+
+
+def ordered(name: str, value: object) -> None:
+    """Check that `value` is no set and no mapping, whose entries have no place."""
+    if isinstance(value, Mapping | Set):
+        raise TypeError(f"{name} is {a_type(value)}; expected a list, whose entries have an order")
 
 
 def plain_values(name: str, value: object) -> None:

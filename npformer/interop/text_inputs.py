@@ -1,12 +1,12 @@
 """Texts and pairs of texts as what an encoder takes: ids, mask and token types."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type
+from npformer.core import checks
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.data.tokenizers.tokenizer import checked_texts
 
@@ -45,8 +45,7 @@ def _whole(
 
 def listed_texts(texts: Any, lower: bool) -> list[Any]:
     """Check texts or pairs, and return them as a list; pairs become tuples."""
-    if isinstance(texts, Mapping | Set):
-        raise TypeError(f"texts is {a_type(texts)}; expected a list of strings, which has an order")
+    checks.ordered("texts", texts)
     one_axis = isinstance(texts, Iterable) and getattr(texts, "ndim", 1) == 1
     if isinstance(texts, str | bytes) or not one_axis:
         return checked_texts(texts)  # which raises

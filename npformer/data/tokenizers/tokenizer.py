@@ -117,6 +117,7 @@ def checked_texts(texts: Any, name: str = "texts") -> list[str]:
             f"{name} is {a_type(texts)}; expected a list of strings, one for each text. "
             f"For a single text write [text]"
         )
+    checks.ordered(name, texts)
     if (axes := getattr(texts, "ndim", 1)) != 1:
         raise ValueError(
             f"{name} has {axes} axes; expected one, with a string for each text. Choose the "
@@ -127,4 +128,9 @@ def checked_texts(texts: Any, name: str = "texts") -> list[str]:
         if not isinstance(text, str):
             what = "missing" if text is None or text != text else a_type(text)
             raise TypeError(f"{name}[{i}] is {what}: {text!r}; expected a string")
+        if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+            raise ValueError(
+                f"{name}[{i}] has half of a character, as of a wrong encoding: {text[:40]!a}; "
+                "expected whole ones. text.encode('utf-8', 'replace').decode('utf-8') puts a '?'"
+            )
     return listed

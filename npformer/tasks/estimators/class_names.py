@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type
+from npformer.core import a_type, checks
 from npformer.core.checks import did_you_mean
 
 Label = str | int | bool
@@ -79,6 +79,7 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
         raise TypeError(
             f"{where} is {a_type(labels)}; expected a list with a label for each sample"
         )
+    checks.ordered(where, labels)
     if (axes := getattr(labels, "ndim", 1)) != 1:
         raise ValueError(f"{where} have {axes} axes; expected one axis, a label for each sample")
     listed = [label.item() if isinstance(label, np.generic) else label for label in labels]

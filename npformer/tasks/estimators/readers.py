@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from npformer.core import a_type
+from npformer.core import a_type, checks
 from npformer.data.tokenizers import Tokenizer, WordTokenizer, frequent_pairs, train_tokenizer
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.tasks.estimators import defaults
@@ -157,6 +157,7 @@ class SeriesReader(Reader):
                 f"{name} is {a_type(samples)}; expected a list of arrays (steps, "
                 "features), or one array (series, steps, features)"
             )
+        checks.ordered(name, samples)
         series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(samples)]
         for i, each in enumerate(series):
             if each.shape[1] != (n_features := self.n_features or series[0].shape[1]):
