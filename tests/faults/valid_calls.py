@@ -405,7 +405,7 @@ if find_spec("onnx"):  # of the extra "onnx"
 
 call("asarray", nf.asarray, x=[[1.0, 2.0]])
 call("to_numpy", nf.to_numpy, x=[[1.0, 2.0]])
-call("use_kernels", nf.use_kernels, enabled=True)
+call("use_kernels", lambda enabled: nf.use_kernels(enabled).__exit__(), enabled=True)
 call("use_precision", nf.use_precision, precision="float32")
 call(
     "Context",
