@@ -4,6 +4,7 @@ A notebook is JSON with four keys, and each cell has at most five: they are writ
 the exercises need no package beyond npformer's own. A test checks the result with the schema.
 """
 
+import io
 import json
 import re
 from typing import Any
@@ -68,7 +69,8 @@ def to_source(text: str, name: str) -> tuple[str, list[str]]:
     for number, source in enumerate(sources, 1):
         if source.startswith("%%") and not source.startswith(OF_PYTHON):
             continue  # a cell in another language
-        for i, line in enumerate(source.split("\n"), 1):
-            lines.append(re.sub(r"^(\s*)[!%].*", r"\1pass", line))  # only for the notebook
+        for i, line in enumerate(io.StringIO(source), 1):  # at "\n" alone, as Python does
+            # Lines that begin with ! or % are for the notebook alone.
+            lines.append(re.sub(r"^(\s*)[!%].*", r"\1pass", line.rstrip("\n")))
             places.append(f"line {i} of code cell {number}")
     return "\n".join(lines) + "\n", places
