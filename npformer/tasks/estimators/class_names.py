@@ -1,5 +1,6 @@
 """ClassNames: labels as people write them, and the numbers that a model uses for them."""
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,9 +9,13 @@ import numpy as np
 
 from npformer.core import a_type, checks
 from npformer.core.checks import did_you_mean
+from npformer.data.tables import is_missing
 
 Label = str | int | bool
 """Types that the name of a class may have."""
+
+FEW = 10
+"""With fewer samples, labels that rarely repeat prove nothing."""
 
 
 class ClassNames:
@@ -86,12 +91,35 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
     for i, label in enumerate(listed):
         if isinstance(label, float) and label.is_integer():
             listed[i] = label = int(label)  # a column of a table with gaps holds floats
+        if isinstance(label, str) and is_missing(label):
+            raise ValueError(
+                f"{where}[{i}] is {label!r}, a word for a missing label; expected the name of a "
+                "class. Leave the sample out, or give the class another name"
+            )
         if not isinstance(label, str | int):
             what = "missing" if label is None or label != label else repr(label)
             raise TypeError(
                 f"{where}[{i}] is {what}; expected a string or a whole number, the name of a class"
             )
     return listed
+
+
+def check_repeat(labels: Sequence[Any], column: str | None = None) -> None:
+    """Doubt labels that rarely repeat, most likely those of a wrong column.
+
+    Raise ValueError if they are from a table's column, and warn otherwise.
+    """
+    n, classes = len(labels), len(set(labels))
+    if n < FEW or 2 * classes <= n:
+        return
+    of = "labels have" if column is None else f"the column {column!r} has"
+    words = (
+        f"{of} {classes:,} different {'values' if column is None else 'labels'} for {n:,} "
+        "samples; expected a few classes, with several samples each"
+    )
+    if column is not None:
+        raise ValueError(f"{words}. --label COLUMN names another column")
+    warnings.warn(f"{words}. Are they numbers to predict, or names of the samples?", stacklevel=3)
 
 
 def _names(words: list[str]) -> str:

@@ -15,7 +15,7 @@ from npformer.core import checks
 from npformer.data.samples import Data
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
-from npformer.tasks.estimators.class_names import ClassNames, check_as_many
+from npformer.tasks.estimators.class_names import ClassNames, check_as_many, check_repeat
 from npformer.tasks.estimators.classifier_report import settings_of_report
 from npformer.tasks.estimators.defaults import check_without_validation, filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
@@ -119,6 +119,7 @@ class Classifier(Estimator):
         names = ClassNames.of(labels)
         y = names.numbers(labels)
         check_as_many(listed, y)
+        check_repeat(y.tolist())
         held_out: tuple[Sequence[Any], np.ndarray] | None = None
         if isinstance(validation, tuple | list):
             if len(validation) != 2:
@@ -195,8 +196,16 @@ class Classifier(Estimator):
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
         """Take over trained models and the classes that they tell apart, from a file."""
         super().take(models)
+        names = ClassNames.of(classes or [])
+        if names.names != classes or {model.n_classes for model in models} != {len(names)}:
+            raise ValueError(
+                f"it has {len(names)} names of classes, and its models have "
+                f"{[model.n_classes for model in models]} outputs; expected as many, and sorted"
+            )
         self.classes_ = np.array(classes)
         self.reader_.max_len = models[0].config.max_len
+        for model in models:
+            self.reader_.check_fits(model)
 
     @property
     def names(self) -> ClassNames:

@@ -16,9 +16,9 @@ import numpy as np
 
 from npformer.data.pairs import pairs
 from npformer.data.series import read_series, series_of_table
-from npformer.data.tables import Table, read_table
+from npformer.data.tables import Table, is_missing, read_table
 from npformer.data.text_file import read_text
-from npformer.tasks.estimators.class_names import ClassNames
+from npformer.tasks.estimators.class_names import ClassNames, check_repeat
 from npformer.tasks.estimators.pair_split import parted_by_source
 from npformer.tasks.estimators.split import repeated, stratified
 from npformer.tasks.sources import doubts
@@ -156,8 +156,9 @@ class FileTask:
         if not labelled:
             return Part(samples, columns=table.columns)
         labels = table.texts(names[1], missing="")
-        if self.kind == "texts":
-            labels = [words.strip() for words in labels]
+        if self.kind == "texts":  # a word such as NaN is no label
+            labels = [words.strip() * (not is_missing(words)) for words in labels]
+            doubts.doubt_none(labels, table.place)
         part = Part(samples, labels)
         gaps = [[i for i, words in enumerate(each) if not words.strip()] for each in part.data()]
         if not any(gaps):
@@ -169,7 +170,7 @@ class FileTask:
         if self.kind == "pairs":
             what, where, wanted = "rows have no source or no target", "is", "both"
         else:
-            what = "texts are empty" if gaps[0] else "labels are empty"
+            what = "texts are empty" if gaps[0] else "labels are empty, or a word such as NaN"
             empty, where, wanted = gaps[0] or gaps[1], "is in", "words"
         raise ValueError(
             f"{table.path}: {len(empty):,} of {n:,} {what}, the first {where} "
@@ -186,7 +187,9 @@ class FileTask:
                 )
         roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
         columns = self.features
-        if columns is None and not labelled:  # a column of labels is no feature
+        if self.id is None and self.label in table.columns:
+            roles["label"] = self.label
+        elif columns is None and not labelled:  # a column of labels is no feature
             columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
         return self._series(
             str(table.path), series_of_table(table, **roles, features=columns), labelled
@@ -212,7 +215,7 @@ class FileTask:
                 repeats = f"; {again.sum():,} that repeat an earlier one are left out"
                 whole = whole.rows(np.flatnonzero(~again))
             ClassNames.of(whole.labels)  # a single class cannot be split
-            doubts.check_few_classes(self.label, whole.labels)
+            check_repeat(whole.labels, self.label)
             doubts.doubt_case(whole.labels)
             doubts.doubt_labels(kind.samples, self.keys(whole), whole.labels)
         parts, split = {"train": whole}, self.kind == "text"
