@@ -46,9 +46,10 @@ def decoded(path: Path, encoding: str) -> str:
     """
     content = _content(path)
     try:
-        usual = codecs.lookup(encoding).name == "utf-8"
-        marked = (name for mark, name in MARKS.items() if usual and content.startswith(mark))
-        text = content.decode(next(marked, encoding))
+        if codecs.lookup(encoding).name == "utf-8":
+            marked = (name for mark, name in MARKS.items() if content.startswith(mark))
+            encoding = next(marked, encoding)
+        text = content.decode(encoding)
     except LookupError as error:
         raise ValueError(
             f"{error}; expected an encoding such as utf-8 or latin-1 to read {path}"
@@ -58,6 +59,8 @@ def decoded(path: Path, encoding: str) -> str:
         if isinstance(error, UnicodeDecodeError):
             line = content.count(b"\n", 0, error.start) + 1
             what, likely = f"byte 0x{content[error.start]:02x} in line {line}", likely[9:]
+            if b"\0" in content:
+                likely = "'utf-16-le'"
         raise ValueError(
             f"{path} is not in {encoding}: {what}. Save it as UTF-8, or name its encoding: "
             f"encoding={likely}, on the command line --encoding"
@@ -77,7 +80,7 @@ def _content(path: Path) -> bytes:
         return _all_of(sys.stdin)
     check_file(path)
     content = path.read_bytes()
-    if path.suffix.lower() != ".gz":
+    if path.suffix.lower() != ".gz" and not content.startswith(b"\x1f\x8b"):  # no text does
         return content
     try:
         return gzip.decompress(content)

@@ -167,15 +167,18 @@ class FileTask:
         if self.skip_empty and len(empty) < n:
             doubts.doubt_gaps(len(empty), n, str(table.path))
             return part.rows(sorted({*range(n)}.difference(empty)))
+        said = ""
         if self.kind == "pairs":
             what, where, wanted = "rows have no source or no target", "is", "both"
         else:
-            what = "texts are empty" if gaps[0] else "labels are empty, or a word such as NaN"
+            what = "texts are empty" if gaps[0] else "labels are empty"
             empty, where, wanted = gaps[0] or gaps[1], "is in", "words"
+            if not gaps[0] and (word := table.texts(names[1], missing="")[empty[0]].strip()):
+                said = f" ({word!r} stands for none)"
         raise ValueError(
             f"{table.path}: {len(empty):,} of {n:,} {what}, the first {where} "
-            f"{table.place(empty[0])}; expected {wanted}. Fill them in, or leave them out with "
-            "--skip-empty"
+            f"{table.place(empty[0])}{said}; expected {wanted}. Fill them in, or leave them out "
+            "with --skip-empty"
         )
 
     def _series_of(self, table: Table, labelled: bool) -> Part:
@@ -187,8 +190,8 @@ class FileTask:
                 )
         roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
         columns = self.features
-        if self.id is None and self.label in table.columns:
-            roles["label"] = self.label
+        if self.id is None:
+            roles["label"] = self.label if labelled or self.label in table.columns else None
         elif columns is None and not labelled:  # a column of labels is no feature
             columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
         return self._series(
