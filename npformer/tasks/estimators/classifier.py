@@ -134,7 +134,7 @@ class Classifier(Estimator):
                 training["sample_weight"] = np.asarray(weights)[rows]
             listed, y = [listed[i] for i in rows], y[rows]
         if isinstance(given := training.get("class_weight"), Mapping):
-            of = names.numbers(given, "the keys of class_weight")
+            of = names.numbers(list(given), "the keys of class_weight")
             training["class_weight"] = dict(zip(of.tolist(), given.values(), strict=True))
         reader.learn(listed)
         self.begin()

@@ -26,6 +26,12 @@ def parts(classifier, tmp_path):
     [
         lambda d, t: d.pop("members"),
         lambda d, t: d.update(classes=3),
+        lambda d, t: d.update(classes=["food", "sport", "weather"]),
+        lambda d, t: d.update(classes=["weather", "food"]),
+        lambda d, t: d.update(classes=["food"]),
+        lambda d, t: d.update(classes=["food", None]),
+        lambda d, t: d.update(classes=["food", 1]),
+        lambda d, t: d.update(members=[]),
         lambda d, t: d.update(arguments={"seed": -1, "dtype": "float32"}),
         lambda d, t: t.pop(PREPARATION),
         lambda d, t: t.update({PREPARATION: np.frombuffer(b"{}", "uint8")}),

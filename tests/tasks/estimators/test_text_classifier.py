@@ -194,6 +194,17 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
         (lambda: small().fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
         (lambda: small().fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
         (lambda: small().fit([], []), ValueError, "no sample; expected at least 2 classes"),
+        (
+            lambda: small().fit(["a", "b"], np.array(["x", np.nan])),
+            ValueError,
+            r"labels\[1\] is 'nan', a word for a missing label",
+        ),
+        (lambda: small().fit(["a", "b"], ["x", ""]), ValueError, r"labels\[1\] is '', a word for"),
+        (
+            lambda: small().fit(*texts_and_labels(40), class_weight={"food": 1, "fod": 2}),
+            ValueError,
+            r"the keys of class_weight have 'fod'.*Did you mean 'food'",
+        ),
         (lambda: small().fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
         (
             lambda: small().fit(["a", "b"], ["x", "y"], validation=0.1),
@@ -235,6 +246,16 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
 def test_mistakes_are_explained(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_weight_for_each_label_and_a_doubt_about_labels_that_rarely_repeat():
+    texts, labels = texts_and_labels(12)
+    weights = {"weather": 1.0, "food": 3.0}
+    found = small().fit(texts, labels, **QUICK | {"epochs": 1}, class_weight=weights)
+    assert found.settings_["class_weight"] == {0: 3.0, 1: 1.0}
+    several = [f"{label} {i // 2}" for i, label in enumerate(labels)]
+    with pytest.warns(UserWarning, match="labels have 12 different values for 12 samples"):
+        small().fit(texts, several, **QUICK | {"epochs": 1, "validation": None})
 
 
 def test_mistakes_with_a_trained_classifier(classifier, tmp_path):
