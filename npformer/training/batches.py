@@ -103,7 +103,7 @@ def checked_data(
             "-1, which means no label"
         )
     if type(samples) is Samples:  # in memory
-        warn_of_empty(name, samples.of_rows(slice(None)))
+        warn_of_empty(name, samples.select(slice(None)))
     return samples
 
 
@@ -173,7 +173,7 @@ class Batches:
         rows, at_least, shard = self._rows(k)
         samples, backend = self.task.samples, self.model.backend
         with guarded_computation(backend, len(rows)):
-            batch = samples.of_rows(rows)
+            batch = samples.select(rows)
             if k + 1 < len(self):
                 samples.expect(lambda: self._rows(k + 1)[0])
             if self.way != "shuffled":
