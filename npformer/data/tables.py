@@ -110,7 +110,7 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     ----------
     path : str or path
         CSV with a heading (comma, semicolon or tab between fields), TSV, JSON (an object in each
-        line, or a list of objects), each also with ``.gz``; or Parquet, with pandas or pyarrow.
+        line, or a list of objects), each also with ``.gz``; or Parquet, with pyarrow.
         "-" is CSV from standard input. Without a heading, rows of numbers are series: a label,
         and a value for each step.
     encoding : str
@@ -269,27 +269,16 @@ def as_number(value: Any) -> float | None:
 
 def _read_parquet(path: Path) -> Table:
     try:
-        columns = _parquet_columns(path)
+        from pyarrow.parquet import read_table
+
+        return _check_rows(Table(path, read_table(path).to_pydict()))
     except ImportError as error:
         raise ImportError(
-            f"{path} is a Parquet file, which pyarrow reads, or pandas with another library; none "
-            "is installed: python -m pip install pyarrow"
+            f"{path} is a Parquet file, which pyarrow reads; it is not installed: python -m pip "
+            "install pyarrow"
         ) from error
     except Exception as error:  # a damaged file may raise anything
-        raise ValueError(f"{path} is not a Parquet file: {error}") from None
-    return _check_rows(Table(path, columns))
-
-
-def _parquet_columns(path: Path) -> dict[str, list[Any]]:
-    try:
-        from pyarrow.parquet import read_table
-    except ImportError:
-        from pandas import read_parquet
-
-        frame = read_parquet(path)
-        return {str(name): frame[name].tolist() for name in frame}
-    found: dict[str, list[Any]] = read_table(path).to_pydict()
-    return found
+        raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from None
 
 
 def _check_rows(table: Table) -> Table:

@@ -63,13 +63,12 @@ def test_parquet(tmp_path):
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     assert columns(read_table(tmp_path / "a.parquet")) == EXPECTED
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match=r"b\.parquet is not a Parquet file"):
+    with pytest.raises(ValueError, match=r"b\.parquet cannot be read as a Parquet file"):
         read_table(tmp_path / "b.parquet")
 
 
 def test_parquet_without_a_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    monkeypatch.setitem(sys.modules, "pandas", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(ImportError, match="python -m pip install pyarrow"):
         read_table(tmp_path / "a.parquet")
