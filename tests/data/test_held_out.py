@@ -29,7 +29,7 @@ def test_each_class_gives_its_share_up_to_one_sample(sizes, share, seed):
     n, most = len(y), len(y) - len(sizes)
     held = min(round(share * n), most)
     if held == 0:
-        with pytest.raises(ValueError, match=r"leaves 0 to validate on; expected at least 1"):
+        with pytest.raises(ValueError, match=r"too few to set .* aside; expected at least 1"):
             split(y, share, seed)
     else:
         rows, held_rows = split(y, share, seed)

@@ -1,6 +1,5 @@
 """ClassNames: labels as people write them, and the numbers that a model uses for them."""
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -104,22 +103,13 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
     return listed
 
 
-def check_repeat(labels: Sequence[Any], column: str | None = None) -> None:
-    """Doubt labels that rarely repeat, most likely those of a wrong column.
-
-    Raise ValueError if they are from a table's column, and warn otherwise.
-    """
+def rarely_repeat(labels: Sequence[Any]) -> str:
+    """Return in words that labels are most likely those of a wrong column; "" if they repeat."""
     n, classes = len(labels), len(set(labels))
     if n < FEW or 2 * classes <= n:
-        return
-    of = "labels have" if column is None else f"the column {column!r} has"
-    words = (
-        f"{of} {classes:,} different {'values' if column is None else 'labels'} for {n:,} "
-        "samples; expected a few classes, with several samples each"
-    )
-    if column is not None:
-        raise ValueError(f"{words}. --label COLUMN names another column")
-    warnings.warn(f"{words}. Are they numbers to predict, or names of the samples?", stacklevel=3)
+        return ""
+    wanted = "expected a few classes, with several samples each"
+    return f"{classes:,} different labels for {n:,} samples; {wanted}"
 
 
 def _names(words: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from npformer.core import checks
 from npformer.data.samples import Data
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
-from npformer.tasks.estimators.class_names import ClassNames, check_as_many, check_repeat
+from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
 from npformer.tasks.estimators.classifier_report import settings_of_report
 from npformer.tasks.estimators.defaults import check_without_validation, filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
@@ -119,7 +120,8 @@ class Classifier(Estimator):
         names = ClassNames.of(labels)
         y = names.numbers(labels)
         check_as_many(listed, y)
-        check_repeat(y.tolist())
+        if words := rarely_repeat(y.tolist()):
+            warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
         held_out: tuple[Sequence[Any], np.ndarray] | None = None
         if isinstance(validation, tuple | list):
             if len(validation) != 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -77,14 +77,10 @@ class SeriesClassifier(Classifier):
         """Return the scaling as plain values."""
         return {**self.reader_.preparation(), "scale": self.scale, "max_len": self.max_len}
 
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return a classifier without models from what `preparation` returned."""
-        found = cls(scale=values["scale"], max_len=values["max_len"], **arguments)
-        found.check()
-        reader = found.reader_ = found.reader()
-        reader.mean, reader.deviation = (
-            np.array(values[name], dtype="float64") for name in ("mean", "deviation")
-        )
-        reader.n_features = len(reader.mean)
-        return found
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take over the scaling."""
+        self.scale, self.max_len = values["scale"], values["max_len"]
+        self.reader_ = self.reader()
+        for name in ("mean", "deviation"):
+            setattr(self.reader_, name, np.array(values[name], dtype="float64"))
+        self.reader_.n_features = len(self.reader_.mean)

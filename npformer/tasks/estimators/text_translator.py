@@ -284,11 +284,7 @@ class TextTranslator(Estimator):
             "max_len": self.max_len,
         }
 
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return a translator without a model from what `preparation` returned."""
-        both = [tokenizer_of(each) for each in values["tokenizers"]]
-        found = cls(tokenizer=both, max_len=values["max_len"], **arguments)
-        found.check()
-        found.tokenizers_ = both
-        return found
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take over the tokenizers."""
+        self.tokenizer = self.tokenizers_ = [tokenizer_of(each) for each in values["tokenizers"]]
+        self.max_len = values["max_len"]

@@ -224,14 +224,10 @@ class TextWriter(Estimator):
         """Return the tokenizer as plain values."""
         return {"tokenizer": self.tokenizer_.to_dict(), "tied": self.tied}
 
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return a writer without a model from what `preparation` returned."""
-        tokenizer = tokenizer_of(values["tokenizer"])
-        found = cls(tokenizer=tokenizer, tied=values["tied"], **arguments)
-        found.check()
-        found.tokenizer_ = tokenizer
-        return found
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take over the tokenizer."""
+        self.tokenizer = self.tokenizer_ = tokenizer_of(values["tokenizer"])
+        self.tied = values["tied"]
 
 
 def windows(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:

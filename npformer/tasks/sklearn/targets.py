@@ -60,8 +60,8 @@ def classes_of(y: np.ndarray) -> np.ndarray:
         )
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class, {classes.tolist()[0]!r}, in samples with a weight above zero; expected at "
-            "least 2 classes to tell apart"
+            f"y holds one class, {classes.tolist()[0]!r}, in samples with a weight above zero; "
+            "expected at least 2 classes to tell apart"
         )
     return classes
 

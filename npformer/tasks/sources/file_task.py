@@ -18,7 +18,7 @@ from npformer.data.pairs import pairs
 from npformer.data.series import read_series, series_of_table
 from npformer.data.tables import Table, is_missing, read_table
 from npformer.data.text_file import read_text
-from npformer.tasks.estimators.class_names import ClassNames, check_repeat
+from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
 from npformer.tasks.estimators.pair_split import parted_by_source
 from npformer.tasks.estimators.split import repeated, stratified
 from npformer.tasks.sources import doubts
@@ -218,7 +218,9 @@ class FileTask:
                 repeats = f"; {again.sum():,} that repeat an earlier one are left out"
                 whole = whole.rows(np.flatnonzero(~again))
             ClassNames.of(whole.labels)  # a single class cannot be split
-            check_repeat(whole.labels, self.label)
+            if words := rarely_repeat(whole.labels):
+                column = f"the column {self.label!r} has {words}"
+                raise ValueError(f"{column}. --label COLUMN names another column")
             doubts.doubt_case(whole.labels)
             doubts.doubt_labels(kind.samples, self.keys(whole), whole.labels)
         parts, split = {"train": whole}, self.kind == "text"

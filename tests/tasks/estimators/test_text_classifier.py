@@ -254,7 +254,7 @@ def test_a_weight_for_each_label_and_a_doubt_about_labels_that_rarely_repeat():
     found = small().fit(texts, labels, **QUICK | {"epochs": 1}, class_weight=weights)
     assert found.settings_["class_weight"] == {0: 3.0, 1: 1.0}
     several = [f"{label} {i // 2}" for i, label in enumerate(labels)]
-    with pytest.warns(UserWarning, match="labels have 12 different values for 12 samples"):
+    with pytest.warns(UserWarning, match="there are 12 different labels for 12 samples"):
         small().fit(texts, several, **QUICK | {"epochs": 1, "validation": None})
 
 
