@@ -14,6 +14,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.samples import Data
+from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
@@ -197,17 +198,19 @@ class Classifier(Estimator):
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
         """Take over trained models and the classes that they tell apart, from a file."""
-        super().take(models)
-        names = ClassNames.of(classes or [])
-        if names.names != classes or {model.n_classes for model in models} != {len(names)}:
-            raise ValueError(
-                f"it has {len(names)} names of classes, and its models have "
-                f"{[model.n_classes for model in models]} outputs; expected as many, and sorted"
-            )
+        if ClassNames.of(classes or []).names != classes:
+            raise ValueError(f"the names of classes are {classes}; expected different ones, sorted")
         self.classes_ = np.array(classes)
+        super().take(models)
         self.reader_.max_len = models[0].config.max_len
-        for model in models:
-            self.reader_.check_fits(model)
+
+    def sizes(self) -> dict[str, int]:
+        """Return what the models must have by their attributes."""
+        given = self.reader_.arguments()
+        if not isinstance(getattr(self.reader_, "tokenizer", None), WordTokenizer):
+            given.pop("vocab_size", None)  # pretrained embeddings may be more than ids
+        sizes = {name: n for name, n in given.items() if name in ("n_features", "vocab_size")}
+        return {"n_classes": len(self.classes_), **sizes}
 
     @property
     def names(self) -> ClassNames:

@@ -183,8 +183,18 @@ class Estimator(Ensemble, ABC):
         self.models_, self.histories_ = [], []
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
-        """Take over trained models, from a file."""
+        """Take over trained models, from a file; ValueError if one does not fit."""
+        if not models:
+            raise ValueError("there is no model; expected at least one")
+        for name, wanted in self.sizes().items():
+            for model in models:
+                if (found := getattr(model, name)) != wanted:
+                    raise ValueError(f"a model has {name} {found}; expected {wanted}")
         self.models_, self.histories_ = models, []
+
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Return what the models must have by their attributes, such as ``vocab_size``."""
 
     def train(self, model: Any, *data: Any, **settings: Any) -> History:
         """Train a model on the backend, and keep it with its history."""

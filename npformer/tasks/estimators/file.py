@@ -58,7 +58,7 @@ def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
         members, names, arguments = description["members"], None, dict(description["arguments"])
         kind = PIPELINES[description["class"]]
         if issubclass(kind, Classifier):
-            names, arguments["members"] = list(description["classes"]), len(members)
+            names, arguments["members"] = description["classes"], len(members)
         raw = kind.prepared(preparation, **arguments)
     except ImportError:
         raise

@@ -57,15 +57,6 @@ class Reader(ABC):
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `SequenceClassifier` that say what x holds."""
 
-    def check_fits(self, model: Any) -> None:
-        """Raise ValueError if a model does not take what this reads."""
-        for name in ("n_features", "vocab_size"):
-            wanted, found = self.arguments().get(name), getattr(model, name)
-            if wanted != found and (name == "n_features" or wanted is None or wanted > found):
-                raise ValueError(
-                    f"samples have {name} {wanted}, and the model {found}; expected one"
-                )
-
     def preparation(self) -> dict[str, Any]:
         """Return what turns samples into arrays, as values for JSON."""
         return {}

@@ -81,6 +81,8 @@ class SeriesClassifier(Classifier):
         """Take over the scaling."""
         self.scale, self.max_len = values["scale"], values["max_len"]
         self.reader_ = self.reader()
-        for name in ("mean", "deviation"):
-            setattr(self.reader_, name, np.array(values[name], dtype="float64"))
-        self.reader_.n_features = len(self.reader_.mean)
+        scaling = np.array([values["mean"], values["deviation"]], dtype="float64")
+        if not np.isfinite(scaling).all() or (scaling[1] <= 0.0).any():
+            raise ValueError("mean and deviation are no scaling; expected numbers, the latter > 0")
+        self.reader_.mean, self.reader_.deviation = scaling
+        self.reader_.n_features = scaling.shape[1]

@@ -284,6 +284,11 @@ class TextTranslator(Estimator):
             "max_len": self.max_len,
         }
 
+    def sizes(self) -> dict[str, int]:
+        """Return what the model must have by its attributes."""
+        source, target = self.tokenizers_
+        return {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
+
     def restore(self, values: Mapping[str, Any]) -> None:
         """Take over the tokenizers."""
         self.tokenizer = self.tokenizers_ = [tokenizer_of(each) for each in values["tokenizers"]]

@@ -224,6 +224,10 @@ class TextWriter(Estimator):
         """Return the tokenizer as plain values."""
         return {"tokenizer": self.tokenizer_.to_dict(), "tied": self.tied}
 
+    def sizes(self) -> dict[str, int]:
+        """Return what the model must have by its attributes."""
+        return {"vocab_size": self.tokenizer_.vocab_size}
+
     def restore(self, values: Mapping[str, Any]) -> None:
         """Take over the tokenizer."""
         self.tokenizer = self.tokenizer_ = tokenizer_of(values["tokenizer"])
