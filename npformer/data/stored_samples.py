@@ -18,7 +18,7 @@ import numpy as np
 from npformer.core import Padding
 from npformer.core.bar import bar
 from npformer.core.explained_errors import located_errors
-from npformer.core.inputs import Sequences, as_given
+from npformer.core.inputs import Sequences
 from npformer.data.read_ahead import ReadAhead
 from npformer.data.samples import Batch, Samples, in_words, is_stored, read_inputs
 from npformer.data.stored import read
@@ -218,8 +218,7 @@ class StoredSamples(Samples):
         """Return checked samples."""
         if not len(inputs[0].x):  # a rank's part of a small batch
             return Batch(inputs, y, weights, targets_of=self._model.targets_of)
-        x, mask, types = as_given(inputs)
-        found: Batch = self._model.check(x, y, mask, types, loss=self._loss, sample_weight=weights)
+        found: Batch = self._model.check_samples(inputs, y, self._loss, weights)
         return found
 
     def _with_masks(self, batch: Batch) -> Batch:
