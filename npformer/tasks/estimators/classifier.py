@@ -19,7 +19,7 @@ from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
 from npformer.tasks.estimators.classifier_report import settings_of_report
-from npformer.tasks.estimators.defaults import check_without_validation, filled
+from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, scores_of
@@ -111,9 +111,7 @@ class Classifier(Estimator):
             sample_weight, metric, resume, ...
         """
         self.check()
-        check_training(training)
-        if validation is None:
-            check_without_validation(training)
+        check_training(training, validation, "(samples, labels)")
         if calibration is not None:
             checks.rate("calibration", calibration)
         reader = self.reader()
@@ -125,8 +123,6 @@ class Classifier(Estimator):
             warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
         held_out: tuple[Sequence[Any], np.ndarray] | None = None
         if isinstance(validation, tuple | list):
-            if len(validation) != 2:
-                raise ValueError("validation does not have two parts; expected (samples, labels)")
             others = reader.checked(validation[0], "the samples of validation")
             held_out = others, names.numbers(validation[1], "the labels of validation")
         elif validation is not None:

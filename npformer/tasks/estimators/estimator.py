@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 from npformer.core import backends, checks, described
 from npformer.data.samples import Data
 from npformer.models import EncoderConfig
+from npformer.tasks.estimators.defaults import check_without_validation
 from npformer.training.fit import fit
 from npformer.training.history import History
 
@@ -208,7 +209,14 @@ class Estimator(Ensemble, ABC):
         return self
 
 
-def check_training(training: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument of `npformer.fit` that the caller must not give."""
+def check_training(training: Mapping[str, Any], validation: Any, parts: str = "") -> None:
+    """Check that the arguments of `npformer.fit` are the caller's to give, and go together.
+
+    Separate data to validate on have two `parts`.
+    """
     if wrong := [name for name in training if name in OWN]:
         raise TypeError(f"{wrong[0]} is given to fit, which sets it itself; leave it out")
+    if validation is None:
+        check_without_validation(training)
+    if isinstance(validation, tuple | list) and len(validation) != 2:
+        raise ValueError(f"validation does not have two parts; expected {parts}")

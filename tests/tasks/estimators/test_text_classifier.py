@@ -167,6 +167,14 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
         np.testing.assert_array_equal(one.parameters().flat, other.parameters().flat)
 
 
+FORTY = texts_and_labels(40)
+
+
+def fit(*data, **settings):
+    """Return a call that trains a small classifier."""
+    return lambda: small().fit(*data, **settings)
+
+
 @in_turn(
     ("call", "error", "words"),
     [
@@ -186,61 +194,45 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
         (lambda: small(members=0).check(), ValueError, "members is 0"),
         (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
         (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
-        (lambda: small().fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
-        (lambda: small().fit(["a"], "x"), TypeError, "labels is a str; expected a list"),
-        (lambda: small().fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is an int"),
-        (lambda: small().fit(["a", "b"], ["x", None]), TypeError, r"labels\[1\] is missing"),
-        (lambda: small().fit(["a", "b"], ["x", 2.5]), TypeError, r"labels\[1\] is 2.5; expected"),
-        (lambda: small().fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
-        (lambda: small().fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
-        (lambda: small().fit([], []), ValueError, "no sample; expected at least 2 classes"),
+        (fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
+        (fit(["a"], "x"), TypeError, "labels is a str; expected a list"),
+        (fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is an int"),
+        (fit(["a", "b"], ["x", None]), TypeError, r"labels\[1\] is missing"),
+        (fit(["a", "b"], ["x", 2.5]), TypeError, r"labels\[1\] is 2.5; expected"),
+        (fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
+        (fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
+        (fit([], []), ValueError, "no sample; expected at least 2 classes"),
         (
-            lambda: small().fit(["a", "b"], np.array(["x", np.nan])),
+            fit(["a", "b"], np.array(["x", np.nan])),
             ValueError,
             r"labels\[1\] is 'nan', a word for a missing label",
         ),
-        (lambda: small().fit(["a", "b"], ["x", ""]), ValueError, r"labels\[1\] is '', a word for"),
+        (fit(["a", "b"], ["x", ""]), ValueError, r"labels\[1\] is '', a word for"),
         (
-            lambda: small().fit(*texts_and_labels(40), class_weight={"food": 1, "fod": 2}),
+            fit(*FORTY, class_weight={"food": 1, "fod": 2}),
             ValueError,
             r"the keys of class_weight have 'fod'.*Did you mean 'food'",
         ),
-        (lambda: small().fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
+        (fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
+        (fit(["a", "b"], ["x", "y"], validation=0.1), ValueError, "2 samples are too few to set"),
         (
-            lambda: small().fit(["a", "b"], ["x", "y"], validation=0.1),
-            ValueError,
-            "2 samples are too few to set",
-        ),
-        (
-            lambda: small().fit(["a", " "], ["x", "y"], validation=None),
+            fit(["a", " "], ["x", "y"], validation=None),
             ValueError,
             "1 of 2 texts to train on are empty, the first is text number 2",
         ),
         (
-            lambda: small().fit(*texts_and_labels(40), validation=(["a"], ["fod"])),
+            fit(*FORTY, validation=(["a"], ["fod"])),
             ValueError,
             r"validation have 'fod' \(1 of \d+\), which.*Did you mean 'food'",
         ),
+        (fit(*FORTY, validation=(["a"],)), ValueError, "validation does not have two parts"),
         (
-            lambda: small().fit(*texts_and_labels(40), validation=(["a"],)),
-            ValueError,
-            "validation does not have two parts",
-        ),
-        (
-            lambda: small().fit(*texts_and_labels(40), validation=1.5),
+            fit(*FORTY, validation=1.5),
             ValueError,
             "the share is 1.5; expected a number between 0 and 1",
         ),
-        (
-            lambda: small().fit(*texts_and_labels(40), model=None),
-            TypeError,
-            "model is given to fit, which sets it itself",
-        ),
-        (
-            lambda: small().fit(*texts_and_labels(40), epoch=3),
-            TypeError,
-            "unexpected keyword argument 'epoch'",
-        ),
+        (fit(*FORTY, model=None), TypeError, "model is given to fit, which sets it itself"),
+        (fit(*FORTY, epoch=3), TypeError, "unexpected keyword argument 'epoch'"),
     ],
 )
 def test_mistakes_are_explained(call, error, words):

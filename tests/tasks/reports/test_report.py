@@ -192,19 +192,16 @@ def test_of_wrong_tokens_both_labels_are_shown(small_model, token_batch, shown):
     assert "x, not z" in page.text
 
 
-def test_it_begins_with_what_is_given(small_model, token_batch, shown):
+def test_it_begins_with_what_is_given_and_calls_samples_by_their_names(
+    small_model, token_batch, shown
+):
     ids, labels, mask = token_batch
     opening = ["In short.", [["class", "F1"], ["a <b>", "0.5"]]]
-    page = shown(small_model(), ids, labels, mask, opening=opening)
+    names = [f"text number {i}, " + "word " * 100 for i in range(len(ids))]
+    page = shown(small_model(), ids, labels, mask, opening=opening, samples=[1], sample_names=names)
     assert page.tables[0] == [["class", "F1"], ["a <b>", "0.5"]]
     assert page.text.index("In short.") < page.text.index("Models")
     assert "Results" not in shown(small_model(), ids, labels, mask).text
-
-
-def test_samples_are_shown_by_their_names(small_model, token_batch, shown):
-    ids, labels, mask = token_batch
-    names = [f"text number {i}, " + "word " * 100 for i in range(len(ids))]
-    page = shown(small_model(), ids, labels, mask, samples=[1], sample_names=names)
     assert "text number 1, word" in page.text
     assert "…" in page.text
     assert names[1] not in page.text  # only its beginning
