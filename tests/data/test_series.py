@@ -27,12 +27,6 @@ def test_a_table_in_long_form(tmp_path):
     assert read_series(path, id="walk", features=["x"]).labels is None
 
 
-def test_times_may_be_dates(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("id,t,x\na,2024-03-01,2\na,2024-01-15,1\n")
-    np.testing.assert_array_equal(read_series(path, id="id", time="t").series[0], [[1], [2]])
-
-
 TIMES = [
     ["9", "10", "100"],
     ["1e1", "10.5", "100"],
