@@ -89,9 +89,6 @@ def test_a_call_gives_arrays_of_its_own():
     assert digits().train[0].min() == -1.0
 
 
-# scikit-learn's, where it is installed ------------------------------------------------------------
-
-
 def test_images_labels_and_the_stratified_split_are_scikit_learns(stored):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     from sklearn.datasets import load_digits

@@ -168,6 +168,7 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
 
 
 FORTY = texts_and_labels(40)
+OWN = WordTokenizer(["a"])
 
 
 def fit(*data, **settings):
@@ -178,19 +179,11 @@ def fit(*data, **settings):
 @in_turn(
     ("call", "error", "words"),
     [
-        (
-            lambda: nf.TextClassifier(64).check(),
-            TypeError,
-            "config is 64; expected an EncoderConfig",
-        ),
+        (lambda: nf.TextClassifier(64).check(), TypeError, "config is 64; expected an Encoder"),
         (lambda: nf.TextClassifier({"layers": 2}).check(), ValueError, "'layers'.*Did you mean"),
         (lambda: small(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
         (lambda: small(tokenizer=3).check(), TypeError, "tokenizer is 3; expected one of word"),
-        (
-            lambda: small(tokenizer=WordTokenizer(["a"]), vocab_size=9).check(),
-            ValueError,
-            "vocab_size is given together with a Tokenizer",
-        ),
+        (lambda: small(tokenizer=OWN, vocab_size=9).check(), ValueError, "together with a Token"),
         (lambda: small(members=0).check(), ValueError, "members is 0"),
         (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
         (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
@@ -202,28 +195,16 @@ def fit(*data, **settings):
         (fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
         (fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
         (fit([], []), ValueError, "no sample; expected at least 2 classes"),
-        (
-            fit(["a", "b"], np.array(["x", np.nan])),
-            ValueError,
-            r"labels\[1\] is 'nan', a word for a missing label",
-        ),
+        (fit(["a", "b"], np.array(["x", np.nan])), ValueError, r"labels\[1\] is 'nan', a word for"),
         (fit(["a", "b"], ["x", ""]), ValueError, r"labels\[1\] is '', a word for"),
-        (
-            fit(*FORTY, class_weight={"food": 1, "fod": 2}),
-            ValueError,
-            r"the keys of class_weight have 'fod'.*Did you mean 'food'",
-        ),
+        (fit(*FORTY, class_weight={"fod": 1}), ValueError, "keys of class_weight have 'fod'"),
         (fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
         (fit(["a", "b"], ["x", "y"], validation=0.1), ValueError, "2 samples are too few to set"),
-        (
-            fit(["a", " "], ["x", "y"], validation=None),
-            ValueError,
-            "1 of 2 texts to train on are empty, the first is text number 2",
-        ),
+        (fit(["a", " "], ["x", "y"]), ValueError, "1 of 2 texts .* the first is text number 2"),
         (
             fit(*FORTY, validation=(["a"], ["fod"])),
             ValueError,
-            r"validation have 'fod' \(1 of \d+\), which.*Did you mean 'food'",
+            r"'fod' \(1 of \d+\),.*Did you mean",
         ),
         (fit(*FORTY, validation=(["a"],)), ValueError, "validation does not have two parts"),
         (

@@ -273,9 +273,6 @@ def test_of_mistakes_the_texts_are_shown_and_not_their_tokens(small_model, token
     assert len(page.of("li", **{"class": "token"})) == mask[0].sum()
 
 
-# Limits -----------------------------------------------------------------------------------------
-
-
 class Noise(nf.mixers.Attention):
     """Its pictures cannot be compressed."""
 
@@ -324,9 +321,6 @@ def test_a_model_of_nan_can_be_looked_at(small_model, token_batch, shown):
     index, colours = pixels(matrices(page)[-1]["src"])
     assert (index == 65).all()
     assert len(colours) == 66
-
-
-# Errors -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
