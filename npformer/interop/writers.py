@@ -11,7 +11,7 @@ from npformer.core import checks
 from npformer.data.tokenizers import MarianTokenizer, Tokenizer, read_tokenizer
 from npformer.data.tokenizers.read_tokenizer import END_OF_TEXT
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
-from npformer.interop.family import Family
+from npformer.interop.family import Family, State
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.gpt2 import GPT2
 from npformer.interop.marian import Marian
@@ -154,7 +154,7 @@ class PretrainedTranslator(PretrainedTextModel):
 
 
 def writer_of(
-    folder: Path, hf_config: Mapping[str, Any], state: Mapping[str, Any]
+    folder: Path, hf_config: Mapping[str, Any], state: State
 ) -> PretrainedWriter | PretrainedTranslator:
     """Return what a folder of one of `FAMILIES` holds."""
     family = FAMILIES[hf_config["model_type"]]
