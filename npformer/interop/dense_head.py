@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks, to_numpy
+from npformer.data.json_file import read_json_if_there
 from npformer.interop.architecture import ARCHITECTURES, Head
-from npformer.interop.folder import WEIGHTS, read_json_if_there, read_weights
+from npformer.interop.folder import WEIGHTS, read_weights
 from npformer.interop.heads import TrainedHead, output_of, read_classes
 from npformer.interop.sentences import MODULES, module_paths
 from npformer.training.trainable import SequenceClassifier

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type, checks
+from npformer.core import checks
+from npformer.data.json_file import read_json, read_json_if_there
 from npformer.training.storage.files import check_writable, write_whole
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -42,24 +43,6 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
             "pass that folder"
         )
     return path
-
-
-def read_json(path: Path, kind: type = dict) -> Any:
-    """Return the content of a JSON file: names and values, or a list."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:  # invalid JSON or UTF-8
-        raise ValueError(f"{path} is not JSON: {error}. Copy it again") from error
-    if not isinstance(content, kind):
-        expected = "names and values" if kind is dict else "a list"
-        raise ValueError(f"{path} holds {a_type(content)}; expected {expected}")
-    return content
-
-
-def read_json_if_there(path: Path) -> dict[str, Any]:
-    """Return the content of a file, or {} if there is none."""
-    found: dict[str, Any] = read_json(path) if path.is_file() else {}
-    return found
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
+from npformer.data.json_file import read_json_if_there
 from npformer.interop.architecture import POSITIONS, architecture_of
 from npformer.interop.dense_head import read_dense_head
 from npformer.interop.folder import (
     CONFIG,
     checked_folder,
     read_config,
-    read_json_if_there,
     read_weights,
 )
 from npformer.interop.heads import read_head

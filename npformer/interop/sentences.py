@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Context, checks, to_numpy
-from npformer.interop.folder import path_in, read_json, read_json_if_there
+from npformer.data.json_file import read_json, read_json_if_there
+from npformer.interop.folder import path_in
 from npformer.layers import FirstToken, MaxPooling, MeanPooling
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
