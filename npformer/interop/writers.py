@@ -24,8 +24,8 @@ FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
 """Families of models that write, by ``model_type`` in config.json."""
 
 GENERATION = "generation_config.json"
-USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0, "min_length": 0}
-USUAL |= dict.fromkeys(("no_repeat_ngram_size", "encoder_no_repeat_ngram_size"), 0)
+USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0}
+USUAL |= dict.fromkeys(("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length"), 0)
 USUAL |= dict.fromkeys(("min_new_tokens", "suppress_tokens", "begin_suppress_tokens"))
 USUAL |= dict.fromkeys(("forced_bos_token_id", "sequence_bias", "min_p", "guidance_scale"))
 """Settings of generation that npformer does not have, and what they are without an effect."""
