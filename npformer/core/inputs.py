@@ -54,9 +54,9 @@ class Sequences:
         last = mask.shape[1] - mask[:, ::-1].argmax(axis=1)
         return np.where(mask.any(axis=1), last, 1)
 
-    def of_rows(self, rows: Any) -> Sequences:
+    def select(self, rows: Any) -> Sequences:
         """Return some samples: a slice, or an array of row numbers."""
-        padding = None if self.padding is None else self.padding.of_rows(rows)
+        padding = None if self.padding is None else self.padding.select(rows)
         return Sequences(self.x[rows], padding, None if self.types is None else self.types[rows])
 
     def cut(self, length: int) -> Sequences:

@@ -56,12 +56,12 @@ class Batch:
         """The number of tokens of each sample in all inputs, padding included."""
         return sum(each.length for each in self.inputs)
 
-    def of_rows(self, rows: Any) -> Batch:
+    def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
         y, weights, counts = (
             None if array is None else array[rows] for array in (self.y, self.weights, self.counts)
         )
-        inputs = tuple(each.of_rows(rows) for each in self.inputs)
+        inputs = tuple(each.select(rows) for each in self.inputs)
         return Batch(inputs, y, weights, counts, self.targets_of)
 
     def lengths(self) -> np.ndarray:
@@ -117,21 +117,21 @@ class Samples:
     def __len__(self) -> int:
         return len(self._batch)
 
-    def of_rows(self, rows: Any) -> Batch:
+    def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
-        return self._batch.of_rows(rows)
+        return self._batch.select(rows)
 
     def expect(self, rows: Callable[[], np.ndarray]) -> None:
-        """Say which samples `of_rows` will be asked for next: in memory nothing has to be done."""
+        """Say which samples `select` will be asked for next: in memory nothing has to be done."""
 
     def subset(self, rows: np.ndarray) -> Samples:
         """Return some of the samples, as if they were all."""
-        return Samples(self._batch.of_rows(rows), self.notes)
+        return Samples(self._batch.select(rows), self.notes)
 
     def pieces(self, rows: slice) -> Iterator[tuple[int, Batch]]:
         """Yield samples, as many at a time as fit into memory, and the number of the first."""
         if rows.start < rows.stop:
-            yield rows.start, self.of_rows(rows)
+            yield rows.start, self.select(rows)
 
     @property
     def y(self) -> Array | None:

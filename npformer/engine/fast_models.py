@@ -24,8 +24,8 @@ from npformer.models import (
     pre_norm,
     pre_norm_backward,
 )
-from npformer.models.block import Continued
-from npformer.models.decoder import Looking
+from npformer.models.block import MixerStep
+from npformer.models.decoder import CachedMemoryAttention
 
 
 def add(one: Array, other: Array, context: EngineContext) -> Array:
@@ -45,8 +45,8 @@ class FastBlock(Fast, EncoderBlock):
     feed_forward_norm = Child()
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
-        going = Continued(self.mixer, state)
-        return self._through(x, as_engine_context(context), mixer=going), going.state
+        step = MixerStep(self.mixer, state)
+        return self._through(x, as_engine_context(context), mixer=step), step.state
 
     def _through(self, x: Array, context: EngineContext, **sublayers: Any) -> Array:
         """Return x after some sublayers, by name, and the feed-forward network, at evaluation.
@@ -169,10 +169,10 @@ class FastDecoderBlock(FastBlock, DecoderBlock):
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
         of_mixer, memory = state
-        going = Continued(self.mixer, of_mixer)
-        sublayers = {"mixer": going, "cross_attention": Looking(self.cross_attention, memory)}
-        x = self._through(x, as_engine_context(context), **sublayers)
-        return x, States((going.state, memory))
+        step = MixerStep(self.mixer, of_mixer)
+        cross = CachedMemoryAttention(self.cross_attention, memory)
+        x = self._through(x, as_engine_context(context), mixer=step, cross_attention=cross)
+        return x, States((step.state, memory))
 
 
 TABLE.add(EncoderBlock, FastBlock)

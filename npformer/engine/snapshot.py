@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from npformer.core import Layer, Parameter, backend_of
-from npformer.engine.twin_classes import has_own_pass, is_exactly, kept_of
+from npformer.engine.twin_classes import has_own_pass, is_exactly, model_cache
 from npformer.layers import Embedding, Positions
 from npformer.mixers import (
     Attention,
@@ -113,8 +113,8 @@ class Snapshot:
 def snapshot_of(model: Layer) -> Snapshot:
     """Return a snapshot of a model as it is now: the last one, if the model has not changed."""
     # Read once: another thread may drop it.
-    if (snapshot := kept_of(model).snapshot) is None or not snapshot.fits(model):
-        kept = kept_of(model)
+    if (snapshot := model_cache(model).snapshot) is None or not snapshot.fits(model):
+        kept = model_cache(model)
         kept.release()
         snapshot = kept.snapshot = Snapshot(model)
     return snapshot  # type: ignore[no-any-return]

@@ -32,7 +32,7 @@ from npformer.engine.processes import CannotCopyError
 from npformer.engine.snapshot import Snapshot, observable, snapshot_of
 from npformer.engine.team_copies import TeamCopies
 from npformer.engine.threads import in_workers
-from npformer.engine.twin_classes import kept_of
+from npformer.engine.twin_classes import model_cache
 from npformer.engine.twins import twin_on
 from npformer.engine.worker_counts import (
     COPY_SECONDS,
@@ -163,7 +163,7 @@ class Team:
             context = EngineContext(keep=False, workspace=self._memory(k), threads=threads)
             if n == 1 and (at_once is None or at_once >= len(batch)):
                 return [model.forward(*batch.arrays(), batch.within(context))[0]]
-            some = [batch.of_rows(rows) for rows in rows_of_worker(k, n, len(batch), at_once)]
+            some = [batch.select(rows) for rows in rows_of_worker(k, n, len(batch), at_once)]
             return [model.forward(*rows.arrays(), rows.within(context))[0] for rows in some]
 
         together = len(batch) if at_once is None else min(len(batch), n * at_once)
@@ -287,7 +287,7 @@ def team_of(
     model: Layer, workers: int | str, micro_batch: int | None = None, loss: Loss | None = None
 ) -> Iterator[Team]:
     """Lend a `Team` whose workspaces stay with the model, for the next call to reuse."""
-    shelf = kept_of(model).workspaces
+    shelf = model_cache(model).workspaces
     try:
         workspaces = shelf.pop()
     except IndexError:  # this is the first call, or other threads have taken all

@@ -196,7 +196,7 @@ TABLE = Table()
 """Filled by `fast_linear`, `fast_layers`, `fast_mixers` and `fast_models`."""
 
 
-class Kept:
+class ModelCache:
     """What is kept with a model while it lives: its twins, a snapshot, and memory.
 
     It is stored on the model itself, so both are freed together even if the model refers to itself.
@@ -217,13 +217,13 @@ class Kept:
             twin._twins.release()
 
 
-def kept_of(model: Layer) -> Kept:
+def model_cache(model: Layer) -> ModelCache:
     """Return what is kept with a model; a twin's is in the `Twins` that it belongs to."""
     found = attachment(model)
-    if type(found) is Kept:
+    if type(found) is ModelCache:
         return found
     if found is not None:
-        return found.kept.setdefault(id(model), Kept())  # type: ignore[no-any-return]
-    new = Kept()
+        return found.caches.setdefault(id(model), ModelCache())  # type: ignore[no-any-return]
+    new = ModelCache()
     ATTACHMENT.__set__(model, new)
     return new

@@ -15,7 +15,7 @@ import numpy as np
 
 from npformer.core import Array, Layer, a_type, get_backend
 from npformer.core.dispatch import enabled, register
-from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass, kept_of
+from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass, model_cache
 from npformer.engine.verdict import proven
 
 Model = TypeVar("Model", bound=Layer)
@@ -30,7 +30,7 @@ class Twins:
 
     def __init__(self, kernels: Mapping[str, Kernel], array_type: type) -> None:
         self.root: Layer | None = None  # keeps the model alive for a caller who holds only its twin
-        self.kept: dict[int, Any] = {}  # see `kept_of`
+        self.caches: dict[int, Any] = {}  # see `model_cache`
         self.kernels = kernels
         self._array_type = array_type
         self._exact = array_type is np.ndarray  # a subclass may redefine any operator
@@ -131,7 +131,7 @@ def twin_on(backend: str, model: Model, of_data: bool = False) -> Model:
     """Do what `fast` does for a caller who knows the model's backend and keeps the model alive."""
     if not enabled() or isinstance(model, Fast) or has_own_pass(model):
         return model
-    twins, key = kept_of(model).twins, (backend, of_data)
+    twins, key = model_cache(model).twins, (backend, of_data)
     found = twins.get(key)
     if found is not None and found[0] is type(model):
         return found[1]  # type: ignore[no-any-return]

@@ -29,7 +29,7 @@ class NotAnalytic(Exception):
     """The complex step does not apply; the message says why."""
 
 
-class Stepped(np.ndarray):
+class ComplexArray(np.ndarray):
     """Complex numbers x + ih u, which refuse operations that drop the imaginary part."""
 
     def __array_ufunc__(
@@ -92,21 +92,21 @@ def _transform(transform: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _bare(x: Any) -> Any:
-    return x.view(np.ndarray) if isinstance(x, Stepped) else x
+    return x.view(np.ndarray) if isinstance(x, ComplexArray) else x
 
 
 def _guard(result: Any) -> Any:
-    """Return complex results as `Stepped`, and others unchanged."""
+    """Return complex results as `ComplexArray`, and others unchanged."""
     if isinstance(result, tuple | list):
         return type(result)(map(_guard, result))
     if isinstance(result, np.ndarray | np.generic) and result.dtype.kind == "c":
-        return np.asarray(result).view(Stepped)
+        return np.asarray(result).view(ComplexArray)
     return result
 
 
 def guarded(x: np.ndarray) -> np.ndarray:
     """Return a copy of `x` that can take a complex step."""
-    return x.astype(np.complex128).view(Stepped)
+    return x.astype(np.complex128).view(ComplexArray)
 
 
 def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndarray) -> np.ndarray:

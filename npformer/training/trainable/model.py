@@ -15,6 +15,7 @@ from npformer.core import (
     generators,
     to_numpy,
 )
+from npformer.core.inputs import as_inputs
 from npformer.engine.team import team_of
 from npformer.models.losses import Classification, Loss
 from npformer.models.step import PlainStep
@@ -193,7 +194,8 @@ class Model(Trainable):
         processes: bool | str = "auto",
     ) -> np.ndarray:
         """Compute outputs batch by batch, convert each batch's to a host array, and join them."""
-        return in_batches(self, convert, self._inputs(x, mask, types), batch_size, processes)
+        inputs = self.check_inputs(as_inputs(self, x, mask, types))
+        return in_batches(self, convert, inputs, batch_size, processes)
 
     def explain(self, x: Any, mask: Any = None, types: Any = None) -> list[Explanation]:
         """Return the matrices that each layer's mixer applied: see `npformer.explain`."""
