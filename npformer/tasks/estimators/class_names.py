@@ -67,7 +67,7 @@ class ClassNames:
             hint = did_you_mean(str(first), self.words())
             raise ValueError(
                 f"{where} have {shown}{more}, which training never saw; expected only "
-                f"{_names(self.words())}{hint or ''}. Leave these samples out, or train with some "
+                f"{_names(self.words())}{hint or '.'} Leave these samples out, or train with some "
                 "of them"
             )
         return np.array([self._number_of[label] for label in listed], dtype="int64")

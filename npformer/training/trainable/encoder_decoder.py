@@ -118,6 +118,8 @@ class EncoderDecoder(Model, Transformer):
         max_len = checks.positive("max_len", max_len)
         beams = checks.positive("beams", beams)
         checks.not_negative("length_penalty", length_penalty)
+        if length_penalty > 10.0:  # powers of it overflow
+            raise ValueError(f"length_penalty is {length_penalty}; expected a number from 0 to 10")
         self.source.check(source, mask)
         if mask is None:
             mask = source != self.padding_id
