@@ -140,25 +140,19 @@ def _by_time(
         ) from None
     times = ranks(found)
     order = np.lexsort((times, groups))
-    earlier = _not_later(times, groups, in_file) if of_day else None
-    if earlier is not None:
-        raise ValueError(
-            f"{table.path}: {table.place(earlier)} has the time {words[earlier]!r}, which is not "
-            "later than that of the row before it in its series: on the next day? Expected times "
-            "of day in order. Write dates, too, or sort the rows"
-        )
-    if (same := _not_later(times, groups, order)) is not None:
-        raise ValueError(
-            f"{table.path}: {table.place(same)} has the time {words[same]!r} of an earlier row of "
-            f"series {ids[groups[same]]!r}; expected each time once"
-        )
+    rows = in_file if of_day else order
+    same = (np.diff(groups[rows]) == 0) & (np.diff(times[rows]) <= 0)
+    if same.any():
+        row = int(rows[int(same.argmax()) + 1])
+        why = f"of an earlier row of series {ids[groups[row]]!r}; expected each time once"
+        if of_day:
+            why = (
+                f"and an earlier row of series {ids[groups[row]]!r} the same or a later one: on "
+                "the next day? Expected times of day in order. Write dates, too, or sort the rows"
+            )
+        place = f"{table.path}: {table.place(row)}"
+        raise ValueError(f"{place} has the time {words[row]!r} {why}")
     return order
-
-
-def _not_later(times: np.ndarray, groups: np.ndarray, order: np.ndarray) -> int | None:
-    """Return the first row, in an order, that is not later than the one before in its series."""
-    bad = (np.diff(times[order]) <= 0) & (np.diff(groups[order]) == 0)
-    return int(order[int(bad.argmax()) + 1]) if bad.any() else None
 
 
 def steps_of(table: Table, label: str | None = None) -> tuple[str | None, list[str]] | None:

@@ -49,6 +49,8 @@ class Table:
         self.path = path
         self.columns = columns
         self.lines = lines
+        if len(self) == 0:
+            raise ValueError(f"{path} has no rows; expected at least one below its heading")
 
     def place(self, row: int) -> str:
         """Return where a row is, for messages: its line, as an editor shows it."""
@@ -183,7 +185,7 @@ def _read_csv(path: Path, text: str) -> Table:
                 f"{path} has several columns named {twice[0]!r}; expected different names"
             )
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    return _check_rows(Table(path, dict(zip(names, map(list, columns), strict=True)), lines))
+    return Table(path, dict(zip(names, map(list, columns), strict=True)), lines)
 
 
 def _delimiter(path: Path, heading: str) -> str:
@@ -205,17 +207,15 @@ def _read_json(path: Path, text: str) -> Table:
         given = {number: line for number, line in numbered if line.strip()}
         rows = [_parsed(path, f": line {number}", line) for number, line in given.items()]
         lines = list(given)
-    table = Table(path, {}, lines)
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
+            place = f"row {i + 1}" if lines is None else f"line {lines[i]}"
             raise ValueError(
-                f"{path}: {table.place(i)} is {a_type(row)}; expected an object such as "
+                f"{path}: {place} is {a_type(row)}; expected an object such as "
                 '{"text": "...", "label": "..."} in each line, or a list of them'
             )
     names = dict.fromkeys(name for row in rows for name in row)
-    return _check_rows(
-        Table(path, {name: [row.get(name) for row in rows] for name in names}, lines)
-    )
+    return Table(path, {name: [row.get(name) for row in rows] for name in names}, lines)
 
 
 def _parsed(path: Path, where: str, text: str) -> Any:
@@ -273,18 +273,13 @@ def as_number(value: Any) -> float | None:
 def _read_parquet(path: Path) -> Table:
     try:
         from pyarrow.parquet import read_table
-
-        return _check_rows(Table(path, read_table(path).to_pydict()))
     except ImportError as error:
         raise ImportError(
             f"{path} is a Parquet file, which pyarrow reads; it is not installed: python -m pip "
             "install pyarrow"
         ) from error
+    try:
+        columns = read_table(path).to_pydict()
     except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from None
-
-
-def _check_rows(table: Table) -> Table:
-    if len(table) == 0:
-        raise ValueError(f"{table.path} has no rows; expected at least one below its heading")
-    return table
+    return Table(path, columns)

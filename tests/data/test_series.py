@@ -61,7 +61,7 @@ def test_times_are_sorted_as_times(tmp_path, times):
 def test_times_of_day_are_taken_in_order_only(tmp_path):
     assert read_times(tmp_path, ["09:30", "10:00", "11:15"]) == [0, 1, 2]
     assert read_times(tmp_path, ["02:30+02:00", "02:15+01:00"]) == [0, 1]  # of one day
-    with pytest.raises(ValueError, match=r"line 3 has the time '00:10', which is not later.*dates"):
+    with pytest.raises(ValueError, match=r"line 3 has the time '00:10' and an earlier row.*dates"):
         read_times(tmp_path, ["23:50", "00:10"])
 
 
