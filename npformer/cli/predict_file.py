@@ -21,7 +21,7 @@ from npformer.training.storage.files import write_whole
 
 PREDICTED, PROBABILITY = "predicted", "probability"
 
-FILES = {".txt", ".json", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".html", ".xml"}
+FILES = {".txt", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".html", ".xml"}
 """Endings of the names of files that no command reads."""
 
 

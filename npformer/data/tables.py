@@ -116,7 +116,7 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     path : str or path
         CSV with a heading (comma, semicolon or tab between fields), TSV, JSON (an object in each
         line, or a list of objects), each also with ``.gz``; or Parquet, with pyarrow.
-        "-" is CSV from standard input. Without a heading, rows of numbers are series: a label,
+        "-" is CSV or JSON from standard input. Without a heading, rows of numbers are series: a label,
         and a value for each step.
     encoding : str
         Of text files. A byte order mark says it for those in UTF-8 and UTF-16.
@@ -137,6 +137,8 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
         )
     if kind != "parquet":
         text = decoded(place, encoding)
+        if str(place) == "-" and text.lstrip().startswith(("[", "{")):
+            return _read_json(place, text)
         return _read_csv(place, text) if kind == "csv" else _read_json(place, text)
     check_file(place)
     return _read_parquet(place)
@@ -200,7 +202,7 @@ def _read_json(path: Path, text: str) -> Table:
     """Return a table of objects: one in each line, or all in one list."""
     rows: list[Any]
     lines: list[int] | None = None
-    if ".json" in path.suffixes[-2:] and text.lstrip().startswith("["):
+    if (str(path) == "-" or ".json" in path.suffixes[-2:]) and text.lstrip().startswith("["):
         rows = _parsed(path, "", text)
     else:
         numbered = enumerate(text.split("\n"), start=1)

@@ -78,6 +78,9 @@ def test_standard_input_is_read_once_and_without_its_mark(monkeypatch):
     given = io.BytesIO(as_csv().encode("utf-8-sig"))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
     assert columns(read_table("-")) == columns(read_table("-")) == EXPECTED
+    for words in (json.dumps(ROWS), "\n".join(map(json.dumps, ROWS))):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(words.encode())))
+        assert columns(read_table("-")) == EXPECTED
 
 
 def test_another_encoding(tmp_path):
