@@ -116,8 +116,8 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     path : str or path
         CSV with a heading (comma, semicolon or tab between fields), TSV, JSON (an object in each
         line, or a list of objects), each also with ``.gz``; or Parquet, with pyarrow.
-        "-" is CSV or JSON from standard input. Without a heading, rows of numbers are series: a label,
-        and a value for each step.
+        "-" is CSV or JSON from standard input. Without a heading, rows of numbers are series: a
+        label, and a value for each step.
     encoding : str
         Of text files. A byte order mark says it for those in UTF-8 and UTF-16.
 
