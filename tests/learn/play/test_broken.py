@@ -12,7 +12,6 @@ from npformer.models import EncoderBlock
 from tests.learn.play.questions.conftest import begun
 from tests.sampling import usually
 
-
 FEW = usually([*HAVE_A_PLACE][::4], HAVE_A_PLACE)
 
 
