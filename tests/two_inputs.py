@@ -37,8 +37,8 @@ class CrossAttention(nf.TwoInputLayer):
 
     def forward(self, x, memory, context):
         q, q_cache = self.query.forward(x, context)
-        k, k_cache = self.key.forward(memory, context.of_memory())
-        v, v_cache = self.value.forward(memory, context.of_memory())
+        k, k_cache = self.key.forward(memory, context.for_memory())
+        v, v_cache = self.value.forward(memory, context.for_memory())
         seen = None if context.memory_mask is None else context.memory_mask[:, None, :]
         y, cache = F.scaled_dot_product_attention(q, k, v, seen)
         kept = 1.0 if context.mask is None else context.mask[..., None]

@@ -13,10 +13,10 @@ MAX_LEN, PROMPT, N = 64, 16, 160
 class Counting(nf.LanguageModel):
     """A model that records how many tokens of a row it computes at a time."""
 
-    def following(self, x, states, context):
+    def next_logits(self, x, states, context):
         """Count, and continue."""
         self.computed.append(x.shape[1])
-        return super().following(x, states, context)
+        return super().next_logits(x, states, context)
 
 
 def draw():

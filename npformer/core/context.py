@@ -91,7 +91,7 @@ class Context:
             return self
         return replace(self, padding=None, types=None, memory_padding=None, memory_types=None)
 
-    def of_memory(self) -> Self:
+    def for_memory(self) -> Self:
         """Return the context for layers that act on the memory alone, such as its encoder.
 
         To them the memory is the first input, and there is no second.
@@ -104,7 +104,7 @@ class Context:
             memory_types=None,
         )
 
-    def swapped(self) -> Self:
+    def swap(self) -> Self:
         """Return the context for a layer to which the memory comes first, such as a decoder."""
         return replace(
             self,

@@ -54,9 +54,9 @@ class Sequences:
         last = mask.shape[1] - mask[:, ::-1].argmax(axis=1)
         return np.where(mask.any(axis=1), last, 1)
 
-    def of_rows(self, rows: Any) -> Sequences:
+    def select(self, rows: Any) -> Sequences:
         """Return some samples: a slice, or an array of row numbers."""
-        padding = None if self.padding is None else self.padding.of_rows(rows)
+        padding = None if self.padding is None else self.padding.select(rows)
         return Sequences(self.x[rows], padding, None if self.types is None else self.types[rows])
 
     def cut(self, length: int) -> Sequences:
@@ -107,10 +107,10 @@ class TwoInputLayer(Layer):
 def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
     """Return the inputs of a layer from a user's arrays, which are not checked."""
     n, several = layer.n_inputs, []
+    if n == 1 and not any(isinstance(each, tuple) for each in (x, mask, types)):  # the usual case
+        return (Sequences(x, None if mask is None else Padding(mask), types),)
     for name, value in (("x", x), ("mask", mask), ("types", types)):
-        entries = value if isinstance(value, tuple) else (value,)
-        if value is None:
-            entries = (None,) * n
+        entries = value if isinstance(value, tuple) else (value,) * (n if value is None else 1)
         if len(entries) != n:
             what = f"a tuple of {len(value)}" if isinstance(value, tuple) else a_type(value)
             kind, expected = type(layer).__name__, "one array"

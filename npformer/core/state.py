@@ -12,7 +12,7 @@ from npformer.core.arrays import array_module, asarray, backend_of, to_numpy
 from npformer.core.backend import Array
 from npformer.core.context import Context
 
-Kept = Mapping[str, tuple[int, ...]]
+StateShapes = Mapping[str, tuple[int, ...]]
 """Names and shapes of what is kept of one sequence. Where it has an entry for each token, tokens
 are the last axis but one."""
 
@@ -44,7 +44,7 @@ class State:
         self._number = self._newest[0]
 
     @classmethod
-    def empty(cls, kept: Kept, batch: int, like: Array) -> Self:
+    def empty(cls, kept: StateShapes, batch: int, like: Array) -> Self:
         """Return the state before the first token, with the backend and dtype of an array."""
         zeros = array_module(like).zeros
         arrays = {name: zeros((batch, *shape), like.dtype) for name, shape in kept.items()}
@@ -91,7 +91,7 @@ class State:
             return None
         return _move(np.arange(self.longest) < self.stop[:, None], like)
 
-    def followed(
+    def extend(
         self, n: int, context: Context, instead: Mapping[str, Array] | None = None, **new: Array
     ) -> State:
         """Return the state after n more tokens, or fewer in rows that end in padding.
@@ -119,7 +119,7 @@ class State:
             arrays = {**arrays, **instead}
         return State(arrays, self.stop, stop, newest)
 
-    def of_rows(self, rows: Any) -> State:
+    def select(self, rows: Any) -> State:
         """Return the state of some rows, in memory of its own: a search continues from the best.
 
         If these are all rows in their order, that is the state itself.
@@ -161,19 +161,19 @@ class States(tuple[Any, ...]):
         """How much memory they take."""
         return sum(state.nbytes for state in self)
 
-    def of_rows(self, rows: Any) -> States:
+    def select(self, rows: Any) -> States:
         """Return the states of some rows, in memory of their own."""
-        return States(state.of_rows(rows) for state in self)
+        return States(state.select(rows) for state in self)
 
 
-def prefixed(prefix: str, names: Mapping[str, Any]) -> dict[str, Any]:
+def with_prefix(prefix: str, names: Mapping[str, Any]) -> dict[str, Any]:
     """Return a mapping with longer names; `State.part` takes the beginning off again."""
     return {prefix + name: value for name, value in names.items()}
 
 
-def bytes_of(kept: Kept, itemsize: int) -> int:
+def n_bytes(shapes: StateShapes, itemsize: int) -> int:
     """Return how much memory a state takes for one sequence."""
-    return itemsize * sum(math.prod(shape) for shape in kept.values())
+    return itemsize * sum(math.prod(shape) for shape in shapes.values())
 
 
 def positions(begin: Any, n: int, table: Array, axis: int = 0) -> Any:
@@ -188,7 +188,7 @@ def positions(begin: Any, n: int, table: Array, axis: int = 0) -> Any:
     return _move(at, table)
 
 
-def taken(y: Array, at: Any) -> Array:
+def take_positions(y: Array, at: Any) -> Array:
     """Return the tokens of each row at some positions, (batch, n, features); see `positions`."""
     if isinstance(at, slice):
         return y[:, at]

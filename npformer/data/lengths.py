@@ -78,9 +78,9 @@ class LongestFirst:
             part: Any = rows[: self._at_once(rows[0])]
             rows = rows[len(part) :]
             if self._order is not None:
-                yield self._batch.of_rows(part).cut()
+                yield self._batch.select(part).cut()
             else:
-                yield self._batch.of_rows(slice(int(part[0]), int(part[-1]) + 1))  # a view
+                yield self._batch.select(slice(int(part[0]), int(part[-1]) + 1))  # a view
 
     def in_order(self, shares: list[list[np.ndarray]]) -> np.ndarray:
         """Return the results of all workers in the order of the samples."""

@@ -18,7 +18,7 @@ import numpy as np
 from npformer.core import Padding
 from npformer.core.bar import bar
 from npformer.core.explained_errors import located_errors
-from npformer.core.inputs import Sequences, as_given
+from npformer.core.inputs import Sequences
 from npformer.data.read_ahead import ReadAhead
 from npformer.data.samples import Batch, Samples, in_words, is_stored, read_inputs
 from npformer.data.stored import read
@@ -91,12 +91,12 @@ class StoredSamples(Samples):
             by_token = of_tokens and np.ndim(weights) > 1
             answers = tuple(inputs[model.targets_of or 0].x.shape[: 1 + by_token])
             weights = target_weights(np.asarray(weights), answers, loss, model.dtype)
-        self._batch = Batch(())  # what is in memory of all samples
+        self.batch = Batch(())  # what is in memory of all samples
         if not of_tokens:
             if y.ndim > 1:  # not what a model of classes takes, and then perhaps too large
                 model.check_targets(read(y, slice(0, 1)), (1,), loss)
             y = np.array(y)  # small, and often asked for
-            self._batch = Batch((), y, weights)
+            self.batch = Batch((), y, weights)
         self._inputs, self._y, self._weights = inputs, y, weights
         for rank, heads, first in self._ranks.unlike_first(self._heads()):
             raise ValueError(  # or their parts would not fit
@@ -117,19 +117,19 @@ class StoredSamples(Samples):
     def __len__(self) -> int:
         return len(self._inputs[0].x) if self._rows is None else len(self._rows)
 
-    def of_rows(self, rows: Any) -> Batch:
+    def select(self, rows: Any) -> Batch:
         """Return some samples, read and checked: a slice, or an array of row numbers."""
         return self._reader.get(self._read_rows, rows)
 
     def expect(self, rows: Callable[[], np.ndarray]) -> None:
-        """Say which samples `of_rows` will be asked for next, so that a thread may read them."""
+        """Say which samples `select` will be asked for next, so that a thread may read them."""
         self._reader.expect(self._read_rows, rows)
 
     def subset(self, rows: np.ndarray) -> StoredSamples:
         """Return some of the samples, which stay where they are."""
         other = copy.copy(self)
         other._rows = rows if self._rows is None else self._rows[rows]
-        other._batch = self._batch.of_rows(rows)
+        other.batch = self.batch.select(rows)
         other.lengths = None if self.lengths is None else self.lengths[rows]
         other._counts = self._counts[rows]
         found = hashlib.sha256(f"{self.in_short} {rows.dtype.str}".encode())
@@ -140,7 +140,7 @@ class StoredSamples(Samples):
     def pieces(self, rows: slice) -> Iterator[tuple[int, Batch]]:
         """Yield samples, read a few at a time, and the number of the first."""
         for start in range(rows.start, rows.stop, self._at_once):
-            yield start, self.of_rows(slice(start, min(start + self._at_once, rows.stop)))
+            yield start, self.select(slice(start, min(start + self._at_once, rows.stop)))
 
     def counts_for(self, loss: Loss) -> np.ndarray:
         """Return how much each sample counts in the mean loss, (n,). All ranks must call it."""
@@ -149,7 +149,7 @@ class StoredSamples(Samples):
             if self.y is not None:
                 self._counts = super().counts_for(loss)
             else:
-                own = [self.of_rows(piece).counts_for(loss) for piece in self._own_pieces()]
+                own = [self.select(piece).counts_for(loss) for piece in self._own_pieces()]
                 self._counts = self._joined_numbers(own, np.zeros(0))
         return self._counts
 
@@ -157,7 +157,7 @@ class StoredSamples(Samples):
         """Return the sum over all samples of some numbers. All ranks must call it."""
         if self.y is not None:
             return super().sum_of(numbers)
-        own = sum(numbers(self.of_rows(piece)) for piece in self._own_pieces())
+        own = sum(numbers(self.select(piece)) for piece in self._own_pieces())
         return np.asarray(sum(self._ranks.gather(own)))
 
     def _look(self, shown: Any) -> None:
@@ -218,8 +218,7 @@ class StoredSamples(Samples):
         """Return checked samples."""
         if not len(inputs[0].x):  # a rank's part of a small batch
             return Batch(inputs, y, weights, targets_of=self._model.targets_of)
-        x, mask, types = as_given(inputs)
-        found: Batch = self._model.check(x, y, mask, types, loss=self._loss, sample_weight=weights)
+        found: Batch = self._model.check_samples(inputs, y, self._loss, weights)
         return found
 
     def _with_masks(self, batch: Batch) -> Batch:

@@ -36,7 +36,7 @@ def micro_batches_of_worker(
     if counts is None:
         return [MicroBatch(batch if masked else without_full_mask(batch))]
     shard, rows = batch.shard, list(rows_of_worker(k, n, len(batch), most))
-    own = batch.of_rows(slice(rows[0].start, rows[-1].stop))
+    own = batch.select(slice(rows[0].start, rows[-1].stop))
     own = own if masked else without_full_mask(own)
     total = (float(counts.sum()) if shard is None else shard.total) or 1.0
     before, cut = 0, None
@@ -46,7 +46,7 @@ def micro_batches_of_worker(
     found, at = [], rows[0].start
     for some in rows:
         if some.start < some.stop:  # else there are fewer samples than workers
-            part = own.of_rows(slice(some.start - at, some.stop - at)) if len(rows) > 1 else own
+            part = own.select(slice(some.start - at, some.stop - at)) if len(rows) > 1 else own
             weight = float(counts[some].sum()) / total
             found.append(MicroBatch(part, weight, before + some.start, cut))
     return found

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import to_numpy
+from npformer.core import checks, to_numpy
 
 POSITIONS = "embed.positions.table"
 
@@ -96,6 +96,8 @@ class Architecture:
     layers : mapping of str to str
         {our layer: their layer}; {i} stands for the number of a block, and [k] for part k of a
         layer that holds queries, keys and values.
+    pretraining : sequence of str
+        Prefixes of the layers of pretraining tasks, which npformer does not have.
     heads : sequence of Head
     unused : mapping of str to object
         Our settings that have no effect in the family, and their values.
@@ -119,6 +121,7 @@ class Architecture:
     defaults: Mapping[str, Any]
     layers: Mapping[str, str]
     prefix: str = ""
+    pretraining: tuple[str, ...] = ()
     heads: tuple[Head, ...] = ()
     unused: Mapping[str, Any] = field(default_factory=dict)
     token_types: bool = False
@@ -141,7 +144,10 @@ class Architecture:
         if not self.positions_after_padding:
             return 0
         padding_id = hf_config.get("pad_token_id")
-        return 1 + int(self.defaults["pad_token_id"] if padding_id is None else padding_id)
+        most = hf_config["vocab_size"] - 1
+        if padding_id is None:
+            padding_id = self.defaults["pad_token_id"]
+        return 1 + checks.whole("pad_token_id", padding_id, at_least=0, at_most=most)
 
     def with_head(self, head: Head) -> Architecture:
         """Return how a model with a head is stored."""

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from npformer.core import to_numpy
-from npformer.interop.architecture import Head
-from npformer.interop.folder import WEIGHTS, read_json, read_weights
+from npformer.core import checks, to_numpy
+from npformer.data.json_file import read_json_if_there
+from npformer.interop.architecture import ARCHITECTURES, Head
+from npformer.interop.folder import WEIGHTS, read_weights
 from npformer.interop.heads import TrainedHead, output_of, read_classes
-from npformer.interop.sentences import MODULES, dense_path
+from npformer.interop.sentences import MODULES, module_paths
 from npformer.training.trainable import SequenceClassifier
 
 DENSE = "2_Dense"
@@ -43,22 +44,26 @@ def read_dense_head(
     folder: Path, hf_config: Mapping[str, Any], pooling: str, dtype: str
 ) -> TrainedHead | None:
     """Return the head that modules.json names; None if it names none."""
-    path = dense_path(folder)
+    path = module_paths(folder).get("Dense")
     if path is None:
         return None
-    settings = read_json(path / "config.json")
+    settings = read_json_if_there(path / "config.json")
     if settings.get("activation_function") != IDENTITY or not settings.get("bias", True):
         raise ValueError(
             f"{folder / MODULES} has a Dense that is not a classifier: {path / 'config.json'} "
             f"has activation_function = {settings.get('activation_function')!r} and bias = "
             f"{settings.get('bias', True)}; expected {IDENTITY!r} and True, as npformer has"
         )
+    n = checks.positive(f"out_features in {path}", settings.get("out_features"))
     state = read_weights(path, dtype, {})
-    arrays = {
-        "classify.weight": state["linear.weight"].T,
-        "classify.bias": state["linear.bias"],
-    }
-    n = arrays["classify.bias"].size
+    d_model = hf_config[ARCHITECTURES[hf_config["model_type"]].settings["d_model"]]
+    shapes = {name: array.shape for name, array in state.items()}
+    if shapes != {"linear.weight": (n, d_model), "linear.bias": (n,)}:
+        raise ValueError(
+            f"{path} holds {shapes}; expected linear.weight with out_features = {n} rows of "
+            f"{d_model}, the encoder's features, and linear.bias"
+        )
+    arrays = {"classify.weight": state["linear.weight"].T, "classify.bias": state["linear.bias"]}
     return TrainedHead(
         Head("", pooling, LAYERS), arrays, read_classes(hf_config, n), output_of(hf_config, n)
     )

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import Seed, initializers
 from npformer.interop.architecture import EVERY, Architecture, their_layout
 from npformer.interop.huggingface import values_of
 from npformer.interop.settings import our_settings
+
+State = dict[str, np.ndarray]
 
 
 class Family(ABC):
@@ -20,7 +23,7 @@ class Family(ABC):
         self.architecture: Architecture = EVERY[model_type]
 
     @abstractmethod
-    def model(self, config: Mapping[str, Any], dtype: str) -> Any:
+    def model(self, config: Mapping[str, Any], dtype: str, seed: Seed) -> Any:
         """Return a model whose weights are still to be read; ValueError if npformer has none."""
 
     @abstractmethod
@@ -35,15 +38,23 @@ class Family(ABC):
         usual = {key: v for key, v in chosen.defaults.items() if config.get(key) is None}
         return our_settings(chosen, {**config, **usual}, "it")
 
-    def read(self, config: Mapping[str, Any], state: Mapping[str, np.ndarray]) -> Any:
+    def read(self, config: Mapping[str, Any], state: State) -> Any:
         """Return the model with the weights of a folder."""
-        state = self.with_full_names(state)
+        config, state = self.in_full(config, state)
         kinds = {array.dtype.name for array in state.values() if array.dtype.kind == "f"}
         if len(kinds) != 1:
             raise ValueError(f"the weights have the dtypes {sorted(kinds)}; expected one")
-        model = self.model(config, kinds.pop())
+        # A file may state any size.
+        most = 4 * sum(array.size for array in state.values()) + (1 << 20)
+        model = self.model(config, kinds.pop(), initializers.undrawn(most))
         parameters = model.named_parameters()
-        for ours, place in self.architecture.places(parameters).items():
+        places = self.architecture.places(parameters)
+        if unknown := state.keys() - {place.key for place in places.values()}:
+            raise ValueError(
+                f"the weights have {min(unknown)!r}, which a {self.architecture.class_name()} of "
+                "this config.json does not have; expected its own alone"
+            )
+        for ours, place in places.items():
             if place.key not in state:
                 raise ValueError(f"the weights have no {place.key!r}; copy the folder again")
             array, wanted = place.ours(state[place.key]), parameters[ours].value
@@ -60,6 +71,9 @@ class Family(ABC):
         values = values_of(model)
         return their_layout(self.architecture.places(values), values)
 
-    def with_full_names(self, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the weights under the names of the whole model."""
-        return dict(state)
+    @abstractmethod
+    def in_full(self, config: Mapping[str, Any], state: State) -> tuple[Mapping[str, Any], State]:
+        """Return a folder's settings and weights, each of these once, under its full name.
+
+        ValueError if two that are one array in the model differ in the folder.
+        """

@@ -3,12 +3,13 @@
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type, checks
+from npformer.core import checks
+from npformer.data.json_file import read_json, read_json_if_there
 from npformer.training.storage.files import check_writable, write_whole
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -44,24 +45,6 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
-def read_json(path: Path, kind: type = dict) -> Any:
-    """Return the content of a JSON file: names and values, or a list."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:  # invalid JSON or UTF-8
-        raise ValueError(f"{path} is not JSON: {error}. Copy it again") from error
-    if not isinstance(content, kind):
-        expected = "names and values" if kind is dict else "a list"
-        raise ValueError(f"{path} holds {a_type(content)}; expected {expected}")
-    return content
-
-
-def read_json_if_there(path: Path) -> dict[str, Any]:
-    """Return the content of a file, or {} if there is none."""
-    found: dict[str, Any] = read_json(path) if path.is_file() else {}
-    return found
-
-
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of config.json."""
     if (folder / CONFIG).is_file():
@@ -90,8 +73,8 @@ def read_weights(
     Without `dtype` they are float64 if all of them are float64 in the file, else float32.
     """
     arrays: dict[str, np.ndarray] = {}
-    for file in _files(folder, hf_config):
-        arrays |= _read(file)
+    for file, names in _files(folder, hf_config).items():
+        arrays |= _read(file, names)
     floats = [array.dtype for array in arrays.values() if array.dtype.kind == "f"]
     if dtype is None:
         dtype = "float64" if floats and all(kind == "float64" for kind in floats) else "float32"
@@ -101,21 +84,32 @@ def read_weights(
     }
 
 
-def _files(folder: Path, hf_config: Mapping[str, Any]) -> list[Path]:
+def path_in(folder: Path, path: object, where: Path) -> Path:
+    """Return a path that a file, `where`, names relative to a folder, and in it."""
+    parts = PureWindowsPath(str(path)) if isinstance(path, str) else None  # both "/" and "\\"
+    if parts is None or parts.anchor or ".." in parts.parts or "\0" in str(path):
+        raise ValueError(f"{where} names the path {path!r}; expected one in its folder")
+    return folder / str(path)
+
+
+def _files(folder: Path, hf_config: Mapping[str, Any]) -> dict[Path, set[str] | None]:
+    """Return {file of weights: the names in it, as far as they are known before it is read}."""
     if (folder / WEIGHTS).is_file():
-        return [folder / WEIGHTS]
+        return {folder / WEIGHTS: None}
     if (folder / INDEX).is_file():
         parts = read_json(folder / INDEX).get("weight_map")
         if not isinstance(parts, dict) or not parts:
             raise ValueError(f"{folder / INDEX} has no weight_map; expected one. Copy it again")
-        names = sorted({str(name) for name in parts.values()})
-        for name in names:
-            if Path(name).name != name or not (folder / name).is_file():
+        files: dict[Path, set[str] | None] = {}
+        for name, part in parts.items():
+            file = path_in(folder, part, folder / INDEX)
+            if not file.is_file():
                 raise FileNotFoundError(
-                    f"{folder} has no {name}, which {INDEX} names; expected all of "
-                    f"{', '.join(names)}. Copy the folder again"
+                    f"{folder} has no {part}, which {INDEX} names; expected all parts. Copy the "
+                    "folder again"
                 )
-        return [folder / name for name in names]
+            files[file] = (files.get(file) or set()) | {name}
+        return files
     other = next((name for name in OTHER_WEIGHTS if (folder / name).is_file()), None)
     if other is None:
         raise FileNotFoundError(
@@ -129,12 +123,17 @@ def _files(folder: Path, hf_config: Mapping[str, Any]) -> list[Path]:
     )
 
 
-def _read(file: Path) -> dict[str, np.ndarray]:
+def _read(file: Path, names: set[str] | None) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(file), framework="np") as opened:
             kinds = {name: opened.get_slice(name).get_dtype() for name in list(opened.keys())}
+            if names is not None and (other := names ^ kinds.keys()):
+                raise ValueError(
+                    f"{file} and {INDEX} differ about {min(other)}; expected the arrays that the "
+                    "index says. Copy the folder again"
+                )
             for name, kind in kinds.items():
                 if kind not in FLOATS and not kind.startswith(("I", "U", "BOOL")):
                     raise ValueError(

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
+from npformer.data.json_file import read_json_if_there
 from npformer.interop.architecture import POSITIONS, architecture_of
 from npformer.interop.dense_head import read_dense_head
 from npformer.interop.folder import (
     CONFIG,
     checked_folder,
     read_config,
-    read_json_if_there,
     read_weights,
 )
 from npformer.interop.heads import read_head
@@ -102,9 +102,14 @@ def from_pretrained(
     try:
         encoder = encoder_of(architecture, state, hf_config, padding=padding)
         head = read_head(architecture, hf_config, state)
-        if sentences is not None and head is None:
-            head = read_dense_head(path, hf_config, sentences.pooling, encoder.dtype)
-    except ValueError as error:
+        if sentences is not None:
+            dense = read_dense_head(path, hf_config, sentences.pooling, encoder.dtype)
+            if head is not None and dense is not None:
+                raise ValueError(
+                    "it has two heads, one of its own and one in modules.json; expected one"
+                )
+            head = head or dense
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"{inside} cannot be read: {error}. (hf_config is its {CONFIG}, state its weights.)"
         ) from error

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, initializers, to_numpy
-from npformer.interop.family import Family
+from npformer.core import Seed, checks, to_numpy
+from npformer.interop.family import Family, State
 from npformer.interop.settings import check_fits, foreign_settings, their_settings
 from npformer.models import EncoderConfig
 from npformer.training.trainable import LanguageModel
+
+TABLE, HEAD = "transformer.wte.weight", "lm_head.weight"
+BUFFERS = re.compile(r"\.attn\.(masked_)?bias$")
+"""Constants in older files: which tokens are later ones, and -10000."""
 
 
 class GPT2(Family):
     """GPT-2 (Radford et al., 2019)."""
 
-    def with_full_names(self, state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the weights under the names of the model with its head."""
-        found = {name: array for name, array in state.items() if not name.endswith("masked_bias")}
-        if "wte.weight" in found:
-            found = {f"transformer.{name}": array for name, array in found.items()}
-        return found
+    def in_full(self, config: Mapping[str, Any], state: State) -> tuple[Mapping[str, Any], State]:
+        """Return the settings and weights; an output that differs from the table is not tied."""
+        found = {name: array for name, array in state.items() if not BUFFERS.search(name)}
+        if not any(name.startswith("transformer.") for name in found):
+            found = {n if n == HEAD else f"transformer.{n}": array for n, array in found.items()}
+        if config.get("tie_word_embeddings") is not False and HEAD in found:
+            table = found.setdefault(TABLE, found[HEAD])
+            if np.array_equal(table, found[HEAD]):
+                del found[HEAD]
+            else:
+                config = {**config, "tie_word_embeddings": False}
+        return config, found
 
-    def model(self, config: Mapping[str, Any], dtype: str) -> LanguageModel:
+    def model(self, config: Mapping[str, Any], dtype: str, seed: Seed) -> LanguageModel:
         """Return a model of these sizes, its weights not drawn yet."""
         ours, inner = self.settings(config), config.get("n_inner")
         ours["d_ff"] = 4 * ours["d_model"] if inner is None else checks.positive("n_inner", inner)
         tied = bool(config.get("tie_word_embeddings", True))
-        made, size, seed = EncoderConfig(**ours), config["vocab_size"], initializers.undrawn()
-        return LanguageModel(made, size, tied=tied, seed=seed, dtype=dtype)
+        size = config["vocab_size"]
+        return LanguageModel(EncoderConfig(**ours), size, tied=tied, seed=seed, dtype=dtype)
 
     def config_of(self, model: LanguageModel) -> dict[str, Any]:
         """Return the content of config.json."""

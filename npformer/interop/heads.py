@@ -1,5 +1,6 @@
 """The layers of a task in transformers' folders: read into a classifier, and written back."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +9,14 @@ import numpy as np
 
 from npformer.core import Layer, Seed, checks, generators
 from npformer.interop.architecture import Architecture, Head
-from npformer.interop.huggingface import with_newer_name
+from npformer.interop.huggingface import OF_TASKS
 from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
 from npformer.training.trainable import SequenceClassifier
 
-REGRESSION, MULTI_LABEL = "regression", "multi_label_classification"
-"""Values of ``problem_type`` in config.json for something other than one label per text."""
+REGRESSION, ONE_LABEL = "regression", "single_label_classification"
+OUTPUTS = {REGRESSION: "mean_squared_error", ONE_LABEL: "softmax", "multi_label_classification": ""}
+"""{``problem_type`` in config.json: `output` of a `SequenceClassifier`}; "" for several labels."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,24 @@ class TrainedHead:
 def read_head(
     architecture: Architecture, hf_config: Mapping[str, Any], state: Mapping[str, np.ndarray]
 ) -> TrainedHead | None:
-    """Return the head that a configuration names; None if npformer does not have it."""
+    """Return the head that a configuration names; None, and a warning, if npformer lacks it."""
     head = architecture.head_of(hf_config)
+    own = [name for name in state if name.startswith(OF_TASKS)]
     if head is None:
+        if own:
+            named = ", ".join(map(str, hf_config.get("architectures") or ["no class"]))
+            warnings.warn(
+                f"the weights have {', '.join(own)}, and the configuration names {named}: no head "
+                "that npformer has. Only the encoder is read; save does not write them",
+                stacklevel=3,
+            )
         return None
-    state = {with_newer_name(name): array for name, array in state.items()}
     places = architecture.with_head(head).places(head.names())
+    if unknown := set(own) - {place.key for place in places.values()}:
+        raise ValueError(
+            f"the weights have {min(unknown)}, which a {architecture.class_name(head)} does not "
+            "have; expected the class that it belongs to among the configuration's architectures"
+        )
     if missing := [place.key for place in places.values() if place.key not in state]:
         raise ValueError(
             f"the weights have no {missing[0]}; expected those of a "
@@ -59,15 +73,17 @@ def read_head(
 
 def output_of(hf_config: Mapping[str, Any], n: int) -> str:
     """Return the `output` of a `SequenceClassifier` that a head with n outputs stands for."""
-    kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else "")
-    return {REGRESSION: "mean_squared_error", MULTI_LABEL: ""}.get(kind, "softmax")
+    kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else ONE_LABEL)
+    checks.choice("problem_type", kind, OUTPUTS)
+    return OUTPUTS[kind]
 
 
 def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
     """Return the names of the classes; transformers leaves them out for two unnamed classes."""
     named = hf_config.get("id2label")
     usual = {str(i): f"LABEL_{i}" for i in range(n)}
-    by_id = {str(i): str(name) for i, name in named.items()} if isinstance(named, dict) else usual
+    checks.instance("id2label", named or {}, dict)
+    by_id = {str(i): str(name) for i, name in (usual if named is None else named).items()}
     if by_id.keys() != usual.keys():
         raise ValueError(
             f"id2label has {len(by_id)} classes, and the weights {n}; expected one name for each"
@@ -118,7 +134,7 @@ def head_config(
     }
     if model.pooling != "none":
         regression = model.output == "mean_squared_error"
-        written["problem_type"] = REGRESSION if regression else "single_label_classification"
+        written["problem_type"] = REGRESSION if regression else ONE_LABEL
     return written
 
 

@@ -44,8 +44,8 @@ from npformer.training.trainable.text_encoder import TextEncoder
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 """Constants in older files, 0, 1, 2, ... and zeros; they are ignored."""
 
-TASK_LAYERS = ("cls.", "classifier.", "qa_outputs.")
-"""Prefixes of layers on top of the encoder; they are ignored."""
+OF_TASKS = ("classifier.", "pre_classifier.", "qa_outputs.")
+"""Prefixes of layers on top of the encoder that were trained for a task; it has none of them."""
 
 
 def from_bert(state: Mapping[str, np.ndarray], hf_config: Mapping[str, Any]) -> TextEncoder:
@@ -135,14 +135,17 @@ def encoder_arrays(architecture: Architecture, state: Mapping[str, Any]) -> dict
     arrays: dict[str, np.ndarray] = {}
     for name, array in state.items():
         short = name.removeprefix(prefix)
-        if name.startswith(TASK_LAYERS) or short in BUFFERS or not name.startswith(prefix):
+        if name.startswith((*OF_TASKS, *architecture.pretraining)) or short in BUFFERS:
             continue
         if not isinstance(array, np.ndarray):
             raise TypeError(
                 f"{name} is {a_type(array)}; expected a NumPy array. For a PyTorch "
                 "model write {k: v.numpy() for k, v in model.state_dict().items()}"
             )
-        arrays[with_newer_name(short)] = array
+        newer = with_newer_name(short)
+        if newer in arrays:
+            raise ValueError(f"state has {newer} under two names; expected one")
+        arrays[newer] = array
     if not arrays:
         raise ValueError(
             f"state has no weights of a {architecture.class_name()}, only "

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, initializers
-from npformer.interop.family import Family
+from npformer.core import Seed, checks, constants
+from npformer.interop.family import Family, State
 from npformer.interop.settings import check_fits, foreign_settings, their_settings
 from npformer.models import EncoderConfig
 from npformer.training.trainable import EncoderDecoder
@@ -20,6 +20,10 @@ IDS = {
     "end_id": "eos_token_id",
 }
 """{our name of a token's id: theirs}."""
+
+TABLE = "model.shared.weight"
+COPIES = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"
+"""Other names of the table, in files that have it more than once."""
 
 
 class Marian(Family):
@@ -33,7 +37,26 @@ class Marian(Family):
             for side in ("encoder", "decoder")
         ]
 
-    def model(self, config: Mapping[str, Any], dtype: str) -> EncoderDecoder:
+    def in_full(self, config: Mapping[str, Any], state: State) -> tuple[Mapping[str, Any], State]:
+        """Return the settings and weights, with one table for all uses, and without sinusoids."""
+        found = dict(state)
+        for name in COPIES:
+            if name not in found:
+                continue
+            copy = found.pop(name)
+            if not np.array_equal(found.setdefault(TABLE, copy), copy):
+                raise ValueError(
+                    f"{name!r} differs from {TABLE!r}; expected one table for both languages and "
+                    "the output, all that npformer supports"
+                )
+        for name in [name for name in found if name.endswith(".embed_positions.weight")]:
+            table = found.pop(name)
+            exact = constants.sinusoids(*table.shape, halves=True) if table.ndim == 2 else np.nan
+            if not np.allclose(table, exact, rtol=0.0, atol=1e-2):  # in bfloat16 4e-3 apart
+                raise ValueError(f"{name!r} differs from sinusoids; expected those of Marian")
+        return config, found
+
+    def model(self, config: Mapping[str, Any], dtype: str, seed: Seed) -> EncoderDecoder:
         """Return a model of these sizes, its weights not drawn yet."""
         scale = {"scale_embeddings": bool(config.get("scale_embedding", False))}
         encoder, decoder = (self.settings(config, side) | scale for side in self.sides)
@@ -50,7 +73,7 @@ class Marian(Family):
             tied=True,
             output_bias=True,
             **ids,
-            seed=initializers.undrawn(),
+            seed=seed,
             dtype=dtype,
         )
 

@@ -82,6 +82,7 @@ def files_of(tokenizer: LibraryTokenizer, max_len: int, token_types: bool) -> di
         "model_max_length": max_len,
         "model_input_names": inputs,
         "pad_token": tokenizer.padding,
+        "truncation_side": tokenizer.truncation_side,
     }
     for key, names in usual.items():
         known = [name for name in names if tokenizer.library.token_to_id(name) is not None]

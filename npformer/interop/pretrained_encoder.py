@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -140,9 +141,13 @@ class PretrainedEncoder:
         -------
         vectors : float array, shape (texts, d_model)
             Pooled as the folder says, by default the mean of the tokens; of norm 1 for sentence
-            encoders, so that the product of two rows is the cosine of their angle.
+            encoders, so that the product of two rows is the cosine of their angle. After a Dense
+            in the folder's modules.json they have as many entries as it has outputs.
         """
-        return self._in_batches(self.settings.vectors, texts, batch_size)
+        dense = None
+        if self.head is not None and not self.head.head.task:  # a Dense that ends modules.json
+            dense = self.head.arrays["classify.weight"], self.head.arrays["classify.bias"]
+        return self._in_batches(partial(self.settings.vectors, dense=dense), texts, batch_size)
 
     def hidden(self, texts: Iterable[Text], batch_size: int = 32) -> list[np.ndarray]:
         """Return the vectors of each text's tokens: one array (tokens, d_model) per text.

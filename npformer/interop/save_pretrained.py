@@ -135,9 +135,10 @@ def write_folder(
     before = origin.hf_config
     config = {key: v for key, v in before.items() if key not in (*OF_A_HEAD, *OF_A_FILE)}
     config |= their_settings(architecture, model.config)
-    if config.get("pad_token_id") is None:
-        config["pad_token_id"] = architecture.defaults["pad_token_id"]
     config |= {"vocab_size": int(model.vocab_size or 0), "dtype": model.dtype}
+    if config.get("pad_token_id") is None:
+        own = model.config.position_padding_id
+        config["pad_token_id"] = architecture.defaults["pad_token_id"] if own is None else own
     config[architecture.settings["max_len"]] += (unused := architecture.unused_positions(config))
     config["architectures"] = [architecture.class_name()]
     stored, more = architecture, dict(files)

@@ -7,11 +7,26 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Context, checks, to_numpy
-from npformer.interop.folder import read_json, read_json_if_there
+from npformer.data.json_file import read_json, read_json_if_there
+from npformer.interop.folder import path_in
 from npformer.layers import FirstToken, MaxPooling, MeanPooling
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
+PROMPTS = "config_sentence_transformers.json"
+LENGTHS = (
+    LENGTH,
+    *(
+        LENGTH.replace("bert", kind)
+        for kind in ("roberta", "distilbert", "camembert", "xlm-roberta")
+    ),
+)
+"""The file of the longest text, in older folders named after the kind of model."""
 
+CHAINS = (
+    ("Transformer",),
+    *(("Transformer", "Pooling", *last) for last in ((), ("Normalize",), ("Dense",))),
+)
+"""The modules that npformer has, in order."""
 
 WAYS = {"mean": MeanPooling(), "first": FirstToken(), "max": MaxPooling()}
 """From one vector per token, (batch, length, d_model), to one vector per text."""
@@ -43,10 +58,17 @@ class SentenceSettings:
     max_len: int | None = None
     lower: bool = False
 
-    def vectors(self, hidden: Array, mask: Array | None) -> np.ndarray:
-        """Return one vector for each text, (batch, d_model), from those of its tokens."""
+    def vectors(
+        self, hidden: Array, mask: Array | None, dense: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> np.ndarray:
+        """Return one vector for each text, (batch, d_model), from those of its tokens.
+
+        `dense` are weight and bias of a linear map after the pooling.
+        """
         found, _ = WAYS[self.pooling].forward(hidden, Context(mask=mask))
         pooled: np.ndarray = to_numpy(found)
+        if dense is not None:
+            pooled = pooled @ dense[0] + dense[1]
         if not self.normalize:
             return pooled
         norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
@@ -56,10 +78,7 @@ class SentenceSettings:
 
 def transformer_folder(folder: Path) -> Path:
     """Return where the encoder is: the folder itself, or one in it that modules.json names."""
-    for module in _modules(folder):
-        if _kind(module) == "Transformer":
-            return folder / str(module.get("path", ""))
-    return folder
+    return module_paths(folder).get("Transformer", folder)
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
@@ -67,39 +86,27 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
 
     Raises ValueError if it has a module that npformer does not have.
     """
-    modules = _modules(folder)
-    length = read_json_if_there(transformer_folder(folder) / LENGTH)
-    known = ("Transformer", "Pooling", "Normalize", "Dense")
-    if foreign := [_kind(module) for module in modules if _kind(module) not in known]:
+    paths = module_paths(folder)
+    inside = paths.get("Transformer", folder)
+    length = next(filter(None, (read_json_if_there(inside / name) for name in LENGTHS)), {})
+    place = paths.get("Pooling", folder / POOLING) / "config.json"
+    prompt = read_json_if_there(folder / PROMPTS).get("default_prompt_name")
+    if prompt is not None:
         raise ValueError(
-            f"{folder / MODULES} has a {foreign[0]}; expected {', '.join(known)}, the modules "
-            "that npformer has"
+            f"{folder / PROMPTS} has default_prompt_name = {prompt!r}; expected null, because "
+            "npformer puts nothing before texts. Remove it, and write the prompt into the texts"
         )
-    paths = {_kind(module): str(module.get("path", "")) for module in modules}
-    place = folder / paths.get("Pooling", POOLING) / "config.json"
-    if not (modules or length or place.is_file()):
+    if not (paths or length or place.is_file()):
         return None
     max_len = length.get("max_seq_length")
     return SentenceSettings(
         pooling=_pooling(place) if place.is_file() else "mean",
-        normalize="Normalize" in paths or not modules,
+        normalize="Normalize" in paths or not paths,
         max_len=None
         if max_len is None
         else checks.positive(f"max_seq_length in {LENGTH}", max_len),
         lower=bool(length.get("do_lower_case", False)),
     )
-
-
-def dense_path(folder: Path) -> Path | None:
-    """Return the folder of the dense layer that ends modules.json; None without one."""
-    modules = _modules(folder)
-    places = [module for module in modules if _kind(module) == "Dense"]
-    if places and (len(places) > 1 or modules[-1] is not places[0]):
-        raise ValueError(
-            f"{folder / MODULES} has a Dense that is not the last module; expected one at the end, "
-            "as a classifier"
-        )
-    return folder / str(places[0].get("path", "")) if places else None
 
 
 def sentence_files(
@@ -127,19 +134,24 @@ def sentence_files(
     }
 
 
-def _modules(folder: Path) -> list[dict[str, Any]]:
-    """Return the modules of a folder; none if there is no modules.json."""
-    if not (folder / MODULES).is_file():
-        return []
-    content = read_json(folder / MODULES, list)
-    if not all(isinstance(module, dict) for module in content):
-        raise ValueError(f"{folder / MODULES} has an entry without names; copy it again")
-    return content  # type: ignore[no-any-return]
+def module_paths(folder: Path) -> dict[str, Path]:
+    """Return {class: folder} of the modules that modules.json names; none if there is no such file.
 
-
-def _kind(module: dict[str, Any]) -> str:
-    """Return the class of a module, whatever its package."""
-    return str(module.get("type", "")).rpartition(".")[2]
+    ValueError if there is one that npformer does not have, or in another order.
+    """
+    file = folder / MODULES
+    modules = read_json(file, list) if file.is_file() else []
+    if not all(isinstance(module, dict) for module in modules):
+        raise ValueError(f"{file} has an entry without names; copy it again")
+    types = [str(module.get("type", "")) for module in modules]
+    kinds = tuple(t.rpartition(".")[2] for t in types if t.startswith("sentence_transformers."))
+    if modules and (len(kinds) < len(types) or kinds not in CHAINS):
+        raise ValueError(
+            f"{file} has the modules {', '.join(types)}; expected Transformer, Pooling and at most "
+            "one of Normalize and Dense, of sentence_transformers: npformer has no others"
+        )
+    paths = [path_in(folder, module.get("path", ""), file) for module in modules]
+    return dict(zip(kinds, paths, strict=True))
 
 
 def _pooling(place: Path) -> str:
@@ -148,9 +160,7 @@ def _pooling(place: Path) -> str:
     if isinstance(named, str):
         found = [THEIRS.get(named, named)]
     else:
-        on = [
-            key for key, value in settings.items() if key[:13] == "pooling_mode_" and value is True
-        ]
+        on = [key for key, value in settings.items() if key[:13] == "pooling_mode_" and value]
         ours = {f"pooling_mode_{theirs}": ours for ours, theirs in POOLINGS.items()}
         found = [ours.get(key, key) for key in on]
     if len(found) != 1 or found[0] not in POOLINGS:

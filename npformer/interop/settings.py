@@ -68,7 +68,8 @@ def encoder_config(
             f"hf_config has {ours['max_len'] + unused} positions, and the first {unused} of them "
             "are before that of the first token; expected more"
         )
-    return EncoderConfig(**ours, **architecture.unused, padding=padding)
+    more = {**architecture.unused, "position_padding_id": unused - 1 if unused else None}
+    return EncoderConfig(**ours, **more, padding=padding)
 
 
 def foreign_settings(architecture: Architecture, config: EncoderConfig) -> list[str]:
@@ -80,6 +81,8 @@ def foreign_settings(architecture: Architecture, config: EncoderConfig) -> list[
     ]
     if config.activation not in architecture.activations.values():
         found.append(f"activation = {config.activation!r}")
+    if config.position_padding_id is not None and not architecture.positions_after_padding:
+        found.append(f"position_padding_id = {config.position_padding_id}")
     if "n_token_types" in architecture.settings and config.n_token_types == 0:
         found.append("n_token_types = 0")
     return found

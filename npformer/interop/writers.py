@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
+from npformer.data.json_file import read_json_if_there
 from npformer.data.tokenizers import MarianTokenizer, Tokenizer, read_tokenizer
 from npformer.data.tokenizers.read_tokenizer import END_OF_TEXT
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
-from npformer.interop.family import Family
+from npformer.interop.family import Family, State
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.gpt2 import GPT2
 from npformer.interop.marian import Marian
@@ -20,6 +22,13 @@ from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
 """Families of models that write, by ``model_type`` in config.json."""
+
+GENERATION = "generation_config.json"
+USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0}
+USUAL |= dict.fromkeys(("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length"), 0)
+USUAL |= dict.fromkeys(("min_new_tokens", "suppress_tokens", "begin_suppress_tokens"))
+USUAL |= dict.fromkeys(("forced_bos_token_id", "sequence_bias", "min_p", "guidance_scale"))
+"""Settings of generation that npformer does not have, and what they are without an effect."""
 
 
 class PretrainedTextModel:
@@ -43,6 +52,7 @@ class PretrainedTextModel:
         self._family, self._folder, self._hf_config = family, folder, hf_config
         self._tokenizer = tokenizer
         self._files = read_tokenizer_files(folder)
+        self._stated = _generation(folder, hf_config)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -93,7 +103,7 @@ class PretrainedWriter(PretrainedTextModel):
         """
         listed = [texts] if isinstance(texts, str) else checked_texts(texts)
         rows = [self._ids(text) for text in listed]
-        end = self._hf_config.get("eos_token_id")
+        end = self._stated.get("eos_token_id")
         stop = end if isinstance(end, int) and end < self.model.vocab_size else None
         written = self.model.generate(rows, n, stop=stop, **options)
         found = [
@@ -107,7 +117,7 @@ class PretrainedWriter(PretrainedTextModel):
         return self.tokenizer.pieces(self.model.stream(self._ids(text), n, **options))
 
     def _ids(self, text: str) -> list[int]:
-        begin = self._hf_config.get("bos_token_id")
+        begin = self._stated.get("bos_token_id")
         return self.tokenizer.ids(text) or ([begin] if isinstance(begin, int) else [])
 
 
@@ -154,7 +164,7 @@ class PretrainedTranslator(PretrainedTextModel):
 
 
 def writer_of(
-    folder: Path, hf_config: Mapping[str, Any], state: Mapping[str, Any]
+    folder: Path, hf_config: Mapping[str, Any], state: State
 ) -> PretrainedWriter | PretrainedTranslator:
     """Return what a folder of one of `FAMILIES` holds."""
     family = FAMILIES[hf_config["model_type"]]
@@ -165,6 +175,24 @@ def writer_of(
     if isinstance(model, EncoderDecoder):
         return PretrainedTranslator(model, family, folder, hf_config, _tokenizer(folder, model))
     return PretrainedWriter(model, family, folder, hf_config, _tokenizer(folder, model))
+
+
+def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a folder says about generation; warn of what npformer does not do."""
+    stated = {**hf_config, **read_json_if_there(folder / GENERATION)}
+    if isinstance(end := stated.get("eos_token_id"), list) and len(end) == 1:
+        stated["eos_token_id"] = end[0]
+    usual = {**USUAL, "bad_words_ids": [[hf_config.get("pad_token_id")]]}
+    other = {k: stated[k] for k, v in usual.items() if stated.get(k) not in (None, v, [])}
+    if isinstance(stated.get("eos_token_id"), list):
+        other["eos_token_id"] = end
+    if other:
+        warnings.warn(
+            f"{folder} says of generation {', '.join(f'{k} = {v!r}' for k, v in other.items())}, "
+            "which npformer does not do: generate writes other texts than transformers",
+            stacklevel=6,
+        )
+    return stated
 
 
 def _tokenizer(folder: Path, model: Any) -> Tokenizer | Exception:

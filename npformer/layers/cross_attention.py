@@ -75,7 +75,7 @@ class CrossAttention(TwoInputLayer):
         self.output = Linear(d_model, d_model, **made)
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
-        x, of_memory = finite_at_padding(x, context.padding), context.of_memory()
+        x, of_memory = finite_at_padding(x, context.padding), context.for_memory()
         memory = finite_at_padding(memory, of_memory.padding)
         query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
         key, key_cache = self.key.forward(memory, of_memory)  # [batch, memory_length, d_model]
@@ -112,7 +112,7 @@ class CrossAttention(TwoInputLayer):
 
         For `look`: the tokens of a target come one at a time, and the memory stays the same.
         """
-        of_memory = context.of_memory()
+        of_memory = context.for_memory()
         memory = finite_at_padding(memory, of_memory.padding)
         key, _ = self.key.forward(memory, of_memory)
         value, _ = self.value.forward(memory, of_memory)

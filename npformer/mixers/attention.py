@@ -6,7 +6,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
-from npformer.core.state import Kept, State
+from npformer.core.state import State, StateShapes
 from npformer.functional.heads import over_heads
 from npformer.layers import Linear
 from npformer.mixers.averaging import AveragingMixer, Scores
@@ -36,10 +36,10 @@ class AttentionScores(Scores):
         scores, scores_cache = F.attention_scores(*by_head)  # of [batch, heads, length, d_head]
         return scores, (query_cache, key_cache, scores_cache)
 
-    def kept_for_scores(self, length: int) -> Kept:
+    def score_state_shapes(self, length: int) -> StateShapes:
         return {"key": (self.n_heads, length, self.key.weight.shape[1] // self.n_heads)}
 
-    def keep_for_scores(self, x: Array, context: Context) -> dict[str, Array]:
+    def score_state(self, x: Array, context: Context) -> dict[str, Array]:
         return {"key": F.split_heads(self.key.forward(x, context)[0], self.n_heads)}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:

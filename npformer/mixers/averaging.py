@@ -20,7 +20,7 @@ from npformer.core import (
     generators,
     initializers,
 )
-from npformer.core.state import Kept, State
+from npformer.core.state import State, StateShapes
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
@@ -69,12 +69,12 @@ class Scores(Layer):
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array | None:
         return self.scores_backward(dy, cache, gradients)
 
-    def kept_for_scores(self, length: int) -> Kept:
+    def score_state_shapes(self, length: int) -> StateShapes:
         """Return names and shapes of what is kept of one sequence of up to `length` tokens."""
         return {}
 
-    def keep_for_scores(self, x: Array, context: Context) -> dict[str, Array]:
-        """Return what is kept of further tokens, by the names of `kept_for_scores`."""
+    def score_state(self, x: Array, context: Context) -> dict[str, Array]:
+        """Return what is kept of further tokens, by the names of `score_state_shapes`."""
         return {}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
@@ -158,18 +158,18 @@ class AveragingMixer(Mixer, Scores):
         # x is used once or, where the scores depend on it, twice
         return dx_value if dx_scores is None else dx_value + dx_scores
 
-    def kept(self, length: int, d_model: int) -> Kept:
+    def state_shapes(self, length: int, d_model: int) -> StateShapes:
         if type(self).newest_scores is Scores.newest_scores:  # a user's own
-            return super().kept(length, d_model)
+            return super().state_shapes(length, d_model)
         of_value = {"value": (self.n_heads, length, d_model // self.n_heads)}
-        return {**self.kept_for_scores(length), **of_value}
+        return {**self.score_state_shapes(length), **of_value}
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         if type(self).newest_scores is Scores.newest_scores:
             return super().prefill(x, state, context)
         n, x = x.shape[1], finite_at_padding(x, context.padding)
         value = F.split_heads(self.value.forward(x, context)[0], self.n_heads)
-        state = state.followed(n, context, value=value, **self.keep_for_scores(x, context))
+        state = state.extend(n, context, value=value, **self.score_state(x, context))
         scores = self.newest_scores(x, state, context)  # [(batch,) heads, n, length so far]
         heads, _ = F.average(scores, state.so_far("value"), state.seen(n, x))
         return self.output.forward(F.merge_heads(heads), context)[0], state

@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 from npformer.core import Array, Context, Gradients, Seed, array_module, backend_of, checks
-from npformer.core.state import Kept, State
+from npformer.core.state import State, StateShapes
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
 
@@ -27,11 +27,11 @@ class Identity(Mixer):
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return finite_at_padding(dy, cache)
 
-    def kept(self, length: int, d_model: int) -> Kept:
+    def state_shapes(self, length: int, d_model: int) -> StateShapes:
         return {}
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        return finite_at_padding(x, context.padding), state.followed(x.shape[1], context)
+        return finite_at_padding(x, context.padding), state.extend(x.shape[1], context)
 
     def explain(self, x: Array, context: Context) -> Array:
         xp = array_module(x)

@@ -14,7 +14,7 @@ from npformer.core import (
     generators,
 )
 from npformer.core import initializers as init
-from npformer.core.state import Kept, State, taken
+from npformer.core.state import State, StateShapes, take_positions
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
@@ -108,7 +108,7 @@ class GatedConvolution(Mixer):
         dx = self.inner.backward(without_padding(dp, mask), inner_cache, gradients)
         return without_padding(dx, mask)
 
-    def kept(self, length: int, d_model: int) -> Kept:
+    def state_shapes(self, length: int, d_model: int) -> StateShapes:
         return {"near": (SHORT - 1, 3 * d_model), "z": (length, d_model)}
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
@@ -117,7 +117,7 @@ class GatedConvolution(Mixer):
         p = xp.concatenate([state["near"], without_padding(inner, mask)], axis=1)
         near, _ = F.short_convolution(p, self.short.value)
         x0, x1, v = _thirds(near[:, SHORT - 1 :])
-        state = state.followed(n, context, {"near": _newest(p, mask)}, z=x1 * v)
+        state = state.extend(n, context, {"near": _newest(p, mask)}, z=x1 * v)
         z = state.so_far("z")
         at = state.positions(n, z, axis=1)
         if n == 1:
@@ -125,7 +125,7 @@ class GatedConvolution(Mixer):
         elif n == 0:
             s = x1
         else:
-            s = taken(F.causal_convolution(z, self.kernel.value)[0], at)
+            s = take_positions(F.causal_convolution(z, self.kernel.value)[0], at)
         s = s + self.skip.value * x1 * v
         return self.output.forward(x0 * s, context)[0], state
 

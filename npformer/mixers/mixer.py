@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, checks
-from npformer.core.state import Kept, State, taken
+from npformer.core.state import State, StateShapes, take_positions
 from npformer.core.telling import tell_once
 from npformer.mixers.padding import STRATEGIES
 
@@ -69,7 +69,7 @@ class Mixer(Layer):
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
         """Make this mixer for an encoder. Options of a mixer are further keywords."""
 
-    def kept(self, length: int, d_model: int) -> Kept:
+    def state_shapes(self, length: int, d_model: int) -> StateShapes:
         """Return names and shapes of what a state keeps of one sequence of up to `length` tokens.
 
         A mixer without its own `prefill` keeps its inputs, and computes everything anew.
@@ -81,7 +81,7 @@ class Mixer(Layer):
 
         Backend, dtype and the number of features are those of the array `like`.
         """
-        return State.empty(self.kept(length, like.shape[-1]), batch, like)
+        return State.empty(self.state_shapes(length, like.shape[-1]), batch, like)
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         """Return what the mixer makes of the tokens after those of a state, and the new state.
@@ -101,9 +101,9 @@ class Mixer(Layer):
             f"{type(self).__name__} does not define how to continue from earlier tokens, so each "
             "token computes all of them anew. Define kept and prefill (docs/writing.md)",
         )
-        state = state.followed(n, context, x=x)
+        state = state.extend(n, context, x=x)
         y, _ = self.forward(state.so_far("x"), Context(mask=state.mask(x), keep=False))
-        return taken(y, state.positions(n, y, axis=1)), state
+        return take_positions(y, state.positions(n, y, axis=1)), state
 
     def step(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         """Return what the mixer makes of one more token, (batch, 1, d_model), and the new state."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, checks, initializers
-from npformer.core.state import Kept, State, prefixed
+from npformer.core.state import State, StateShapes, with_prefix
 from npformer.mixers.attention import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.dense_synthesizer import DenseScores, FactorizedDenseScores
@@ -47,14 +47,14 @@ class MixtureScores(Scores):
         scores, mixture_cache = F.mixture_scores(self.logits.value, *parts)
         return scores, (mixture_cache, part_caches)
 
-    def kept_for_scores(self, length: int) -> Kept:
+    def score_state_shapes(self, length: int) -> StateShapes:
         parts = enumerate(self.parts)
-        of_parts = (prefixed(f"{i}.", part.kept_for_scores(length)) for i, part in parts)
+        of_parts = (with_prefix(f"{i}.", part.score_state_shapes(length)) for i, part in parts)
         return {name: shape for each in of_parts for name, shape in each.items()}
 
-    def keep_for_scores(self, x: Array, context: Context) -> dict[str, Array]:
+    def score_state(self, x: Array, context: Context) -> dict[str, Array]:
         parts = enumerate(self.parts)
-        of_parts = (prefixed(f"{i}.", part.keep_for_scores(x, context)) for i, part in parts)
+        of_parts = (with_prefix(f"{i}.", part.score_state(x, context)) for i, part in parts)
         return {name: array for each in of_parts for name, array in each.items()}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:

@@ -15,7 +15,7 @@ from npformer.core import (
     generators,
 )
 from npformer.core import initializers as init
-from npformer.core.state import Kept, State
+from npformer.core.state import State, StateShapes
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
 from npformer.mixers.mixer import Mixer, MixerSettings
@@ -86,13 +86,13 @@ class StateSpace(Mixer):
         given = settings.only("d_model", "initializer")
         return cls(**given, n_states=n_states, seed=seed, dtype=dtype)
 
-    def of_space(self) -> tuple[Parameter, ...]:
+    def kernel_parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters of the kernel in the order in which `functional` takes them."""
         return self.log_step, self.log_decay, self.frequency, self.C
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         x = without_padding(x, context.mask)
-        log_step, log_decay, frequency, C = (parameter.value for parameter in self.of_space())
+        log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
         of_space = log_step, log_decay, frequency, C, x.shape[1]
         kernel, kernel_cache = F.state_space_kernel(*of_space)
         s, long_cache = F.causal_convolution(x, kernel)
@@ -109,17 +109,17 @@ class StateSpace(Mixer):
         gradients.add(self.skip, (ds * x).sum(axis=(0, 1)))
         dx, dkernel = F.causal_convolution_backward(ds, long_cache)
         of_space = F.state_space_kernel_backward(dkernel, kernel_cache)
-        for parameter, gradient in zip(self.of_space(), of_space, strict=True):
+        for parameter, gradient in zip(self.kernel_parameters(), of_space, strict=True):
             gradients.add(parameter, gradient)
         return without_padding(dx + self.skip.value * ds, mask)
 
-    def kept(self, length: int, d_model: int) -> Kept:
+    def state_shapes(self, length: int, d_model: int) -> StateShapes:
         return {"real": self.log_decay.shape, "imaginary": self.log_decay.shape}
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         xp, mask, n = array_module(x), context.mask, x.shape[1]
         x = without_padding(x, mask)
-        log_step, log_decay, frequency, C = (parameter.value for parameter in self.of_space())
+        log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
         e, f = F.state_space_step(log_step, log_decay, frequency)
         real, imaginary = state["real"], state["imaginary"]  # [batch, d_model, n_states]
         s = xp.empty_like(x)
@@ -136,11 +136,11 @@ class StateSpace(Mixer):
             s[:, t] = 2.0 * (C[0] * real - C[1] * imaginary).sum(axis=-1)
         a, _ = F.gelu(s + self.skip.value * x)
         new = {"real": real, "imaginary": imaginary}
-        return self.output.forward(a, context)[0], state.followed(n, context, new)
+        return self.output.forward(a, context)[0], state.extend(n, context, new)
 
     def explain(self, x: Array, context: Context) -> Array:
         xp, length = array_module(x), x.shape[1]
-        log_step, log_decay, frequency, C = (parameter.value for parameter in self.of_space())
+        log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
         kernel, _ = F.state_space_kernel(log_step, log_decay, frequency, C, length)
         back = xp.arange(length)[:, None] - xp.arange(length)
         k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]

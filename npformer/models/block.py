@@ -85,7 +85,7 @@ class Residual(NamedTuple):
         return self.passes[1](*self[1:], dy, cache, gradients)
 
 
-class Continued:
+class MixerStep:
     """A mixer that continues from a state, as a layer with one input for a call of a block.
 
     That way the residual connections are the same two functions. The new state is in `state` after
@@ -176,9 +176,9 @@ class EncoderBlock(Layer):
         See `Mixer.prefill`.
         """
         (_, *mix), *network = self.parts()
-        going: Any = Continued(self.mixer, state)
-        halves: list[Any] = [Residual(self.residual(), *part) for part in ((going, *mix), *network)]
-        return forward_chain(halves, x, context)[0], going.state
+        step: Any = MixerStep(self.mixer, state)
+        halves: list[Any] = [Residual(self.residual(), *part) for part in ((step, *mix), *network)]
+        return forward_chain(halves, x, context)[0], step.state
 
     def residual(self) -> tuple[Any, Any]:
         """Return the forward and the backward function of the residual connections."""

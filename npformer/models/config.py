@@ -112,6 +112,9 @@ class EncoderConfig:
     n_token_types : int
         How many types of tokens have an embedding that is added: 2 in BERT, for the first and the
         second sentence, 4 in FNet.
+    position_padding_id : int, optional
+        The id of padding that has no position, as in RoBERTa, where positions count the tokens
+        that are not padding. A token that is kept, at or behind this id, is then an error.
     embedding_norm, embedding_projection : bool
         Whether a layer norm follows the sum of the embeddings, as in BERT and FNet, and then a
         linear map, as in FNet.
@@ -147,6 +150,7 @@ class EncoderConfig:
     token_dropout: float = 0.0
     attention_dropout: float = 0.0
     ffn_dropout: float = 0.0
+    position_padding_id: int | None = None
 
     def __post_init__(self) -> None:
         # NumPy's numbers become Python's, and lists become tuples.
@@ -155,6 +159,8 @@ class EncoderConfig:
             keep(name, checks.positive(name, getattr(self, name)))
         checks.whole("n_layers", self.n_layers, at_least=1, at_most=checks.MOST_LAYERS)
         keep("n_token_types", checks.whole("n_token_types", self.n_token_types, at_least=0))
+        if self.position_padding_id is not None:
+            checks.whole("position_padding_id", self.position_padding_id, at_least=0)
         for name in FLAGS:
             checks.flag(name, getattr(self, name))
         for name, choices in CHOICES.items():

@@ -11,12 +11,12 @@ from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout, La
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.mixers.attention import LONG
-from npformer.models.block import Continued, EncoderBlock, Residual
+from npformer.models.block import EncoderBlock, MixerStep, Residual
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
 
 
-class Reading:
+class MemoryAttention:
     """Cross-attention to one memory, as a layer with one input for a call of a block.
 
     That way the residual connections of all sublayers are the same two functions. The gradient of
@@ -38,7 +38,7 @@ class Reading:
         return dx
 
 
-class Looking:
+class CachedMemoryAttention:
     """Cross-attention to a memory whose keys and values are kept: a layer with one input."""
 
     def __init__(self, attention: CrossAttention, memory: State) -> None:
@@ -104,20 +104,20 @@ class DecoderBlock(EncoderBlock):
         self._add_feed_forward(config, rng, dtype)
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
-        reading = Reading(self.cross_attention, memory)
-        return forward_chain(self.halves(reading), x, context)
+        attention = MemoryAttention(self.cross_attention, memory)
+        return forward_chain(self.halves(attention), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
-        reading = Reading(self.cross_attention)
-        dx = backward_chain(self.halves(reading), dy, cache, gradients)
-        return dx, reading.dmemory
+        attention = MemoryAttention(self.cross_attention)
+        dx = backward_chain(self.halves(attention), dy, cache, gradients)
+        return dx, attention.dmemory
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, States]:
         """As `EncoderBlock.prefill`; a state is the mixer's, and what is kept of the memory."""
         of_mixer, memory = state
-        going = Continued(self.mixer, of_mixer)
-        halves = self.halves(Looking(self.cross_attention, memory), going)
-        return forward_chain(halves, x, context)[0], States((going.state, memory))
+        step = MixerStep(self.mixer, of_mixer)
+        halves = self.halves(CachedMemoryAttention(self.cross_attention, memory), step)
+        return forward_chain(halves, x, context)[0], States((step.state, memory))
 
     def halves(self, reading: Any, mixer: Any = None) -> list[Residual]:
         """Return the sublayers of the block with their dropout, norm and residual connection."""
@@ -170,7 +170,7 @@ class Decoder(Encoder):
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
         self.check(x)
         x, context, hidden = hide_padding(x, context)
-        memory, of_memory, hidden_memory = hide_padding(memory, context.of_memory())
+        memory, of_memory, hidden_memory = hide_padding(memory, context.for_memory())
         context = replace(context, memory_padding=of_memory.padding)
         caches = []
         for block in self.blocks:

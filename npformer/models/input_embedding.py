@@ -68,6 +68,7 @@ class InputEmbedding(Layer):
         self._dtype = dtype
         self.max_len = config.max_len
         self.n_token_types = config.n_token_types
+        self.position_padding_id = config.position_padding_id if n_features is None else None
         # Scaled embeddings have variance 1, others 0.02^2. What is added has the same.
         scaled = config.scale_embeddings and vocab_size is not None
         self.tokens: Embedding | Linear
@@ -101,6 +102,8 @@ class InputEmbedding(Layer):
         return [*(part for part in some if part is not None), self.dropout]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        if self.position_padding_id is not None:
+            self._check_positions(x, context.mask)
         x, context, hidden = hide_padding(x, context)
         y, caches = forward_chain(self.chain(), x, context)
         return y, (caches, hidden)
@@ -122,6 +125,16 @@ class InputEmbedding(Layer):
         return x
 
     # Checks, and moves to the model's backend ---------------------------------------------------
+
+    def _check_positions(self, x: Array, mask: Array | None) -> None:
+        """Check that each token that is kept has as many tokens before it as it has ids."""
+        behind = (x == self.position_padding_id).cumsum(axis=1) > 0
+        if (behind if mask is None else behind & mask).any():
+            raise ValueError(
+                f"x has the id {self.position_padding_id}, which is padding and has no position, "
+                "at or before a token that is kept; expected padding at the ends of rows, and "
+                "False there in the mask"
+            )
 
     def prepare(self, x: Array, mask: Array | None = None) -> tuple[Array, Array | None]:
         """Check x and its mask and bring them to the model's backend, with 0 at padding."""

@@ -71,7 +71,7 @@ class NextToken(Layer):
         """Return the state before the first token of each sequence, of up to `length` tokens."""
         return self.encoder.start(batch, length)
 
-    def following(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
+    def next_logits(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
         """Return the logits of the token that follows each row of x, and the new state.
 
         Parameters

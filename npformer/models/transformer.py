@@ -100,9 +100,9 @@ class Transformer(TwoInputLayer):
         """
         x, _ = self.source.forward(source, context)
         memory, _ = self.encoder.forward(x, context)
-        return self.decoder.start_with(memory, length, context.swapped())
+        return self.decoder.start_with(memory, length, context.swap())
 
-    def following(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
+    def next_logits(self, x: Array, states: States, context: Context) -> tuple[Array, States]:
         """Return the logits of the token that follows each row of x, and the new state.
 
         Parameters
@@ -123,7 +123,7 @@ class Transformer(TwoInputLayer):
     def forward(  # type: ignore[override]
         self, source: Array, target: Array, context: Context
     ) -> tuple[Array, Any]:
-        of_target = context.swapped()  # there the source's tokens are the memory
+        of_target = context.swap()  # there the source's tokens are the memory
         x, source_cache = self.source.forward(source, context)
         memory, encoder_cache = self.encoder.forward(x, context)
         x, target_cache = self.target.forward(target, of_target)

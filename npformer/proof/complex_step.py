@@ -30,7 +30,7 @@ class NotAnalytic(Exception):
     """The complex step does not apply; the message says why."""
 
 
-class Stepped(np.ndarray):
+class ComplexArray(np.ndarray):
     """Complex numbers x + ih u, which refuse operations that drop the imaginary part."""
 
     def __array_ufunc__(
@@ -93,13 +93,13 @@ def _transform(transform: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _bare(x: Any) -> Any:
-    return x.view(np.ndarray) if type(x) is Stepped else x
+    return x.view(np.ndarray) if type(x) is ComplexArray else x
 
 
 def _guard(result: Any) -> Any:
-    """Return complex results as `Stepped`, and others unchanged."""
+    """Return complex results as `ComplexArray`, and others unchanged."""
     if isinstance(result, (np.ndarray, np.generic)):  # most results
-        return np.asarray(result).view(Stepped) if result.dtype.kind == "c" else result
+        return np.asarray(result).view(ComplexArray) if result.dtype.kind == "c" else result
     if isinstance(result, (tuple, list)):
         return type(result)(map(_guard, result))
     return result
@@ -107,7 +107,7 @@ def _guard(result: Any) -> Any:
 
 def guarded(x: np.ndarray) -> np.ndarray:
     """Return a copy of `x` that can take a complex step."""
-    return x.astype(np.complex128).view(Stepped)
+    return x.astype(np.complex128).view(ComplexArray)
 
 
 def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 
 from npformer.core import Feed, guarded_computation
 from npformer.core.explained_errors import located_errors
-from npformer.core.inputs import as_given
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.lengths import shuffled_by_length
 from npformer.data.samples import Batch, Data, Samples, Shard, is_stored, labelled_inputs
@@ -87,8 +86,7 @@ def checked_data(
     inputs, y = labelled_inputs(model, name, data)
     with located_errors(f"in {name}, "):
         if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
-            x, mask, types = as_given(inputs)
-            batch = model.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
+            batch = model.check_samples(inputs, y, loss, sample_weight)
             samples = Samples(batch, [model.note(batch)])
         else:
             samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
@@ -102,8 +100,8 @@ def checked_data(
             f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
             "-1, which means no label"
         )
-    if type(samples) is Samples:  # in memory
-        warn_of_empty(name, samples.of_rows(slice(None)))
+    if type(samples) is Samples and samples.lengths is not None:  # in memory
+        warn_of_empty(name, samples.select(slice(None)))
     return samples
 
 
@@ -173,7 +171,7 @@ class Batches:
         rows, at_least, shard = self._rows(k)
         samples, backend = self.task.samples, self.model.backend
         with guarded_computation(backend, len(rows)):
-            batch = samples.of_rows(rows)
+            batch = samples.select(rows)
             if k + 1 < len(self):
                 samples.expect(lambda: self._rows(k + 1)[0])
             if self.way != "shuffled":

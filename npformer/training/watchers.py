@@ -124,7 +124,7 @@ class LossWatch(Callback):
     def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
         """Return the name of the first tensor that is not finite, and of the rank that has it."""
         with guarded_computation(model.backend, len(rows)):
-            of_ranks = self.ranks.gather(non_finite_tensor(model, self.task.samples.of_rows(rows)))
+            of_ranks = self.ranks.gather(non_finite_tensor(model, self.task.samples.select(rows)))
         rank = next((k for k, name in enumerate(of_ranks) if name != LOSS_ITSELF), 0)
         return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]
 

@@ -76,13 +76,13 @@ def test_a_context_that_says_nothing_about_sequences_is_returned_as_it_is():
 
 
 def test_to_layers_of_the_memory_the_memory_is_the_first_input(context):
-    found = context.of_memory()
+    found = context.for_memory()
     assert_holds(found, OTHER, OTHER_TYPES, None, None)
     assert found.padding is context.memory_padding  # with the lengths that it found
     assert type(found) is type(context)
     assert (found.training, found.keep) == (True, False)
     assert found.generator is context.generator
-    assert_holds(found.of_memory(), None, None, None, None)
+    assert_holds(found.for_memory(), None, None, None, None)
 
 
 def test_the_engine_takes_over_both():

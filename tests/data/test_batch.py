@@ -74,7 +74,7 @@ def test_an_input_without_padding_is_not_cut():
 
 def test_rows_are_those_of_all_inputs_and_targets():
     batch, rows = Batch(pairs(), np.arange(5), np.arange(5.0), np.arange(5) > 1), np.array([3, 1])
-    some = batch.of_rows(rows)
+    some = batch.select(rows)
     assert len(some) == 2
     for found, whole in zip(some.inputs, batch.inputs, strict=True):
         np.testing.assert_array_equal(found.x, whole.x[rows])

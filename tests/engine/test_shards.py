@@ -52,7 +52,7 @@ def shards_of(model, batch):
     """Yield shards of a batch, each cut to what its samples need."""
     snapshot, total = snapshot_of(model), float(batch.counts_for(model.loss).sum())
     for start, stop in pairwise(CUTS):
-        part = batch.of_rows(slice(start, stop))
+        part = batch.select(slice(start, stop))
         if stop > start:
             least = snapshot.lengths_of_shard(part.lengths().max(axis=0), (LENGTH,))
             part = part.cut(least)
@@ -145,7 +145,7 @@ def test_an_empty_part_draws_the_steps_number_and_has_no_gradients():
     for workers in (1, 2):
         with Team(model, workers) as team:
             team.step(batch, generator=generator)
-            empty = replace(batch.of_rows(slice(0, 0)), shard=Shard(5, 20.0, (LENGTH,)))
+            empty = replace(batch.select(slice(0, 0)), shard=Shard(5, 20.0, (LENGTH,)))
             loss, gradients = team.step(empty, generator=generator)
             assert float(loss) == 0.0
             assert not gradients.flat.any()

@@ -93,7 +93,7 @@ def test_parts_are_together_the_batch(model, lengths):
     loss, gradients = step(model, batch)
     found, shorter = [], []
     for start, stop in pairwise((0, 2, 3, 5)):
-        part = batch.of_rows(slice(start, stop))
+        part = batch.select(slice(start, stop))
         least = snapshot.lengths_of_shard(part.lengths().max(axis=0).tolist(), WHOLE)
         part = part.cut(least)
         assert tuple(each.length for each in part.inputs) == least

@@ -15,7 +15,7 @@ from npformer.engine import blas, workspace
 from npformer.engine import team as engine_team
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.team import Team
-from npformer.engine.twin_classes import kept_of
+from npformer.engine.twin_classes import model_cache
 from npformer.layers import Dropout
 from npformer.models import SequenceModel
 from tests.engine.helpers import blas_threads, in_threads, linux_only, trained
@@ -155,7 +155,7 @@ def test_larger_models_lend(larger_model, rng):
     model = larger_model(dtype="float32")
     with Team(model, 3) as team:
         team.step(model.batch(rng.integers(0, 7, (9, 24)), rng.integers(0, 3, 9)), generator=rng)
-        assert all(lends.n_bytes > 1 << 15 for lends in team._workspaces)
+        assert all(lends.n_bytes > 1 << 15 for lends in team.workspaces)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -219,7 +219,7 @@ def test_memory_stays_with_the_model_and_is_lent_to_one_call_at_a_time(small_mod
     for _ in range(3):
         model.loss_and_gradients(x, y, workers=2)
         model(x)
-    shelf = kept_of(model).workspaces
+    shelf = model_cache(model).workspaces
     assert [len(team) for team in shelf] == [2]
     held, left = shelf[0], []
 
@@ -231,7 +231,7 @@ def test_memory_stays_with_the_model_and_is_lent_to_one_call_at_a_time(small_mod
     before_share(note)
     model.loss_and_gradients(x, y)
     assert left == [[]]
-    assert kept_of(model).workspaces is shelf
+    assert model_cache(model).workspaces is shelf
     assert len(shelf) == 2
     assert held in shelf
 

@@ -1,7 +1,9 @@
 """Folders in Hugging Face's layout, written and read without transformers and PyTorch."""
 
+import copy
 import json
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 import npformer as nf
 from npformer.interop import ARCHITECTURES, PretrainedEncoder, save_pretrained
+from npformer.interop.dense_head import IDENTITY
 
 from .folders import SIZES, TEXTS, WORDS, random_model, tiny, vocabulary
 
@@ -183,11 +186,19 @@ def test_the_length_is_the_smallest_that_a_file_states(folder):
     assert found.tokenizer.tokens(ids[0]) == ["[CLS]", "the", "cat", "sat", "on", "the", "[SEP]"]
 
 
+OF_THEM = "sentence_transformers.models"
+
+
 def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
     kinds = kinds or ("Transformer", "Pooling", "Normalize")
     paths = {"Transformer": "", "Pooling": path}
     modules = [
-        {"idx": i, "name": str(i), "path": paths.get(kind, f"{i}_{kind}"), "type": f"a.b.{kind}"}
+        {
+            "idx": i,
+            "name": str(i),
+            "path": paths.get(kind, f"{i}_{kind}"),
+            "type": f"sentence_transformers.models.{kind}",
+        }
         for i, kind in enumerate(kinds)
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
@@ -236,7 +247,11 @@ def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("kinds", "modes", "message"),
     [
-        (("Transformer", "Pooling", "LSTM"), ("mean_tokens",), "has a LSTM; expected"),
+        (
+            ("Transformer", "Pooling", "LSTM"),
+            ("mean_tokens",),
+            "LSTM; expected Transformer",
+        ),
         (("Transformer", "Pooling"), ("mean_tokens", "cls_token"), "asks for mean and first"),
         (("Transformer", "Pooling"), (), "asks for no pooling; expected one of pooling_mode_mean"),
         (("Transformer", "Pooling"), ("lasttoken",), "asks for pooling_mode_lasttoken; expected"),
@@ -325,6 +340,7 @@ def test_a_head_on_pooled_tokens_is_a_dense_after_the_pooling(folder, tmp_path, 
     logits = pooled @ state["linear.weight"].T + state["linear.bias"]
     np.testing.assert_allclose(model(ids, mask, types), logits, rtol=1e-10, atol=1e-13)
     back = nf.from_pretrained(tmp_path / "tuned")
+    np.testing.assert_allclose(back.embed(TEXTS), logits, rtol=1e-10, atol=1e-13)
     assert back.classes == ["dog", "cat"]
     assert back.max_len == 12
     same_weights(back.classifier(), model)
@@ -341,9 +357,63 @@ def test_other_dense_layers_are_refused(folder, tmp_path):
     changed(tmp_path / "tuned", "2_Dense/config.json", activation_function="torch.nn.Tanh")
     with pytest.raises(ValueError, match=r"a Dense that is not a classifier: .*torch\.nn\.Tanh"):
         nf.from_pretrained(tmp_path / "tuned")
-    sentence_encoder(tmp_path / "tuned", "Transformer", "Pooling", "Dense", "Normalize", path="p")
-    with pytest.raises(ValueError, match="a Dense that is not the last module"):
+    changed(tmp_path / "tuned", "2_Dense/config.json", activation_function=IDENTITY, out_features=3)
+    with pytest.raises(ValueError, match="out_features = 3 rows of 8"):
         nf.from_pretrained(tmp_path / "tuned")
+    for i, last in enumerate((("Dense", "Normalize"), ("Normalize", "Dense"), ("Dense", "Dense"))):
+        sentence_encoder(tmp_path / "tuned", "Transformer", "Pooling", *last, path=f"{i}")
+        with pytest.raises(ValueError, match=rf"{last[0]}, \S+{last[1]}; expected Transformer"):
+            nf.from_pretrained(tmp_path / "tuned")
+
+
+def test_a_head_that_npformer_lacks_is_said(folder, tmp_path):
+    tiny(tmp_path / "qa", pooling="pooler")
+    for named in (["BertForQuestionAnswering"], ["BertForMultipleChoice"], None):
+        changed(tmp_path / "qa", architectures=named)
+        with pytest.warns(
+            UserWarning, match=r"the weights have classifier\.bias, classifier\.w.*e"
+        ):
+            assert nf.from_pretrained(tmp_path / "qa").classes is None
+    changed(tmp_path / "qa", architectures=["BertForSequenceClassification"])
+    more(tmp_path / "qa", {"qa_outputs.bias": 1})
+    with pytest.raises(ValueError, match=r"have qa_outputs\.bias, which a BertForSequenceClass"):
+        nf.from_pretrained(tmp_path / "qa")
+    for changes, said in (({"id2label": ["a", "b", "c"]}, "id2label is a list"),
+                          ({"id2label": {"0": "a"}}, "id2label has 1 classes, and the weights 3"),
+                          ({"problem_type": "ranking"}, "problem_type is 'ranking'")):  # fmt: skip
+        tiny(tmp_path / said, pooling="pooler")
+        with pytest.raises(ValueError, match=said):
+            nf.from_pretrained(changed(tmp_path / said, **changes))
+
+
+def test_positions_of_roberta_count_what_is_no_padding(tmp_path):
+    """Where that differs from the place in the row, all ways refuse."""
+    tiny(tmp_path / "one", "roberta")
+    found = nf.from_pretrained(tmp_path / "one")
+    model, y = found.classifier(2), np.array([0, 1])
+    nf.save(model, tmp_path / "model.safetensors")
+    nf.save(found.encoder, tmp_path / "encoder.safetensors")
+    found.save(tmp_path / "two", model)
+    assert model.config.position_padding_id == model.padding_id == found.padding_id == 0
+    loaded = nf.load(tmp_path / "model.safetensors")
+    again = nf.from_pretrained(tmp_path / "two")
+    right = np.array([[2, 5, 6, 3, 0, 0], [2, 5, 6, 7, 8, 3]])
+    for x, hole in ((np.roll(right, 2, axis=1), False), (right[:, [0, 1, 4, 2, 3, 5]], True)):
+        x[1] = right[1]
+        mask = (x != 0) | (hole & (np.arange(6) < 5))
+        for way, *inputs in (
+            *((each, x, mask) for each in (model, loaded, copy.deepcopy(model), again.encoder)),
+            (nf.load(tmp_path / "encoder.safetensors"), x),
+            (model.forward, x, nf.Context(mask=mask)),
+            (model.predict, x, mask),
+            (partial(model.loss_and_gradients, workers=2), x, y, mask),
+            (nf.evaluate, model, (x, y, mask)),
+            (partial(nf.fit, epochs=1, progress=False), model, (x, y, mask)),
+            (partial(nf.gradcheck, mask=mask), model, x),
+        ):
+            with pytest.raises(ValueError, match="has the id 0, which is padding and has no posit"):
+                way(*inputs)
+    assert np.isfinite(model(right, right != 0)).all()
 
 
 @pytest.mark.parametrize(
@@ -370,6 +440,16 @@ def test_without_the_library_or_a_tokenizer_there_are_weights(
 V, MISSING = ValueError, FileNotFoundError
 
 
+def more(folder, arrays):
+    """Add arrays, given by their value, to a folder's weights."""
+    added = {name: np.full(8, value, "float64") for name, value in arrays.items()}
+    save_file(load_file(folder / WEIGHTS) | added, folder / WEIGHTS)
+
+
+def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
+    (folder / "modules.json").write_text(json.dumps([{"path": path, "type": kind}]))
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -389,6 +469,20 @@ V, MISSING = ValueError, FileNotFoundError
         (lambda f: (f / WEIGHTS).write_bytes(b"12345678{"), V, "not a whole"),
         (lambda f: changed(f, vocab_size=5), V, r"word_embeddings.weight has shape"),
         (lambda f: (f / "modules.json").write_text("{}"), V, "holds a dict; expected a list"),
+        (lambda f: more(f, {"bert.extra": 0}), V, "extra is unknown"),
+        (lambda f: more(f, {"extra.weight": 0}), V, "extra.weight is unknown"),
+        (lambda f: more(f, {"lm_head.bias": 0}), V, "lm_head.bias is unknown"),
+        (lambda f: more(f, {"embeddings.LayerNorm.gamma": 0}), V, "LayerNorm.weight under two n"),
+        (lambda f: changed(f, auto_map={"AutoModel": "a.B"}), V, "auto_map = "),
+        (lambda f: modules(f, "../bert"), V, "names the path '../bert'; expected one in"),
+        (lambda f: modules(f, str(f)), V, "names the path '/"),
+        (lambda f: modules(f, "..\\bert"), V, "names the path "),
+        (lambda f: modules(f, 3), V, "names the path 3"),
+        (lambda f: modules(f, "", "mine.Transformer"), V, "modules mine.Transformer; expected"),
+        (lambda f: (f / "modules.json").write_text("[" * 10**5), V, "is not JSON"),
+        (lambda f: (f / "tokenizer_config.json").write_text("[" * 10**5), V, "is not JSON"),
+        (lambda f: changed(f, "config_sentence_transformers.json", default_prompt_name="query"), V,
+         "default_prompt_name = 'query'; expected null"),
         (lambda f: (f / WEIGHTS).write_bytes(raw("F8_E4M3", {"x": np.zeros(2, "uint8")})), V,
          "numbers of the kind F8_E4M3; expected one of F64"),
     ],
@@ -406,7 +500,7 @@ def test_a_part_that_is_missing_is_named(folder):
     with pytest.raises(FileNotFoundError, match=r"has no model-00002-of-00002\.safetensors"):
         nf.from_pretrained(folder)
     changed(folder, "model.safetensors.index.json", weight_map={"a": "../model.safetensors"})
-    with pytest.raises(FileNotFoundError, match=r"has no \.\./model\.safetensors"):
+    with pytest.raises(ValueError, match=r"names the path .\.\./model\.safetensors"):
         nf.from_pretrained(folder)
     changed(folder, "model.safetensors.index.json", weight_map={})
     with pytest.raises(ValueError, match="has no weight_map"):

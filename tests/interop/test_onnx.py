@@ -129,7 +129,7 @@ def test_onnxruntime_computes_the_same(settings, kind, options, tmp_path):
         path = tmp_path / f"{masked}.onnx"
         nf.interop.to_onnx(model, path, mask=masked)
         session = session_of(path)
-        for length, batch in lengths.items():
+        for length, batch in [*lengths.items(), (max(lengths), 0)]:
             given = inputs_of(model, kind, batch, length, masked=masked)
             logits, *probabilities = session.run(None, given)
             expected = model(given.pop("x"), **given)
@@ -167,6 +167,21 @@ def test_a_row_of_padding_alone(kind, mixer, options, tmp_path):
     mask = np.array([[False] * 9, [True] * 4 + [False] * 5])
     found, _ = session_of(tmp_path / "model.onnx").run(None, {"x": x, "mask": mask})
     check_equal(found, model(x, mask))
+
+
+def test_ids_that_no_table_has_are_an_error(tmp_path):
+    """ONNX by itself takes -1 from a table's end, and knows nothing of RoBERTa's positions."""
+    config = nf.EncoderConfig(**{**SMALL, "n_token_types": 2, "position_padding_id": 0})
+    model = nf.SequenceClassifier(config, 5, vocab_size=31)
+    nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    session = session_of(tmp_path / "model.onnx")
+    x, mask, types = np.array([[1, 2, 3, 0]]), np.array([[True, True, True, False]]), [[0, 1, 0, 0]]
+    given = {"x": x, "mask": mask, "types": np.array(types)}
+    check_equal(session.run(None, given)[0], model(x, mask, given["types"]))
+    for changes in ({"x": x - 2}, {"x": x * 20}, {"types": given["types"] - 1}, {"mask": x >= 0},
+                    {"x": x[:, ::-1].copy(), "mask": mask[:, ::-1].copy()}):  # fmt: skip
+        with pytest.raises(Exception, match="out of data bounds"):
+            session.run(None, given | changes)
 
 
 def test_types_that_are_left_out_are_0(tmp_path):

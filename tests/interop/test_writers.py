@@ -2,13 +2,16 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import npformer as nf
+from npformer.core import constants
 from npformer.interop import save_pretrained
 
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "n_layers": 1, "max_len": 9}
 GPT2 = {"norm": "pre", "positions": "learned", "scale_embeddings": False, "causal": True, **SIZES}
 MARIAN = {"positions": "sinusoidal_halves", **SIZES}
+SINUSOIDS = constants.sinusoids(9, 8, halves=True)
 
 
 def gpt2(**changes):
@@ -55,6 +58,9 @@ def changed(folder, **settings):
         (marian, {"normalize_before": True}, "normalize_before = True; expected False"),
         (marian, {"pad_token_id": None}, "pad_token_id is None"),
         (marian, {"encoder_ffn_dim": 13}, "fits config.json"),
+        (gpt2, {"auto_map": {"AutoModel": "own.Model"}}, "auto_map = "),
+        (gpt2, {"n_layer": 10**5}, "n_layers is 100000"),
+        (marian, {"d_model": 2**40}, "an array of shape (20, 1099511627776)"),
     ],
 )
 def test_what_npformer_has_not_is_said(make, settings, said, tmp_path):
@@ -63,6 +69,62 @@ def test_what_npformer_has_not_is_said(make, settings, said, tmp_path):
     with pytest.raises((TypeError, ValueError), match="cannot be read") as raised:
         nf.from_pretrained(tmp_path / "folder")
     assert said in str(raised.value)
+
+
+TABLE = np.ones((20, 8), "float32")
+
+
+@pytest.mark.parametrize(
+    ("make", "more", "said"),
+    [
+        (gpt2, {"score.weight": TABLE}, "have 'score.weight', which a GPT2LMHeadModel"),
+        (gpt2, {"transformer.h.0.attn.lora_A": TABLE}, "have 'transformer.h.0.attn.lora_A'"),
+        (gpt2, {"transformer.h.0.attn.bias": TABLE, "transformer.h.0.attn.masked_bias": TABLE}, ""),
+        (
+            marian,
+            {"model.encoder.embed_tokens.weight": TABLE},
+            "differs from 'model.shared",
+        ),
+        (
+            marian,
+            {"model.decoder.embed_tokens.weight": TABLE},
+            "differs from 'model.shared",
+        ),
+        (marian, {"lm_head.weight": TABLE}, "'lm_head.weight' differs from 'model.shared.weight'"),
+        (marian, {"lm_head.weight": None, "model.encoder.embed_tokens.weight": None}, ""),
+        (marian, {"model.encoder.embed_positions.weight": TABLE[:9]}, "differs from sinusoids"),
+        (marian, {"model.decoder.embed_positions.weight": TABLE[0]}, "differs from sinusoids"),
+        (marian, {"model.encoder.embed_positions.weight": SINUSOIDS.astype("float16")}, ""),
+        (marian, {"model.encoder.final_norm.weight": TABLE}, "have 'model.encoder.final_norm"),
+    ],
+)
+def test_an_array_is_used_or_refused(make, more, said, tmp_path):
+    save_pretrained(make(), tmp_path)
+    state = load_file(tmp_path / "model.safetensors")
+    same = state.get("model.shared.weight")
+    save_file(state | {k: same if v is None else v for k, v in more.items()},
+              tmp_path / "model.safetensors")  # fmt: skip
+    if said:
+        with pytest.raises(ValueError, match=said):
+            nf.from_pretrained(tmp_path)
+    else:
+        nf.from_pretrained(tmp_path).save(tmp_path / "again")
+        again = load_file(tmp_path / "again" / "model.safetensors")
+        assert again.keys() == state.keys()
+        assert all((again[name] == array).all() for name, array in state.items())
+
+
+def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
+    model = gpt2()
+    save_pretrained(model, tmp_path)
+    for settings, said in (({"repetition_penalty": 1.2}, "generation repetition_penalty = 1.2, wh"),
+                           ({"eos_token_id": [1, 2]}, r"eos_token_id = \[1, 2\]"),
+                           ({"bad_words_ids": [[3]]}, "bad_words_ids")):  # fmt: skip
+        (tmp_path / "generation_config.json").write_text(json.dumps(settings))
+        with pytest.warns(UserWarning, match=said):
+            nf.from_pretrained(tmp_path)
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": [7], "min_length": 0}')
+    assert nf.from_pretrained(tmp_path)._stated["eos_token_id"] == 7
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,6 @@ def test_a_classifier_hides_padding_once():
     batch = model.upload(model.check(x, mask=MASK), "numpy")
     (inputs,) = batch.inputs
     assert inputs.padding.hidden
-    assert batch.of_rows(slice(1, 2)).inputs[0].padding.hidden
+    assert batch.select(slice(1, 2)).inputs[0].padding.hidden
     np.testing.assert_array_equal(inputs.x[~MASK], 0.0)
     assert not model.check(x, mask=MASK).inputs[0].padding.hidden

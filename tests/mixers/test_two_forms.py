@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core.state import bytes_of
+from npformer.core.state import n_bytes
 from npformer.mixers import MIXERS, Mixer, MixerSettings, State, WholeSequenceMixer
 
 D, LENGTH, BATCH = 8, 7, 3
@@ -96,7 +96,7 @@ def test_a_state_that_is_gone_on_from_twice_stays_as_it_was(mixer, x):
 def test_rows_of_a_state_are_those_of_a_search(mixer, x):
     _, state = mixer.prefill(x[:, :4], mixer.start(BATCH, LENGTH, x), nf.Context())
     best = np.array([2, 2, 0, 1])
-    y, _ = mixer.step(x[best, 4:5], state.of_rows(best), nf.Context())
+    y, _ = mixer.step(x[best, 4:5], state.select(best), nf.Context())
     assert_close(y, whole(mixer, x[best])[:, 4:5])
 
 
@@ -110,7 +110,7 @@ def test_what_comes_later_changes_nothing(mixer, x):
 
 
 def test_the_bytes_of_a_state_are_known_before(mixer, x):
-    kept = bytes_of(mixer.kept(LENGTH, D), x.itemsize)
+    kept = n_bytes(mixer.state_shapes(LENGTH, D), x.itemsize)
     assert mixer.start(BATCH, LENGTH, x).nbytes == BATCH * kept
 
 

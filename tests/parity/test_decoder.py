@@ -72,7 +72,7 @@ class Both(nf.TwoInputLayer):
         self.encoder, self.decoder = whole.encoder, whole.decoder
 
     def forward(self, x, memory, context):
-        memory, below = self.encoder.forward(memory, context.swapped())
+        memory, below = self.encoder.forward(memory, context.swap())
         y, cache = self.decoder.forward(x, memory, context)
         return y, (below, cache)
 

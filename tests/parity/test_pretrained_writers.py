@@ -2,9 +2,11 @@
 
 import json
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import npformer as nf
 from npformer.core import constants
@@ -141,6 +143,34 @@ def test_logits_and_greedy_tokens_of_gpt2(kind, tmp_path):
     found = ours.model.generate(ids, 15, temperature=0)
     np.testing.assert_array_equal(found, expected)
     assert len(np.unique(found)) > 1  # not one token again and again
+
+
+def test_an_output_that_differs_from_the_table_is_used_and_kept(tmp_path):
+    folder, ids = tmp_path / "theirs", np.random.default_rng(0).integers(0, 300, (2, 9))
+    gpt2(folder, tie_word_embeddings=False)
+    config = json.loads((folder / "config.json").read_text())
+    state, n = load_file(folder / "model.safetensors"), 0
+    for tied, names in product((False, None, True), (("wte", "lm_head"), ("lm_head",), ("wte",))):
+        kept = {k: v for k, v in state.items() if k.split(".")[-2] in names or ".h." in k}
+        kept |= {k: v for k, v in state.items() if "wpe" in k or "ln_f" in k}
+        save_file(kept, folder / "model.safetensors")
+        config.pop("tie_word_embeddings", None)
+        stated = {} if tied is None else {"tie_word_embeddings": tied}
+        (folder / "config.json").write_text(json.dumps(config | stated))
+        if tied is False and len(names) < 2:
+            with pytest.raises(ValueError, match="the weights have no"):
+                nf.from_pretrained(folder)
+            continue
+        theirs = transformers.GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float64).eval()
+        ours = nf.from_pretrained(folder)
+        ours.save(tmp_path / f"{n}")
+        again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / f"{n}").eval()
+        with torch.no_grad():
+            expected, other = (m(torch.from_numpy(ids)).logits.numpy() for m in (theirs, again))
+        np.testing.assert_allclose(ours.model(ids), expected, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(other, expected, rtol=0, atol=1e-10)
+        n += 1
+    assert n == 7
 
 
 @pytest.mark.parametrize("kind", MARIAN_KINDS)

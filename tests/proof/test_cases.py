@@ -22,8 +22,8 @@ LESS_EXACT = {"dense_synthesizer: one map, padding mask": 1e-12}
 """Bounds of the complex step's error where a function loses more than the last digits."""
 
 ALONG_DIRECTIONS = {"max_entries": 8, "directions": 3}
-"""For mixers here: in a random direction any wrong entry shows, and the functions that they call are
-checked entry by entry. `npformer gradcheck` checks mixers so too."""
+"""For mixers here: in a random direction any wrong entry shows, and the functions that they call
+are checked entry by entry. `npformer gradcheck` checks mixers entry by entry."""
 
 COVERED = {name for case in CASES for name in case.covers}
 

@@ -179,7 +179,7 @@ def test_one_wrong_gradient_is_found(a, b, layer, name):
 
 class MasksTheWrongSide(CrossAttention):
     def forward(self, x, memory, context):
-        return super().forward(x, memory, context.of_memory())
+        return super().forward(x, memory, context.for_memory())
 
 
 class GoesBackToPadding(CrossAttention):

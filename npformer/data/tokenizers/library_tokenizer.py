@@ -27,7 +27,7 @@ class LibraryTokenizer(Tokenizer):
     Parameters
     ----------
     library : tokenizers.Tokenizer
-        Copied; its own padding and truncation are not used.
+        Copied; of its own padding and truncation only the token and the side are used.
     padding : str, optional
         The padding token. None: the one in its file, or one of the usual names.
     """
@@ -37,6 +37,7 @@ class LibraryTokenizer(Tokenizer):
         if not isinstance(library, kinds.Tokenizer):
             raise TypeError(f"library is {described(library)}; expected a tokenizers.Tokenizer")
         stated = (library.padding or {}).get("pad_token")
+        self.truncation_side = str((library.truncation or {}).get("direction", "right"))
         self.library = kinds.Tokenizer.from_str(library.to_str())
         self.library.no_padding()
         self.library.no_truncation()
@@ -154,14 +155,17 @@ class LibraryTokenizer(Tokenizer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of tokenizer.json."""
-        return {"kind": "library", "json": self.library.to_str(), "padding": self.padding}
+        own = {"padding": self.padding, "truncation_side": self.truncation_side}
+        return {"kind": "library", "json": self.library.to_str(), **own}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
-        return cls(
+        made = cls(
             tokenizers_library().Tokenizer.from_str(values["json"]), padding=values["padding"]
         )
+        made.truncation_side = values["truncation_side"]
+        return made
 
     @contextmanager
     def _cut_at(self, max_len: int | None) -> Iterator[None]:
@@ -169,7 +173,7 @@ class LibraryTokenizer(Tokenizer):
         if max_len is None:
             yield
             return
-        self.library.enable_truncation(max_len)
+        self.library.enable_truncation(max_len, direction=self.truncation_side)
         try:
             yield
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from npformer.core import checks
+from npformer.data.json_file import read_json, read_json_if_there
 from npformer.data.libraries import library
 from npformer.data.tokenizers.tokenizer import Tokenizer
 
@@ -35,9 +35,14 @@ class MarianTokenizer(Tokenizer):
         needed = library("sentencepiece", "translate", "Marian's tokenizer")
         processor = needed.SentencePieceProcessor
         self._source, self._target = source, target
-        self._of_source = processor(model_proto=source)
-        self._of_target = processor(model_proto=target)
+        try:
+            self._of_source = processor(model_proto=source)
+            self._of_target = processor(model_proto=target)
+        except RuntimeError as error:
+            raise ValueError(f"source.spm or target.spm is damaged: {error}") from error
         self.vocabulary = dict(vocabulary)
+        for piece, id in self.vocabulary.items():
+            checks.whole(f"the id of {piece!r} in {FILES[2]}", id, at_least=0)
         self._pieces = {id: piece for piece, id in self.vocabulary.items()}
         for name in ("</s>", "<unk>", "<pad>"):
             if name not in self.vocabulary:
@@ -53,7 +58,9 @@ class MarianTokenizer(Tokenizer):
         if missing := [name for name in FILES if not (path / name).is_file()]:
             raise FileNotFoundError(f"{path} has no {missing[0]}; expected {', '.join(FILES)}")
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
-        return cls(source, target, json.loads((path / FILES[2]).read_text("utf-8")))
+        if read_json_if_there(path / "tokenizer_config.json").get("separate_vocabs"):
+            raise ValueError(f"{path} has a vocabulary for each side; expected one for both")
+        return cls(source, target, read_json(path / FILES[2]))
 
     @property
     def vocab_size(self) -> int:

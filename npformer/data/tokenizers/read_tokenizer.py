@@ -6,11 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
+from npformer.data.json_file import read_json_if_there
 from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, tokenizers_library
 
 END_OF_TEXT = "<|endoftext|>"
 MOST_IDS = 1 << 24
 """Models have some hundred thousand tokens at most."""
+CLASSES = {
+    "vocab.txt": ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
+    "vocab.json": ("RobertaTokenizer", "GPT2Tokenizer", "BartTokenizer", "LongformerTokenizer"),
+}
+"""The tokenizers of transformers whose vocabulary this is."""
+ANY = "PreTrainedTokenizer", "TokenizersBackend"
+"""Those that take everything from tokenizer.json."""
+STATED = {
+    "do_lower_case": ("normalizer", "lowercase"),
+    "strip_accents": ("normalizer", "strip_accents"),
+    "tokenize_chinese_chars": ("normalizer", "handle_chinese_chars"),
+    "add_prefix_space": ("pre_tokenizer", "add_prefix_space"),
+}
+"""{key of tokenizer_config.json: what it sets, in BERT's normaliser or in byte-level BPE}."""
+OF_TOKENS = ("lstrip", "rstrip", "normalized", "single_word", "special")
 FILES = "tokenizer.json, vocab.txt, or vocab.json with merges.txt"
 
 
@@ -35,7 +51,8 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     file = next((folder / name for name in names if (folder / name).is_file()), None)
     if file is None:
         raise FileNotFoundError(f"{path} has no tokenizer; expected {FILES} in it")
-    settings = _settings(folder)
+    settings = read_json_if_there(folder / "tokenizer_config.json")
+    _check_class(folder, file, settings)
     padding = _word(settings.get("pad_token")) or padding
     try:
         _check_ids(file)
@@ -45,6 +62,8 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
             library = _bpe(file, folder / "merges.txt", settings)
         else:
             library = tokenizers_library().Tokenizer.from_file(str(file))
+        _apply(settings, library)
+        _add_tokens(library, folder, settings)
     except (ImportError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises plain Exception, and panics that are none
@@ -65,9 +84,6 @@ def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
     made = tokenizers_library().BertWordPieceTokenizer(
         vocabulary,
         **special,
-        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
-        strip_accents=settings.get("strip_accents"),
-        lowercase=settings.get("do_lower_case", True),
     )
     return tokenizers_library().Tokenizer.from_str(made.to_str())
 
@@ -88,9 +104,7 @@ def _bpe(vocabulary: Path, merges: Path, settings: dict[str, Any]) -> Any:
     """Return the tokenizer of RoBERTa with a vocabulary and its merges."""
     tk = tokenizers_library()
     library = tk.Tokenizer(tk.models.BPE.from_file(str(vocabulary), str(merges)))
-    library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(
-        add_prefix_space=settings.get("add_prefix_space", False)
-    )
+    library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)
     library.decoder = tk.decoders.ByteLevel()
     if library.token_to_id(END_OF_TEXT) is not None:  # of GPT-2, which adds no special tokens
         library.add_special_tokens([END_OF_TEXT])
@@ -107,21 +121,45 @@ def _bpe(vocabulary: Path, merges: Path, settings: dict[str, Any]) -> Any:
     library.post_processor = tk.processors.RobertaProcessing(
         (last, library.token_to_id(last)),
         (first, library.token_to_id(first)),
-        add_prefix_space=settings.get("add_prefix_space", False),
     )
     return library
 
 
-def _settings(folder: Path) -> dict[str, Any]:
-    """Return tokenizer_config.json; empty if there is none."""
-    file = folder / "tokenizer_config.json"
-    if not file.is_file():
-        return {}
-    try:
-        settings = json.loads(file.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{file} is not JSON: {error}. Copy it again, or remove it") from error
-    return settings if isinstance(settings, dict) else {}
+def _check_class(folder: Path, file: Path, settings: dict[str, Any]) -> None:
+    """Refuse a vocabulary of a tokenizer that divides texts in another way."""
+    of_model = read_json_if_there(folder / "config.json").get("tokenizer_class")
+    name, known = settings.get("tokenizer_class") or of_model, CLASSES.get(file.name, ())
+    if name and known and str(name).removesuffix("Fast") not in (*known, *ANY):
+        raise ValueError(
+            f"{folder} has the tokenizer_class {name!r}, which npformer reads from tokenizer.json "
+            f"alone; expected that file, or one of {', '.join(known)}"
+        )
+
+
+def _apply(settings: dict[str, Any], library: Any) -> None:
+    """Set what tokenizer_config.json says: in transformers it counts more than tokenizer.json."""
+    if str(settings.get("tokenizer_class")).removesuffix("Fast") not in ANY:
+        for key, (part, name) in STATED.items():
+            if key in settings and hasattr(owner := getattr(library, part), name):
+                setattr(owner, name, settings[key])
+    if side := settings.get("truncation_side"):
+        library.enable_truncation(1 << 30, direction=side)
+
+
+def _add_tokens(library: Any, folder: Path, settings: dict[str, Any]) -> None:
+    """Add the tokens that stand in files beside the vocabulary, each with its id."""
+    stated: dict[int, Any] = {
+        id: {"content": word, "normalized": False}
+        for word, id in read_json_if_there(folder / "added_tokens.json").items()
+    }
+    stated |= {int(k): v for k, v in (settings.get("added_tokens_decoder") or {}).items()}
+    known = {token.content for token in library.get_added_tokens_decoder().values()}
+    for id, token in sorted(stated.items()):
+        if (word := token["content"]) not in known:
+            options = {k: v for k, v in token.items() if k in OF_TOKENS}
+            library.add_tokens([tokenizers_library().AddedToken(word, **options)])
+        if library.token_to_id(word) != id:
+            raise ValueError(f"{word!r} has the id {library.token_to_id(word)}, and {id} is stated")
 
 
 def _word(token: Any) -> str | None:

@@ -36,7 +36,7 @@ def attention_of_one(
         product(x.reshape(batch, d), W, b).reshape(by_head)
         for W, b in ((W_query, b_query), (W_key, b_key), (W_value, b_value))
     )
-    state = state.followed(1, context, key=key, value=value)
+    state = state.extend(1, context, key=key, value=value)
     query *= UNIT / math.sqrt(d // n_heads)
     e = np.matmul(state.so_far("key"), query.swapaxes(-1, -2))  # [batch, heads, length, 1]
     seen = state.seen(1, x)

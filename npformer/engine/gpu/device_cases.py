@@ -114,7 +114,7 @@ def of_generator(n: int) -> Case:
                 "uniform": (words[1] >> np.uint64(8)) / float(1 << 24),
             }
         generator = gpu.DeviceGenerator(7, backend)
-        kept = generator.kept((n,), 0.25, asarray(np.zeros(1, dtype), backend))
+        kept = generator.dropout_mask((n,), 0.25, asarray(np.zeros(1, dtype), backend))
         return {"y": to_numpy(kept) * 1.0, "uniform": to_numpy(generator.random((n,), dtype))}
 
     return run

@@ -73,7 +73,7 @@ class DeviceGenerator:
         made.n_draws, made._first, made._n_samples = n_draws, first, n_samples
         return made
 
-    def kept(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
+    def dropout_mask(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
         """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""
         part = by_sample(shape, self._n_samples)
         whole = part if self._cut is None else self._cut.undone(part)
@@ -98,10 +98,10 @@ class DeviceGenerator:
         self.n_draws += 1
 
 
-def kept_on_device(shape: tuple[int, ...], rate: float, generator: Any, reference: Array) -> Array:
+def mask_on_device(shape: tuple[int, ...], rate: float, generator: Any, reference: Array) -> Array:
     """Return which entries are kept, on the device, whichever kind of generator draws."""
     if isinstance(generator, DeviceGenerator):
-        return generator.kept(shape, rate, reference)
+        return generator.dropout_mask(shape, rate, reference)
     return like(draw_kept(shape, float(rate), generator), reference)
 
 
@@ -113,7 +113,7 @@ def dropout(
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
         return x, None
-    kept = kept_on_device(x.shape, rate, generator, x)
+    kept = mask_on_device(x.shape, rate, generator, x)
     scale = 1.0 / (1.0 - float(rate))
     return _drop(x, kept, scale), (kept, scale)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.gpu.dropout import kept_on_device
+from npformer.engine.gpu.dropout import mask_on_device
 from npformer.engine.gpu.source import Source, contiguous, row_threads
 from npformer.engine.gpu.sums import Columns, column_sums
 from npformer.functional.layer_norm import check_layer_norm
@@ -34,7 +34,7 @@ def residual_norm(
     checks.floating(x=x, y=y)
     checks.shape("y", y, x.shape)
     generator = context.dropout_generator() if rate > 0.0 else None
-    kept = None if generator is None else kept_on_device(y.shape, rate, generator, y)
+    kept = None if generator is None else mask_on_device(y.shape, rate, generator, y)
     return _forward(x, y, gamma, beta, eps, kept, 1.0 / (1.0 - float(rate)), context)
 
 

@@ -17,10 +17,7 @@ def in_chain(layer: Any, x: Value, graph: Graph) -> Value:
     return graph.chain(layer.chain(), x)
 
 
-CHAINS = (
-    *(own.PositionwiseFeedForward, own.Pooler, InputEmbedding),
-    *(SequenceClassifier, LanguageModel),
-)
+CHAINS = own.PositionwiseFeedForward, own.Pooler, SequenceClassifier, LanguageModel
 
 SIMPLE: dict[Any, Converter] = {
     **dict.fromkeys(CHAINS, in_chain),
@@ -30,7 +27,7 @@ SIMPLE: dict[Any, Converter] = {
     own.SiLU: lambda layer, x, graph: x * graph.node("Sigmoid", x),
     own.GELU: lambda layer, x, graph: graph.node("Gelu", x, approximate=layer.approximate),
     own.EveryToken: lambda layer, x, graph: graph.without_padding(x),
-    own.Flatten: lambda layer, x, graph: graph.without_padding(x).reshape(0, -1),
+    own.Flatten: lambda layer, x, graph: graph.node("Flatten", graph.without_padding(x)),
     own.Sequential: lambda layer, x, graph: graph.chain(layer.chain, x),
 }
 """Layers that are one operator of ONNX, or a chain of others, or change nothing at evaluation."""
@@ -69,9 +66,22 @@ def layer_norm(layer: own.LayerNorm, x: Value, graph: Graph) -> Value:
     return graph.node("LayerNormalization", x, layer.gamma, layer.beta, epsilon=layer.eps)
 
 
+@register(InputEmbedding)
+def input_embedding(layer: InputEmbedding, x: Value, graph: Graph) -> Value:
+    """y = last(...(second(first(x)))); an id where none may be becomes one that is too large."""
+    if layer.position_padding_id is not None:
+        padding = graph.node("Equal", x, layer.position_padding_id).to("int64")
+        behind = graph.node("Greater", graph.node("CumSum", padding, 1), 0)
+        wrong = behind if graph.mask is None else behind & graph.mask
+        x = graph.where(wrong, layer.vocab_size, x)
+    return in_chain(layer, x, graph)
+
+
 @register(own.Embedding)
 def embedding(layer: own.Embedding, ids: Value, graph: Graph) -> Value:
-    """y = scale * W[ids]."""
+    """y = scale * W[ids]. ONNX would take -1 from the table's end: it becomes an id too large."""
+    size = layer.weight.shape[0]
+    ids = graph.where(graph.node("Less", ids, 0), size, ids)
     rows = graph.node("Gather", layer.weight, ids)
     return rows if layer.scale == 1.0 else rows * layer.scale
 

@@ -15,9 +15,9 @@ from npformer.interop.onnx.table import register
 LOWEST = float(np.finfo("float32").min)
 
 
-def by_head(x: Value, n_heads: int) -> Value:
-    """(batch, length, d_model) -> (batch, heads, length, d_head)."""
-    return x.reshape(0, 0, n_heads, -1).transpose(0, 2, 1, 3)
+def by_head(x: Value, n_heads: int, size: int) -> Value:
+    """(batch, length, size) -> (batch, heads, length, size / heads)."""
+    return x.reshape(0, 0, n_heads, size // n_heads).transpose(0, 2, 1, 3)
 
 
 def before(graph: Graph) -> Value:
@@ -39,23 +39,23 @@ def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
 def averaging(layer: own.AveragingMixer, x: Value, graph: Graph, scores_of: Any) -> Value:
     """y = concat(softmax(scores) value) W_O."""
     scores = scores_of(layer, x, graph)
-    value = by_head(graph.apply(layer.value, x), layer.n_heads)
+    value = by_head(graph.apply(layer.value, x), layer.n_heads, graph.d_model)
     heads = softmax(scores, layer.causal, graph) @ value
-    return graph.apply(layer.output, heads.transpose(0, 2, 1, 3).reshape(0, 0, -1))
+    return graph.apply(layer.output, heads.transpose(0, 2, 1, 3).reshape(0, 0, graph.d_model))
 
 
 def attention_scores(layer: own.AttentionScores, x: Value, graph: Graph) -> Value:
     """S = Q K^T / sqrt(d_head)."""
-    query = by_head(graph.apply(layer.query, x), layer.n_heads)
-    key = by_head(graph.apply(layer.key, x), layer.n_heads)
-    d_head = layer.query.weight.shape[1] // layer.n_heads
-    return (query * (1.0 / math.sqrt(d_head))) @ key.transpose(0, 1, 3, 2)
+    n_heads, d_model = layer.n_heads, graph.d_model
+    query = by_head(graph.apply(layer.query, x), n_heads, d_model)
+    key = by_head(graph.apply(layer.key, x), n_heads, d_model)
+    return (query * (1.0 / math.sqrt(d_model // n_heads))) @ key.transpose(0, 1, 3, 2)
 
 
 def dense(x: Value, network: Any, length: Value | int, graph: Graph) -> Value:
     """S = relu(x W1 + b1) W2 + b2, with W2 and b2 of each head, cut to the length."""
     W1, b1, W2, b2 = network
-    hidden = by_head(graph.node("Relu", x @ W1 + b1), len(W2.value))
+    hidden = by_head(graph.node("Relu", x @ W1 + b1), len(W2.value), W1.shape[1])
     W2, b2 = (graph.value(each).cut(0, length, axis=-1) for each in (W2, b2))
     return hidden @ W2 + b2.at(1)
 
@@ -185,7 +185,7 @@ def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Va
 def state_space(layer: own.StateSpace, x: Value, graph: Graph) -> Value:
     """y = gelu(k * x + D x) W_O; the kernel k is computed now, for max_len tokens."""
     x = graph.without_padding(x)
-    log_step, log_decay, frequency, C = (to_numpy(each.value) for each in layer.of_space())
+    log_step, log_decay, frequency, C = (to_numpy(each.value) for each in layer.kernel_parameters())
     of_space = log_step, log_decay, frequency, C, graph.max_len
     table, _ = F.state_space_kernel(*of_space)  # [max_len, d_model]
     kernel = graph.value(table).cut(0, graph.length, axis=0)

@@ -55,9 +55,9 @@ def a_query_behind_a_cache_sees_all_of_it(attend: Callable[..., Any]) -> None:
 @invariant
 def a_state_follows_its_beams(kind: type[State]) -> None:
     """The state of selected rows holds what was kept of these rows."""
-    state = kind.empty({"key": (4, WIDTH)}, 2, TOKENS).followed(4, Context(), key=TOKENS)
+    state = kind.empty({"key": (4, WIDTH)}, 2, TOKENS).extend(4, Context(), key=TOKENS)
     state = kind({"key": state["key"]}, 0, 4)
-    found = state.of_rows(np.array([1, 1]))
+    found = state.select(np.array([1, 1]))
     np.testing.assert_array_equal(found.so_far("key"), TOKENS[[1, 1]])
 
 

@@ -92,7 +92,7 @@ class StateThatKeepsItsRows(State):
     Caught: Comparing a search with a cache with one without.
     """
 
-    def of_rows(self, rows: Any) -> State:
+    def select(self, rows: Any) -> State:
         return self
 
 

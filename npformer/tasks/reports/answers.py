@@ -80,7 +80,7 @@ def judge(
     name: str, model: SequenceClassifier, samples: Batch, batch_size: int, chosen: list[int]
 ) -> Answers:
     """Run a model on all samples, which have been checked, and trace it on the chosen ones."""
-    some = samples.of_rows(chosen)
+    some = samples.select(chosen)
     x, mask, _ = as_given(some.inputs)
     found = trace(model, x, mask, labels=some.y)
     outputs = in_batches(model, to_numpy, samples.inputs, batch_size)

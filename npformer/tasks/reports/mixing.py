@@ -112,7 +112,7 @@ def _matrices(call: Call, place: int) -> np.ndarray:
     """Return the matrices of a mixer's heads for one sample: those of all may need much memory."""
     assert isinstance(call.layer, Mixer)
     rows, context = slice(place, place + 1), call.context
-    padding = None if context.padding is None else context.padding.of_rows(rows)
+    padding = None if context.padding is None else context.padding.select(rows)
     types = None if context.types is None else context.types[rows]
     one = replace(context, padding=padding, types=types)
     return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])

@@ -137,7 +137,7 @@ def _checked_models(model: Any) -> dict[str, SequenceClassifier]:
 def _checked_samples(name: str, model: SequenceClassifier, data: Any) -> Batch:
     with located_errors("" if name == "model" else f"for the model {name!r}, "):
         samples = checked_data(model, "data", data, model.loss)
-        return samples.of_rows(slice(None))
+        return samples.select(slice(None))
 
 
 def chosen_samples(samples: Any, n: int) -> list[int]:

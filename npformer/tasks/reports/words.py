@@ -40,7 +40,7 @@ def _words_table(judged: Answers, chosen: Sequence[int], called: Glossary) -> El
     wide = judged.model.wide
     rows = list(dict.fromkeys([*chosen, *judged.worst(WORST)]))
     rows = [i for i in rows if judged.predicted[i] >= 0]
-    said = contributions(wide, judged.samples.of_rows(rows), judged.predicted[rows])
+    said = contributions(wide, judged.samples.select(rows), judged.predicted[rows])
     lines = []
     for i, found in zip(rows, said, strict=True):
         ranked = sorted(found.items(), key=lambda each: -each[1])

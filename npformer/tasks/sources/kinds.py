@@ -35,7 +35,7 @@ KINDS = {
         TextClassifier,
     ),
     "series": Kind(
-        "series, from a table with --id",
+        "series, from a table with --id or with a series a row",
         (),
         "series",
         "; split by class, seed {seed}",

@@ -104,11 +104,11 @@ def beam_search(
     rows = np.repeat(np.arange(len(source)), beams)
     given = None if mask is None else asarray(mask, backend)
     context = Context(mask=given, keep=False)
-    states = twin.start(asarray(source, backend), max_len, context).of_rows(rows)
+    states = twin.start(asarray(source, backend), max_len, context).select(rows)
     newest, going, context = np.full(len(rows), begin), every, EngineContext(keep=False)
     while going:
         ids = asarray(newest[:, None], backend)
-        logits, states = twin.following(ids, states, context)
+        logits, states = twin.next_logits(ids, states, context)
         logits = to_numpy(logits)
         logits[:, padding] = -np.inf
         log_p = log_softmax(logits)
@@ -123,5 +123,5 @@ def beam_search(
         going = still
         if going:
             newest = np.concatenate(tokens)
-            states = states.of_rows(np.concatenate(chosen))
+            states = states.select(np.concatenate(chosen))
     return [search.best() for search in every]

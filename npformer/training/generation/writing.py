@@ -65,7 +65,7 @@ class Window:
 
     def _follow(self, ids: np.ndarray, context: Context) -> np.ndarray:
         ids = asarray(ids, self._backend)
-        logits, self._states = self._model.following(ids, self._states, context)
+        logits, self._states = self._model.next_logits(ids, self._states, context)
         return to_numpy(logits)
 
     def _cut(self, row: np.ndarray) -> np.ndarray:

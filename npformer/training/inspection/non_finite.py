@@ -52,14 +52,14 @@ def non_finite_tensor(model: Layer, samples: Any) -> str:
     """Return the name of the first tensor with NaN or infinity when a model evaluates samples."""
     pieces = [slice(start, start + 256) for start in range(0, len(samples), 256)]
     for piece in pieces:
-        inputs = samples.of_rows(piece).inputs
+        inputs = samples.select(piece).inputs
         for name, each in zip(names_of(inputs), inputs, strict=True):
             kept = each.x if each.padding is None else each.x[each.mask]  # padding may hold NaN
             if kept.dtype.kind == "f" and not np.isfinite(kept).all():
                 return f"the input {name}"
     with np.errstate(all="ignore"):
         for piece in pieces:
-            if found := first_non_finite(model, *as_given(samples.of_rows(piece).inputs)):
+            if found := first_non_finite(model, *as_given(samples.select(piece).inputs)):
                 return found
     return LOSS_ITSELF
 

@@ -118,6 +118,8 @@ class EncoderDecoder(Model, Transformer):
         max_len = checks.positive("max_len", max_len)
         beams = checks.positive("beams", beams)
         checks.not_negative("length_penalty", length_penalty)
+        if length_penalty > 10.0:  # powers of it overflow
+            raise ValueError(f"length_penalty is {length_penalty}; expected a number from 0 to 10")
         self.source.check(source, mask)
         if mask is None:
             mask = source != self.padding_id
@@ -149,25 +151,21 @@ class EncoderDecoder(Model, Transformer):
             types = types, None
         return (x, y[:, :-1]), y[:, 1:], mask, types
 
-    def check(
+    def check_samples(
         self,
-        x: Any,
-        y: Array | None = None,
-        mask: Any = None,
-        types: Any = None,
-        *,
+        inputs: tuple[Sequences, ...],
+        y: Array | None,
         loss: Loss | None = None,
         sample_weight: Any = None,
     ) -> Batch:
         """Return checked samples; padding, and what follows padding, is not learned."""
-        x, y, mask, types = self.arrange(x, y, mask, types)
-        if isinstance(x, tuple) and len(x) == 2 and is_array(y) and y.shape == x[1].shape:
-            of_source, of_target = (None, None) if mask is None else mask
-            if of_target is None:
-                of_target = self._kept_tokens(x[1]) & self._kept_tokens(y)
-            mask = of_source, of_target
+        source, target = inputs
+        if y is not None and is_array(y) and y.shape == target.x.shape:
+            if target.mask is None:
+                kept = self._kept_tokens(target.x) & self._kept_tokens(y)
+                target = replace(target, padding=Padding(kept))
             y = array_module(y).where(y == self.padding_id, NO_LABEL, y)
-        return super().check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
+        return super().check_samples((source, target), y, loss, sample_weight)
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids on both sides, and make masks for sides without one."""

@@ -15,6 +15,7 @@ from npformer.core import (
     generators,
     to_numpy,
 )
+from npformer.core.inputs import as_inputs
 from npformer.engine.team import team_of
 from npformer.models.losses import Classification, Loss
 from npformer.models.step import PlainStep
@@ -126,8 +127,7 @@ class Model(Trainable):
             shared, so the gradients differ only in the order of sums.
         """
         generator = None if seed is None else generators.from_seed(seed)
-        given = loss is not None or str(label_smoothing) != "0.0"
-        loss = self.loss_with(loss, label_smoothing) if given else self.loss
+        loss = self.loss_with(loss, label_smoothing)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
         batch = self.upload(batch, self.backend, loss=loss)
         if not engine.enabled() and workers == 1 and micro_batch is None:
@@ -193,7 +193,8 @@ class Model(Trainable):
         processes: bool | str = "auto",
     ) -> np.ndarray:
         """Compute outputs batch by batch, convert each batch's to a host array, and join them."""
-        return in_batches(self, convert, self._inputs(x, mask, types), batch_size, processes)
+        inputs = self.check_inputs(as_inputs(self, x, mask, types))
+        return in_batches(self, convert, inputs, batch_size, processes)
 
     def explain(self, x: Any, mask: Any = None, types: Any = None) -> list[Explanation]:
         """Return the matrices that each layer's mixer applied: see `npformer.explain`."""

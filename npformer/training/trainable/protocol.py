@@ -174,7 +174,18 @@ class Trainable(Layer):
         sample_weight: Any = None,
     ) -> Batch:
         """Return checked samples, not uploaded; arguments as in `loss_and_gradients`."""
-        inputs = self._inputs(x, mask, types)
+        x, y, mask, types = self.arrange(x, y, mask, types)
+        return self.check_samples(as_inputs(self, x, mask, types), y, loss, sample_weight)
+
+    def check_samples(
+        self,
+        inputs: tuple[Sequences, ...],
+        y: Array | None,
+        loss: Loss | None = None,
+        sample_weight: Any = None,
+    ) -> Batch:
+        """Return checked samples, whose arrays are arranged as inputs and targets already."""
+        inputs = self.check_inputs(inputs)
         if y is None:
             if loss is not None:
                 raise TypeError("y is None; expected targets, which the loss needs")
@@ -222,12 +233,6 @@ class Trainable(Layer):
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
         return self.upload(self.check(x, y, mask, types), self.backend)
-
-    def _inputs(self, x: Any, mask: Any, types: Any) -> tuple[Sequences, ...]:
-        """Return checked inputs of a user's arrays."""
-        if self.n_inputs == 1 and mask is None and types is None and not isinstance(x, tuple):
-            return self.check_inputs((Sequences(x),))  # the usual case
-        return self.check_inputs(as_inputs(self, x, mask, types))
 
 
 def _upload(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:

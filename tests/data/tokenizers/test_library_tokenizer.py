@@ -54,10 +54,37 @@ def test_a_vocabulary_of_bert(bert):
     assert mask.all()
 
 
-def test_upper_case_is_kept_if_the_settings_say_so(bert):
-    (bert / "tokenizer_config.json").write_text('{"do_lower_case": false}', "utf-8")
-    made = read_tokenizer(bert / "vocab.txt")
-    assert made.tokens(made.encode(["The cat"])[0][0]) == ["[CLS]", "[UNK]", "cat", "[SEP]"]
+ADDED = {"10": {"content": "<x>", "special": True, "normalized": False}}
+
+
+@pytest.mark.parametrize("files", ["vocab.txt", "tokenizer.json"])
+@pytest.mark.parametrize(
+    ("settings", "text", "tokens"),
+    [
+        ({}, "The c\u00e2t the", "[CLS] the cat [SEP]"),
+        ({"do_lower_case": False}, "The cat", "[CLS] [UNK] cat [SEP]"),
+        ({"strip_accents": False}, "the c\u00e2t", "[CLS] the [UNK] [SEP]"),
+        ({"truncation_side": "left"}, "cat . the sat", "[CLS] the sat [SEP]"),
+        ({"added_tokens_decoder": ADDED}, "the <x> sat", "[CLS] the <x> [SEP]"),
+    ],
+)
+def test_settings_beside_a_vocabulary_act(bert, files, settings, text, tokens):
+    if files == "tokenizer.json":
+        read_tokenizer(bert).library.save(str(bert / files))
+    settings = settings | {"tokenizer_class": "BertTokenizer"}
+    (bert / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+    made = read_tokenizer(bert)
+    for each in (made, tokenizer_of(json.loads(json.dumps(made.to_dict())))):
+        assert " ".join(each.tokens(each.ids(text, 4))) == tokens
+
+
+def test_a_vocabulary_of_another_kind_is_refused(bert):
+    (bert / "added_tokens.json").write_text('{"<x>": 12}', "utf-8")
+    with pytest.raises(ValueError, match="'<x>' has the id 10, and 12 is stated"):
+        read_tokenizer(bert)
+    (bert / "config.json").write_text('{"tokenizer_class": "BertJapaneseTokenizer"}', "utf-8")
+    with pytest.raises(ValueError, match="tokenizer_class 'BertJapaneseTokenizer', which npformer"):
+        read_tokenizer(bert)
 
 
 def test_a_byte_pair_vocabulary_of_roberta(tmp_path):

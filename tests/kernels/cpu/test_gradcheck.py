@@ -12,7 +12,7 @@ from npformer.engine import fast_layers
 from npformer.engine.cpu import KERNELS
 from npformer.engine.cpu.embedding import add_to_rows
 from npformer.mixers import Attention, DenseSynthesizer, Fourier
-from npformer.proof.complex_step import Stepped
+from npformer.proof.complex_step import ComplexArray
 from tests.kernels.cpu.helpers import CASES
 
 BLOCK = EncoderConfig(d_model=6, n_heads=2, d_ff=4, max_len=5, mixer="identity")
@@ -101,7 +101,7 @@ def test_complex_steps_go_without_kernels_behind_ids_too():
             return y, cache
 
     gradcheck(Noted(4, 3, seed=0, dtype="float64"), IDS)
-    assert seen == {np.ndarray, Stepped}
+    assert seen == {np.ndarray, ComplexArray}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from npformer.engine.cpu.attention import attention_heads, attention_heads_backw
 from npformer.engine.cpu.fourier import fourier_mixing
 from npformer.engine.cpu.tiles import TILE
 from npformer.engine.team import Team
-from npformer.engine.twin_classes import kept_of
+from npformer.engine.twin_classes import model_cache
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def test_prediction_needs_less_memory_than_a_training_step(small_config):
     x = np.random.default_rng(0).normal(size=(16, 64, 7)).astype("float32")
     held = []
     for run in (lambda: model(x), lambda: model.loss_and_gradients(x, np.zeros(16, int))):
-        shelf = kept_of(model).workspaces
+        shelf = model_cache(model).workspaces
         shelf.clear()
         run()
         held.append(shelf[0][0].n_bytes)

@@ -16,7 +16,9 @@ SOURCE = f"""
 {HEAD} past_the_end(real* x, index_t n) {{ x[n] = 1; }}
 {HEAD} to_a_constant(const real* x, index_t n) {{ ((real*)x)[0] = 1; }}
 {HEAD} waits_alone(real* x, index_t n) {{ if (threadIdx.x) __syncthreads(); }}
-{HEAD} shuffles_alone(real* x, index_t n) {{ if (threadIdx.x) __shfl_xor_sync(WHOLE_WARP, x[0], 1); }}
+{HEAD} shuffles_alone(real* x, index_t n) {{
+    if (threadIdx.x) __shfl_xor_sync(WHOLE_WARP, x[0], 1);
+}}
 {HEAD} part_of_a_warp(real* x, index_t n) {{ __shfl_xor_sync(1u, x[0], 1); }}
 {HEAD} reads_nan(real* x, index_t n) {{
     __shared__ real s[2];

@@ -78,7 +78,7 @@ def test_masks_of_the_device_are_those_of_the_reference(n, seed, draw, single) -
     generator = gpu.DeviceGenerator(seed)
     generator.n_draws = draw
     words = reference(n, draw, seed)
-    kept = down(generator.kept((n,), 0.3, single))
+    kept = down(generator.dropout_mask((n,), 0.3, single))
     assert kept.dtype == bool
     np.testing.assert_array_equal(kept, words >= round(0.3 * 2**32))
     assert generator.n_draws == draw + 1
@@ -119,7 +119,7 @@ def test_masks_of_a_part_are_those_of_its_samples_in_the_whole_batch(share, sing
         for n in share:
             part = part_generator(key, first, n)
             sizes = [(rows * n // 7, *rest) for rows, *rest in shapes]
-            kept = [down(part.kept(size, 0.4, single)) for size in sizes]
+            kept = [down(part.dropout_mask(size, 0.4, single)) for size in sizes]
             drawn.append(kept + [down(part.random(size)) for size in sizes])
             first += n
         assert generator.n_draws == 1
@@ -135,14 +135,16 @@ def test_masks_of_a_part_are_those_of_its_samples_in_the_whole_batch(share, sing
 def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(single) -> None:
     key, whole, cut = step_key(gpu.DeviceGenerator(5)), 11, 6
     everything = part_generator(key, 0, 7)
-    masks = [down(everything.kept(shape, 0.4, single)) for shape in [(7, 11, 5), (7, 3, 11, 11)]]
-    folded = down(everything.kept((7 * whole, 5), 0.4, single)).reshape(7, whole, 5)
+    masks = [
+        down(everything.dropout_mask(shape, 0.4, single)) for shape in [(7, 11, 5), (7, 3, 11, 11)]
+    ]
+    folded = down(everything.dropout_mask((7 * whole, 5), 0.4, single)).reshape(7, whole, 5)
     for first, n in ((0, 3), (3, 1), (4, 3)):
         part, own = part_generator(key, first, n, Cut((cut,), (whole,))), slice(first, first + n)
-        found = [down(part.kept(shape, 0.4, single)) for shape in [(n, 6, 5), (n, 3, 6, 6)]]
+        found = [down(part.dropout_mask(shape, 0.4, single)) for shape in [(n, 6, 5), (n, 3, 6, 6)]]
         np.testing.assert_array_equal(found[0], masks[0][own, :cut])
         np.testing.assert_array_equal(found[1], masks[1][own, :, :cut, :cut])
-        found = [down(part.kept((n * cut, 5), 0.4, single)).reshape(n, cut, 5)]
+        found = [down(part.dropout_mask((n * cut, 5), 0.4, single)).reshape(n, cut, 5)]
         np.testing.assert_array_equal(found[0], folded[own, :cut])
 
 
@@ -150,8 +152,8 @@ def test_what_is_shared_is_drawn_alike_in_all_parts(single) -> None:
     key, drawn = step_key(gpu.DeviceGenerator(5)), []
     for first, n in ((0, 3), (3, 1), (4, 3)):
         part = part_generator(key, first, n)
-        part.kept((n, 2), 0.5, single)
-        drawn.append([down(part.shared.kept((3, 64), 0.5, single)) for _ in range(2)])
+        part.dropout_mask((n, 2), 0.5, single)
+        drawn.append([down(part.shared.dropout_mask((3, 64), 0.5, single)) for _ in range(2)])
     assert (drawn[0][0] != drawn[0][1]).any()
     np.testing.assert_array_equal(drawn[1], drawn[0])
     np.testing.assert_array_equal(drawn[2], drawn[0])
@@ -160,10 +162,12 @@ def test_what_is_shared_is_drawn_alike_in_all_parts(single) -> None:
 def test_a_state_is_json_and_a_generator_goes_on_from_it(single) -> None:
     generator, other = gpu.DeviceGenerator(5), gpu.DeviceGenerator(6)
     for _ in range(3):
-        generator.kept((4, 9), 0.5, single)
+        generator.dropout_mask((4, 9), 0.5, single)
     other.restore(json.loads(json.dumps(generator.state())))
     for _ in range(2):
-        found, expected = (step_key(g).kept((4, 9), 0.5, single) for g in (other, generator))
+        found, expected = (
+            step_key(g).dropout_mask((4, 9), 0.5, single) for g in (other, generator)
+        )
         np.testing.assert_array_equal(down(found), down(expected))
 
 

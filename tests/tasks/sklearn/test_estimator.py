@@ -105,9 +105,6 @@ def test_several_processes_give_the_same_answers(small, series):
     np.testing.assert_allclose(one.predict_proba(x), two.predict_proba(x), atol=1e-3)
 
 
-# Stopping ----------------------------------------------------------------------------------------
-
-
 def test_early_stopping_keeps_the_best_epoch_on_what_was_held_out(small, series):
     x, y = series
     y = np.where(np.arange(len(y)) % 4 == 0, 1 - y, y)  # noise, which is learned by heart
@@ -139,12 +136,6 @@ def test_the_validation_score_is_weighted(small, series):
     _, held = parts_of(y)
     expected = np.average(answers[held] == y[held], weights=weights[held])
     assert classifier.validation_scores_[0] == pytest.approx(expected)
-
-
-# Weights -----------------------------------------------------------------------------------------
-
-
-# Going on ----------------------------------------------------------------------------------------
 
 
 def test_partial_fit_trains_on_parts(small, ids):
@@ -199,9 +190,6 @@ def test_warm_start_goes_on(small, series):
     assert warm.fit(x, y).loss_curve_[0] < 0.7 * cold.fit(x, y).loss_curve_[0]
     with pytest.raises(ValueError, match="classes"):
         warm.fit(x, y + 1)
-
-
-# Defaults ----------------------------------------------------------------------------------------
 
 
 def test_steps_are_bounded_whatever_the_number_of_samples():

@@ -81,7 +81,7 @@ class Similarity(nf.Model):
 
     def forward(self, a, b, context):
         one, one_cache = self.side(a, context)
-        other, other_cache = self.side(b, context.of_memory())
+        other, other_cache = self.side(b, context.for_memory())
         return (one * other).sum(axis=1, keepdims=True), (one, other, one_cache, other_cache)
 
     def backward(self, dy, cache, gradients):
@@ -122,7 +122,7 @@ class Tagger(nf.Model):
     def forward(self, series, ids, context):
         u, read_cache = self.read.forward(series, context)
         u, pool_cache = self.pool.forward(u, context)
-        words = context.of_memory()
+        words = context.for_memory()
         v, embed_cache = self.embed.forward(ids, words)
         v, encoder_cache = self.encoder.forward(v + u[:, None, :], words)
         y, answer_cache = self.answer.forward(v, words)

@@ -130,7 +130,7 @@ def test_batches_by_length_are_cut_and_change_no_gradient(name):
     assert spread < 0.6 * np.mean([np.ptp(lengths[rows]) for rows in shuffled])
     model = MODELS[name]()
     rows = np.argsort(lengths)[:4]
-    checked = model.check(x, y, mask, loss=model.loss).of_rows(rows)
+    checked = model.check(x, y, mask, loss=model.loss).select(rows)
     cut = checked.cut()
     assert all(e.length < w.length for e, w in zip(cut.inputs, checked.inputs, strict=True))
 

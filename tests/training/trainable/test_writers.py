@@ -125,6 +125,6 @@ def test_a_state_space_is_the_same_after_512_tokens():
     ids = RNG.integers(0, 7, (2, 512))
     states, context = model.start(2, 512), nf.Context(keep=False)
     for t in range(512):
-        logits, states = model.following(ids[:, t : t + 1], states, context)
+        logits, states = model.next_logits(ids[:, t : t + 1], states, context)
     np.testing.assert_allclose(logits, model(ids)[:, -1], rtol=0, atol=1e-9)
     assert model.state_bytes(512) == model.state_bytes(1)
