@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Seed, checks, to_numpy
-from npformer.interop.family import Family, Arrays
+from npformer.interop.family import Arrays, Family
 from npformer.interop.settings import check_fits, foreign_settings, their_settings
 from npformer.models import EncoderConfig
 from npformer.training.trainable import LanguageModel
