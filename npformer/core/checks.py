@@ -18,6 +18,7 @@ from npformer.core.backend import Array, Module
 from npformer.core.words import a_type, with_article
 
 FLOATS = ("float32", "float64")
+_USUAL = {np.dtype(name) for name in FLOATS}
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
 MOST_LAYERS = 1 << 16
 """Each layer of an encoder is an object; with more of them, building one would seem to hang."""
@@ -31,18 +32,10 @@ def floating(**arrays: Array) -> Module:
 
     The keywords are what the user calls the arrays.
     """
-    usual = None
-    for x in arrays.values():  # a shortcut for the usual case
-        if type(x) is not np.ndarray or (usual is not None and x.dtype is not usual):
-            break
-        usual = x.dtype
-        if usual.char not in _FLOAT_CODES:
-            break
-    else:
-        return np
+    kinds = {x.dtype if type(x) is np.ndarray else None for x in arrays.values()}
+    if (len(kinds) == 1 and kinds <= _USUAL) or complex_step.get():
+        return np  # the usual case; and all that is complex has been here as floats
     backend = backend_of(**arrays)
-    if backend.module is np and complex_step.get():
-        return np
     first, dtype = "", None
     for name, x in arrays.items():
         if x.dtype is dtype:
@@ -103,12 +96,9 @@ def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bo
     if expected[:1] == (None,):
         expected = expected[1:]
         actual = actual[max(0, len(actual) - len(expected)) :]
-    if len(actual) != len(expected):
-        return False
-    for n, size in zip(actual, expected, strict=True):  # twice as fast as all()
-        if n != size and not isinstance(size, str):
-            return False
-    return True
+    return len(actual) == len(expected) and all(
+        n == size or isinstance(size, str) for n, size in zip(actual, expected, strict=True)
+    )
 
 
 def choice(name: str, value: object, choices: Iterable[str], hint: bool = True) -> None:
