@@ -187,7 +187,7 @@ def _series_in_rows(table: Table, label: str | None) -> SeriesData:
     if columns is None:
         raise ValueError(
             f"which column of {table.path} says to which series a row belongs? It has "
-            f"{', '.join(map(repr, table.columns))}. Name one: id='...', or --id COLUMN. If each "
+            f"{table.names()}. Name one: id='...', or --id COLUMN. If each "
             "row is a whole series, name its steps t0, t1, ..., beside a column of labels"
         )
     label, names = columns

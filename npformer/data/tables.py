@@ -58,13 +58,16 @@ class Table:
         """Return the number of rows."""
         return len(next(iter(self.columns.values()), []))
 
+    def names(self) -> str:
+        """Return the names of the first columns, for messages."""
+        shown = ", ".join(map(repr, [*self.columns][:12]))
+        return f"{shown} and {n - 12} more" if (n := len(self.columns)) > 12 else shown
+
     def column(self, name: str) -> list[Any]:
         """Return a column; for an unknown name, ValueError lists the known ones."""
         if name not in self.columns:
             hint = checks.did_you_mean(name, self.columns)
-            raise ValueError(
-                f"{self.path} has no column {name!r}; it has {_quote(list(self.columns))}{hint}"
-            )
+            raise ValueError(f"{self.path} has no column {name!r}; it has {self.names()}{hint}")
         return self.columns[name]
 
     def texts(self, name: str, missing: str | None = None) -> list[str]:
@@ -74,7 +77,7 @@ class Table:
         """
         found = list(self.column(name))
         for i, value in enumerate(found):
-            if isinstance(value, Iterable) and not isinstance(value, str):
+            if not isinstance(value, str) and isinstance(value, Iterable):
                 raise ValueError(
                     f"{self.path}: {self.place(i)} has {a_type(value)} in the column {name!r}; "
                     "expected a text or a number in every row"
@@ -244,7 +247,7 @@ def steps_without_heading(path: Path, rows: Sequence[Sequence[str]]) -> list[str
     name = rows[0][0]
     as_names = values == [first + i for i in range(1, len(values) + 1)]  # years, or steps
     if as_names and name not in [row[0] for row in rows[1:]]:
-        if name.strip().casefold() in ("label", "class"):
+        if name.strip().casefold() in ("label", "labels", "class", "target", "y"):
             return None
         if label is None or label + 1 == first or not values:
             raise ValueError(
@@ -285,8 +288,3 @@ def _check_rows(table: Table) -> Table:
     if len(table) == 0:
         raise ValueError(f"{table.path} has no rows; expected at least one below its heading")
     return table
-
-
-def _quote(names: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:12])
-    return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown

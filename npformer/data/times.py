@@ -39,7 +39,8 @@ def times_of(words: Sequence[str]) -> tuple[list[Any], bool]:
 
     All must be of one form; otherwise TimeError.
     """
-    found = [_time_of(word.strip()) for word in words]
+    known = {word: _time_of(word.strip()) for word in dict.fromkeys(words)}  # series share many
+    found = [known[word] for word in words]
     for i, (form, _) in enumerate(found):
         if form is None or form != found[0][0]:
             raise TimeError(i)

@@ -99,11 +99,7 @@ def test_wrong_rows(whole, rows, error, words):
         ([], ValueError, "files is an empty list"),
         (3, TypeError, "files is 3; expected a pattern"),
         (["x-0.npy", 3], TypeError, "files is .*; expected a pattern"),
-        (
-            ["x-0.npy", "other.npy"],
-            ValueError,
-            r"other.npy has rows of shape \(4,\) .* x-0.npy has",
-        ),
+        (["x-0.npy", "other.npy"], ValueError, r"other.npy has rows of shape \(4,\) .*x-0.npy has"),
         (["x-0.npy", "small.npy"], ValueError, "dtype int32, and x-0.npy has .*int64"),
         (["words.txt"], ValueError, "words.txt cannot be read as a .npy file"),
         (["empty.npy"], ValueError, "empty.npy cannot be read as a .npy file"),
@@ -128,7 +124,5 @@ def test_wrong_files(whole, files, error, words, tmp_path):
 def test_a_file_that_changed_is_told(whole):
     found = sharded("x-*.npy")
     np.save("x-3.npy", np.zeros((6, 3), int))
-    with pytest.raises(
-        ValueError, match=r"x-3.npy has shape \(6, 3\) .* expected a file that does"
-    ):
+    with pytest.raises(ValueError, match=r"x-3.npy has shape \(6, 3\) .*expected a file that"):
         found[5]

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 from npformer.core import backends, checks, described
 from npformer.data.samples import Data
 from npformer.models import EncoderConfig
-from npformer.tasks.estimators.defaults import check_without_validation
 from npformer.training.fit import fit
 from npformer.training.history import History
 
@@ -216,7 +215,12 @@ def check_training(training: Mapping[str, Any], validation: Any, parts: str = ""
     """
     if wrong := [name for name in training if name in OWN]:
         raise TypeError(f"{wrong[0]} is given to fit, which sets it itself; leave it out")
-    if validation is None:
-        check_without_validation(training)
+    for name in ("patience", "metric"):
+        if validation is None and training.get(name) is not None:
+            raise ValueError(
+                f"{name} is {training[name]!r} and there is no validation; expected some, because "
+                "it decides which epoch is better: validation=0.1, or --validation 0.1 on the "
+                "command line"
+            )
     if isinstance(validation, tuple | list) and len(validation) != 2:
         raise ValueError(f"validation does not have two parts; expected {parts}")

@@ -47,7 +47,7 @@ def chosen_task(file: str, given: Mapping[str, Any]) -> FileTask:
         if about[roles[0]] == about[roles[1]]:
             raise ValueError(
                 f"the column {about[roles[0]]!r} is named for the {roles[0]}s and for the "
-                f"{roles[1]}s; expected two. {file} has {', '.join(map(repr, table.columns))}"
+                f"{roles[1]}s; expected two. {file} has {table.names()}"
             )
     return FileTask(**about)
 

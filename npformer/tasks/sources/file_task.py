@@ -186,7 +186,7 @@ class FileTask:
             if name not in table.columns:
                 raise ValueError(
                     f"{table.path} has no column {name!r}, which was a feature in training; it has "
-                    f"{', '.join(map(repr, table.columns))}"
+                    f"{table.names()}"
                 )
         roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
         columns = self.features

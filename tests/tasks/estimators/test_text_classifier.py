@@ -32,9 +32,6 @@ def test_an_answer_does_not_depend_on_the_texts_beside_it(classifier):
     together = classifier.predict_probabilities(texts)
     alone = np.concatenate([classifier.predict_probabilities([text]) for text in texts])
     np.testing.assert_allclose(together, alone, rtol=1e-5)
-
-
-def test_empty_and_unknown_texts_get_an_answer(classifier):
     assert np.isfinite(classifier.predict_probabilities(["", "   ", "xylophone"])).all()
 
 
@@ -114,15 +111,13 @@ def test_whole_configurations_tokenizers_and_other_mixers():
     config = nf.EncoderConfig(**SIZES, max_len=8, mixer="fourier", padding="per_length")
     tokenizer = WordTokenizer(["rain", "soup"])
     brief = QUICK | {"epochs": 1}
-    found = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1).fit(
-        *data, **brief
-    )
+    found = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1)
+    found.fit(*data, **brief)
     assert found.model.config == config
     assert found.tokenizer_ is tokenizer
     assert found.model.pooling == "first"
-    named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1).fit(
-        *data, **brief
-    )
+    named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1)
+    named.fit(*data, **brief)
     assert named.model.config.mixer == "dense_synthesizer"
 
 
@@ -201,17 +196,9 @@ def fit(*data, **settings):
         (fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
         (fit(["a", "b"], ["x", "y"], validation=0.1), ValueError, "2 samples are too few to set"),
         (fit(["a", " "], ["x", "y"]), ValueError, "1 of 2 texts .* the first is text number 2"),
-        (
-            fit(*FORTY, validation=(["a"], ["fod"])),
-            ValueError,
-            r"'fod' \(1 of \d+\),.*Did you mean",
-        ),
+        (fit(*FORTY, validation=(["a"], ["fod"])), ValueError, "'fod' .1 of 1., .*Did you mean"),
         (fit(*FORTY, validation=(["a"],)), ValueError, "validation does not have two parts"),
-        (
-            fit(*FORTY, validation=1.5),
-            ValueError,
-            "the share is 1.5; expected a number between 0 and 1",
-        ),
+        (fit(*FORTY, validation=1.5), ValueError, "the share is 1.5; expected a number between 0"),
         (fit(*FORTY, model=None), TypeError, "model is given to fit, which sets it itself"),
         (fit(*FORTY, epoch=3), TypeError, "unexpected keyword argument 'epoch'"),
     ],
