@@ -58,7 +58,8 @@ def test_what_a_checkpoint_cannot_hold_is_named(tmp_path, value, words):
     assert folders.read(tmp_path) is None
 
 
-def test_a_name_without_its_array_is_damage(tmp_path):
-    folders.write(tmp_path, EMPTY | {"progress": {folders.ARRAY: "gone"}})
-    with pytest.raises(nf.CheckpointError, match="does not have 'gone': was it edited"):
+@pytest.mark.parametrize(("name", "words"), [("gone", "'gone'"), ([1], "unhashable type: 'list'")])
+def test_a_name_without_its_array_is_damage(tmp_path, name, words):
+    folders.write(tmp_path, EMPTY | {"progress": {folders.ARRAY: name}})
+    with pytest.raises(nf.CheckpointError, match=f"does not have {words}: was it edited"):
         folders.read(tmp_path)
