@@ -138,7 +138,7 @@ def test_batches_are_chosen(trained, fails, prints, monkeypatch):
     monkeypatch.setattr(nf.SequenceClassifier, "forward", noted)
     prints("predict", trained, "--samples", 5, "--batch-size", 2)
     assert sizes == [2, 2, 1]
-    assert "batch_size is 0" in fails("predict", trained, "--batch-size", 0)
+    assert "--batch-size is 0" in fails("predict", trained, "--batch-size", 0)
 
 
 # Mistakes -----------------------------------------------------------------------------------------
