@@ -16,6 +16,7 @@ from npformer.cli.train_options import add_model_options, add_training_options, 
 from npformer.cli.training import Training
 from npformer.core import split_names
 from npformer.data.pairs import PAIRS
+from npformer.mixers import MIXERS
 from npformer.tasks.sources.kinds import OPTIONS
 from npformer.tasks.sources.recipes import RECIPES
 
@@ -79,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
     recipe = RECIPES.get(options.task)
     given = {n: v for n, v in vars(options).items() if n not in OF_THIS_CALL and v is not None}
     mixers = split_names(given.get("mixer", options.usual["mixer"]))
+    for name in mixers:
+        MIXERS.parse(name, "mixer")
     # mean(power=2) becomes mean_power=2 in the folder's name.
     named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
     task = options.task if recipe else Path(options.task).name.partition(".")[0] or "texts"

@@ -138,7 +138,7 @@ def test_batches_are_chosen(trained, fails, prints, monkeypatch):
     monkeypatch.setattr(nf.SequenceClassifier, "forward", noted)
     prints("predict", trained, "--samples", 5, "--batch-size", 2)
     assert sizes == [2, 2, 1]
-    assert "batch_size is 0" in fails("predict", trained, "--batch-size", 0)
+    assert "--batch-size is 0" in fails("predict", trained, "--batch-size", 0)
 
 
 # Mistakes -----------------------------------------------------------------------------------------
@@ -189,10 +189,10 @@ def test_token_ids_that_do_not_fit_are_one_line(tokens, fails, tmp_path, text, m
         ("--mask mask.npy", "--mask is given without INPUT"),
         ("--samples 0", "--samples is 0; expected a whole number"),
         # An error before anything is read:
-        ("x.npy --out nowhere/y.npy", "--out: the folder nowhere does not exist; create it first"),
+        ("x.npy --out nowhere/y.npy", "the folder nowhere does not exist; create it first"),
         ("--out y.txt", "--out is y.txt; expected the name of a file that ends in .npy"),
         ("--out y", "--out is y; expected the name of a file that ends in .npy"),
-        ("--out folder.npy", "--out is folder.npy; expected the name of a file that ends in .npy"),
+        ("--out folder.npy", "folder.npy is a folder; expected the name of a file"),
     ],
 )
 def test_a_wrong_option_is_one_line(trained, fails, tmp_path, monkeypatch, words, message):

@@ -76,6 +76,8 @@ class Classifier(Estimator):
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
         super().check()
         self.check_optional("members", "max_len")
+        if self.members is not None:
+            checks.whole("members", self.members, at_least=1, at_most=1000)
 
     def fit(
         self,
