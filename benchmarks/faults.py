@@ -1,15 +1,22 @@
-"""Killed trainings, damaged files, wrong calls; and what a checkpoint costs."""
+"""Faults: those found by hand, each a test, and those that are drawn.
+
+What is drawn is killed trainings, damaged files and wrong calls. And what a checkpoint costs.
+"""
 
 import argparse
 import json
+import re
+import secrets
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import npformer as nf
-from benchmarks.results_files import COMMIT, RESULTS, markdown, write
+from benchmarks.results_files import COMMIT, RESULTS, ROOT, markdown, write
 from npformer.tasks.sources.recipes import RECIPES
 from tests.faults.kills import Fit, Train, kills
 from tests.faults.mutated_files import mutated_files
@@ -18,7 +25,22 @@ from tests.faults.wrong_calls import wrong_calls
 COST_RUNS = 10
 
 
-PARTS = ("checkpoint_cost", "mutated_files", "wrong_calls", "kills")
+PARTS = ("checkpoint_cost", "listed", "mutated_files", "wrong_calls", "kills")
+
+LISTED = {
+    "one model, one answer": ["training/trainable/test_one_answer.py"],
+    "the page removes nothing": ["learn/play/test_folder.py", "learn/play/test_runs.py"],
+    "folders: used or refused": ["interop/test_from_pretrained.py", "interop/test_writers.py"],
+    "tokenizers": ["data/tokenizers"],
+    "tables, times, series": [
+        "data/test_raw_data.py",
+        "data/test_tables.py",
+        "data/test_series.py",
+    ],
+    "files of models": ["tasks/estimators/test_file.py"],
+    "habits of other libraries, small ones": ["test_habits.py", "test_bad_input.py"],
+}
+"""Tests of the faults that were found by hand, by their kind."""
 
 
 def run(words):
@@ -28,23 +50,49 @@ def run(words):
     parser.add_argument("--kills", type=int, default=500, help="half of fit, half of the program")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=3_000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, help="of what is drawn (a new one, which is printed)")
     parser.add_argument("--at-once", type=int, default=2, help="trainings killed side by side")
     chosen = parser.parse_args(words)
+    seed = secrets.randbelow(1 << 31) if chosen.seed is None else chosen.seed
     measure = {
         "checkpoint_cost": checkpoint_cost,
-        "mutated_files": lambda: mutated_files(chosen.files, chosen.seed),
-        "wrong_calls": lambda: wrong_calls(chosen.calls, chosen.seed),
-        "kills": lambda: many_kills(chosen.kills, chosen.seed, chosen.at_once),
+        "listed": listed,
+        "mutated_files": lambda: mutated_files(chosen.files, seed),
+        "wrong_calls": lambda: wrong_calls(chosen.calls, seed),
+        "kills": lambda: many_kills(chosen.kills, seed, chosen.at_once),
     }
     earlier = RESULTS / "faults.json"
     figures = json.loads(earlier.read_text())["figures"] if earlier.exists() else {}
     for part in [chosen.only] if chosen.only else PARTS:
-        figures[part] = {**measure[part](), "commit": COMMIT}
+        figures[part] = {**measure[part](), "commit": COMMIT, "seed": seed}
         print(part, figures[part], flush=True)
     earlier.write_text(json.dumps({"figures": figures}))  # until all parts are done
     if set(figures) == set(PARTS):
         write("faults", figures, table(figures))
+
+
+def listed():
+    """Run the tests of the faults that were found by hand; return how many passed and failed."""
+    found = {}
+    for kind, files in LISTED.items():
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
+        made = subprocess.run(
+            [*command, *(f"tests/{file}" for file in files)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        counts = {
+            word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|error)", made.stdout)
+        }
+        if not counts.get("passed"):
+            raise SystemExit(f"no test ran:\n{made.stdout}{made.stderr}")
+        found[kind] = {
+            "tried": sum(counts.values()),
+            "failed": sum(counts.values()) - counts["passed"],
+        }
+    return found
 
 
 def many_kills(n, seed, at_once):
@@ -86,7 +134,10 @@ def checkpoint_cost():
 def table(figures):
     """Return what was tried and what failed, one row each."""
     kills_, files, calls = (figures[name] for name in ("kills", "mutated_files", "wrong_calls"))
-    rows = []
+    rows, by_hand = [], figures["listed"]
+    for kind in LISTED:
+        found = by_hand[kind]
+        rows.append((kind, found["tried"], found["failed"], "found by hand", by_hand["commit"]))
     for victim in (Fit, Train):
         found = kills_[victim.name]
         detail = f"{found['lost']} lost, {found['different']} not equal bit for bit"
@@ -102,10 +153,11 @@ def table(figures):
     failed = calls["raw"] + calls["silent"] + calls["hang"]
     said = f"{calls['words']} refused in words, {calls['right']} right"
     rows.append(("wrong calls", calls["calls"], failed, said, calls["commit"]))
-    cost = figures["checkpoint_cost"]
+    cost, drawn = figures["checkpoint_cost"], (kills_, files, calls)
     ratios = cost["ratios"]
     return (
         f"{markdown(('what', 'tried', 'failed', '', 'commit'), rows, left=5)}\n\n"
+        f"Seeds: {', '.join(str(each.get('seed', 0)) for each in drawn)}.\n\n"
         f"A digits run with a checkpoint every epoch takes {cost['median']:.3f} of the time of "
         f"one without (median of {len(ratios)} interleaved pairs, from {min(ratios):.3f} to "
         f"{max(ratios):.3f}; commit {cost['commit']})."

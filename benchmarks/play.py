@@ -87,9 +87,9 @@ class Page:
         return answer, time.perf_counter() - began
 
     def begin(self, **settings):
-        """Start a run."""
+        """Start a run, and return its name."""
         self.states.clear()
-        self.post("start", runs=[SETTINGS | settings])
+        return self.post("start", runs=[SETTINGS | settings])[0]["runs"][0]["run"]
 
     def end(self):
         """End the server."""
@@ -134,17 +134,17 @@ def _times(page, folder):
 
 def _answers(page):
     """Return answer times: of questions while a run trains, and of a weight while it pauses."""
-    page.begin(epochs=1000)
+    run = page.begin(epochs=1000)
     page.wait_for("running")
     taken = []
     for k in range(ASKED):
-        taken.append(page.post("ask", run="run-1", **QUESTIONS[k % len(QUESTIONS)])[1])
+        taken.append(page.post("ask", run=run, **QUESTIONS[k % len(QUESTIONS)])[1])
         time.sleep(0.05)
-    page.post("control", run="run-1", action="pause")
+    page.post("control", run=run, action="pause")
     page.wait_for("paused")
     weight = {"question": "weight", "name": "encoder.blocks.0.mixer.query.weight", "index": [1, 2]}
-    paused = [page.post("ask", run="run-1", sample=k, **weight)[1] for k in range(21)]
-    page.post("control", run="run-1", action="stop")
+    paused = [page.post("ask", run=run, sample=k, **weight)[1] for k in range(21)]
+    page.post("control", run=run, action="stop")
     return {
         "asked": ASKED,
         "within_100_ms": sum(each <= 0.1 for each in taken),

@@ -33,14 +33,14 @@ WAYS = {"kernels off": True, "default": False}
 MOST = {
     MODULES: 120,
     "kernels off: files": 50,
-    "kernels off: lines": 732,
+    "kernels off: lines": 709,
     "kernels off: engine files": 0,
     "kernels off: upward hops": 10,
     "default: files": 65,
-    "default: lines": 1310,
+    "default: lines": 1250,
 }
-"""What `--check` allows. The lines are those of today, so that they cannot grow; 600 and 1,250 are
-what is wanted."""
+"""What `--check` allows. Of the lines with kernels off, 600 are wanted; the number is today's, so
+that they cannot grow."""
 
 NOT_CODE = {
     getattr(tokenize, name)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -26,6 +27,7 @@ LATER = (
 )
 
 
+@cache
 def modules_after(code):
     """Return the modules that a fresh process has imported after some code."""
     code += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"

@@ -79,7 +79,7 @@ def token_ids(example: Example, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@searched(20)
+@searched(12)
 @given(example=EXAMPLES)
 def test_a_pair_is_finite_and_its_gradients_have_the_shapes_of_its_inputs(name, example):
     inputs, _ = pairs(example, "float32")[name]
@@ -94,7 +94,7 @@ def test_a_pair_is_finite_and_its_gradients_have_the_shapes_of_its_inputs(name, 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@searched(20)
+@searched(12)
 @given(example=EXAMPLES.filter(lambda example: example.comparable))
 def test_a_pair_in_float32_is_the_pair_in_float64(name, example):
     found = {}
@@ -199,7 +199,7 @@ def config_of(example: Example, chosen: dict[str, Any]) -> nf.EncoderConfig:
     )
 
 
-@searched(150)
+@searched(80)
 @given(example=EXAMPLES, chosen=CONFIGS)
 def test_an_encoder_holds(example, chosen):
     x = vectors(example, example.d_model)
@@ -209,7 +209,7 @@ def test_an_encoder_holds(example, chosen):
     check_layer(lambda made: nf.Encoder(config, **made), x, example, comparable=comparable)
 
 
-@searched(150)
+@searched(80)
 @given(
     example=EXAMPLES,
     chosen=CONFIGS,

@@ -9,6 +9,7 @@ from typing import Any
 from npformer.cli import common, speed
 from npformer.cli.common import option
 from npformer.core import use_precision
+from npformer.training.storage.files import check_place
 
 
 def add_to(commands: Any) -> None:
@@ -31,7 +32,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a table of step times."""
     if options.json is not None:
-        common.check_folder("--json", options.json)
+        check_place(options.json, "speeds.json")
     print(common.device_of(options))
     workloads, mixers = options.workload.split(","), options.mixer.split(",")
     speeds = []

@@ -18,7 +18,15 @@ TERMINATED = 143  # and for one that SIGTERM ended
 STATUS = {"interrupted": INTERRUPTED, "terminated": TERMINATED}
 """Exit statuses by `History.stopped`."""
 
-TYPES = {"N": int, "X": float, "P": float, "FILE": Path, "DIR": Path}
+
+def place(word: str) -> Path:
+    """Return the path that a word names."""
+    if not word:
+        raise argparse.ArgumentTypeError("'' is empty; expected the name of a file or folder")
+    return Path(word)
+
+
+TYPES = {"N": int, "X": float, "P": float, "FILE": place, "DIR": place}
 """The type of an option's value, by the word that stands for the value in the help."""
 
 
@@ -73,7 +81,9 @@ def option(group: Any, words: str, text: str, default: Any = None, **settings: A
 
 def add_model(parser: argparse.ArgumentParser, *, predicts: bool = True) -> None:
     """Add the argument that names a trained model, and --batch-size if it predicts."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a .safetensors file or a folder")
+    parser.add_argument(
+        "model", type=place, metavar="MODEL", help="a .safetensors file or a folder"
+    )
     if predicts:
         option(parser, "--batch-size N", "samples that each process computes at a time", 256)
 
@@ -99,12 +109,6 @@ def add_plugin(parser: argparse.ArgumentParser) -> None:
     text = "a module or .py file to import first, whose names can then be used; can be repeated"
     option(parser, "--plugin MODULE", f"{text} (docs/extending.md)", action="append")
     parser.set_defaults(plugin=[])
-
-
-def check_folder(name: str, path: Path) -> None:
-    """Check that the folder of a file to write exists, before anything is computed."""
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"{name}: the folder {path.parent} does not exist; create it first")
 
 
 def counted(n: int, kind: str) -> str:

@@ -24,6 +24,7 @@ from npformer.core import (
 from npformer.engine.verdict import CHECK_VARIABLE, in_words, verdict
 from npformer.models import EncoderConfig
 from npformer.training.distributed import Communicator
+from npformer.training.storage.files import check_place
 from npformer.training.trainable import SequenceClassifier
 
 MARKS = {True: "ok", False: "PROBLEM", None: "--"}
@@ -37,6 +38,8 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each finding."""
+    if options.report is not None:
+        check_place(options.report, "report.txt")
     healthy, report = True, []
     for line in diagnose(options.ranks):
         words = f"{MARKS[line.ok]:<8} {line.what:<12} {line.found}"

@@ -22,7 +22,9 @@ def add_to(commands: Any) -> None:
         dest="action", required=True, metavar="ACTION", help="what to do; each has a --help"
     )
     start = common.add_command(actions, "start", _start, "write the exercises into a folder")
-    start.add_argument("folder", type=Path, metavar="DIR", help="the folder; made if it is missing")
+    start.add_argument(
+        "folder", type=common.place, metavar="DIR", help="the folder; made if it is missing"
+    )
     start.add_argument("name", nargs="*", metavar="NAME", help=f"{NAME} (default: all)")
     common.option(start, "--notebooks", "write notebooks (.ipynb)")
     force = "restore the named ones even if you changed them; yours are kept beside them"

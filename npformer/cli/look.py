@@ -30,7 +30,7 @@ def add_to(commands: Any) -> None:
     which = "test samples whose matrices are shown: how many, or which, such as 0,7,12"
     option(parser, "--samples LIST", which, "4")
     beside = "another model of the same task, to be shown beside the first; can be repeated"
-    option(parser, "--compare MODEL", beside, action="append", type=Path)
+    option(parser, "--compare MODEL", beside, action="append", type=common.place)
     split = "for digits: stratified or ordered (default: the one that the first was trained on)"
     option(parser, "--split NAME", split)
     add_loading(parser, backend=False)

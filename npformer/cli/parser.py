@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from npformer.core import checks
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that may have more options than people want to read at once."""
@@ -39,6 +41,13 @@ class Parser(argparse.ArgumentParser):
         every = "--help-all" if self.often else "--help"
         more = "" if message.endswith("?") else f"; {self.prog} {every} shows what it takes"
         self.exit(2, f"{self.prog}: {message}{more}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Check that a value is one of an argument's choices; the error names one that is near."""
+        if action.choices is not None and value not in action.choices:
+            near = checks.did_you_mean(value, action.choices)
+            known = ", ".join(map(str, action.choices))
+            raise argparse.ArgumentError(action, f"{value!r} is unknown; expected {known}{near}")
 
     def _is_seldom(self, action: argparse.Action) -> bool:
         return bool(self.often) and not {*action.option_strings} & {*self.often}

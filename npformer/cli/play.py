@@ -16,7 +16,7 @@ def add_to(commands: Any) -> None:
     """Add the command to the parser."""
     epilog = (
         "The page is served on this machine alone, and its address has a token in it. Ctrl-C ends\n"
-        "it; the same command goes on where the runs stopped."
+        "it. The same command shows the runs again: each goes on where it stopped when you say so."
     )
     summary = "open a page that trains a model, draws what happens inside, and lets you try it"
     parser = common.add_command(commands, "play", run, summary, epilog)
@@ -32,20 +32,21 @@ def run(options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     if options.port is not None:
         checks.whole("--port", options.port, at_least=1, at_most=65535)
-    from npformer.learn.play import tasks
+    from npformer.learn.play.settings import TASKS
+    from npformer.learn.play.tasks import defaults
 
     what, folder, file, first = options.what, FOLDER, None, None
-    if what in tasks.TASKS and not Path(what).exists():
-        first = [tasks.defaults(what).to_dict()]
+    if what in TASKS and not Path(what).exists():
+        first = [defaults(what).to_dict()]
     elif what is not None and Path(what).is_file():
         file = str(Path(what).resolve())
     elif what is not None and Path(what).is_dir():
         folder = Path(what)
     elif what is not None:
-        hint = checks.did_you_mean(what, tasks.TASKS)
+        hint = checks.did_you_mean(what, TASKS)
         raise FileNotFoundError(
             f"{what} is not a task, and there is no such file or folder; expected one of "
-            f"{', '.join(tasks.TASKS)}, a file or a folder{hint}"
+            f"{', '.join(TASKS)}, a file or a folder{hint}"
         )
     if options.export is not None:
         from npformer.learn.play.played import export_folder

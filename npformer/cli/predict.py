@@ -15,6 +15,7 @@ from npformer.core import a_type, checks, use_precision
 from npformer.data.stored import read
 from npformer.tasks.estimators import Estimator, TextWriter
 from npformer.tasks.sources.array_file import read_npy, read_samples
+from npformer.training.storage.files import check_place
 from npformer.training.trainable import SequenceClassifier, predict_to_file
 
 
@@ -68,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
     """Check the name of the file to write, before anything is computed."""
     if out is not None:
-        common.check_folder("--out", out)
-        if out.suffix not in ends or out.is_dir():
+        check_place(out, f"answers{ends[0]}")
+        if out.suffix not in ends:
             ending = " or ".join(ends)
             raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
 

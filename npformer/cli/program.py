@@ -44,11 +44,8 @@ RESULTS_IN_FILES = {"train", "look"}
 """Commands that go on when nobody can see what they print."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line with these arguments, or the process's own; return its exit status.
-
-    The status is 0; 1 if a check failed; 2 for a mistake in the call; 130 after Ctrl-C.
-    """
+def run(arguments: Sequence[str] | None) -> int:
+    """Run a command, and return its exit status."""
     with usable_streams():
         options, unknown = make_parser().parse_known_args(arguments)
         if unknown:
@@ -79,7 +76,9 @@ def _run(options: argparse.Namespace) -> int:
             raise  # Python's own: a library is broken, and the traceback says where
         rank = options.ranks.rank
         on_rank = f"on rank {rank}, " if rank else ""
-        print(f"npformer {options.command}: {on_rank}{_explanation(error)}", file=sys.stderr)
+        print(
+            f"npformer {options.command}: {on_rank}{_explanation(error, options)}", file=sys.stderr
+        )
         return 2
     except RankFailed:  # that rank says why, and its status is that of the whole command
         return 0
@@ -109,10 +108,15 @@ def _unknown(word: str, parser: Parser) -> str:
     return f"{word} is unknown{hint}"
 
 
-def _explanation(error: BaseException) -> str:
+def _explanation(error: BaseException, options: argparse.Namespace) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"  # without the number in brackets
     if isinstance(error, BatchTooLargeError):  # name options, not arguments of a function
         words = str(error).replace("batch_size=", "--batch-size ")
         return words.replace("micro_batch=", "--micro-batch ")
-    return str(error)
+    words = str(error)
+    for action in options.parser._actions:  # an argument of a function is an option here
+        given = getattr(options, action.dest, None)
+        if action.option_strings and words.startswith(f"{action.dest} is {given!r}"):
+            return words.replace(action.dest, action.option_strings[-1], 1)
+    return words

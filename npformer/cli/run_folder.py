@@ -45,28 +45,16 @@ class RunFolder:
     ) -> dict[str, Any]:
         """Return the options of the run: those `given`, otherwise the saved or the `usual` ones.
 
-        Raises ValueError if there is an earlier run and neither `resume` nor `overwrite` says what
-        to do with it, or if it cannot go on with what is given.
+        Raises ValueError if there is an earlier run that cannot go on with what is given.
         """
         if resume and overwrite:
             raise ValueError("--resume and --overwrite are both given; expected one of the two")
-        # A run that has left nothing but its own description is no loss: its options were wrong.
-        results = [] if self._half_set_aside() else self._results()
-        saved = (self.saved or {}).get("options", {})
-        described = f"a run of {saved.get('task')} with {saved.get('mixer')}"
-        if self.saved is None:
-            described = "files of an earlier run"
-        if not overwrite and not resume and results:
-            raise ValueError(
-                f"{self.path} holds {described}; expected a folder for this run alone. --resume "
-                "goes on with that run, --overwrite begins anew in its place, and --out names "
-                "another folder"
-            )
-        if not resume or not (results or self.saved):
+        if not resume or not (self.saved or self._left()):
             return {**usual, **given}
+        saved = (self.saved or {}).get("options", {})
         if self.saved is None:
             raise ValueError(
-                f"{self.path} holds {described}, which has no {RUN} and so cannot go on. "
+                f"{self.path} holds {self._described()}, which has no {RUN} and so cannot go on. "
                 "--overwrite begins anew in its place, and --out names another folder"
             )
         wrong = [
@@ -80,6 +68,26 @@ class RunFolder:
                 "what it was begun with; --overwrite begins anew, --out names another folder"
             )
         return {**usual, **saved, **given}
+
+    def check_free(self) -> None:
+        """Raise ValueError if there is an earlier run; call it once all options are checked."""
+        if self._left():
+            raise ValueError(
+                f"{self.path} holds {self._described()}; expected a folder for this run alone. "
+                "--resume goes on with that run, --overwrite begins anew in its place, and --out "
+                "names another folder"
+            )
+
+    def _described(self) -> str:
+        """Return which run is there, in words."""
+        if self.saved is None:
+            return "files of an earlier run"
+        saved = self.saved["options"]
+        return f"a run of {saved.get('task')} with {saved.get('mixer')}"
+
+    def _left(self) -> list[Path]:
+        """Return the results of an earlier run; its own description alone is no loss."""
+        return [] if self._half_set_aside() else self._results()
 
     def check_plugins(self, given: list[str]) -> None:
         """Check that plugins of the run that goes on are named again."""
@@ -96,6 +104,7 @@ class RunFolder:
         self, options: Mapping[str, Any], plugins: list[str], *, resume: bool
     ) -> Iterator[None]:
         """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`."""
+        made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         with reserve(self.path):
             if self._read() != self.saved:
                 raise ValueError(f"{self.path}: another run has begun there; choose another --out")
@@ -108,6 +117,10 @@ class RunFolder:
             except BaseException:
                 if not resume and not self._results():
                     self._bring_back()  # the new run never began: its options were wrong
+                    for left in (self.path / RUN, *self.path.rglob(".lock")) if made else ():
+                        left.unlink()
+                    for each in made:
+                        _remove_empty(each)
                 raise
 
     def files(self) -> list[Path]:

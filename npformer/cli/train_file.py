@@ -36,11 +36,12 @@ def run(training: Training) -> int:
     """Train a model, measure it, and print the results."""
     options = training.options
     task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK}))
-    parts, how = task.parts()
     model, settings = model_for(options, task), training.given()
+    model.check()
+    training.check_free()
+    parts, how = task.parts()
     if is_generated(options.task):
         settings.setdefault("epochs", GENERATED["epochs"])
-    model.check()  # a wrong option leaves no folder
     device = common.device_of(options)
     training.say(f"npformer {npformer.__version__} on {device}\n\n{task.file}: {how}\n")
     if task.features:

@@ -84,7 +84,7 @@ def task_or_file(word: str) -> str:
     if word in EMBEDDED and not place.exists():
         return str(resources.files("npformer.data").joinpath(EMBEDDED[word]))
     known = [*RECIPES, *EMBEDDED, *PAIRS]
-    if word in known or place.exists() or is_data_file(place):
+    if word == "-" or word in known or place.exists() or is_data_file(place):
         return word
     raise argparse.ArgumentTypeError(
         f"{word!r} is neither a task nor a file; expected one of {', '.join(known)}, or a file "

@@ -42,6 +42,7 @@ def run(training: Training, recipe: Recipe) -> int:
         split: recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
         for split, data in datasets.items()
     }  # before there is a folder: one that cannot be built leaves none
+    training.check_free()
     metrics: dict[str, Any] = {
         "task": recipe.name,
         "mixer": changes["mixer"],

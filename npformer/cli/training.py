@@ -52,6 +52,11 @@ class Training:
         if not self.options.quiet:
             print(words)
 
+    def check_free(self) -> None:
+        """Check that the folder holds no run that this one would replace unasked."""
+        if not (self.options.resume or self.options.overwrite):
+            self.folder.check_free()
+
     def begun(self) -> AbstractContextManager[None]:
         """Lock the folder while the training goes on."""
         return self.folder.begun(self.chosen, self.plugins, resume=self.options.resume)

@@ -107,10 +107,10 @@ class TwoInputLayer(Layer):
 def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
     """Return the inputs of a layer from a user's arrays, which are not checked."""
     n, several = layer.n_inputs, []
+    if n == 1 and not any(isinstance(each, tuple) for each in (x, mask, types)):  # the usual case
+        return (Sequences(x, None if mask is None else Padding(mask), types),)
     for name, value in (("x", x), ("mask", mask), ("types", types)):
-        entries = value if isinstance(value, tuple) else (value,)
-        if value is None:
-            entries = (None,) * n
+        entries = value if isinstance(value, tuple) else (value,) * (n if value is None else 1)
         if len(entries) != n:
             what = f"a tuple of {len(value)}" if isinstance(value, tuple) else a_type(value)
             kind, expected = type(layer).__name__, "one array"

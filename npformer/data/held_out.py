@@ -41,9 +41,8 @@ def held_out_rows(
         held = min(held, n - len(sizes))
     if not 0 < held < n:
         raise ValueError(
-            f"validation is {share} of {n} samples, which leaves {held} to validate on; expected "
-            "at least 1, and one of each class to train on. Pass a larger share, more samples, or "
-            "validation=(x, y)"
+            f"{n} samples are too few to set {share} of them aside; expected at least 1, and one "
+            "of each class to train on. Pass a larger share, more samples, or others to validate on"
         )
     order = rng.permutation(n)
     chosen = order[:held] if strata is None else chosen_by_class(order, inverse, sizes, held)

@@ -101,6 +101,7 @@ class Batch:
         return within(self.inputs, context)
 
 
+@dataclass(eq=False)
 class Samples:
     """Samples with targets, checked.
 
@@ -110,23 +111,22 @@ class Samples:
         What the model's `note` returned for all pieces of the samples.
     """
 
-    def __init__(self, batch: Batch, notes: list[Any]) -> None:
-        self.notes = notes
-        self._batch = batch
+    batch: Batch
+    notes: list[Any]
 
     def __len__(self) -> int:
-        return len(self._batch)
+        return len(self.batch)
 
     def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
-        return self._batch.select(rows)
+        return self.batch.select(rows)
 
     def expect(self, rows: Callable[[], np.ndarray]) -> None:
         """Say which samples `select` will be asked for next: in memory nothing has to be done."""
 
     def subset(self, rows: np.ndarray) -> Samples:
         """Return some of the samples, as if they were all."""
-        return Samples(self._batch.select(rows), self.notes)
+        return Samples(self.batch.select(rows), self.notes)
 
     def pieces(self, rows: slice) -> Iterator[tuple[int, Batch]]:
         """Yield samples, as many at a time as fit into memory, and the number of the first."""
@@ -136,31 +136,31 @@ class Samples:
     @property
     def y(self) -> Array | None:
         """The targets of all samples; None if tokens have them, and they stay in files."""
-        return self._batch.y
+        return self.batch.y
 
     @cached_property
     def padded_lengths(self) -> tuple[int, ...]:
         """The number of tokens of a sample in each input, padding included."""
-        return tuple(each.length for each in self._batch.inputs)
+        return tuple(each.length for each in self.batch.inputs)
 
     @cached_property
     def lengths(self) -> np.ndarray | None:
         """The lengths of samples without padding, (n, n_inputs); None if there is no padding."""
-        padded = any(each.padding is not None for each in self._batch.inputs)
-        return self._batch.lengths() if padded else None
+        padded = any(each.padding is not None for each in self.batch.inputs)
+        return self.batch.lengths() if padded else None
 
     def counts_for(self, loss: Loss) -> np.ndarray:
         """Return how much each sample counts in the mean loss, (n,). All ranks must call it."""
-        return np.asarray(self._batch.counts_for(loss))
+        return np.asarray(self.batch.counts_for(loss))
 
     def sum_of(self, numbers: Callable[[Batch], np.ndarray]) -> np.ndarray:
         """Return the sum over all samples of some numbers. All ranks must call it."""
-        return numbers(self._batch)
+        return numbers(self.batch)
 
     @cached_property
     def in_short(self) -> str:
         """Shapes, and a digest of all samples: other samples or another order change it."""
-        batch, found = self._batch, hashlib.sha256()
+        batch, found = self.batch, hashlib.sha256()
         arrays = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
         for array in (*arrays, *batch.targets()):
             if array is None:

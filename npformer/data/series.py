@@ -1,24 +1,22 @@
-"""Series of feature vectors from files: CSV in long form, or arrays in a .npz file."""
+"""Series of feature vectors from files: tables in long form or with a series a row, or .npz."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.tables import Table, read_table
-from npformer.data.text_file import check_file
+from npformer.data.series_arrays import read_arrays
+from npformer.data.tables import Table, as_number, is_missing, read_table
+from npformer.data.times import EXPECTED, TimeError, ranks, times_of
 
-LAYOUTS = (
-    "values (steps of all series, features) with lengths (series,), or x (series, steps, features)"
-)
+NUMBERS = ("", "id", "index")
+"""Names of columns that number the rows of a table, and are no label."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +54,19 @@ def read_series(
     Parameters
     ----------
     path : str or path
-        A table in long form, see `npformer.data.tables.read_table`: a row for each step of each
-        series. Or a ``.npz`` file with the arrays ``values``, (steps of all series, features), and
+        A table, see `npformer.data.tables.read_table`. In long form it has a row for each step of
+        each series. Without `id` a row is a series of one feature: a column is its label, the
+        others are its steps, named by their times, such as t0, t1, ...; shorter series have no
+        values at their end. Without a heading the label comes first.
+        Or a ``.npz`` file with the arrays ``values``, (steps of all series, features), and
         ``lengths``, how many steps each series has; or with ``x``, (series, steps, features), and
         perhaps ``lengths``. Either may have ``labels``, one for each series.
     id, time, label : str, optional
-        Columns of a table: the series that a row belongs to, which is required; the time by which
-        its rows are sorted, otherwise they stay in order; and the label, the same in each series.
+        Columns of a table: the series that a row belongs to; the time by which its rows are
+        sorted, otherwise they stay in order; and the label, the same in each series. Times are
+        numbers, which may have a unit, dates, or times of day, all of one form.
     features : list of str, optional
-        Columns of the features; None: all others, which must hold numbers.
+        Columns of the features in long form; None: all others, which must hold numbers.
     """
     place = checks.path("path", path)
     if place.suffix.lower() != ".npz":
@@ -76,7 +78,9 @@ def read_series(
         raise ValueError(
             f"{place} is an .npz file, and {given[0]} is given, which is for tables; expected none"
         )
-    return _read_arrays(place)
+    series, labels = read_arrays(place)
+    features = [str(i) for i in range(series[0].shape[1] if series else 0)]
+    return SeriesData(series, labels, [str(i) for i in range(len(series))], features)
 
 
 def series_of_table(
@@ -87,115 +91,146 @@ def series_of_table(
     label: str | None = None,
     features: Sequence[str] | None = None,
 ) -> SeriesData:
-    """Return the series of a table in long form; arguments as in `read_series`."""
+    """Return the series of a table; arguments as in `read_series`."""
     if id is None:
+        for name, given in (("time", time), ("features", features)):
+            if given is not None:
+                raise ValueError(f"{name} is given without id, which it needs; expected both")
+        return _series_in_rows(table, label)
+    keys = [key.strip() for key in table.texts(id)]
+    if "" in keys:
         raise ValueError(
-            f"which column of {table.path} says to which series a row belongs? It has "
-            f"{', '.join(map(repr, table.columns))}. Name one: id='...', or --id COLUMN"
+            f"{table.path}: {table.place(keys.index(''))} has no {id!r}; expected in every row the "
+            "series that it belongs to. Complete it or remove the row"
         )
-    keys = np.array(table.texts(id))
     roles = {id, time, label} - {None}
     names = [n for n in table.columns if n not in roles] if features is None else list(features)
     if not names:
         raise ValueError(f"{table.path} has no feature columns besides {sorted(map(str, roles))}")
     values = np.stack([_numbers(table, name) for name in names], axis=1)
-    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype="int64")
-    rank[np.argsort(first)] = np.arange(len(first))  # in the order in which they begin in the file
-    groups = rank[numbers]
-    if time is None:
-        order = np.argsort(groups, kind="stable")
-    else:
-        times = _times(table, time)
-        order = np.lexsort((times, groups))
-        same = (np.diff(groups[order]) == 0) & (times[order][1:] == times[order][:-1])
-        if same.any():
-            row = int(order[int(same.argmax()) + 1])
-            raise ValueError(
-                f"{table.path}: {table.place(row)} has the time {table.column(time)[row]!r} of an "
-                f"earlier row of series {str(keys[row])!r}; expected each time once"
-            )
-    counts = np.bincount(groups)
-    series = np.split(values[order], np.cumsum(counts)[:-1])
-    ids = [str(keys[i]) for i in np.sort(first)]
+    number_of: dict[str, int] = {}  # in the order in which they begin in the file
+    groups = np.array([number_of.setdefault(key, len(number_of)) for key in keys])
+    order = np.argsort(groups, kind="stable")
+    if time is not None:
+        order = _by_time(table, time, groups, order, list(number_of))
+    series = np.split(values[order], np.cumsum(np.bincount(groups))[:-1])
+    ids = list(number_of)
     labels = None if label is None else _labels(table, label, groups, ids)
     return SeriesData(series, labels, ids, names)
 
 
-def _numbers(table: Table, name: str) -> np.ndarray:
-    column = table.column(name)
-    try:
-        found = np.array(column, dtype="float64")
-    except (TypeError, ValueError):
-        found = np.array([_number(value) for value in column])
-    if (wrong := ~np.isfinite(found)).any():
-        row = int(wrong.argmax())
-        value = column[row]
-        what = "nothing" if value is None or value == "" else repr(value)
-        advice = "Fill the gap, remove the row, or leave the column out"
-        if isinstance(value, str) and np.isfinite(_number(value.replace(",", ".", 1))):
-            advice = f"A decimal comma? Write {value.replace(',', '.', 1)}"
+def _by_time(
+    table: Table, name: str, groups: np.ndarray, in_file: np.ndarray, ids: Sequence[str]
+) -> np.ndarray:
+    """Return the rows series by series, those of each by time; `in_file` has them as they come."""
+    words = ["" if value is None else str(value).strip() for value in table.column(name)]
+    if "" in words:
         raise ValueError(
-            f"{table.path}: {table.place(row)} has {what} in the column {name!r}; expected a "
-            f"number in every row. {advice}"
+            f"{table.path}: {table.place(words.index(''))} has no {name!r}, by which the rows of a "
+            "series are sorted; expected a time in every row. Complete it or remove the row"
         )
-    return found
-
-
-def _number(value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError):
-        return float("nan")
+        found, of_day = times_of(words)
+    except TimeError as error:
+        wrong = error.which
+        beside = f", and {table.place(0)} {words[0]!r}" if wrong else ""
+        raise ValueError(
+            f"{table.path}: {table.place(wrong)} has the time {words[wrong][:40]!r} in the column "
+            f"{name!r}{beside}: such text does not sort by time. {EXPECTED}"
+        ) from None
+    times = ranks(found)
+    order = np.lexsort((times, groups))
+    earlier = _not_later(times, groups, in_file) if of_day else None
+    if earlier is not None:
+        raise ValueError(
+            f"{table.path}: {table.place(earlier)} has the time {words[earlier]!r}, which is not "
+            "later than that of the row before it in its series: on the next day? Expected times "
+            "of day in order. Write dates, too, or sort the rows"
+        )
+    if (same := _not_later(times, groups, order)) is not None:
+        raise ValueError(
+            f"{table.path}: {table.place(same)} has the time {words[same]!r} of an earlier row of "
+            f"series {ids[groups[same]]!r}; expected each time once"
+        )
+    return order
 
 
-CLOCK = r"\d\d:\d\d(:\d\d(\.\d+)?)?"
-DATE_OR_TIME = re.compile(rf"(\d{{4}}-\d\d(-\d\d([T ]{CLOCK})?)?|{CLOCK})(Z|[+-]\d\d:?\d\d)?")
-"""As in ISO 8601, from the largest unit to the smallest: such text sorts by time."""
-
-NUMBERED = re.compile(r"(\D*)(\d+)(\D*)")
-"""One whole number, and the text around it."""
+def _not_later(times: np.ndarray, groups: np.ndarray, order: np.ndarray) -> int | None:
+    """Return the first row, in an order, that is not later than the one before in its series."""
+    bad = (np.diff(times[order]) <= 0) & (np.diff(groups[order]) == 0)
+    return int(order[int(bad.argmax()) + 1]) if bad.any() else None
 
 
-def _times(table: Table, name: str) -> np.ndarray:
-    """Return what rows are sorted by: numbers, dates, or text that sorts by time."""
+def steps_of(table: Table, label: str | None = None) -> tuple[str | None, list[str]] | None:
+    """Return the columns of a table with a series in each row: its label, and its steps by time.
+
+    None for any other table. A label that is not named is in the first or the last column.
+    """
+    if label is not None:
+        table.column(label)
+    columns = list(table.columns)
+    ends = [each for each in (columns[0], columns[-1]) if each.casefold() not in NUMBERS]
+    for each in (None, *ends) if label is None else (label,):
+        names = [name for name in columns if name != each]
+        try:
+            times, _ = times_of(names)
+        except TimeError:
+            continue
+        several = len(set(times)) == len(names) >= 2
+        return (each, [names[i] for i in np.argsort(ranks(times))]) if several else None
+    return None
+
+
+def _series_in_rows(table: Table, label: str | None) -> SeriesData:
+    """Return the series of a table in which each row is one."""
+    columns = steps_of(table, label)
+    if columns is None:
+        raise ValueError(
+            f"which column of {table.path} says to which series a row belongs? It has "
+            f"{table.names()}. Name one: id='...', or --id COLUMN. If each "
+            "row is a whole series, name its steps t0, t1, ..., beside a column of labels"
+        )
+    label, names = columns
+    values = np.stack([_numbers(table, name, gaps=True) for name in names], axis=1)
+    missing = np.isnan(values)
+    lengths = len(names) - (~missing[:, ::-1]).argmax(axis=1)  # all, if all are missing
+    if (inside := missing & (np.arange(len(names)) < lengths[:, None])).any():
+        row, step = np.argwhere(inside)[0].tolist()
+        raise ValueError(
+            f"{table.path}: {table.place(row)} has nothing in the column {names[step]!r}; expected "
+            "a number, except after the end of a series. Fill the gap, or remove the row"
+        )
+    series = [row[:n, None] for row, n in zip(values, lengths, strict=True)]
+    ids = [table.place(row) for row in range(len(series))]
+    labels = None if label is None else _labels(table, label, np.arange(len(series)), ids)
+    return SeriesData(series, labels, ids, ["value"])
+
+
+def _numbers(table: Table, name: str, gaps: bool = False) -> np.ndarray:
+    """Return a column of numbers; with `gaps`, NaN stands for what is missing."""
     column = table.column(name)
-    for i, value in enumerate(column):
-        if value is None or value != value or not str(value).strip():
+    found = [as_number(value) for value in column]
+    for row, number in enumerate(found):
+        if number is None or (not isfinite(number) and not (gaps and number != number)):
+            value = column[row]
+            what = "nothing" if value is None or value == "" else repr(value)
+            advice = "Fill the gap, remove the row, or leave the column out"
+            if number is None and as_number(str(value).replace(",", ".", 1)) is not None:
+                advice = f"A decimal comma? Write {value.replace(',', '.', 1)}"
             raise ValueError(
-                f"{table.path}: {table.place(i)} has no {name!r}, by which the rows of a series "
-                "are sorted; expected a time in every row. Complete it or remove the row"
+                f"{table.path}: {table.place(row)} has {what} in the column {name!r}; expected a "
+                f"number in every row. {advice}"
             )
-    if all(isinstance(value, date) for value in column):
-        return np.array(column, dtype="datetime64[us]")
-    try:
-        return np.array(column, dtype="float64")
-    except (TypeError, ValueError):
-        pass
-    words = [str(value).strip() for value in column]
-    numbered = [NUMBERED.fullmatch(word) for word in words]
-    if all(numbered) and len({(m[1], m[3]) for m in numbered if m}) == 1:
-        return np.array([int(m[2]) for m in numbered if m])
-    wrong = next((i for i, word in enumerate(words) if not DATE_OR_TIME.fullmatch(word)), None)
-    if wrong is None:
-        other = (i for i, word in enumerate(words) if len(word) != len(words[0]))
-        wrong = next(other, None)
-    if wrong is not None:
-        raise ValueError(
-            f"{table.path}: {table.place(wrong)} has the time {words[wrong]!r} in the column "
-            f"{name!r}, and {table.place(0)} {words[0]!r}: such text does not sort by time. "
-            "Expected numbers, or dates and times of one form, such as 2024-02-01, "
-            "2024-02-01T09:30 or 09:30"
-        )
-    return np.unique(np.array(words), return_inverse=True)[1]
+    return np.array(found, dtype="float64")
 
 
 def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list[str]:
     column = [words.strip() for words in table.texts(name)]
-    if "" in column:
+    if (wrong := next(filter(is_missing, column), None)) is not None:
+        what = f"{wrong!r} for" if wrong else "no"
         raise ValueError(
-            f"{table.path}: {table.place(column.index(''))} has no {name!r}; expected a label in "
-            "every row. Complete it or remove the row"
+            f"{table.path}: {table.place(column.index(wrong))} has {what} {name!r}; expected a "
+            "label in every row. Complete it or remove the row"
         )
     found: list[str | None] = [None] * len(ids)
     for row, (group, value) in enumerate(zip(groups, column, strict=True)):
@@ -207,62 +242,3 @@ def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list
                 f"{value!r}, and an earlier row {found[group]!r}; expected one label for a series"
             )
     return [str(value) for value in found]
-
-
-def _read_arrays(path: Path) -> SeriesData:
-    check_file(path)
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except Exception as error:  # NumPy's reader may raise anything
-        raise ValueError(f"{path} is not a .npz file of plain arrays: {error}") from None
-    if unknown := sorted(set(arrays) - {"values", "x", "lengths", "labels"}):
-        raise ValueError(f"{path} has an array {unknown[0]!r}; expected {LAYOUTS}, and labels")
-    if ("values" in arrays) == ("x" in arrays) or ("values" in arrays and "lengths" not in arrays):
-        raise ValueError(f"{path} has {', '.join(arrays) or 'no array'}; expected {LAYOUTS}")
-    lengths = arrays.get("lengths")
-    if lengths is not None and (lengths.ndim != 1 or lengths.dtype.kind not in "iu"):
-        raise ValueError(
-            f"{path}: lengths is {lengths.dtype} {lengths.shape}; expected whole numbers, (series,)"
-        )
-    series = _split(path, arrays, lengths)
-    labels = arrays.get("labels")
-    if labels is not None and labels.shape != (len(series),):
-        raise ValueError(
-            f"{path}: labels has shape {labels.shape} and there are {len(series)} series; expected "
-            "one label for each"
-        )
-    n_features = series[0].shape[1] if series else 0
-    return SeriesData(
-        series,
-        None if labels is None else labels.tolist(),
-        [str(i) for i in range(len(series))],
-        [str(i) for i in range(n_features)],
-    )
-
-
-def _split(path: Path, arrays: dict[str, np.ndarray], lengths: np.ndarray | None) -> Any:
-    name = "values" if "values" in arrays else "x"
-    values, axes = arrays[name], 2 if name == "values" else 3
-    if values.ndim == axes - 1:
-        values = values[..., None]  # one feature
-    if values.ndim != axes or values.dtype.kind not in "fiu":
-        raise ValueError(
-            f"{path}: {name} is {values.dtype} {values.shape}; expected numbers, {LAYOUTS}"
-        )
-    if name == "values":
-        assert lengths is not None
-        if (lengths < 1).any() or lengths.sum() != len(values):
-            raise ValueError(
-                f"{path}: lengths add up to {lengths.sum()}, and values has {len(values)} rows; "
-                "expected the same number, and each at least 1"
-            )
-        return np.split(values, np.cumsum(lengths)[:-1])
-    if lengths is None:
-        return list(values)
-    if len(lengths) != len(values) or not ((lengths >= 1) & (lengths <= values.shape[1])).all():
-        raise ValueError(
-            f"{path}: lengths must be from 1 to {values.shape[1]}, one for each of the "
-            f"{len(values)} series"
-        )
-    return [each[:n] for each, n in zip(values, lengths, strict=True)]

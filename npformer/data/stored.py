@@ -68,21 +68,16 @@ class ShardedArray:
             return self._with_columns(rows[1])
         if isinstance(rows, slice):
             wanted = np.arange(*rows.indices(len(self)))
-        elif not isinstance(rows, list | np.ndarray | int | np.integer) or isinstance(rows, bool):
-            raise TypeError(
-                f"a ShardedArray is read by {described(rows)}; expected rows, a slice or whole "
-                "numbers: array[rows], or columns of all rows: array[:, 1:]"
-            )
         else:
-            wanted = np.asarray(rows)
+            wanted = np.array(None) if isinstance(rows, tuple) else np.asarray(rows)
             if wanted.dtype == bool and wanted.shape == (len(self),):
                 wanted = wanted.nonzero()[0]
-            if wanted.size == 0:
-                wanted = np.zeros(wanted.shape, dtype=int)
+            if wanted.shape == (0,):
+                wanted = np.zeros(0, dtype=int)
             if wanted.ndim > 1 or wanted.dtype.kind not in "iu":
                 raise TypeError(
-                    f"rows have shape {wanted.shape} and dtype {wanted.dtype}; expected a slice, "
-                    f"whole numbers, or {len(self)} booleans"
+                    f"a ShardedArray is read by {described(rows)}; expected rows, a slice, whole "
+                    f"numbers or {len(self)} booleans: array[rows], or columns: array[:, 1:]"
                 )
         if wanted.ndim == 0:
             found: np.ndarray = self[wanted.reshape(1)][0]

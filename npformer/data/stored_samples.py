@@ -91,12 +91,12 @@ class StoredSamples(Samples):
             by_token = of_tokens and np.ndim(weights) > 1
             answers = tuple(inputs[model.targets_of or 0].x.shape[: 1 + by_token])
             weights = target_weights(np.asarray(weights), answers, loss, model.dtype)
-        self._batch = Batch(())  # what is in memory of all samples
+        self.batch = Batch(())  # what is in memory of all samples
         if not of_tokens:
             if y.ndim > 1:  # not what a model of classes takes, and then perhaps too large
                 model.check_targets(read(y, slice(0, 1)), (1,), loss)
             y = np.array(y)  # small, and often asked for
-            self._batch = Batch((), y, weights)
+            self.batch = Batch((), y, weights)
         self._inputs, self._y, self._weights = inputs, y, weights
         for rank, heads, first in self._ranks.unlike_first(self._heads()):
             raise ValueError(  # or their parts would not fit
@@ -129,7 +129,7 @@ class StoredSamples(Samples):
         """Return some of the samples, which stay where they are."""
         other = copy.copy(self)
         other._rows = rows if self._rows is None else self._rows[rows]
-        other._batch = self._batch.select(rows)
+        other.batch = self.batch.select(rows)
         other.lengths = None if self.lengths is None else self.lengths[rows]
         other._counts = self._counts[rows]
         found = hashlib.sha256(f"{self.in_short} {rows.dtype.str}".encode())

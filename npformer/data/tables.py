@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
-import sys
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from npformer.core import a_type, checks
-from npformer.data.text_file import check_file, open_text
+from npformer.data.text_file import check_file, decoded
 
 SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
     ".tab": "csv",
+    ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
     ".parquet": "parquet",
 }
 """The kind of a file by its suffix; ``.gz`` may follow that of a text file."""
+
+MISSING = ("", "nan", "nat", "<na>", "null")
+"""What programs write, in any case, where there is no label."""
 
 
 class Table:
@@ -53,13 +58,16 @@ class Table:
         """Return the number of rows."""
         return len(next(iter(self.columns.values()), []))
 
+    def names(self) -> str:
+        """Return the names of the first columns, for messages."""
+        shown = ", ".join(map(repr, [*self.columns][:12]))
+        return f"{shown} and {n - 12} more" if (n := len(self.columns)) > 12 else shown
+
     def column(self, name: str) -> list[Any]:
         """Return a column; for an unknown name, ValueError lists the known ones."""
         if name not in self.columns:
             hint = checks.did_you_mean(name, self.columns)
-            raise ValueError(
-                f"{self.path} has no column {name!r}; it has {_quote(list(self.columns))}{hint}"
-            )
+            raise ValueError(f"{self.path} has no column {name!r}; it has {self.names()}{hint}")
         return self.columns[name]
 
     def texts(self, name: str, missing: str | None = None) -> list[str]:
@@ -69,15 +77,25 @@ class Table:
         """
         found = list(self.column(name))
         for i, value in enumerate(found):
-            if value is None or value != value:
-                if missing is not None:
-                    found[i] = missing
-                    continue
+            if not isinstance(value, str) and isinstance(value, Iterable):
                 raise ValueError(
-                    f"{self.path}: {self.place(i)} has no {name!r}; expected a value in every row. "
-                    "Complete it or remove the row"
+                    f"{self.path}: {self.place(i)} has {a_type(value)} in the column {name!r}; "
+                    "expected a text or a number in every row"
                 )
-        return [value if isinstance(value, str) else str(value) for value in found]
+            if value is None or value != value:
+                if missing is None:
+                    raise ValueError(
+                        f"{self.path}: {self.place(i)} has no {name!r}; expected a value in every "
+                        "row. Complete it or remove the row"
+                    )
+                value = missing
+            found[i] = str(value)
+            if not found[i].isascii() and re.search(r"[\ud800-\udfff]", found[i]):
+                raise ValueError(
+                    f"{self.path}: {self.place(i)} has half of a character in the column {name!r}: "
+                    f"{found[i][:40]!a}; expected whole ones. Write it again in UTF-8"
+                )
+        return found
 
 
 def kind_of(path: Path) -> str | None:
@@ -94,11 +112,12 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     Parameters
     ----------
     path : str or path
-        CSV with a heading (comma, semicolon or tab between fields), TSV, JSON lines (one object per
-        line), each also with ``.gz``; or Parquet, with pandas or pyarrow. "-" is CSV from
-        standard input.
+        CSV with a heading (comma, semicolon or tab between fields), TSV, JSON (an object in each
+        line, or a list of objects), each also with ``.gz``; or Parquet, with pyarrow.
+        "-" is CSV from standard input. Without a heading, rows of numbers are series: a label,
+        and a value for each step.
     encoding : str
-        Of text files. A byte order mark of UTF-8 is skipped.
+        Of text files. A byte order mark says it for those in UTF-8 and UTF-16.
 
     Raises
     ------
@@ -107,51 +126,44 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
         line; or Parquet cannot be read here.
     """
     place = checks.path("path", path)
-    if str(place) == "-":
-        return _read_csv(place, sys.stdin)
-    kind = kind_of(place)
+    kind = "csv" if str(place) == "-" else kind_of(place)
     if kind is None and not place.is_dir():
         sheet = place.suffix.lower() in (".xlsx", ".xls", ".ods")
         hint = ". In Excel or LibreOffice: save as CSV UTF-8" if sheet else ""
         raise ValueError(
             f"{place} ends in {place.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz{hint}"
         )
+    if kind != "parquet":
+        text = decoded(place, encoding)
+        return _read_csv(place, text) if kind == "csv" else _read_json(place, text)
     check_file(place)
-    if kind == "parquet":
-        return _read_parquet(place)
-    with open_text(place, encoding) as file:
-        return _read_csv(place, file) if kind == "csv" else _read_json(place, file)
+    return _read_parquet(place)
 
 
-def _read_csv(path: Path, file: IO[str]) -> Table:
+def _read_csv(path: Path, text: str) -> Table:
+    first = next(io.StringIO(text, newline=""), "")  # a line may end in "\r" alone
+    if not first:
+        raise ValueError(f"{path} is empty; expected the names of the columns, and rows")
+    if not first.strip():
+        raise ValueError(f"{path} has no heading; expected the names of the columns first")
+    delimiter = _delimiter(path, first)
     # A field may hold a whole book; the limit is the module's, so it is restored.
     limit = csv.field_size_limit(2**31 - 1)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines, rows, ended = [], [], 0  # the line in which the last row ended
     try:
-        first = file.readline()
-        if not first:
-            raise ValueError(f"{path} is empty; expected the names of the columns, and rows")
-        if not first.strip():
-            raise ValueError(f"{path} has no heading; expected the names of the columns first")
-        delimiter = _delimiter(path, first)
-        heading = next(csv.reader([first], delimiter=delimiter))
-        names = [name.strip() for name in heading]
-        _check_names(path, names)
-        columns: list[list[str]] = [[] for _ in names]
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
-        lines, ended = [], 1  # the line in which the last row ended; the first is the heading
         for row in reader:
-            begun, ended = ended + 1, reader.line_num + 1
+            begun, ended = ended + 1, reader.line_num
             if not row:
                 continue
             lines.append(begun)
-            if len(row) != len(names):
+            rows.append(row)
+            if len(row) != len(rows[0]):
                 raise ValueError(
                     f"{path}: line {begun} has {len(row)} fields and the heading "
-                    f"{len(names)}; expected the same number. Put fields that hold a {delimiter!r} "
-                    "or a line break in double quotes"
+                    f"{len(rows[0])}; expected the same number. Put fields that hold a "
+                    f"{delimiter!r} or a line break in double quotes"
                 )
-            for column, value in zip(columns, row, strict=True):
-                column.append(value)
     except csv.Error as error:
         if "unexpected end of data" in str(error):
             raise ValueError(
@@ -159,78 +171,120 @@ def _read_csv(path: Path, file: IO[str]) -> Table:
                 "expected one at the end of the field, too. A mark that belongs to the "
                 'text is written twice, "", in a field in quotation marks'
             ) from None
-        raise ValueError(f"{path}: line {reader.line_num + 1}: {error}") from None
+        raise ValueError(f"{path}: line {reader.line_num}: {error}") from None
     finally:
         csv.field_size_limit(limit)
-    return _check_rows(Table(path, dict(zip(names, columns, strict=True)), lines))
+    names = steps_without_heading(path, rows)
+    if names is None:
+        names = [name.strip() for name in rows.pop(0)]
+        del lines[0]
+        if twice := [name for name, n in Counter(names).items() if n > 1]:
+            raise ValueError(
+                f"{path} has several columns named {twice[0]!r}; expected different names"
+            )
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return _check_rows(Table(path, dict(zip(names, map(list, columns), strict=True)), lines))
 
 
 def _delimiter(path: Path, heading: str) -> str:
     if any(suffix.lower() in (".tsv", ".tab") for suffix in path.suffixes):
         return "\t"
-    counts = {sign: heading.count(sign) for sign in ",;\t"}
-    return max(counts, key=counts.__getitem__)  # the first of equals, so a comma if there is none
+    unquoted = re.sub('"[^"]*"', "", heading)
+    # The first of equals, so a comma if there is none.
+    return max(",;\t", key=unquoted.count)
 
 
-def _read_json(path: Path, file: IO[str]) -> Table:
-    rows: list[dict[str, Any]] = []
-    lines = []
-    for number, line in enumerate(file, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{path}: line {number} is not JSON: {error}") from None
+def _read_json(path: Path, text: str) -> Table:
+    """Return a table of objects: one in each line, or all in one list."""
+    rows: list[Any]
+    lines: list[int] | None = None
+    if ".json" in path.suffixes[-2:] and text.lstrip().startswith("["):
+        rows = _parsed(path, "", text)
+    else:
+        numbered = enumerate(text.split("\n"), start=1)
+        given = {number: line for number, line in numbered if line.strip()}
+        rows = [_parsed(path, f": line {number}", line) for number, line in given.items()]
+        lines = list(given)
+    table = Table(path, {}, lines)
+    for i, row in enumerate(rows):
         if not isinstance(row, dict):
             raise ValueError(
-                f"{path}: line {number} is {a_type(row)}; expected an object such as "
-                '{"text": "...", "label": "..."} on each line'
+                f"{path}: {table.place(i)} is {a_type(row)}; expected an object such as "
+                '{"text": "...", "label": "..."} in each line, or a list of them'
             )
-        rows.append(row)
-        lines.append(number)
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = dict.fromkeys(name for row in rows for name in row)
     return _check_rows(
         Table(path, {name: [row.get(name) for row in rows] for name in names}, lines)
     )
 
 
+def _parsed(path: Path, where: str, text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_record)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}{where} is not JSON that can be read: {error}") from None
+
+
+def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"an object has several values for {name!r}")
+    return found
+
+
+def steps_without_heading(path: Path, rows: Sequence[Sequence[str]]) -> list[str] | None:
+    """Return names for the columns of series in rows, if the first row has values, not names.
+
+    In the UCR archive, for instance, a row has a label and then the values.
+    """
+    found: list[list[Any]] = [[as_number(word) for word in row] for row in rows[:2]]
+    if len(found) < 2 or len(found[0]) < 2 or any(None in row[1:] for row in found):
+        return None
+    label, first, *values = found[0]
+    if first != first or (label is None and not values):
+        return None
+    name = rows[0][0]
+    as_names = values == [first + i for i in range(1, len(values) + 1)]  # years, or steps
+    if as_names and name not in [row[0] for row in rows[1:]]:
+        if name.strip().casefold() in ("label", "labels", "class", "target", "y"):
+            return None
+        if label is None or label + 1 == first or not values:
+            raise ValueError(
+                f"{path}: line 1 may be the names of the columns, or a label and values; expected "
+                "names first, such as label,t0,t1"
+            )
+    return ["label", *(f"t{i}" for i in range(len(values) + 1))]
+
+
+def is_missing(label: str) -> bool:
+    """Return whether a label says that there is none."""
+    return label.strip().casefold() in MISSING
+
+
+def as_number(value: Any) -> float | None:
+    """Return a value as a number, NaN if it is missing; None for anything else."""
+    try:
+        return float("nan" if value is None or value == "" else value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def _read_parquet(path: Path) -> Table:
     try:
-        columns = _parquet_columns(path)
+        from pyarrow.parquet import read_table
+
+        return _check_rows(Table(path, read_table(path).to_pydict()))
     except ImportError as error:
         raise ImportError(
-            f"{path} is a Parquet file, which pyarrow reads, or pandas with another library; none "
-            "is installed: python -m pip install pyarrow"
+            f"{path} is a Parquet file, which pyarrow reads; it is not installed: python -m pip "
+            "install pyarrow"
         ) from error
     except Exception as error:  # a damaged file may raise anything
-        raise ValueError(f"{path} is not a Parquet file: {error}") from None
-    return _check_rows(Table(path, columns))
-
-
-def _parquet_columns(path: Path) -> dict[str, list[Any]]:
-    try:
-        from pyarrow.parquet import read_table
-    except ImportError:
-        from pandas import read_parquet
-
-        frame = read_parquet(path)
-        return {str(name): frame[name].tolist() for name in frame}
-    found: dict[str, list[Any]] = read_table(path).to_pydict()
-    return found
+        raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from None
 
 
 def _check_rows(table: Table) -> Table:
     if len(table) == 0:
         raise ValueError(f"{table.path} has no rows; expected at least one below its heading")
     return table
-
-
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise ValueError(f"{path} has several columns named {twice[0]!r}; expected different names")
-
-
-def _quote(names: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:12])
-    return f"{shown} and {len(names) - 12} more" if len(names) > 12 else shown

@@ -1,14 +1,24 @@
-"""Files of text, also with ``.gz``, in any encoding."""
+"""Files of text, also with ``.gz``, in any encoding; "-" is standard input."""
 
+import codecs
 import gzip
-import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+import zlib
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from npformer.core import checks
+
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # begins like the mark of UTF-16, so it comes first
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks, by which a file says its encoding."""
 
 
 def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> str:
@@ -19,10 +29,7 @@ def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> str:
     FileNotFoundError, ValueError
         There is no such file; or it is in another encoding: the message names the line.
     """
-    place = checks.path("path", path)
-    check_file(place)
-    with open_text(place, encoding) as file:
-        return file.read().replace("\r\n", "\n")
+    return decoded(checks.path("path", path), encoding).replace("\r\n", "\n")
 
 
 def check_file(place: Path) -> None:
@@ -32,41 +39,57 @@ def check_file(place: Path) -> None:
         raise FileNotFoundError(f"{place} {what}; expected a file")
 
 
-@contextmanager
-def open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
-    """Open a text file; an encoding error says where it is and what to try."""
+def decoded(path: Path, encoding: str) -> str:
+    """Return the text of a file as it stands, without a byte order mark.
+
+    A mark decides the encoding of what is called UTF-8.
+    """
+    content = _content(path)
     try:
-        with _binary(path) as raw, io.TextIOWrapper(raw, _with_mark(encoding), newline="") as file:
-            yield file
+        if codecs.lookup(encoding).name == "utf-8":
+            marked = (name for mark, name in MARKS.items() if content.startswith(mark))
+            encoding = next(marked, encoding)
+        text = content.decode(encoding)
     except LookupError as error:
-        raise ValueError(f"{error}; expected an encoding such as utf-8 or latin-1") from None
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        with _binary(path) as file:
-            marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
-        likely = "encoding='utf-16'" if marked else "encoding='latin-1' or 'cp1252'"
         raise ValueError(
-            f"{path} is not in {encoding}: byte 0x{byte:02x} in {_place_of(path, encoding)}. Save "
-            f"it as UTF-8, or name its encoding: {likely}, on the command line --encoding"
+            f"{error}; expected an encoding such as utf-8 or latin-1 to read {path}"
         ) from None
-    except (gzip.BadGzipFile, EOFError) as error:
+    except UnicodeError as error:
+        what, likely = str(error), "'utf-8', 'latin-1' or 'cp1252'"
+        if isinstance(error, UnicodeDecodeError):
+            line = content.count(b"\n", 0, error.start) + 1
+            what, likely = f"byte 0x{content[error.start]:02x} in line {line}", likely[9:]
+            if b"\0" in content:
+                likely = "'utf-16-le'"
+        raise ValueError(
+            f"{path} is not in {encoding}: {what}. Save it as UTF-8, or name its encoding: "
+            f"encoding={likely}, on the command line --encoding"
+        ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise ValueError(
+            f"{path}: line {line} has the character NUL, which no text has. Is it damaged, or in "
+            "UTF-16 without a mark? Then encoding='utf-16-le', on the command line --encoding"
+        )
+    return text
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file, or of standard input, decompressed."""
+    if str(path) == "-":
+        return _all_of(sys.stdin)
+    check_file(path)
+    content = path.read_bytes()
+    if path.suffix.lower() != ".gz" and not content.startswith(b"\x1f\x8b"):  # no text does
+        return content
+    try:
+        return gzip.decompress(content)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is not a complete .gz file: {error}") from None
 
 
-def _binary(path: Path) -> Any:
-    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
-
-
-def _with_mark(encoding: str) -> str:
-    return "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
-
-
-def _place_of(path: Path, encoding: str) -> str:
-    """Return the first line that is not in an encoding, in words."""
-    with _binary(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode(encoding)
-            except UnicodeDecodeError:
-                return f"line {number}"
-    return "the file"
+@lru_cache(maxsize=1)
+def _all_of(stream: Any) -> bytes:
+    """Return all that a stream holds, which can be read only once."""
+    found: bytes = stream.buffer.read()
+    return found

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Parameter, array_module
+from npformer.core import Array, Context, Gradients, Layer, array_module
 from npformer.core.state import States
 from npformer.engine.context import EngineContext, as_engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
@@ -196,19 +196,10 @@ TABLE.add_container(
 )
 
 
-def has_trained(layer: Layer) -> bool:
-    """Return whether a layer has a parameter that is trained."""
-    return any(
-        isinstance(child, Parameter) and child.trainable
-        for _, inner in layer.layers()
-        for _, child in inner.children()
-    )
-
-
 def above_frozen(twin: Any) -> Any:
     """Return a model whose backward pass ends above frozen layers; else the twin itself."""
     known = isinstance(twin, Fast) and isinstance(twin, SequenceModel)
-    if not known or has_trained(twin.embed):
+    if not known or twin.embed.trainable():
         return twin
     passes = type(twin).forward, type(twin).backward
     return AboveFrozen(twin) if passes == (SequenceModel.forward, SequenceModel.backward) else twin
@@ -235,7 +226,7 @@ class AboveFrozen:
         _, encoder_cache, pool_cache, classify_cache = cache
         model = self.twin
         dpooled = model.classify.backward(dy, classify_cache, gradients)
-        if not (has_trained(model.pool) or has_trained(model.encoder)):
+        if not (model.pool.trainable() or model.encoder.trainable()):
             return
         dencoded = model.pool.backward(dpooled, pool_cache, gradients)
         if type(model.encoder) is not FastEncoder:
@@ -243,6 +234,6 @@ class AboveFrozen:
             return
         caches, hidden = encoder_cache
         dx, chain = without_padding(dencoded, hidden), model.encoder.chain()
-        lowest = next((i for i, layer in enumerate(chain) if has_trained(layer)), len(chain))
+        lowest = next((i for i, layer in enumerate(chain) if layer.trainable()), len(chain))
         for layer, its_cache in reversed([*zip(chain, caches, strict=True)][lowest:]):
             dx = layer.backward(dx, its_cache, gradients)

@@ -39,15 +39,12 @@ class Snapshot:
         self._by_identity = any(type(layer).__eq__ is not object.__eq__ for layer in layers)
         custom = [layer for layer in inner if type(layer).children is not Layer.children]
         self._custom = [(layer, list(layer.children())) for layer in custom]
-        parameters = [
-            p for layer in layers for _, p in layer.children() if isinstance(p, Parameter)
-        ]
-        self._trainable = [(parameter, parameter.trainable) for parameter in parameters]
+        children = [child for layer in layers for _, child in layer.children()]
+        self._trainable = [(p, p.trainable) for p in children if isinstance(p, Parameter)]
         self._first = next(iter(model.named_parameters().values()), None)
         self.cost = cost_of(model)
         self.layout = model.parameters()  # those that are trained, in the order of the gradients
         self.constants = [parameter for parameter, trained in self._trainable if not trained]
-        self.in_parts = all(map(_in_parts, layers))  # whether threads can share its mixers' calls
         self.observable = all(map(observable, layers))  # by `fits` and the values of `constants`
         self.needs_masks = any(map(_needs_masks, layers))  # even those that keep every token
         self.cuts_shards = all(map(_is_own, layers))  # a user's layer may draw any masks
@@ -56,6 +53,11 @@ class Snapshot:
     def backend(self) -> str:
         """Name of the backend that the parameters live on; ``"numpy"`` if there are none."""
         return "numpy" if self._first is None else backend_of(x=self._first._buffer.flat).name
+
+    @cached_property
+    def in_parts(self) -> bool:
+        """Whether threads can share the calls of its mixers."""
+        return all(_in_parts(layer) for layer, _, _ in self._inner)
 
     def lengths_of_shard(self, longest: Any, whole: Any) -> tuple[int, ...]:
         """Return how many tokens a part of a batch must have in each input.

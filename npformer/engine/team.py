@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -50,6 +51,7 @@ PREDICTED_AT_ONCE = 1 << 11
 one layer's results no longer fit into the cache when the next layer reads them."""
 
 
+@dataclass(eq=False)
 class Team:
     """Workers that share a model's steps and predictions.
 
@@ -81,40 +83,35 @@ class Team:
         `processes` is True, but copies are impossible.
     """
 
-    def __init__(
-        self,
-        model: Layer,
-        workers: int | str = 1,
-        micro_batch: int | None = None,
-        workspaces: list[Workspace] | None = None,
-        processes: bool | str = False,
-        loss: Loss | None = None,
-    ) -> None:
-        if micro_batch is not None:
-            checks.positive("micro_batch", micro_batch)
-        check_workers(workers)
-        self.model = model
-        self.workers = workers
-        self.micro_batch = micro_batch
-        self.loss: Any = getattr(model, "loss", None) if loss is None else loss
-        self._asked, self._insist = processes, processes is True
-        self._processes: bool | None = None  # whether workers may be copies; None: not yet asked
-        if processes != "auto":
+    model: Layer
+    workers: int | str = 1
+    micro_batch: int | None = None
+    workspaces: list[Workspace] = field(default_factory=list)
+    processes: bool | str = False
+    loss: Any = None
+    shared_by: str = field(default="", init=False)
+    _copies: TeamCopies | None = field(default=None, init=False)
+    _copied: bool | None = field(default=None, init=False)  # by workers? None: not yet asked
+    _changed_itself: int = field(default=0, init=False)  # steps in which layers set attributes
+    _gradients: list[Gradients] = field(default_factory=list, init=False)
+    _layout: Any = field(default=None, init=False)
+    _used: dict[int, Gradients] = field(default_factory=dict, init=False)  # may no longer be 0
+
+    def __post_init__(self) -> None:
+        if self.micro_batch is not None:
+            checks.positive("micro_batch", self.micro_batch)
+        check_workers(self.workers)
+        if self.loss is None:
+            self.loss = getattr(self.model, "loss", None)
+        if self.processes != "auto":
             self._copies_serve()
-        self._copies: TeamCopies | None = None
-        self._changed_itself = 0  # steps in which layers set their own attributes
-        self._gradients: list[Gradients] = []
-        self._layout: Any = None
-        self._used: dict[int, Gradients] = {}  # by worker: those that may no longer be 0
-        self._workspaces = [] if workspaces is None else workspaces
-        self.shared_by = ""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._stop()
-        self._gradients, self._workspaces = [], []
+        self._gradients, self.workspaces = [], []
 
     def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
         """Return the loss of a batch, an array without axes, and its gradients.
@@ -125,8 +122,8 @@ class Team:
         its part of the whole batch's mean.
         """
         snapshot = snapshot_of(self.model)
-        if not (self._insist or (snapshot.observable and observable(self.loss))):
-            self._processes = False
+        if not (self.processes is True or (snapshot.observable and observable(self.loss))):
+            self._copied = False
             self._stop()
         backend, (n, threads, seconds) = snapshot.backend, self._sharing(snapshot, batch)
         self._start(backend, n, snapshot)
@@ -182,9 +179,10 @@ class Team:
         backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
         seconds = snapshot.cost.seconds(samples, length)
         # Of a batch as short as that, one worker is enough whether or not copies can be made.
-        processes = step and (self._insist or seconds >= 2 * COPY_SECONDS) and self._copies_serve()
+        insist = self.processes is True
+        processes = step and (insist or seconds >= 2 * COPY_SECONDS) and self._copies_serve()
         n = choose_workers(self.workers, backend, samples, samples * length, seconds, processes)
-        if not (processes and self._insist):
+        if not (processes and insist):
             threads = choose_threads(self.workers, snapshot, backend, samples, length)
             if threads > 1:
                 return 1, threads, seconds
@@ -192,10 +190,10 @@ class Team:
 
     def _copies_serve(self) -> bool:
         """Return whether workers may be copies of this process; most steps need not know."""
-        if self._processes is None:
+        if self._copied is None:
             fits = isinstance(self.model.parameters().flat, np.ndarray)
-            self._processes = wants_copies(self._asked, model_fits=fits)
-        return self._processes
+            self._copied = wants_copies(self.processes, model_fits=fits)
+        return self._copied
 
     def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
         """Return how much each sample counts; None if the batch is computed as a whole.
@@ -235,8 +233,8 @@ class Team:
             raise
         if not self._copies.snapshot.fits(self.model):  # a layer has set one of its attributes
             self._changed_itself += 1
-            self._processes = self._insist or self._changed_itself < 2
-            if not self._processes:
+            self._copied = self.processes is True or self._changed_itself < 2
+            if not self._copied:
                 self._stop()
         return losses
 
@@ -244,9 +242,9 @@ class Team:
         """Give each worker memory, and gradients in the layout of a snapshot if there is one."""
         if self._gradients and backend_of(g=self._gradients[0].flat).name != backend:
             self._gradients.clear()  # the model moved since the last step
-            self._workspaces.clear()
-        while len(self._workspaces) < n:
-            self._workspaces.append(Workspace())
+            self.workspaces.clear()
+        while len(self.workspaces) < n:
+            self.workspaces.append(Workspace())
         if snapshot is None:
             return
         if self._layout is None or self._layout.named != snapshot.layout.named:
@@ -254,7 +252,7 @@ class Team:
         self._layout = snapshot.layout
         while len(self._gradients) < n:
             # Lent, so that the memory is reused once the caller drops the gradients.
-            zeros = self._workspaces[len(self._gradients)].zeros if backend == "numpy" else None
+            zeros = self.workspaces[len(self._gradients)].zeros if backend == "numpy" else None
             self._gradients.append(Gradients(snapshot.layout, zeros))
 
     def _start_copies(self, n: int, snapshot: Snapshot) -> bool:
@@ -267,10 +265,10 @@ class Team:
                 n, self.model, self.loss, snapshot, self._gradients, self._accumulate
             )
         except CannotCopyError:
-            if self._insist:
+            if self.processes is True:
                 raise
-            self._processes = False
-        return self._processes is True
+            self._copied = False
+        return self._copied is True
 
     def _stop(self, at_once: bool = False) -> None:
         if self._copies is not None:
@@ -278,8 +276,8 @@ class Team:
             self._copies = None
 
     def _memory(self, k: int) -> Workspace:
-        self._workspaces[k].tidy()
-        return self._workspaces[k]
+        self.workspaces[k].tidy()
+        return self.workspaces[k]
 
 
 @contextmanager

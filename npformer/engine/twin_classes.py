@@ -6,6 +6,7 @@ which looks up the twin of whatever child the layer has at that moment.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from npformer.core import Layer
@@ -15,14 +16,12 @@ FLOATS = "fd"
 """The dtypes of kernels, float32 and float64, as codes; other arrays run in the plain layers."""
 
 
+@dataclass(eq=False, slots=True)
 class Saved:
     """A forward pass's cache if a kernel computed it: what it saved, and the backward kernel."""
 
-    __slots__ = ("backward", "cache")
-
-    def __init__(self, backward: Callable[..., Any], cache: Any) -> None:
-        self.backward = backward
-        self.cache = cache
+    backward: Callable[..., Any]
+    cache: Any
 
 
 class Fast:
@@ -196,18 +195,16 @@ TABLE = Table()
 """Filled by `fast_linear`, `fast_layers`, `fast_mixers` and `fast_models`."""
 
 
+@dataclass(eq=False, slots=True)
 class ModelCache:
     """What is kept with a model while it lives: its twins, a snapshot, and memory.
 
     It is stored on the model itself, so both are freed together even if the model refers to itself.
     """
 
-    __slots__ = ("snapshot", "twins", "workspaces")
-
-    def __init__(self) -> None:
-        self.twins: dict[tuple[str, bool], Any] = {}  # by backend, and by `of_data` of `fast`
-        self.snapshot: Any = None  # see `snapshot_of`
-        self.workspaces: list[Any] = []  # a list of them for each call that runs at the same time
+    twins: dict[tuple[str, bool], Any] = field(default_factory=dict)  # of backend and `of_data`
+    snapshot: Any = None  # see `snapshot_of`
+    workspaces: list[Any] = field(default_factory=list)  # a list for each call at the same time
 
     def release(self) -> None:
         """Drop everything that refers to layers, which may no longer be in the model."""

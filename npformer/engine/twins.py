@@ -9,6 +9,7 @@ too if it overrides none of the container's methods.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,27 +23,29 @@ Model = TypeVar("Model", bound=Layer)
 Kernel = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]
 
 
+@dataclass(eq=False)
 class Twins:
     """The twins of all layers of a model, each made when first needed.
 
     `kernels` are those of the model's backend, by name, for arrays of `array_type`.
     """
 
-    def __init__(self, kernels: Mapping[str, Kernel], array_type: type) -> None:
-        self.root: Layer | None = None  # keeps the model alive for a caller who holds only its twin
-        self.caches: dict[int, Any] = {}  # see `model_cache`
-        self.kernels = kernels
-        self._array_type = array_type
-        self._exact = array_type is np.ndarray  # a subclass may redefine any operator
-        self._made: dict[int, tuple[Layer, type, Layer]] = {}
-        self._first: dict[int, tuple[Layer, type, Layer]] = {}
+    kernels: Mapping[str, Kernel]
+    array_type: type
+    root: Layer | None = None  # keeps the model alive for a caller who holds only its twin
+    caches: dict[int, Any] = field(default_factory=dict)  # see `model_cache`
+    _made: dict[int, tuple[Layer, type, Layer]] = field(default_factory=dict)
+    _first: dict[int, tuple[Layer, type, Layer]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._exact = self.array_type is np.ndarray  # a subclass may redefine any operator
 
     def kernel(self, name: str, x: Array) -> Kernel | None:
         """Return a pair of kernels for arrays like x; None if there is none."""
         char = x.dtype.char
         if char not in FLOATS or not enabled():
             return None
-        if type(x) is not self._array_type and (self._exact or not isinstance(x, self._array_type)):
+        if type(x) is not self.array_type and (self._exact or not isinstance(x, self.array_type)):
             return None
         found = self.kernels.get(name)
         return found if self._exact or found is None or proven(name, char) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ class _Block:
 _HOST = np.empty(0)
 
 
+@dataclass(eq=False)
 class Workspace:
     """Lends arrays. Their memory comes back by itself once nobody holds them or a view of them.
 
@@ -73,14 +75,11 @@ class Workspace:
     length share blocks. `tidy`, called once a step, frees those that the last steps did not need.
     """
 
-    def __init__(self) -> None:
-        self._free: dict[int, list[_Block]] = {}
-        self._unused: dict[
-            int, int
-        ] = {}  # by size: the fewest free blocks since `tidy` last counted
-        self._calls = 0
-        self._counting = threading.Lock()
-        self.n_bytes = 0
+    n_bytes: int = 0
+    _free: dict[int, list[_Block]] = field(default_factory=dict)  # by size
+    _unused: dict[int, int] = field(default_factory=dict)  # the fewest free since `tidy` counted
+    _calls: int = 0
+    _counting: threading.Lock = field(default_factory=threading.Lock)
 
     def empty(self, shape: tuple[int, ...], reference: Array, dtype: Any = None) -> Array:
         """Lend an array, C-contiguous and uninitialised, or make one on another backend.

@@ -1,5 +1,6 @@
 """A training step without the optimizer: the loss of a batch, and its gradients."""
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from npformer.core import (
@@ -69,18 +70,17 @@ class Step(Protocol):
         """
 
 
+@dataclass
 class PlainStep:
     """Forward, loss and backward, on this process, as it is written."""
 
-    shared_by = "1 worker"
-
-    def __init__(self, model: Any, loss: Loss) -> None:
-        self._model, self._loss = model, loss
+    model: Any
+    loss: Loss
+    shared_by: str = "1 worker"
 
     def step(self, batch: Samples, generator: Any = None) -> tuple[Array, Gradients]:
         """Return the loss of a batch, and its gradients."""
-        model, drawn = self._model, part_generator(step_key(generator), 0, len(batch))
+        model, drawn = self.model, part_generator(step_key(generator), 0, len(batch))
         context, gradients = Context(True, drawn), Gradients(model.parameters())
         with guarded_computation(model.backend, len(batch)):
-            loss = accumulate(model, self._loss, batch, context, gradients)
-        return loss, gradients
+            return accumulate(model, self.loss, batch, context, gradients), gradients

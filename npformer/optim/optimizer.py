@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -193,6 +194,7 @@ class GradientDescent:
             backend_of(**{f"parameter {name}": theta, f"the gradient of {name}": gradients[name]})
 
 
+@dataclass(eq=False)
 class Moments:
     """Some arrays of each parameter, 0 at first, laid out like it and on its backend.
 
@@ -200,9 +202,9 @@ class Moments:
     `kinds` names them.
     """
 
-    def __init__(self, parameters: Mapping[str, Array], kinds: tuple[str, ...]) -> None:
-        self._parameters, self._kinds = parameters, kinds
-        self._arrays: dict[str, tuple[Array, ...]] = {}
+    parameters: Mapping[str, Array]
+    kinds: tuple[str, ...]
+    _arrays: dict[str, tuple[Array, ...]] = field(default_factory=dict, init=False)
 
     def of(self, place: str, theta: Array) -> tuple[Array, ...]:
         """Return the arrays, one of each kind, for one of the `places`."""
@@ -215,13 +217,13 @@ class Moments:
 
     def places(self) -> list[tuple[str, Array]]:
         """Return (FLAT, buffer) if parameters lie in one buffer, else (name, array) of each."""
-        flat = flat_of(self._parameters)
-        return list(self._parameters.items()) if flat is None else [(FLAT, flat)]
+        flat = flat_of(self.parameters)
+        return list(self.parameters.items()) if flat is None else [(FLAT, flat)]
 
     def parts(self, place: str, x: Array) -> dict[str, Array]:
         """Return what an array holds for each parameter, if it is laid out like that place."""
-        if place == FLAT and isinstance(self._parameters, Parameters):
-            return self._parameters.split(x)
+        if place == FLAT and isinstance(self.parameters, Parameters):
+            return self.parameters.split(x)
         return {place: x}
 
     def save(self) -> dict[str, np.ndarray]:
@@ -237,9 +239,7 @@ class Moments:
         """Return why `load` cannot take these arrays; "" if it can."""
         if not isinstance(arrays, Mapping) or {type(x) for x in arrays.values()} - {np.ndarray}:
             return "expected a mapping of names to NumPy arrays"
-        wanted = {
-            f"{kind}.{name}": x for kind in self._kinds for name, x in self._parameters.items()
-        }
+        wanted = {f"{kind}.{name}": x for kind in self.kinds for name, x in self.parameters.items()}
         if problem := checks.misfits(arrays, wanted):
             return problem
         for name, x in arrays.items():
@@ -253,7 +253,7 @@ class Moments:
         self._arrays.clear()
         for place, theta in self.places():
             zeros = array_module(theta).zeros_like
-            self._arrays[place] = tuple(zeros(theta) for _ in self._kinds)
+            self._arrays[place] = tuple(zeros(theta) for _ in self.kinds)
         if named:
             for name, x in self._named(self._arrays).items():
                 x[...] = asarray(named[name], backend_of(x=x).name)
@@ -262,6 +262,6 @@ class Moments:
         """Return the parts of arrays at their places, under the names they are saved with."""
         named: dict[str, Array] = {}
         for place, arrays in placed.items():
-            for kind, x in zip(self._kinds, arrays, strict=True):
+            for kind, x in zip(self.kinds, arrays, strict=True):
                 named |= {f"{kind}.{name}": part for name, part in self.parts(place, x).items()}
         return named

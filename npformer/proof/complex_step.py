@@ -23,6 +23,7 @@ import numpy as np
 from npformer.core import checks
 
 STEP = 1e-30
+REFUSED = frozenset({np.absolute, np.conjugate, np.sign})
 
 
 class NotAnalytic(Exception):
@@ -36,10 +37,10 @@ class ComplexArray(np.ndarray):
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
         inputs = tuple(map(_bare, inputs))
-        if ufunc is np.absolute and method == "__call__" and out is None:
-            (x,) = inputs
-            return _guard(np.where(x < 0.0, -x, x))  # complex numbers compare by their real part
-        if ufunc in (np.absolute, np.conjugate, np.sign):
+        if ufunc in REFUSED:
+            if ufunc is np.absolute and method == "__call__" and out is None:
+                (x,) = inputs
+                return _guard(np.where(x < 0.0, -x, x))  # complex numbers compare by the real part
             raise NotAnalytic(f"{ufunc.__name__} is not analytic")
         if out is not None:
             options["out"] = tuple(map(_bare, out))
@@ -92,15 +93,15 @@ def _transform(transform: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _bare(x: Any) -> Any:
-    return x.view(np.ndarray) if isinstance(x, ComplexArray) else x
+    return x.view(np.ndarray) if type(x) is ComplexArray else x
 
 
 def _guard(result: Any) -> Any:
     """Return complex results as `ComplexArray`, and others unchanged."""
-    if isinstance(result, tuple | list):
+    if isinstance(result, (np.ndarray, np.generic)):  # most results
+        return np.asarray(result).view(ComplexArray) if result.dtype.kind == "c" else result
+    if isinstance(result, (tuple, list)):
         return type(result)(map(_guard, result))
-    if isinstance(result, np.ndarray | np.generic) and result.dtype.kind == "c":
-        return np.asarray(result).view(ComplexArray)
     return result
 
 

@@ -29,16 +29,13 @@ def rows_of(x, stored):
     return [places[image.tobytes()].pop(0) for image in pixels]
 
 
-def test_sizes(split):
+def test_sizes_types_and_ranges(split):
     sizes = {"stratified": (1252, 185, 360), "ordered": (1258, 179, 360)}
     name, data = split
     assert tuple(len(x) for x, _ in (data.train, data.validation, data.test)) == sizes[name]
     assert (data.length, data.n_features, data.n_classes) == (8, 8, 10)
     assert (data.vocab_size, data.labels) == (None, "sequence")
-
-
-def test_shapes_types_and_ranges(split):
-    for x, y in (split[1].train, split[1].validation, split[1].test):
+    for x, y in (data.train, data.validation, data.test):
         assert x.shape == (len(y), 8, 8)
         assert (x.dtype, y.dtype) == ("float32", "int64")
         assert (x.min(), x.max()) == (-1.0, 1.0)
@@ -92,29 +89,15 @@ def test_a_call_gives_arrays_of_its_own():
     assert digits().train[0].min() == -1.0
 
 
-# scikit-learn's, where it is installed ------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def sklearn():
-    return pytest.importorskip(
-        "sklearn", reason="scikit-learn is not installed: nothing to compare the digits with"
-    )
-
-
-def test_images_and_labels_are_scikit_learns(sklearn, stored):
+def test_images_labels_and_the_stratified_split_are_scikit_learns(stored):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
 
     theirs = load_digits()
     np.testing.assert_array_equal(stored["images"], theirs.images)
     np.testing.assert_array_equal(stored["labels"], theirs.target)
-
-
-def test_the_stratified_split_is_scikit_learns(sklearn, stored):
-    from sklearn.model_selection import train_test_split
-
-    train, test = train_test_split(
-        np.arange(1797), test_size=0.2, random_state=0, stratify=stored["labels"]
-    )
+    settings = {"test_size": 0.2, "random_state": 0, "stratify": stored["labels"]}
+    train, test = train_test_split(np.arange(1797), **settings)
     np.testing.assert_array_equal(stored["stratified_train"], train)
     np.testing.assert_array_equal(stored["stratified_test"], test)

@@ -15,9 +15,6 @@ def parts(data):
     return data.train, data.validation, data.test
 
 
-# Labels, sample by sample -------------------------------------------------------------------------
-
-
 def reversed_tokens(tokens):
     return list(reversed(tokens))
 
@@ -70,9 +67,6 @@ def test_labels_are_right_in_other_sizes_too(task, options, slow):
     assert y.tolist() == [slow(tokens) for tokens in x.tolist()]
 
 
-# Shapes and ranges --------------------------------------------------------------------------------
-
-
 def test_sizes_types_ranges_and_every_label(task):
     data = small(task)
     assert [len(x) for x, _ in parts(data)] == [300, 512, 2048]
@@ -113,9 +107,6 @@ def test_sizes_that_make_no_task_are_refused():
     assert small(recall, pairs=4, keys=4).train[0].shape == (300, 8)
 
 
-# Chance -------------------------------------------------------------------------------------------
-
-
 def test_no_class_is_more_frequent_than_chance_allows(task):
     data = small(task)
     labels = data.test[1][data.test[1] >= 0]
@@ -133,9 +124,6 @@ def test_a_single_token_tells_a_little_of_a_majority_and_nothing_of_a_parity(tas
         assert np.abs(agreement - 0.5).max() < bound
     else:
         assert agreement.min() > 0.5 + bound
-
-
-# Seeds --------------------------------------------------------------------------------------------
 
 
 def test_a_seed_or_its_generator_means_the_same_data_and_another_seed_other_data(task):

@@ -29,7 +29,7 @@ def test_each_class_gives_its_share_up_to_one_sample(sizes, share, seed):
     n, most = len(y), len(y) - len(sizes)
     held = min(round(share * n), most)
     if held == 0:
-        with pytest.raises(ValueError, match=r"leaves 0 to validate on; expected at least 1"):
+        with pytest.raises(ValueError, match=r"too few to set .* aside; expected at least 1"):
             split(y, share, seed)
     else:
         rows, held_rows = split(y, share, seed)
@@ -43,13 +43,10 @@ def test_each_class_gives_its_share_up_to_one_sample(sizes, share, seed):
             assert (np.abs(of_class - held / n * np.array(sizes)) < 1.0 + 1e-9).all()
 
 
-def test_the_seed_decides():
+def test_the_seed_decides_and_samples_without_a_class_are_drawn_from_all():
     y = np.arange(60) % 3
     assert split(y, 0.2, 1)[1].tolist() == split(y, 0.2, 1)[1].tolist()
     assert split(y, 0.2, 1)[1].tolist() != split(y, 0.2, 2)[1].tolist()
-
-
-def test_samples_without_a_class_are_drawn_from_all():
     rows, held = held_out_rows(None, np.ones(50), 0.3, np.random.default_rng(0))
     assert len(held) == 15
     np.testing.assert_array_equal(np.sort(np.concatenate([rows, held])), np.arange(50))

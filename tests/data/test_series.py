@@ -13,10 +13,13 @@ a,0.5,7,8,fast
 """
 
 
+WALKS = {"id": "walk", "time": "second", "label": "gait"}
+
+
 def test_a_table_in_long_form(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(LONG)
-    found = read_series(path, id="walk", time="second", label="gait")
+    found = read_series(path, **WALKS)
     assert found.ids == ["b", "a"]
     assert found.labels == ["slow", "fast"]
     assert found.features == ["x", "y"]
@@ -27,29 +30,39 @@ def test_a_table_in_long_form(tmp_path):
     assert read_series(path, id="walk", features=["x"]).labels is None
 
 
-def test_times_may_be_dates(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("id,t,x\na,2024-03-01,2\na,2024-01-15,1\n")
-    np.testing.assert_array_equal(read_series(path, id="id", time="t").series[0], [[1], [2]])
+TIMES = [
+    ["9", "10", "100"],
+    ["1e1", "10.5", "100"],
+    ["1700000000000000001", "1700000000000000002", "1700000000000000003"],
+    ["t9", "t10", "t100"],
+    ["-3 s", "-1 s", "2 s"],
+    ["-1.5s", "0s", "0.25s"],
+    ["2023-12", "2024-01", "2024-10"],
+    ["2024-02-29", "2024-03-01", "2024-10-01"],
+    ["2024-01-31 09:30:00", "2024-02-01T00:00:00.5", "2024-10-01 00:00"],
+    ["2024-01-31T09:30Z", "2024-02-01T00:00Z", "2024-10-01T00:00Z"],
+    ["2024-10-27T02:30+02:00", "2024-10-27T02:15+01:00", "2024-10-27T01:30Z"],
+    ["2024-01-01 00:00:00.0000001", "2024-01-01 00:00:00.0000002", "2024-01-01 00:00:00.00001"],
+]
 
 
-@pytest.mark.parametrize(
-    "times",
-    [
-        ["9", "10", "100"],
-        ["t9", "t10", "t100"],
-        ["09:30", "10:00", "11:15"],
-        ["2024-01-31 09:30:00", "2024-02-01 00:00:00", "2024-10-01 00:00:00"],
-        ["2024-01-31T09:30Z", "2024-02-01T00:00Z", "2024-10-01T00:00Z"],
-    ],
-)
+def read_times(tmp_path, times, end=".csv"):
+    """Read series whose only feature is the number of the row."""
+    path = tmp_path / f"a{end}"
+    path.write_text("id,t,x\n" + "".join(f"a ,{t},{i}\n" for i, t in enumerate(times)))
+    return read_series(path, id="id", time="t").series[0].ravel().tolist()
+
+
+@pytest.mark.parametrize("times", TIMES)
 def test_times_are_sorted_as_times(tmp_path, times):
-    path = tmp_path / "a.csv"
-    path.write_text("id,t,x\n" + "".join(f"a,{t},{i}\n" for i, t in enumerate(times)))
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([lines[0], *lines[:0:-1]]))
-    (series,) = read_series(path, id="id", time="t").series
-    assert series.ravel().tolist() == [0, 1, 2]
+    assert read_times(tmp_path, times[::-1]) == [2, 1, 0]
+
+
+def test_times_of_day_are_taken_in_order_only(tmp_path):
+    assert read_times(tmp_path, ["09:30", "10:00", "11:15"]) == [0, 1, 2]
+    assert read_times(tmp_path, ["02:30+02:00", "02:15+01:00"]) == [0, 1]  # of one day
+    with pytest.raises(ValueError, match=r"line 3 has the time '00:10', which is not later.*dates"):
+        read_times(tmp_path, ["23:50", "00:10"])
 
 
 @pytest.mark.parametrize(
@@ -60,37 +73,87 @@ def test_times_are_sorted_as_times(tmp_path, times):
         (["01.02.2024", "10.01.2024"], "line 2 has the time '01.02.2024'"),
         (["10:00", "9:30"], "line 3 has the time '9:30'.*Expected numbers, or dates"),
         (["2024-01-01", "2024-01-01T09:30"], "line 3 has the time '2024-01-01T09:30'"),
+        (["2024-02-28", "2024-02-30"], "line 3 has the time '2024-02-30'"),
+        (["1", "nan"], "line 3 has the time 'nan'"),
+        (["1", "2", "inf"], "line 4 has the time 'inf'"),
+        (["1", "1e999"], "line 3 has the time '1e999'"),
+        (["1", "9" * 5000], "line 3 has the time '9999"),
+        (["2024-01-01T09:30", "2024-01-01T09:30Z"], "line 3.*and line 2 '2024-01-01T09:30'"),
+        (["5 s", "1 min"], "line 3 has the time '1 min'"),
+        (["9 AM", "12 AM"], "line 2 has the time '9 AM'"),
+        (["\u22125 s", "\u22123 s"], "line 2 has the time '\u22125 s'"),
+        (["t-2", "t-1"], "line 2 has the time 't-2'"),
+        (["24:00", "25:00"], "line 2 has the time '24:00'"),
+        (["5", "2024-01-01"], "line 3 has the time '2024-01-01'"),
+        (["01", "1"], "line 3 has the time '1' of an earlier row of series 'a'"),
     ],
 )
 def test_times_that_do_not_sort(tmp_path, times, problem):
-    path = tmp_path / "a.csv"
-    path.write_text("id,t,x\n" + "".join(f"a,{t},1\n" for t in times))
     with pytest.raises(ValueError, match=problem):
-        read_series(path, id="id", time="t")
+        read_times(tmp_path, times)
+
+
+ROWS = [[0.5, 0.25, 4.0], [7.0, 8.0, 10.0]]
+HEADLESS = "1 {0}0.5{0}0.25{0}4\n2{0}7{0}8{0}10\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "labels"),
+    [
+        ("a.csv", "label,t0,t1,t2\n1,0.5,0.25,4\n2,7,8,10\n", ["1", "2"]),
+        ("a.csv", "label,t10,t1,t9\nup,4,0.5,0.25\ndown,10,7,8\n", ["up", "down"]),
+        ("a.csv", "label,0,1,2\nup,0.5,0.25,4\ndown,7,8,10\n", ["up", "down"]),
+        ("a.csv", "2024-01,2024-02,2024-03,gait\n0.5,0.25,4,up\n7,8,10,up\n", ["up", "up"]),
+        ("a.csv", "t0;t1;t2\n0.5;0.25;4\n7;8;10\n", None),
+        ("a.csv", HEADLESS.format(","), ["1", "2"]),
+        ("a.tsv", HEADLESS.format("\t"), ["1", "2"]),
+        ("a.csv", HEADLESS.format(",").replace("1 ", "up").replace("2,", "down,"), ["up", "down"]),
+        ("a.json", '[{"y":1,"0":0.5,"1":0.25,"2":4},{"y":2,"0":7,"1":8,"2":10}]', ["1", "2"]),
+    ],
+)
+def test_a_table_with_a_series_a_row(tmp_path, name, words, labels):
+    (tmp_path / name).write_text(words)
+    found = read_series(tmp_path / name)
+    assert [each.ravel().tolist() for each in found.series] == ROWS
+    assert found.labels == labels
+
+
+def test_shorter_series_end_with_nothing(tmp_path):
+    (tmp_path / "a.csv").write_text("1,0.5,NaN,\n2,7,8,10\n")
+    found = read_series(tmp_path / "a.csv")
+    assert [each.ravel().tolist() for each in found.series] == [[0.5], [7, 8, 10]]
+    assert found.ids == ["line 1", "line 2"]
 
 
 @pytest.mark.parametrize(
     ("words", "settings", "problem"),
     [
         (LONG, {}, "says to which series a row belongs"),
+        (LONG.replace("a,1", ",1"), {"id": "walk"}, "line 3 has no 'walk'; expected in every row"),
+        ("id,x1,x2\n1,2,3\n", {}, "says to which series a row belongs"),
+        ("t0,t1,gait\n1,2,a\n", {"time": "t0"}, "time is given without id"),
+        ("t0,t1,gait\n1,2,a\n", {"label": "gai"}, "no column 'gai'.*Did you mean 'gait'"),
+        ("t0,t1,gait\n1,2,NaN\n", {}, "line 2 has 'NaN' for 'gait'"),
+        ("t0,t1,t2,gait\n1,,2,a\n", {}, "line 2 has nothing in the column 't1'"),
+        ("t0,t1,gait\n,,a\n", {}, "line 2 has nothing in the column 't0'"),
+        ("t0;t1;gait\n1;2,5;a\n", {}, "line 2 has '2,5'.*A decimal comma. Write 2.5"),
+        ("t0,t1,gait\n1,inf,a\n", {}, "line 2 has 'inf' in the column 't1'"),
+        ("up,1,2,3\ndown,3,2,1\n", {}, "line 1 may be the names of the columns, or a label"),
+        ("1,2,3\n2,5,5\n", {}, "line 1 may be the names"),
         (LONG, {"id": "wlk"}, "no column 'wlk'.*Did you mean 'walk'"),
         (LONG, {"id": "walk"}, "line 2 has 'slow' in the column 'gait'; expected a number"),
         (LONG.replace("5,6", ",6"), {"id": "walk", "label": "gait"}, "line 2 has nothing in the"),
-        (
-            LONG.replace("5,6", '"0,5",6'),
-            {"id": "walk", "label": "gait"},
-            "line 2 has '0,5' in .*A decimal comma. Write 0.5",
-        ),
-        (LONG.replace("5,6", "nan,6"), {"id": "walk", "label": "gait"}, "line 2 has 'nan' in"),
+        (LONG.replace("5,6", '"0,5",6'), WALKS, "line 2 has '0,5' in .*A decimal comma. Write 0.5"),
+        (LONG.replace("5,6", "nan,6"), WALKS, "line 2 has 'nan' in"),
         (
             LONG.replace("b,1,3", "b,2,3"),
-            {"id": "walk", "time": "second", "label": "gait"},
-            "line 4 has the time '2' of an earlier row of series 'b'",
+            WALKS,
+            "line 4 has the time '2' of an earlier row of .* 'b'",
         ),
         (
             LONG.replace("4,slow", "4,fast"),
-            {"id": "walk", "label": "gait"},
-            "line 4 gives series 'b' the label 'fast', and an earlier row 'slow'",
+            WALKS,
+            "line 4 gives series 'b' .*an earlier row 'slow'",
         ),
         ("id,label\na,b\n", {"id": "id", "label": "label"}, "has no feature columns"),
     ],

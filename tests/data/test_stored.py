@@ -49,12 +49,9 @@ def test_it_tells_what_it_is(whole):
     assert np.asarray(found, dtype="float32").dtype == "float32"
 
 
-def test_names_are_in_the_order_of_their_numbers(whole):
+def test_names_are_in_the_order_of_their_numbers_and_a_list_keeps_its_order(whole, tmp_path):
     names = [file.name for file in sharded("x-*.npy").files]
     assert names == [f"x-{k}.npy" for k in range(12)]
-
-
-def test_a_list_keeps_its_order(whole, tmp_path):
     found = sharded([tmp_path / "x-3.npy", "x-0.npy"])
     np.testing.assert_array_equal(found[:], np.concatenate([whole[3:10], whole[:1]]))
 
@@ -82,8 +79,9 @@ def test_columns_of_all_rows(whole):
         ([0, -51], IndexError, "row -51 is outside"),
         ((slice(None), 0), TypeError, r"expected rows, .*array\[:, 1:\]"),
         (True, TypeError, "is read by True"),
-        ([0.5], TypeError, "dtype float64; expected a slice"),
-        ([[1, 2]], TypeError, r"rows have shape \(1, 2\)"),
+        ([0.5], TypeError, r"is read by \[0.5\]"),
+        ([[1, 2]], TypeError, "is read by .*expected rows, a slice"),
+        (None, TypeError, "is read by None"),
         (np.array([True, False]), TypeError, "or 50 booleans"),
     ],
     ids=str,
@@ -101,11 +99,7 @@ def test_wrong_rows(whole, rows, error, words):
         ([], ValueError, "files is an empty list"),
         (3, TypeError, "files is 3; expected a pattern"),
         (["x-0.npy", 3], TypeError, "files is .*; expected a pattern"),
-        (
-            ["x-0.npy", "other.npy"],
-            ValueError,
-            r"other.npy has rows of shape \(4,\) .* x-0.npy has",
-        ),
+        (["x-0.npy", "other.npy"], ValueError, r"other.npy has rows of shape \(4,\) .*x-0.npy has"),
         (["x-0.npy", "small.npy"], ValueError, "dtype int32, and x-0.npy has .*int64"),
         (["words.txt"], ValueError, "words.txt cannot be read as a .npy file"),
         (["empty.npy"], ValueError, "empty.npy cannot be read as a .npy file"),
@@ -130,7 +124,5 @@ def test_wrong_files(whole, files, error, words, tmp_path):
 def test_a_file_that_changed_is_told(whole):
     found = sharded("x-*.npy")
     np.save("x-3.npy", np.zeros((6, 3), int))
-    with pytest.raises(
-        ValueError, match=r"x-3.npy has shape \(6, 3\) .* expected a file that does"
-    ):
+    with pytest.raises(ValueError, match=r"x-3.npy has shape \(6, 3\) .*expected a file that"):
         found[5]

@@ -47,6 +47,9 @@ EXPECTED = ["one, two", 'say "x"\nand y'], ["a", "b"]
         ("a.csv.gz", as_csv()),
         ("a.jsonl", "\n".join(map(json.dumps, ROWS)) + "\n\n"),
         ("a.ndjson.gz", "\n".join(map(json.dumps, ROWS))),
+        ("a.json", "\n".join(map(json.dumps, ROWS))),
+        ("a.json", json.dumps(ROWS, indent=1)),
+        ("a.json.gz", json.dumps(ROWS)),
     ],
 )
 def test_every_kind_of_file_gives_the_same_columns(tmp_path, name, words):
@@ -60,38 +63,56 @@ def test_parquet(tmp_path):
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     assert columns(read_table(tmp_path / "a.parquet")) == EXPECTED
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match=r"b\.parquet is not a Parquet file"):
+    with pytest.raises(ValueError, match=r"b\.parquet cannot be read as a Parquet file"):
         read_table(tmp_path / "b.parquet")
 
 
 def test_parquet_without_a_library(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    monkeypatch.setitem(sys.modules, "pandas", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(ImportError, match="python -m pip install pyarrow"):
         read_table(tmp_path / "a.parquet")
 
 
-def test_standard_input(monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO(as_csv(), newline=""))
-    assert columns(read_table("-")) == EXPECTED
+def test_standard_input_is_read_once_and_without_its_mark(monkeypatch):
+    given = io.BytesIO(as_csv().encode("utf-8-sig"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
+    assert columns(read_table("-")) == columns(read_table("-")) == EXPECTED
 
 
 def test_another_encoding(tmp_path):
     path = write(tmp_path / "a.csv", "text,label\ncafé,a\n", "latin-1")
-    with pytest.raises(ValueError, match=r"a\.csv is not in utf-8: byte 0xe9 in line 2.*latin-1"):
+    words = (
+        r"a\.csv is not in utf-8: byte 0xe9 in line 2.*latin-1.*, on the command line --encoding"
+    )
+    with pytest.raises(ValueError, match=words):
         read_table(path)
     assert read_table(path, encoding="latin-1").texts("text") == ["café"]
-    with pytest.raises(ValueError, match="unknown encoding: utf-9; expected an encoding such as"):
-        read_table(path, encoding="utf-9")
+    for wrong in ("utf-9", "undefined", "rot13", "punycode"):
+        with pytest.raises(ValueError, match=r"(?s)expected an encoding|a\.csv is not in"):
+            read_table(path, encoding=wrong)
 
 
-def test_utf_16_is_named(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes("text,label\na,b\n".encode("utf-16"))
-    with pytest.raises(ValueError, match="encoding='utf-16'"):
-        read_table(path)
-    assert read_table(path, encoding="utf-16").texts("label") == ["b"]
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_mark_says_the_encoding(tmp_path, encoding):
+    for name, words in (("a.csv", as_csv()), ("a.jsonl", "\n".join(map(json.dumps, ROWS)))):
+        assert columns(read_table(write(tmp_path / name, words, encoding))) == EXPECTED
+    with pytest.raises(ValueError, match=r"NUL.*encoding='utf-16-le'"):
+        read_table(write(tmp_path / "b.csv", as_csv(), "utf-16-le"))
+
+
+DAMAGED = gzip.compress(as_csv().encode() * 50)
+
+
+@pytest.mark.parametrize("place", [0, 3, len(DAMAGED) // 2, len(DAMAGED) - 6, len(DAMAGED) - 2])
+def test_flipped_and_missing_bytes_of_a_compressed_file(tmp_path, place):
+    flipped = DAMAGED[:place] + bytes([DAMAGED[place] ^ 0xFF]) + DAMAGED[place + 1 :]
+    for content in (flipped, DAMAGED[:place] if place else DAMAGED + b"more"):
+        (tmp_path / "a.csv.gz").write_bytes(content)
+        with pytest.raises(ValueError, match=r"a\.csv\.gz is not a complete \.gz file"):
+            read_table(tmp_path / "a.csv.gz")
+    (tmp_path / "a.csv").write_bytes(gzip.compress(as_csv().encode()))  # by its bytes
+    assert columns(read_table(tmp_path / "a.csv")) == EXPECTED
 
 
 def test_a_field_of_ten_million_letters(tmp_path):
@@ -112,8 +133,16 @@ def test_a_field_of_ten_million_letters(tmp_path):
         ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
         ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
         ("a.csv", 'text,label\n"a,c\n', "a quotation mark that opens in line 2 is never closed"),
+        ("a.csv", "text,label\na\0,b\n", "line 2 has the character NUL"),
         ("a.jsonl", '{"text": 1}\n{', "line 2 is not JSON"),
         ("a.jsonl", "[1]\n", "line 1 is a list; expected an object"),
+        ("a.jsonl", "[" * 100_000, "line 1 is not JSON that can be read: maximum recursion"),
+        ("a.jsonl", f'{{"text": {"1" * 5000}}}', "line 1 is not JSON that can be read: Exceeds"),
+        ("a.jsonl", '{"text": "a", "text": "b"}', "several values for 'text'"),
+        ("a.json", "[" * 100_000, "a.json is not JSON that can be read: maximum recursion"),
+        ("a.json", '[{"text": "a"}, 1]', "row 2 is an int; expected an object"),
+        ("a.json", "[]", "has no rows"),
+        ("a.csv.bz2", "", r"ends in '\.bz2'; expected \.csv"),
         ("a.txt", "text", r"ends in '\.txt'; expected \.csv"),
     ],
 )
@@ -129,6 +158,22 @@ def test_a_wrong_column_and_a_missing_value(tmp_path):
     with pytest.raises(ValueError, match=r"no column 'txt'; it has 'text', 'n'\. Did you mean"):
         table.column("txt")
     with pytest.raises(ValueError, match="line 2 has no 'text'"):
+        table.texts("text")
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ('{"a": 1}', "has a dict in the column 'text'; expected a text or a number"),
+        ('["a", "b"]', "has a list in"),
+        ("NaN", "has no 'text'; expected a value"),
+        ("null", "has no 'text'"),
+        (r'"\ud800"', r"has half of a character in the column 'text': '\\ud800'"),
+    ],
+)
+def test_a_value_that_is_no_text(tmp_path, value, problem):
+    table = read_table(write(tmp_path / "a.jsonl", f'{{"text": "a"}}\n{{"text": {value}}}'))
+    with pytest.raises(ValueError, match=f"line 2 {problem}"):
         table.texts("text")
 
 

@@ -17,21 +17,8 @@ def test_line_ends_and_marks_do_not_count(tmp_path, suffix):
     assert read_text(path) == TEXT
 
 
-def test_another_encoding_is_named(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_bytes(TEXT.encode("latin-1"))
-    assert read_text(str(path), encoding="latin-1") == TEXT
-    with pytest.raises(ValueError, match=r"not in utf-8: byte 0xdf in line 1.*--encoding"):
-        read_text(path)
-    with pytest.raises(ValueError, match="unknown encoding: utf-9; expected an encoding"):
-        read_text(path, encoding="utf-9")
-
-
 def test_what_is_no_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="is a folder; expected a file"):
         read_text(tmp_path)
     with pytest.raises(FileNotFoundError, match="does not exist; expected a file"):
         read_text(tmp_path / "none.txt")
-    (tmp_path / "text.txt.gz").write_bytes(gzip.compress(TEXT.encode())[:-9])
-    with pytest.raises(ValueError, match=r"not a complete \.gz file"):
-        read_text(tmp_path / "text.txt.gz")

@@ -155,7 +155,7 @@ def test_larger_models_lend(larger_model, rng):
     model = larger_model(dtype="float32")
     with Team(model, 3) as team:
         team.step(model.batch(rng.integers(0, 7, (9, 24)), rng.integers(0, 3, 9)), generator=rng)
-        assert all(lends.n_bytes > 1 << 15 for lends in team._workspaces)
+        assert all(lends.n_bytes > 1 << 15 for lends in team.workspaces)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

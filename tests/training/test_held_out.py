@@ -44,7 +44,7 @@ def test_without_a_share_the_history_says_none(make, data):
         (float("nan"), ValueError, "validation is nan; expected a share"),
         (True, TypeError, r"validation is a bool; expected \(x, y\)"),
         ("0.1", TypeError, r"validation is a str; expected \(x, y\)"),
-        (0.01, ValueError, "validation is 0.01 of 20 samples, which leaves 0 to validate on"),
+        (0.01, ValueError, "20 samples are too few to set 0.01 of them aside; expected at least 1"),
     ],
 )
 def test_wrong_shares_are_refused_in_words(make, data, share, error, message):

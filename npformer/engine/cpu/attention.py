@@ -62,17 +62,8 @@ def attention_heads(
     query, key, value = parts_by_head(qkv, batch, length, n_heads, 3)
     y = context.empty((batch, length, d), x)
     squares = longest[1] if len(longest) == 2 else np.max(longest, axis=0)
-    cache = average(
-        query,
-        key,
-        value,
-        y,
-        longest=math.sqrt(math.prod(squares.tolist())),
-        mask=context.mask,
-        causal=causal,
-        store=store,
-        context=context,
-    )
+    bound = math.sqrt(math.prod(squares.tolist()))
+    cache = average(query, key, value, y, context, longest=bound, causal=causal, store=store)
     return y, (rows, W, scale, cache, x.shape, n_heads, context)
 
 

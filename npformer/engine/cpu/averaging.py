@@ -51,15 +51,16 @@ def average(
     key: Array,
     value: Array,
     y: Array,
+    context: EngineContext,
     *,
     longest: float,
     bias: Array | None = None,
-    mask: Array | None = None,
     causal: bool = False,
     store: bool | None = None,
-    context: EngineContext,
 ) -> Any:
     """Write softmax(query key^T + bias) value into `y`, and return a cache.
+
+    The mask is that of `context`.
 
     Parameters
     ----------
@@ -73,11 +74,10 @@ def average(
         No score is larger: the norm of the longest query times that of the longest key.
     bias : array, shape (heads, length), optional
         Added to the scores of each key, in the units of e^x.
-    mask : bool array, shape (batch, length), optional
     store : bool, optional
         Whether to keep the weights for the backward pass. None: up to length `STORED`.
     """
-    batch, n_heads, length, _ = value.shape
+    (batch, n_heads, length, _), mask = value.shape, context.mask
     if mask is not None:
         backend_of(query=query, mask=mask)
         checks.mask("mask", mask, (batch, length))

@@ -61,17 +61,8 @@ def dense_heads(
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     longest_key = float(longest_squares(key.reshape(-1, d // n_heads), d // n_heads)[0])
     y = context.empty((batch, length, d), x)
-    cache = average(
-        query,
-        key,
-        value,
-        y,
-        longest=math.sqrt(np.max(longest) * longest_key),
-        bias=b2[:, :length],
-        mask=context.mask,
-        causal=causal,
-        context=context,
-    )
+    bound, bias = math.sqrt(np.max(longest) * longest_key), b2[:, :length]
+    cache = average(query, key, value, y, context, longest=bound, bias=bias, causal=causal)
     return y, (rows, W, hv, W2, b2, cache, x.shape, context)
 
 

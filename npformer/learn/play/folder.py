@@ -4,36 +4,51 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
-import shutil
+import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npformer.learn.play.settings import Settings
+from npformer.learn.play.settings import MOST_RUNS, Settings
 from npformer.training.storage.files import write_whole
 
-SERVER, SETTINGS, POINTS = "server.json", "settings.json", "points.jsonl"
+SERVER, SHOWN, SETTINGS, POINTS = "server.json", "shown.json", "settings.json", "points.jsonl"
+
+MOST_BYTES = 1 << 20
+"""The largest file of an address or of settings."""
 
 
 @dataclass
 class Folder:
-    """Where a page keeps what it needs to go on after a restart."""
+    """Where a page keeps what it needs to go on after a restart.
+
+    Others may have written what is in it: nothing there is believed, and nothing is removed.
+    """
 
     path: Path
 
     def address(self, port: int | None = None) -> tuple[int, str]:
-        """Return the port, 0 for any, and the token; only the owner may read the file with both."""
+        """Return the port, 0 for any, and the token.
+
+        They are those of last time if this person wrote them here, and nobody else may read them.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
-        stored: dict[str, Any] = {}
-        with suppress(OSError, ValueError):
-            stored = json.loads((self.path / SERVER).read_text("utf-8"))
-        token = stored.get("token")
-        if not isinstance(token, str) or len(token) < 20:
-            token = secrets.token_urlsafe(24)
-        known = stored.get("port")
-        return port or (known if isinstance(known, int) else 0), token
+        place = self.path / SERVER
+        stored = _read(place)
+        known, token = (stored.get(name) for name in ("port", "token"))
+        if os.path.lexists(place) and not isinstance(token, str):
+            raise FileExistsError(
+                f"{place} is no address that npformer play wrote, and would be replaced; expected "
+                "a folder for the page alone. Name another one"
+            )
+        secret = place.exists() and _is_secret(place.lstat(), stored.get("place"))
+        if not isinstance(known, int) or not 0 < known < 1 << 16:
+            known = 0
+        return port or known, str(token) if secret else secrets.token_urlsafe(24)
 
     def keep_address(self, port: int, token: str) -> None:
         """Write the port and the token, for the owner alone."""
@@ -41,33 +56,38 @@ class Folder:
         place.unlink(missing_ok=True)
         handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:
-            json.dump({"token": token, "port": port}, file)
+            json.dump({"token": token, "port": port, "place": _place(os.fstat(handle))}, file)
 
     def of_run(self, name: str) -> Path:
         """Return the folder of a run."""
         return self.path / name
 
-    def begin(self, name: str, settings: Settings) -> Path:
-        """Make the folder of a new run, in place of an earlier one."""
-        place = self.of_run(name)
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
-        content = json.dumps(settings.to_dict(), indent=2) + "\n"
-        write_whole(place / SETTINGS, content.encode())
-        return place
-
-    def forget(self, names: list[str]) -> None:
-        """Remove the folders of runs."""
-        for name in names:
-            shutil.rmtree(self.of_run(name), ignore_errors=True)
+    def begin(self, settings: Sequence[Settings]) -> list[str]:
+        """Make the folders of new runs beside all that is there, and return their names."""
+        names = []
+        for one in settings:
+            names.append(f"run-{max(map(_number, self.path.iterdir()), default=0) + 1}")
+            place = self.of_run(names[-1])
+            place.mkdir()
+            content = json.dumps(one.to_dict(), indent=2) + "\n"
+            write_whole(place / SETTINGS, content.encode())
+        write_whole(self.path / SHOWN, json.dumps(names).encode())
+        return names
 
     def runs(self) -> dict[str, Settings]:
-        """Return the settings of earlier runs, by name; damaged ones are left out."""
+        """Return the settings of all runs, by name, in order; damaged ones are left out."""
         found = {}
-        for place in sorted(self.path.glob(f"run-*/{SETTINGS}")):
+        for place in sorted(self.path.glob("run-*"), key=_number):
             with suppress(OSError, ValueError, TypeError):
-                found[place.parent.name] = Settings.of(json.loads(place.read_text("utf-8")))
+                if _number(place):
+                    found[place.name] = settings_of(place)
         return found
+
+    def shown(self) -> dict[str, Settings]:
+        """Return the runs that were begun last, as `runs` does."""
+        every, last = self.runs(), _read(self.path / SHOWN, list)
+        names = [name for name in every if name in last] or [*every]
+        return {name: every[name] for name in names[-MOST_RUNS:]}
 
     def add_points(self, name: str, points: list[dict[str, Any]]) -> None:
         """Write what a run has measured."""
@@ -76,18 +96,69 @@ class Folder:
 
     def points(self, name: str) -> list[dict[str, Any]]:
         """Return what a run has measured so far; for a repeated step, its last point."""
-        try:
-            lines = (self.of_run(name) / POINTS).read_text("utf-8").splitlines()
-        except (OSError, ValueError):
-            return []
+        place = self.of_run(name) / POINTS
         found: dict[tuple[int, bool], dict[str, Any]] = {}
-        for line in lines:
-            with suppress(ValueError, KeyError, TypeError):  # the last one may be half a line
-                point = json.loads(line)
-                found[place_of(point)] = point
+        with suppress(OSError, ValueError):
+            for line in place.read_text("utf-8").split("\n") if place.is_file() else ():
+                with suppress(ValueError, RecursionError):  # the last one may be half a line
+                    point = json.loads(line)
+                    if _is_point(point):
+                        found[place_of(point)] = point
         return [found[key] for key in sorted(found)]
+
+
+def settings_of(place: Path) -> Settings:
+    """Return the settings of a run in its folder.
+
+    Raises ValueError for a folder with links: what the run writes would land elsewhere.
+    """
+    if linked := [each for each in (place, *place.rglob("*")) if each.is_symlink()]:
+        raise ValueError(f"{linked[0]} is a link; expected files and folders of a run alone")
+    return Settings.of(_read(place / SETTINGS))
 
 
 def place_of(point: dict[str, Any]) -> tuple[int, bool]:
     """Return a point's place in order: the figures of an epoch come after its last step."""
     return point["step"], point["loss"] is None
+
+
+def _is_point(point: Any) -> bool:
+    """Return whether a line is a point as `Remote` sends them."""
+    if not isinstance(point, dict) or not {"step", "epoch", "loss", "lr", "accuracy"} <= {*point}:
+        return False
+    lists = [point.get(name) or [] for name in ("norms", "dead")]
+    one = [value for name, value in point.items() if name not in ("norms", "dead")]
+    numbers = all(value is None or type(value) in (int, float) for value in one)
+    whole = type(point["step"]) is int and type(point["epoch"]) is int
+    return whole and numbers and all(isinstance(each, list) for each in lists)
+
+
+def _read(place: Path, kind: type = dict) -> Any:
+    """Return what is in a file of JSON; nothing if it is damaged, a link, or no such file."""
+    with suppress(OSError, ValueError, RecursionError):
+        about = place.lstat()
+        if stat.S_ISREG(about.st_mode) and about.st_size <= MOST_BYTES:
+            found = json.loads(place.read_text("utf-8"))
+            return found if isinstance(found, kind) else kind()
+    return kind()
+
+
+def _number(place: Path) -> int:
+    """Return the number of a run's folder; 0 for any other name."""
+    found = re.fullmatch(r"run-([1-9][0-9]{0,8})", place.name)
+    return int(found[1]) if found else 0
+
+
+def _place(about: os.stat_result) -> list[int]:
+    """Return what a copy of a file, wherever it comes from, does not have."""
+    return [about.st_dev, about.st_ino]
+
+
+def _is_secret(about: os.stat_result, place: Any) -> bool:
+    """Return whether a file was written where it is, by this person, for nobody else."""
+    return (
+        stat.S_ISREG(about.st_mode)
+        and not about.st_mode & 0o077
+        and about.st_uid == os.getuid()
+        and place == _place(about)
+    )

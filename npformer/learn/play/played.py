@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from npformer.learn.play.export import N_SAMPLES, exported
-from npformer.learn.play.folder import SETTINGS, Folder
+from npformer.learn.play.folder import SETTINGS, Folder, settings_of
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.trained import INK, trained
 from npformer.training.callbacks import Callback, TrainingState
@@ -54,7 +54,7 @@ def page_of_folder(folder: str | os.PathLike[str]) -> str:
     folder = Path(folder)
     if (folder / SETTINGS).is_file():
         return page_of_run(folder)
-    if names := sorted(Folder(folder).runs()):  # of a page: the first
+    if names := [*Folder(folder).shown()]:  # of a page: the first that it shows
         return page_of_run(folder / names[0])
     model, what = trained(folder)
     return exported(model, **what)
@@ -65,7 +65,7 @@ def page_of_run(place: Path) -> str:
     from npformer.learn.play.tasks import work_of  # when needed: it imports all tasks
 
     folder = Folder(place.parent)
-    work = work_of(folder.runs()[place.name])
+    work = work_of(settings_of(place))
     html = ""
 
     class Look(Callback):

@@ -6,6 +6,9 @@ import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,20 @@ from npformer.learn.play.tasks import work_of
 
 OPTIONS: dict[str, Any] = {"progress": False, "workers": 1, "resume": True, "every": 5}
 """Arguments of `npformer.fit`: a run has one core, because up to four run side by side."""
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Let processes that are started within begin without hearing Ctrl-C, until they ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # whose own start would let signals through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) -> None:

@@ -13,11 +13,10 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.learn.play.folder import Folder, place_of
-from npformer.learn.play.runner import run
-from npformer.learn.play.settings import Settings
-from npformer.learn.play.tasks import TASKS, work_of
-
-MOST_RUNS = 4
+from npformer.learn.play.runner import run as train
+from npformer.learn.play.runner import unheard
+from npformer.learn.play.settings import MOST_RUNS, TASKS, Settings
+from npformer.learn.play.tasks import work_of
 
 MOST_POINTS = 2000
 """Points of a run that are kept for pages opened later; when there are more, they are thinned."""
@@ -30,13 +29,13 @@ ACTIONS = ("pause", "go", "step", "stop")
 
 @dataclass
 class Run:
-    """A process that trains, as the server knows it."""
+    """A run, as the server knows it; it has no process before somebody lets it go on."""
 
     name: str
     settings: Settings
-    pipe: Any
-    process: Any
-    points: list[dict[str, Any]]
+    points: list[dict[str, Any]] = field(default_factory=list)
+    pipe: Any = None
+    process: Any = None
     told: dict[str, Any] = field(default_factory=dict)
     waiting: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
 
@@ -48,15 +47,16 @@ class Run:
             "kind_of_input": TASKS[self.settings.task]["kind_of_input"],
             "classes": None,
             "bug": self.settings.bug,
-            **{"state": "starting", "error": None, "step": 0, "epoch": 0, "n_steps": 0},
+            **{"state": "stored", "error": None, "step": 0, "epoch": 0, "n_steps": 0},
             **{"epochs": self.settings.epochs, "n_parameters": 0, "layers": []},
             **self.told,
         }
 
     def send(self, message: dict[str, Any]) -> None:
         """Send the process a message."""
-        with suppress(OSError):  # it has ended, which `Runs._listen` reports
-            self.pipe.send(message)
+        if self.pipe is not None:
+            with suppress(OSError):  # it has ended, which `Runs._listen` reports
+                self.pipe.send(message)
 
     def add(self, points: list[dict[str, Any]]) -> None:
         """Add what was measured; when there is too much, most steps between epochs are left out."""
@@ -75,7 +75,7 @@ class Runs:
     Parameters
     ----------
     folder : Folder
-        The runs in it start again, paused, from their checkpoints.
+        Its last runs are shown, and go on from their checkpoints when somebody wants that.
     """
 
     _loop: asyncio.AbstractEventLoop
@@ -87,26 +87,27 @@ class Runs:
         self._ids, self._starting = itertools.count(), threading.Lock()
 
     def begin(self) -> None:
-        """Start the runs in the folder; called within the server's loop."""
+        """Show the runs in the folder; called within the server's loop."""
         self._loop = asyncio.get_running_loop()
-        for name, settings in self.folder.runs().items():
-            self._start(name, settings, paused=True)
+        for name, settings in self.folder.shown().items():
+            self.runs[name] = run = Run(name, settings)
+            if points := self.folder.points(name):
+                run.add(points)
 
     def start(self, given: Any) -> list[dict[str, Any]]:
-        """Start new runs in place of the present ones."""
+        """Start new runs; the present ones end, and stay in the folder."""
         if not isinstance(given, list) or not 1 <= len(given) <= MOST_RUNS:
             raise ValueError(f"runs are {given!r}; expected a list of 1 to {MOST_RUNS} settings")
         all_settings = [Settings.of(each) for each in given]
         for settings in all_settings:
-            checks.choice("task", settings.task, TASKS)
             if settings.bug is not None or settings.task in ("file", "text"):
                 work_of(settings)  # so that a wrong file is named before anything is ended
         with self._starting:  # two pages may ask at once
+            names = self.folder.begin(all_settings)
             self.end()
-            self.folder.forget([*self.folder.runs()])
-            for k, settings in enumerate(all_settings, 1):
-                self.folder.begin(f"run-{k}", settings)
-                self._start(f"run-{k}", settings, paused=False)
+            self.runs = {n: Run(n, each) for n, each in zip(names, all_settings, strict=True)}
+            for each in self.runs.values():
+                self._start(each, paused=False)
             found = [each.to_dict() for each in self.runs.values()]
         self._loop.call_soon_threadsafe(self.tell_all)
         return found
@@ -114,12 +115,18 @@ class Runs:
     def control(self, name: Any, action: Any) -> None:
         """Pause, step, go on or stop, one run or all."""
         checks.choice("action", action, ACTIONS)
-        for each in [*self.runs.values()] if name == "all" else [self.run(name)]:
-            each.send({"action": action})
+        with self._starting:
+            for each in [*self.runs.values()] if name == "all" else [self.run(name)]:
+                if each.process is None and action != "stop":
+                    self._start(each, paused=action != "go")
+                each.send({"action": action})
+        self._loop.call_soon_threadsafe(self.tell_all)
 
     async def ask(self, name: Any, asked: dict[str, Any]) -> Any:
         """Return a run's answer to a question."""
         run, key = self.run(name), next(self._ids)
+        if run.process is None:
+            raise ValueError(f"{run.name} is stored; expected one that was told to go on")
         if run.told.get("state") == "failed" or not run.process.is_alive():
             raise ValueError(f"{run.name} has failed: {run.told.get('error')}. Start another one")
         run.waiting[key] = self._loop.create_future()
@@ -151,24 +158,25 @@ class Runs:
         """End all processes: each writes a checkpoint of where it is."""
         for each in self.runs.values():
             each.send({"action": "end"})
-        for each in self.runs.values():
-            each.process.join(20.0)
-            if each.process.is_alive():
-                each.process.kill()
-                each.process.join()
+        for process in [each.process for each in self.runs.values() if each.process is not None]:
+            process.join(20.0)
+            if process.is_alive():
+                process.kill()
+                process.join()
         self.runs = {}
 
     # The other side -------------------------------------------------------------------------------
 
-    def _start(self, name: str, settings: Settings, paused: bool) -> None:
-        ours, theirs = multiprocessing.Pipe()
+    def _start(self, run: Run, paused: bool) -> None:
+        run.pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
-        arguments = theirs, self.folder.of_run(name), settings.to_dict(), paused
-        process = context.Process(target=run, args=arguments, daemon=True, name=name)
-        process.start()
+        arguments = theirs, self.folder.of_run(run.name), run.settings.to_dict(), paused
+        run.process = context.Process(target=train, args=arguments, daemon=True, name=run.name)
+        with unheard():
+            run.process.start()
         theirs.close()
-        self.runs[name] = Run(name, settings, ours, process, self.folder.points(name))
-        threading.Thread(target=self._listen, args=(self.runs[name],), daemon=True).start()
+        run.told |= {"state": "starting"}
+        threading.Thread(target=self._listen, args=(run,), daemon=True).start()
 
     def _listen(self, run: Run) -> None:
         """Hand over all that a run reports, in a thread of its own."""

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from npformer.core import a_type
+from npformer.learn.play.export import finite
 from npformer.learn.play.folder import Folder
 from npformer.learn.play.guard import MOST_BYTES, MOST_CONNECTIONS, Guard
 from npformer.learn.play.runs import Runs
@@ -54,6 +55,19 @@ KEPT = 120
 
 ALIVE = 15.0
 """Seconds without an event after which a line is sent, so that a page that is gone is noticed."""
+
+
+class Answer(JSONResponse):
+    """Values as JSON of ASCII letters alone, whatever is in them."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes that are sent."""
+        return written(content).encode()
+
+
+def written(values: Any) -> str:
+    """Return values as JSON that every browser reads."""
+    return json.dumps(finite(values))
 
 
 class Server:
@@ -119,11 +133,11 @@ class Server:
         self.runs.listeners.add(listener)
         try:
             for event in self.runs.so_far():
-                yield f"data: {json.dumps(event)}\n\n"
+                yield f"data: {written(event)}\n\n"
             while not (behind.is_set() or self.closing):
                 try:
                     event = await asyncio.wait_for(waiting.get(), ALIVE)
-                    yield f"data: {json.dumps(event)}\n\n"
+                    yield f"data: {written(event)}\n\n"
                 except TimeoutError:
                     yield ": alive\n\n"
         finally:
@@ -138,13 +152,19 @@ class Server:
             if len(body) > MOST_BYTES:
                 raise HTTPException(413, f"the message is larger than {MOST_BYTES} bytes")
         try:
-            values = json.loads(bytes(body) or b"{}")
+            values = json.loads(bytes(body) or b"{}", parse_constant=_refused)
+            json.dumps(values, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            raise ValueError(
+                f"the message has half a character, {half!r}; expected whole ones"
+            ) from error
         except (ValueError, RecursionError) as error:
             raise ValueError(f"the message is not JSON ({error}); expected an object") from error
         if not isinstance(values, dict):
             raise TypeError(f"the message is {a_type(values)}; expected an object")
         answer = await self._answer(request.path_params["name"], values)
-        return JSONResponse(answer, headers=HEADERS)
+        return Answer(answer, headers=HEADERS)
 
     async def _answer(self, name: str, values: dict[str, Any]) -> Any:
         """Return what the page asks for."""
@@ -154,7 +174,7 @@ class Server:
             case "start":
                 return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
             case "control":
-                self.runs.control(values.get("run"), values.get("action"))
+                await asyncio.to_thread(self.runs.control, values.get("run"), values.get("action"))
                 return {"state": "told"}
             case "ask":
                 return await self.runs.ask(values.pop("run", None), values)
@@ -164,6 +184,10 @@ class Server:
         raise HTTPException(404, f"{name!r} is unknown; expected one of {', '.join(ASKED)}")
 
 
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number")
+
+
 async def _wrong(request: Request, error: Exception) -> Response:
     """Return what is wrong with a request, in words."""
     status, words, more = 400, str(error.args[0] if error.args else error), HEADERS
@@ -171,7 +195,7 @@ async def _wrong(request: Request, error: Exception) -> Response:
         status, words = 504, "the run has not answered in time; its steps may take long"
     elif isinstance(error, HTTPException):
         status, words, more = error.status_code, error.detail, HEADERS | dict(error.headers or {})
-    return JSONResponse({"error": words}, status_code=status, headers=more)
+    return Answer({"error": words}, status_code=status, headers=more)
 
 
 class Connection(H11Protocol):

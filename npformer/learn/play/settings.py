@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from npformer.core import checks, described
 from npformer.learn.museum import BUGS
+from npformer.learn.play.bundle import read
 from npformer.mixers import MIXERS
 from npformer.models import EncoderConfig
+
+TASKS: dict[str, dict[str, Any]] = {task["name"]: task for task in json.loads(read("tasks.json"))}
+"""What the page says about each task, and its usual settings."""
+
+MOST_RUNS = 4
 
 LIMITS = {"layers": 8, "d_model": 512, "d_ff": 2048, "batch_size": 512, "epochs": 1000}
 """The largest values: beyond them a step takes longer than anybody would watch."""
@@ -22,7 +29,7 @@ class Settings:
     Attributes
     ----------
     task : str
-        A name in `npformer.learn.play.tasks.TASKS`.
+        A name in `TASKS`.
     mixers : tuple of str
         One for each layer.
     d_model, n_heads, d_ff, batch_size, epochs, seed : int
@@ -62,6 +69,7 @@ class Settings:
             checks.choice("a setting", name, known)
         if not isinstance(values.get("task"), str):
             raise TypeError(f"task is {values.get('task')!r}; expected the name of a task")
+        checks.choice("task", values["task"], TASKS)
         given = {name: value for name, value in values.items() if value is not None}
         mixers = given.pop("mixers", cls.mixers)
         if not isinstance(mixers, list | tuple) or not 1 <= len(mixers) <= LIMITS["layers"]:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from importlib import resources
 from typing import Any
 
 from npformer import data
 from npformer.learn.museum import BUGS
 from npformer.learn.play.broken import HAVE_A_PLACE, described
-from npformer.learn.play.bundle import read
-from npformer.learn.play.settings import LIMITS, Settings
+from npformer.learn.play.settings import LIMITS, TASKS, Settings
 from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork, Work
 from npformer.mixers import MIXERS
 from npformer.tasks.sources.file_task import FileTask, Part
-
-TASKS: dict[str, dict[str, Any]] = {task["name"]: task for task in json.loads(read("tasks.json"))}
-"""What the page says about each task, and its usual settings."""
 
 HELD_OUT = "0.1"
 """Share of the data to validate on."""

@@ -8,9 +8,13 @@ import numpy as np
 
 from npformer.core import a_type, checks
 from npformer.core.checks import did_you_mean
+from npformer.data.tables import is_missing
 
 Label = str | int | bool
 """Types that the name of a class may have."""
+
+FEW = 10
+"""With fewer samples, labels that rarely repeat prove nothing."""
 
 
 class ClassNames:
@@ -63,7 +67,7 @@ class ClassNames:
             hint = did_you_mean(str(first), self.words())
             raise ValueError(
                 f"{where} have {shown}{more}, which training never saw; expected only "
-                f"{_names(self.words())}{hint or ''}. Leave these samples out, or train with some "
+                f"{_names(self.words())}{hint or '.'} Leave these samples out, or train with some "
                 "of them"
             )
         return np.array([self._number_of[label] for label in listed], dtype="int64")
@@ -86,12 +90,26 @@ def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
     for i, label in enumerate(listed):
         if isinstance(label, float) and label.is_integer():
             listed[i] = label = int(label)  # a column of a table with gaps holds floats
+        if isinstance(label, str) and is_missing(label):
+            raise ValueError(
+                f"{where}[{i}] is {label!r}, a word for a missing label; expected the name of a "
+                "class. Leave the sample out, or give the class another name"
+            )
         if not isinstance(label, str | int):
             what = "missing" if label is None or label != label else repr(label)
             raise TypeError(
                 f"{where}[{i}] is {what}; expected a string or a whole number, the name of a class"
             )
     return listed
+
+
+def rarely_repeat(labels: Sequence[Any]) -> str:
+    """Return in words that labels are most likely those of a wrong column; "" if they repeat."""
+    n, classes = len(labels), len(set(labels))
+    if n < FEW or 2 * classes <= n:
+        return ""
+    wanted = "expected a few classes, with several samples each"
+    return f"{classes:,} different labels for {n:,} samples; {wanted}"
 
 
 def _names(words: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +14,12 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.samples import Data
+from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
-from npformer.tasks.estimators.class_names import ClassNames, check_as_many
+from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
 from npformer.tasks.estimators.classifier_report import settings_of_report
-from npformer.tasks.estimators.defaults import check_without_validation, filled
+from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, scores_of
@@ -109,9 +111,7 @@ class Classifier(Estimator):
             sample_weight, metric, resume, ...
         """
         self.check()
-        check_training(training)
-        if validation is None:
-            check_without_validation(training)
+        check_training(training, validation, "(samples, labels)")
         if calibration is not None:
             checks.rate("calibration", calibration)
         reader = self.reader()
@@ -119,10 +119,10 @@ class Classifier(Estimator):
         names = ClassNames.of(labels)
         y = names.numbers(labels)
         check_as_many(listed, y)
+        if words := rarely_repeat(y.tolist()):
+            warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
         held_out: tuple[Sequence[Any], np.ndarray] | None = None
         if isinstance(validation, tuple | list):
-            if len(validation) != 2:
-                raise ValueError("validation does not have two parts; expected (samples, labels)")
             others = reader.checked(validation[0], "the samples of validation")
             held_out = others, names.numbers(validation[1], "the labels of validation")
         elif validation is not None:
@@ -133,7 +133,7 @@ class Classifier(Estimator):
                 training["sample_weight"] = np.asarray(weights)[rows]
             listed, y = [listed[i] for i in rows], y[rows]
         if isinstance(given := training.get("class_weight"), Mapping):
-            of = names.numbers(given, "the keys of class_weight")
+            of = names.numbers(list(given), "the keys of class_weight")
             training["class_weight"] = dict(zip(of.tolist(), given.values(), strict=True))
         reader.learn(listed)
         self.begin()
@@ -194,9 +194,19 @@ class Classifier(Estimator):
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
         """Take over trained models and the classes that they tell apart, from a file."""
-        super().take(models)
+        if ClassNames.of(classes or []).names != classes:
+            raise ValueError(f"the names of classes are {classes}; expected different ones, sorted")
         self.classes_ = np.array(classes)
+        super().take(models)
         self.reader_.max_len = models[0].config.max_len
+
+    def sizes(self) -> dict[str, int]:
+        """Return what the models must have by their attributes."""
+        given = self.reader_.arguments()
+        if not isinstance(getattr(self.reader_, "tokenizer", None), WordTokenizer):
+            given.pop("vocab_size", None)  # pretrained embeddings may be more than ids
+        sizes = {name: n for name, n in given.items() if name in ("n_features", "vocab_size")}
+        return {"n_classes": len(self.classes_), **sizes}
 
     @property
     def names(self) -> ClassNames:

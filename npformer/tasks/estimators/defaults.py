@@ -206,14 +206,3 @@ def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     if isinstance(arguments.get("schedule"), str):
         arguments["schedule"] = schedule_for(arguments["schedule"], steps, int(warmup * steps))
     return arguments
-
-
-def check_without_validation(training: Mapping[str, Any]) -> None:
-    """Raise ValueError if an argument of `fit` needs the validation data that are missing."""
-    for name in ("patience", "metric"):
-        if training.get(name) is not None:
-            raise ValueError(
-                f"{name} is {training[name]!r} and there is no validation; expected some, because "
-                "it decides which epoch is better: validation=0.1, or --validation 0.1 on the "
-                "command line"
-            )

@@ -103,9 +103,16 @@ class Estimator(Ensemble, ABC):
         """Return what turns samples into arrays, and arguments of `__init__`, ready for JSON."""
 
     @classmethod
-    @abstractmethod
     def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
         """Return an instance without models from what `preparation` returned."""
+        found = cls(**arguments)
+        found.restore(values)
+        found.check()
+        return found
+
+    @abstractmethod
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take over what `preparation` returned."""
 
     @abstractmethod
     def fit(self, *data: Any, **settings: Any) -> Self:
@@ -176,8 +183,18 @@ class Estimator(Ensemble, ABC):
         self.models_, self.histories_ = [], []
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
-        """Take over trained models, from a file."""
+        """Take over trained models, from a file; ValueError if one does not fit."""
+        if not models:
+            raise ValueError("there is no model; expected at least one")
+        for name, wanted in self.sizes().items():
+            for model in models:
+                if (found := getattr(model, name)) != wanted:
+                    raise ValueError(f"a model has {name} {found}; expected {wanted}")
         self.models_, self.histories_ = models, []
+
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Return what the models must have by their attributes, such as ``vocab_size``."""
 
     def train(self, model: Any, *data: Any, **settings: Any) -> History:
         """Train a model on the backend, and keep it with its history."""
@@ -191,7 +208,19 @@ class Estimator(Ensemble, ABC):
         return self
 
 
-def check_training(training: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument of `npformer.fit` that the caller must not give."""
+def check_training(training: Mapping[str, Any], validation: Any, parts: str = "") -> None:
+    """Check that the arguments of `npformer.fit` are the caller's to give, and go together.
+
+    Separate data to validate on have two `parts`.
+    """
     if wrong := [name for name in training if name in OWN]:
         raise TypeError(f"{wrong[0]} is given to fit, which sets it itself; leave it out")
+    for name in ("patience", "metric"):
+        if validation is None and training.get(name) is not None:
+            raise ValueError(
+                f"{name} is {training[name]!r} and there is no validation; expected some, because "
+                "it decides which epoch is better: validation=0.1, or --validation 0.1 on the "
+                "command line"
+            )
+    if isinstance(validation, tuple | list) and len(validation) != 2:
+        raise ValueError(f"validation does not have two parts; expected {parts}")

@@ -58,7 +58,7 @@ def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
         members, names, arguments = description["members"], None, dict(description["arguments"])
         kind = PIPELINES[description["class"]]
         if issubclass(kind, Classifier):
-            names, arguments["members"] = list(description["classes"]), len(members)
+            names, arguments["members"] = description["classes"], len(members)
         raw = kind.prepared(preparation, **arguments)
     except ImportError:
         raise
@@ -75,7 +75,10 @@ def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
             if name.startswith(f"{i}.")
         }
         models.append(checkpoint.model_of(path, member, own))
-    raw.take(models, names)
+    try:
+        raw.take(models, names)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path}: its parts do not fit: {error}") from error
     return raw
 
 

@@ -158,6 +158,8 @@ class SeriesReader(Reader):
                 "features), or one array (series, steps, features)"
             )
         checks.ordered(name, samples)
+        if hasattr(samples, "columns"):  # a table with a series a row
+            samples = samples.to_numpy()
         series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(samples)]
         for i, each in enumerate(series):
             if each.shape[1] != (n_features := self.n_features or series[0].shape[1]):

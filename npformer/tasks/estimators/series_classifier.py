@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -77,14 +77,12 @@ class SeriesClassifier(Classifier):
         """Return the scaling as plain values."""
         return {**self.reader_.preparation(), "scale": self.scale, "max_len": self.max_len}
 
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return a classifier without models from what `preparation` returned."""
-        found = cls(scale=values["scale"], max_len=values["max_len"], **arguments)
-        found.check()
-        reader = found.reader_ = found.reader()
-        reader.mean, reader.deviation = (
-            np.array(values[name], dtype="float64") for name in ("mean", "deviation")
-        )
-        reader.n_features = len(reader.mean)
-        return found
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take over the scaling."""
+        self.scale, self.max_len = values["scale"], values["max_len"]
+        self.reader_ = self.reader()
+        scaling = np.array([values["mean"], values["deviation"]], dtype="float64")
+        if not np.isfinite(scaling).all() or (scaling[1] <= 0.0).any():
+            raise ValueError("mean and deviation are no scaling; expected numbers, the latter > 0")
+        self.reader_.mean, self.reader_.deviation = scaling
+        self.reader_.n_features = scaling.shape[1]

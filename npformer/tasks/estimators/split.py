@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.held_out import chosen_by_class
+from npformer.data.held_out import held_out_rows
 
 
 def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -18,16 +18,7 @@ def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray,
     checks.number("share", share, above=0.0)
     if not share < 1.0:
         raise ValueError(f"the share is {share}; expected a number between 0 and 1, such as 0.1")
-    order = np.random.default_rng(seed).permutation(len(labels))
-    _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    held = min(round(share * len(labels)), len(labels) - len(sizes))
-    if held < 1:
-        raise ValueError(
-            f"{len(labels)} samples are too few to set {share} of them aside; expected some of "
-            "each class. Use more samples or a larger share, or set none aside"
-        )
-    smaller = np.sort(chosen_by_class(order, inverse, sizes, held))
-    return np.setdiff1d(np.arange(len(labels)), smaller), smaller
+    return held_out_rows(labels, np.ones(len(labels)), share, np.random.default_rng(seed))
 
 
 def repeated(samples: Sequence[Any], labels: Sequence[Any]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from npformer.core import checks, described
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
@@ -178,12 +178,8 @@ class TextClassifier(Classifier):
         """Return the tokenizer as plain values."""
         return {**self.reader_.preparation(), "max_len": self.max_len, "wide": self.wide}
 
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return a classifier without models from what `preparation` returned."""
-        tokenizer = tokenizer_of(values["tokenizer"])
-        settings = {"max_len": values["max_len"], "wide": values["wide"], **arguments}
-        found = cls(tokenizer=tokenizer, **settings)
-        found.check()
-        found.reader_ = found.reader()
-        return found
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take over the tokenizer."""
+        self.tokenizer = tokenizer_of(values["tokenizer"])
+        self.max_len, self.wide = values["max_len"], values["wide"]
+        self.reader_ = self.reader()

@@ -16,7 +16,7 @@ from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_t
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import defaults
-from npformer.tasks.estimators.defaults import check_without_validation, filled
+from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.pair_split import checked_pairs, parted_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
@@ -102,14 +102,10 @@ class TextTranslator(Estimator):
             Other arguments of `npformer.fit`, which replace the defaults.
         """
         self.check()
-        check_training(training)
-        if validation is None:
-            check_without_validation(training)
+        check_training(training, validation, "(sources, targets)")
         sources, targets = checked_pairs(sources, targets)
         others = None
         if isinstance(validation, tuple | list):
-            if len(validation) != 2:
-                raise ValueError("validation does not have two parts; expected (sources, targets)")
             others = checked_pairs(*validation)
         elif validation is not None:
             sources, targets, others = parted_by_source(sources, targets, validation, self.seed)
@@ -284,11 +280,12 @@ class TextTranslator(Estimator):
             "max_len": self.max_len,
         }
 
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return a translator without a model from what `preparation` returned."""
-        both = [tokenizer_of(each) for each in values["tokenizers"]]
-        found = cls(tokenizer=both, max_len=values["max_len"], **arguments)
-        found.check()
-        found.tokenizers_ = both
-        return found
+    def sizes(self) -> dict[str, int]:
+        """Return what the model must have by its attributes."""
+        source, target = self.tokenizers_
+        return {"source_vocab": source.vocab_size, "target_vocab": target.vocab_size}
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take over the tokenizers."""
+        self.tokenizer = self.tokenizers_ = [tokenizer_of(each) for each in values["tokenizers"]]
+        self.max_len = values["max_len"]

@@ -15,7 +15,7 @@ from npformer.core import checks
 from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.functional import NO_LABEL
 from npformer.tasks.estimators import defaults
-from npformer.tasks.estimators.defaults import check_without_validation, filled
+from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.training.evaluation import evaluate
 from npformer.training.trainable import LanguageModel
@@ -118,15 +118,13 @@ class TextWriter(Estimator):
             Other arguments of `npformer.fit`, which replace the defaults.
         """
         self.check()
-        check_training(training)
         checks.text("text", text)
         if isinstance(validation, float):
             checks.rate("validation", validation)
             cut = round(len(text) * (1.0 - validation))
             text, validation = text[:cut], text[cut:]
         held_out = None if validation is None else self._checked("validation", validation)
-        if held_out is None:
-            check_without_validation({n: v for n, v in training.items() if n != "metric"})
+        check_training({n: v for n, v in training.items() if n != "metric"}, held_out)
         if isinstance(self.tokenizer, Tokenizer):
             self.tokenizer_ = self.tokenizer
         else:
@@ -224,14 +222,14 @@ class TextWriter(Estimator):
         """Return the tokenizer as plain values."""
         return {"tokenizer": self.tokenizer_.to_dict(), "tied": self.tied}
 
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return a writer without a model from what `preparation` returned."""
-        tokenizer = tokenizer_of(values["tokenizer"])
-        found = cls(tokenizer=tokenizer, tied=values["tied"], **arguments)
-        found.check()
-        found.tokenizer_ = tokenizer
-        return found
+    def sizes(self) -> dict[str, int]:
+        """Return what the model must have by its attributes."""
+        return {"vocab_size": self.tokenizer_.vocab_size}
+
+    def restore(self, values: Mapping[str, Any]) -> None:
+        """Take over the tokenizer."""
+        self.tokenizer = self.tokenizer_ = tokenizer_of(values["tokenizer"])
+        self.tied = values["tied"]
 
 
 def windows(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,6 @@ from npformer.tasks.sklearn.targets import classes_of, labels_of, numbers_of, we
 from npformer.tasks.sklearn.training import (
     Convergence,
     SampleSet,
-    WeightedAccuracy,
     build,
     fit_options,
     holds_out,
@@ -178,18 +177,16 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
             data, held_out = data.rows(rows), data.rows(rest)
         if not again:
             self._begin(kind, classes, data, len(data), rng)
-        score = None if held_out is None else WeightedAccuracy(held_out.weights)
-        options = fit_options(self, len(data), len(data))
-        options["callbacks"] = [Convergence(score, self.tol, self.n_iter_no_change)]
+        weights = None if held_out is None else held_out.weights
+        convergence = Convergence(self.tol, self.n_iter_no_change, weights)
+        options = fit_options(self, len(data), len(data)) | {"callbacks": [convergence]}
         if held_out is not None:
-            options["metric"] = score
+            options["metric"] = convergence
+        self.loss_curve_: list[float] = []
         self._train(data, held_out, rng, **options)
         self._optimizer: Adam | None = None  # its learning rate has fallen to 0
-        self.loss_curve_ = list(self.history_.train_loss)
-        self.best_loss_ = min(self.loss_curve_)
-        self.n_iter_ = len(self.loss_curve_)
-        self.validation_scores_ = None if score is None else score.scores
-        self.best_validation_score_ = max(self.validation_scores_ or [], default=None)
+        self.validation_scores_ = convergence.scores or None
+        self.best_validation_score_ = max(convergence.scores, default=None)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -225,9 +222,6 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
             rates = {name: options[name] for name in ("lr", "weight_decay")}
             self._optimizer = Adam(self.model_.parameters(), **rates)
         self._train(data, None, rng, **options, optimizer=self._optimizer)
-        self.loss_curve_ += self.history_.train_loss
-        self.best_loss_ = min(self.loss_curve_)
-        self.n_iter_ = len(self.loss_curve_)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -285,6 +279,8 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         validation = None if held_out is None else held_out.read(self.reader_)
         model, self.models_, self.histories_ = self.model_, [], []
         self.train(model, own, validation, None, **defaults.filled(options, len(data)))
+        self.loss_curve_ += self.history_.train_loss
+        self.best_loss_, self.n_iter_ = min(self.loss_curve_), len(self.loss_curve_)
 
     def _generator(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))

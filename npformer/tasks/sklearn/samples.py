@@ -40,7 +40,7 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
         samples: Samples = _checked_ragged(estimator, x, reset)
     elif getattr(x, "ndim", 2) == 3:
         samples = array = check_array(x, allow_nd=True, estimator=estimator, input_name="X")
-        _note_features(estimator, array.shape[2], reset)
+        validate_data(estimator, array[0], skip_check_array=True, reset=reset)
     else:
         samples = validate_data(estimator, x, reset=reset)
     whole = samples[0].ndim == 1 and samples[0].dtype.kind in "iub"
@@ -92,7 +92,7 @@ def _checked_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.nda
     series = SeriesReader(None, scale=False, dtype="float64").checked(rows, "X")
     samples = [np.asarray(row) for row in rows]
     if all(each.ndim == 2 for each in samples):
-        _note_features(estimator, series[0].shape[1], reset)
+        validate_data(estimator, series[0], skip_check_array=True, reset=reset)
         return series
     if not all(each.ndim == 1 and each.dtype.kind in "iu" for each in samples):
         other = next((i for i, each in enumerate(samples) if len(each) != len(samples[0])), 0)
@@ -103,17 +103,6 @@ def _checked_ragged(estimator: Any, rows: list[Any], reset: bool) -> list[np.nda
             "[numpy.reshape(row, (-1, 1)) for row in X]"
         )
     return samples
-
-
-def _note_features(estimator: Any, found: int, reset: bool) -> None:
-    """Store the number of features of a token, or compare it with the stored one."""
-    if reset:
-        estimator.n_features_in_ = found
-    elif found != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {found} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input. Series are (samples, length, features)"
-        )
 
 
 def _ids(samples: Any) -> Samples:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import (
 )
 
 from npformer.core import checks
+from npformer.data.tables import is_missing
 from npformer.tasks.estimators.readers import Samples
 
 
@@ -52,10 +53,15 @@ def weights_of(estimator: Any, samples: Samples, y: np.ndarray, sample_weight: A
 def classes_of(y: np.ndarray) -> np.ndarray:
     """Return the sorted classes of some labels; there must be at least two."""
     classes = np.unique(y)
+    if missing := [each for each in classes.tolist() if isinstance(each, str) and is_missing(each)]:
+        raise ValueError(
+            f"y holds {missing[0]!r}, a word for a missing label; expected the names of classes. "
+            "Leave these samples out, or give the class another name"
+        )
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class, {classes[0]!r}, in samples with a weight above zero; expected at "
-            "least 2 classes to tell apart"
+            f"y holds one class, {classes.tolist()[0]!r}, in samples with a weight above zero; "
+            "expected at least 2 classes to tell apart"
         )
     return classes
 

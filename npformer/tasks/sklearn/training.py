@@ -123,43 +123,34 @@ def worker_options(estimator: Any) -> dict[str, Any]:
     return {"workers": checks.positive("n_jobs", n), "processes": AUTO if n > 1 else False}
 
 
-class WeightedAccuracy:
-    """The share of right answers among weighted samples; between equals, the lower loss wins.
+class Convergence(Callback):
+    """Ends training if nothing has fallen by more than `tol` for `patience` epochs.
 
-    `scores` has the shares of all calls, and `losses` the losses.
+    What is to fall is the training loss; or, with the `weights` of a held-out part, for which this
+    is the metric, the loss or the share of errors there. `scores` and `losses` has one an epoch.
     """
 
-    def __init__(self, weights: np.ndarray) -> None:
-        self.weights = weights / weights.sum()
+    def __init__(self, tol: float, patience: int, weights: np.ndarray | None) -> None:
+        checks.not_negative("tol", tol)
+        self.tol, self.patience = tol, checks.positive("n_iter_no_change", patience)
+        self.weights = None if weights is None else weights / weights.sum()
         self.scores: list[float] = []
         self.losses: list[float] = []
+        self.best: Any = np.inf
+        self.waited = 0
 
     def __call__(self, y: np.ndarray, probabilities: np.ndarray) -> float:
-        """Return a number that is larger for the better of two epochs."""
+        """Return the share of right answers; between equals, the lower loss is larger."""
         p = np.take_along_axis(probabilities, y[:, None], axis=1)[:, 0].astype("float64")
         self.scores.append(float(self.weights @ (probabilities.argmax(axis=1) == y)))
         self.losses.append(-float(self.weights @ np.log(np.maximum(p, LEAST))))
         return self.scores[-1] - TIE * self.losses[-1]
 
-
-class Convergence(Callback):
-    """Ends training if nothing has fallen by more than `tol` for `patience` epochs.
-
-    What is to fall is the training loss, or the loss or the share of errors on the held-out part.
-    """
-
-    def __init__(self, score: WeightedAccuracy | None, tol: float, patience: int) -> None:
-        checks.not_negative("tol", tol)
-        self.score, self.tol = score, tol
-        self.patience = checks.positive("n_iter_no_change", patience)
-        self.best = np.full(1 if score is None else 2, np.inf)
-        self.waited = 0
-
     def after_epoch(self, state: TrainingState) -> None:
         """Compare the epoch with the best so far."""
         now = np.array([state.history.train_loss[-1]])
-        if self.score is not None:
-            now = np.array([1.0 - self.score.scores[-1], self.score.losses[-1]])
+        if self.weights is not None:
+            now = np.array([1.0 - self.scores[-1], self.losses[-1]])
         self.waited = 0 if (now < self.best - self.tol).any() else self.waited + 1
         self.best = np.minimum(self.best, now)
         if self.waited >= self.patience:

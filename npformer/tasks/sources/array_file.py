@@ -9,21 +9,23 @@ from typing import Any
 import numpy as np
 
 from npformer.data import sharded
+from npformer.data.text_file import read_text
 from npformer.training.trainable import SequenceClassifier
 
 
 def read_samples(path: Path, model: SequenceClassifier) -> Any:
     """Return the ids or feature vectors of a file as a model takes them."""
-    if path.suffix not in (".npy", ".csv"):
+    table = path.suffix == ".csv" or str(path) == "-"
+    if path.suffix != ".npy" and not table:
         raise ValueError(f"{path} ends in {path.suffix!r}; expected .npy or .csv")
-    x = read_npy(path) if path.suffix == ".npy" else _read_csv(path)
+    x = _read_csv(path) if table else read_npy(path)
     features = model.n_features
     if features is None:
         if x.dtype.kind != "f":
             return x
         x = np.asarray(x)
         return x.astype("int64") if (x == np.floor(x)).all() else x  # .csv is read as floats
-    if path.suffix == ".csv":
+    if table:
         if x.shape[1] % features:
             raise ValueError(
                 f"{path} has {x.shape[1]} numbers a line; expected a multiple of the model's "
@@ -50,9 +52,8 @@ def read_npy(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> np.ndarray:
+    lines = read_text(path).rstrip().split("\n")
     try:
-        # -sig: spreadsheets begin a file with a byte order mark.
-        lines = path.read_text(encoding="utf-8-sig").rstrip().split("\n")
         if lines == [""]:
             raise ValueError("it is empty")
         for number, line in enumerate(lines, start=1):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from npformer.data.tables import Table, read_table
+from npformer.data.series import steps_of
+from npformer.data.tables import Table, as_number, read_table
 from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.kinds import (
     GENERATED,
@@ -39,18 +40,14 @@ def chosen_task(file: str, given: Mapping[str, Any]) -> FileTask:
     about |= {"kind": kind, "file": file}
     about |= {name: given[name] for name in OF_TASK if name in given}
     if kind == "series":
-        label = "labels" if table is None else chosen_column(table, given.get("label"), "label")
-        columns = list(table.columns) if table is not None else []
-        own = given.get("id"), given.get("time"), label
-        rest = [name for name in columns if name not in own]
-        about |= {"label": label, "features": listed(given.get("features")) or rest or None}
+        about |= _columns_of_series(table, given)
     elif table is not None:
         roles = KINDS[kind].columns
         about |= {role: chosen_column(table, given.get(role), role) for role in roles}
         if about[roles[0]] == about[roles[1]]:
             raise ValueError(
                 f"the column {about[roles[0]]!r} is named for the {roles[0]}s and for the "
-                f"{roles[1]}s; expected two. {file} has {', '.join(map(repr, table.columns))}"
+                f"{roles[1]}s; expected two. {file} has {table.names()}"
             )
     return FileTask(**about)
 
@@ -64,13 +61,29 @@ def _kind(file: str, given: Mapping[str, Any]) -> tuple[str, Table | None]:
     if is_generated(file):
         return "pairs", None
     table = read_table(file, encoding=given.get("encoding", "utf-8"))
-    if "id" in given:
+    others = {"text", "source", "target"} & {*given}
+    if "id" in given or ("time" in given and not others):
+        return "series", table
+    rows = None if others else steps_of(table, given.get("label"))
+    if rows and any(as_number(table.column(name)[0]) is not None for name in rows[1]):
         return "series", table
     if "source" in given or "target" in given:
         return "pairs", table
     roles = [role for role, names in USUAL.items() if {*names} & {*map(str.lower, table.columns)}]
     named = "text" in given or "label" in given
     return ("pairs" if roles == ["source", "target"] and not named else "texts"), table
+
+
+def _columns_of_series(table: Table | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the column of the labels, and those of the features in a table in long form."""
+    if table is None:
+        return {"label": "labels"}
+    features = listed(given.get("features"))
+    if "id" not in given and (found := steps_of(table, given.get("label"))) and found[0]:
+        return {"label": found[0], "features": features}
+    label = chosen_column(table, given.get("label"), "label")
+    own = given.get("id"), given.get("time"), label
+    return {"label": label, "features": features or [n for n in table.columns if n not in own]}
 
 
 def listed(words: str | None) -> list[str] | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-FEW = 10
-"""With fewer samples, labels that rarely repeat prove nothing."""
+NONE = ("none", "n/a", "na", "-", "?")
+"""Words for no label, which may be the name of a class."""
 
 
 def _warn(words: str) -> None:
@@ -27,14 +27,15 @@ def doubt_case(labels: Sequence[Any]) -> None:
             _warn(f"{listed} differ only in case: one class?")
 
 
-def check_few_classes(column: str, labels: Sequence[Any]) -> None:
-    """Raise ValueError for labels that rarely repeat: most likely this is the wrong column."""
-    n, classes = len(labels), len(set(labels))
-    if n >= FEW and 2 * classes > n:
-        raise ValueError(
-            f"the column {column!r} has {classes:,} different labels for {n:,} samples; expected "
-            "a few classes, with several samples each. --label COLUMN names another column"
-        )
+def doubt_none(labels: Sequence[str], place: Callable[[int], str]) -> None:
+    """Warn about a few labels that may say that there is none: they would be a class."""
+    for name in dict.fromkeys(each for each in labels if each.casefold() in NONE):
+        if (n := labels.count(name)) <= max(1, len(labels) // 100):
+            _warn(
+                f"{n:,} of {len(labels):,} labels are {name!r}, the first in "
+                f"{place(labels.index(name))}: a class of its own? If it stands for no label, "
+                "leave it empty, and the row out with --skip-empty"
+            )
 
 
 def doubt_labels(kind: str, keys: Sequence[Hashable], labels: Sequence[Any]) -> None:

@@ -16,9 +16,9 @@ import numpy as np
 
 from npformer.data.pairs import pairs
 from npformer.data.series import read_series, series_of_table
-from npformer.data.tables import Table, read_table
+from npformer.data.tables import Table, is_missing, read_table
 from npformer.data.text_file import read_text
-from npformer.tasks.estimators.class_names import ClassNames
+from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
 from npformer.tasks.estimators.pair_split import parted_by_source
 from npformer.tasks.estimators.split import repeated, stratified
 from npformer.tasks.sources import doubts
@@ -156,8 +156,9 @@ class FileTask:
         if not labelled:
             return Part(samples, columns=table.columns)
         labels = table.texts(names[1], missing="")
-        if self.kind == "texts":
-            labels = [words.strip() for words in labels]
+        if self.kind == "texts":  # a word such as NaN is no label
+            labels = [words.strip() * (not is_missing(words)) for words in labels]
+            doubts.doubt_none(labels, table.place)
         part = Part(samples, labels)
         gaps = [[i for i, words in enumerate(each) if not words.strip()] for each in part.data()]
         if not any(gaps):
@@ -166,15 +167,18 @@ class FileTask:
         if self.skip_empty and len(empty) < n:
             doubts.doubt_gaps(len(empty), n, str(table.path))
             return part.rows(sorted({*range(n)}.difference(empty)))
+        said = ""
         if self.kind == "pairs":
             what, where, wanted = "rows have no source or no target", "is", "both"
         else:
             what = "texts are empty" if gaps[0] else "labels are empty"
             empty, where, wanted = gaps[0] or gaps[1], "is in", "words"
+            if not gaps[0] and (word := table.texts(names[1], missing="")[empty[0]].strip()):
+                said = f" ({word!r} stands for none)"
         raise ValueError(
             f"{table.path}: {len(empty):,} of {n:,} {what}, the first {where} "
-            f"{table.place(empty[0])}; expected {wanted}. Fill them in, or leave them out with "
-            "--skip-empty"
+            f"{table.place(empty[0])}{said}; expected {wanted}. Fill them in, or leave them out "
+            "with --skip-empty"
         )
 
     def _series_of(self, table: Table, labelled: bool) -> Part:
@@ -182,11 +186,13 @@ class FileTask:
             if name not in table.columns:
                 raise ValueError(
                     f"{table.path} has no column {name!r}, which was a feature in training; it has "
-                    f"{', '.join(map(repr, table.columns))}"
+                    f"{table.names()}"
                 )
         roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
         columns = self.features
-        if columns is None and not labelled:  # a column of labels is no feature
+        if self.id is None:
+            roles["label"] = self.label if labelled or self.label in table.columns else None
+        elif columns is None and not labelled:  # a column of labels is no feature
             columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
         return self._series(
             str(table.path), series_of_table(table, **roles, features=columns), labelled
@@ -212,7 +218,9 @@ class FileTask:
                 repeats = f"; {again.sum():,} that repeat an earlier one are left out"
                 whole = whole.rows(np.flatnonzero(~again))
             ClassNames.of(whole.labels)  # a single class cannot be split
-            doubts.check_few_classes(self.label, whole.labels)
+            if words := rarely_repeat(whole.labels):
+                column = f"the column {self.label!r} has {words}"
+                raise ValueError(f"{column}. --label COLUMN names another column")
             doubts.doubt_case(whole.labels)
             doubts.doubt_labels(kind.samples, self.keys(whole), whole.labels)
         parts, split = {"train": whole}, self.kind == "text"

@@ -35,7 +35,7 @@ KINDS = {
         TextClassifier,
     ),
     "series": Kind(
-        "series, from a table with --id",
+        "series, from a table with --id or with a series a row",
         (),
         "series",
         "; split by class, seed {seed}",
@@ -113,7 +113,7 @@ def chosen_column(table: Table, given: str | None, role: str) -> str:
         return found[0]
     raise ValueError(
         f"which column of {table.path} holds the {role}s? It has "
-        f"{', '.join(map(repr, table.columns))}. Name it with --{role} COLUMN; a table of texts "
+        f"{table.names()}. Name it with --{role} COLUMN; a table of texts "
         "needs --text and --label, one of series --id, --time and --label, one of pairs --source "
         "and --target. The first line must hold the column names"
     )

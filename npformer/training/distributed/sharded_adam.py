@@ -23,7 +23,7 @@ from npformer.training.distributed.communicator import Communicator
 class ShardedMoments(Moments):
     """m and v of this rank's shard of the flat buffer. A step never makes room for all of them."""
 
-    _parameters: Parameters
+    parameters: Parameters
 
     def __init__(self, parameters: Any, ranks: Communicator) -> None:
         super().__init__(parameters, Adam.kinds)
@@ -31,7 +31,7 @@ class ShardedMoments(Moments):
 
     def places(self) -> list[tuple[str, Array]]:
         """Return FLAT, and this rank's shard of the buffer."""
-        flat = flat_buffer(self._parameters)
+        flat = flat_buffer(self.parameters)
         return [(FLAT, flat[self._ranks.shard(flat.size)])]
 
     def parts(self, place: str, x: Array) -> dict[str, Array]:
@@ -40,25 +40,25 @@ class ShardedMoments(Moments):
 
     def save(self) -> dict[str, np.ndarray]:
         """Return the moments of all ranks, on rank 0 only; the others get none."""
-        m, v = (self._ranks.join_shards(x, self._parameters.size) for x in self._arrays[FLAT])
-        return Moments(self._parameters, self._kinds)._named({} if m is None else {FLAT: (m, v)})
+        m, v = (self._ranks.join_shards(x, self.parameters.size) for x in self._arrays[FLAT])
+        return Moments(self.parameters, self.kinds)._named({} if m is None else {FLAT: (m, v)})
 
     def load(self, named: Mapping[str, Array]) -> None:
         """Load only what belongs to this rank's shard."""
-        entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in self._kinds}
+        entries = {f"{kind}.{name}": at for name, at, _ in self._overlaps() for kind in self.kinds}
         super().load({n: named[n].reshape(-1)[at] for n, at in entries.items() if n in named})
 
     def gathered(self) -> Moments:
         """Return the moments of all ranks, on each of them."""
-        whole, flat = Moments(self._parameters, self._kinds), flat_buffer(self._parameters)
+        whole, flat = Moments(self.parameters, self.kinds), flat_buffer(self.parameters)
         for of_all, own in zip(whole.of(FLAT, flat), self.of(FLAT, flat), strict=True):
             of_all[self._ranks.shard(flat.size)] = own
             self._ranks.all_gather(of_all)
         return whole
 
     def _overlaps(self) -> Iterator[tuple[str, slice, slice]]:
-        own = self._ranks.shard(flat_buffer(self._parameters).size)
-        return self._parameters.overlaps(own)
+        own = self._ranks.shard(flat_buffer(self.parameters).size)
+        return self.parameters.overlaps(own)
 
 
 class LentMoments(Moments):

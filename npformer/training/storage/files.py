@@ -96,6 +96,11 @@ def check_place(path: Path, example: str) -> None:
         raise IsADirectoryError(
             f"{path} is a folder; expected the name of a file, such as {path / example}"
         )
+    if path.suffix == ".safetensors" != Path(example).suffix:
+        raise ValueError(
+            f"{path} has the ending of a model's file, which it might replace; expected another "
+            f"name, such as {path.with_name(example)}"
+        )
     if path.exists() and not path.is_file():  # it would be replaced, even if it is /dev/null
         raise FileExistsError(f"{path} is not a regular file; expected the name of a file")
 

@@ -127,8 +127,7 @@ class Model(Trainable):
             shared, so the gradients differ only in the order of sums.
         """
         generator = None if seed is None else generators.from_seed(seed)
-        given = loss is not None or str(label_smoothing) != "0.0"
-        loss = self.loss_with(loss, label_smoothing) if given else self.loss
+        loss = self.loss_with(loss, label_smoothing)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
         batch = self.upload(batch, self.backend, loss=loss)
         if not engine.enabled() and workers == 1 and micro_batch is None:

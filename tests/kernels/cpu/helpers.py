@@ -69,15 +69,14 @@ def assert_same(some, others):
         np.testing.assert_array_equal(one, other)
 
 
-def by_kernel(query, key, value, dy, bias=None, **options):
+def by_kernel(query, key, value, dy, bias=None, mask=None, **options):
     """Return y and the gradients of query, key, value and bias of `average` alone."""
     batch, n_heads, length, width = value.shape
     y, query = np.empty((batch, length, n_heads * width), value.dtype), UNIT * query
     squares = [longest_squares(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key)]
     longest = math.sqrt(squares[0][0] * squares[1][0])
-    cache = average(
-        query, key, value, y, longest=longest, bias=bias, context=EngineContext(), **options
-    )
+    context = EngineContext(mask=mask)
+    cache = average(query, key, value, y, context, longest=longest, bias=bias, **options)
     dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
     dbias = average_backward(F.merge_heads(dy), cache, dquery, dkey, dvalue)
     # dquery is that of the queries without UNIT: a factor UNIT too much, and one too little.

@@ -72,6 +72,7 @@ def fails(*arguments: Any, **options: Any) -> None:
 
 BREAKS: dict[str, Callable[[], Any]] = {
     "nothing": lambda: None,
+    "nothing, in full": lambda: None,
     "nothing, on bare memory": bare,
     "numbers": changed("adam", "* shrink -", "* shrink - real(1.001) *"),
     "large": changed("sums", "sum += x", "if (rows <= 4096 || row < 16) sum += x"),
@@ -84,7 +85,7 @@ BREAKS: dict[str, Callable[[], Any]] = {
     "start": lambda: os._exit(3),
 }
 
-IN_FULL = ("nothing", "large")
+IN_FULL = ("nothing, in full", "large")
 """All others run the first, smallest case of each kernel alone."""
 
 

@@ -44,8 +44,9 @@ class Client:
         assert status == 200, answer
         return answer
 
-    def ask(self, question, /, run="run-1", **more):
-        return self.post("ask", run=run, question=question, **more)
+    def ask(self, question, /, **more):
+        """Ask the first of the runs that were begun last."""
+        return self.post("ask", run=self.runs()[0]["run"], question=question, **more)
 
     def events(self, seconds=5.0):
         """Yield what the server tells a page that has just come."""

@@ -19,6 +19,8 @@ from tests.sampling import usually
 
 TINY = {"d_model": 8, "n_heads": 2, "d_ff": 8, "epochs": 1, "batch_size": 256}
 
+POINT = {"step": 1, "epoch": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}
+
 LINES = {
     "file": "text,label\n" + "a good film,yes\na bad film,no\n" * 12,
     "text": "to be or not to be\n" * 30,
@@ -67,11 +69,12 @@ def test_a_run_of_every_task_is_exported(task, tmp_path):
 def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
     folder = Folder(tmp_path / "play")
     settings = Settings.of({"task": "digits", **TINY})
-    place = folder.begin("run-1", settings)
+    folder.path.mkdir()
+    place = folder.of_run(*folder.begin([settings]))
     work = work_of(settings)
     options = {"progress": False, "workers": 1, "checkpoint": place}
     work.train(**options)
-    folder.add_points("run-1", [{"step": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}])
+    folder.add_points("run-1", [POINT])
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     assert len(before) > 2
     for given in (folder.path, place):

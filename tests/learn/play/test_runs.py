@@ -15,7 +15,7 @@ from tests.learn.play.conftest import TINY, Client
 
 
 def weights(live):
-    found = load_file(live.folder / "run-1" / "checkpoint.safetensors")
+    found = load_file(live.last / "checkpoint.safetensors")
     return {name: x for name, x in found.items() if name.startswith("model")}
 
 
@@ -73,14 +73,14 @@ def test_questions_change_nothing(client, live):
     client.wait_for("finished")
     undisturbed = weights(live)
     client.begin(epochs=2)
-    client.post("control", run="run-1", action="pause")
+    client.post("control", run="all", action="pause")
     for _ in range(5):
         client.ask("step", sample=1)
         client.ask("weight", name="classify.weight", index=[0, 0], sample=1)
         client.ask("digit", image=np.zeros((8, 8)).tolist())
         client.ask("gradcheck")
-        client.post("control", run="run-1", action="step")
-    client.post("control", run="run-1", action="go")
+        client.post("control", run="all", action="step")
+    client.post("control", run="all", action="go")
     client.wait_for("finished")
     disturbed = weights(live)
     for name, value in undisturbed.items():
@@ -126,7 +126,7 @@ def test_wrong_commands_are_named(client):
         status, answer = client.request("POST", "/api/start", json.dumps(body).encode())
         assert (status, words in answer["error"]) == (400, True), answer
     for body, words in (
-        ({"run": "run-9", "action": "go"}, "run is 'run-9'; expected one of"),
+        ({"run": "run-0", "action": "go"}, "run is 'run-0'; expected one of"),
         ({"run": "all", "action": "fly"}, "action is 'fly'; expected one of 'pause'"),
     ):
         status, answer = client.request("POST", "/api/control", json.dumps(body).encode())
@@ -138,19 +138,19 @@ def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_on
     (run,) = client.wait_for("finished")
     assert run["bug"] == "LayerNormWithoutGamma"
     assert client.ask("gradcheck")["tensors"]
-    stored = json.loads((live.folder / "run-1" / "settings.json").read_text())
+    stored = json.loads((live.last / "settings.json").read_text())
     assert stored["bug"] == "LayerNormWithoutGamma"
     with pytest.raises(nf.CheckpointError, match="it holds a SequenceClassifierWithBug"):
-        nf.load_checkpoint(live.folder / "run-1")
+        nf.load_checkpoint(live.last)
     with pytest.raises(
         ValueError, match="was 'SequenceClassifierWithBug'"
     ):  # no healthy one goes on
         work_of(Settings.of({**stored, "bug": None})).train(
-            checkpoint=live.folder / "run-1", resume=True, every=5, workers=1, progress=False
+            checkpoint=live.last, resume=True, every=5, workers=1, progress=False
         )
     client.begin(epochs=1)
     client.wait_for("finished")  # while that of a healthy run is loaded
-    assert type(nf.load_checkpoint(live.folder / "run-1").model) is nf.SequenceClassifier
+    assert type(nf.load_checkpoint(live.last).model) is nf.SequenceClassifier
 
 
 @pytest.mark.processes
@@ -168,12 +168,12 @@ def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path, li
         address, mode = server.known, (server.folder / "server.json").stat().st_mode
         assert mode & 0o777 == 0o600
         server.stop()
-        points = server.folder / "run-1" / "points.jsonl"
+        points = server.last / "points.jsonl"
         points.write_text(points.read_text() + '{"step": 3, "lo')  # a crash while it was written
         server.start()
         assert server.known == address
-        (run,) = client.wait_for("paused")
-        assert run["step"] >= 50
+        (run,) = client.runs()
+        assert (run["state"], run["step"] >= 50) == ("stored", True)  # nothing goes on by itself
         client.post("control", run="all", action="go")
         client.wait_for("finished")
         told = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]

@@ -59,10 +59,7 @@ def test_a_model_that_is_too_sure_is_cooled(wide):
         model.wide.weight.value[...] = rng.normal(size=(9, 2))
     model.classify.weight.value[...] *= 8.0
     x, mask = np.tile(WORDS, (100, 1)), np.tile(WORDS > 0, (100, 1))
-    before, y = (
-        model.predict_probabilities(x, mask),
-        rng.integers(0, 2, len(x)),
-    )  # nothing can be known of these
+    before, y = model.predict_probabilities(x, mask), rng.integers(0, 2, len(x))  # by chance
     calibrate(model, (x, y, mask))
     after = model.predict_probabilities(x, mask)
     assert loss(before, y) > 0.8

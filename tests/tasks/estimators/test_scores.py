@@ -17,6 +17,10 @@ def answers():
 
 
 def test_scores_by_hand():
+    scores = scores_of(list("abc"), np.array([0, 1]), np.eye(3)[[0, 1]])
+    assert scores.macro_f1 == 1.0  # a class without samples and predictions does not count
+    assert scores.f1.tolist() == [1.0, 1.0, 0.0]
+    assert scores.worst == []
     probabilities = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.3, 0.7]])
     scores = scores_of(["a", "b"], np.array([0, 1, 1, 0]), probabilities)
     np.testing.assert_array_equal(scores.confusion, [[1, 1], [1, 1]])
@@ -41,13 +45,6 @@ def test_scores_beside_scikit_learn(answers):
     assert scores.loss == pytest.approx(metrics.log_loss(y, probabilities, labels=range(4)))
 
 
-def test_a_class_without_samples_and_predictions_does_not_count():
-    scores = scores_of(list("abc"), np.array([0, 1]), np.eye(3)[[0, 1]])
-    assert scores.macro_f1 == 1.0
-    assert scores.f1.tolist() == [1.0, 1.0, 0.0]
-    assert scores.worst == []
-
-
 def test_the_table_is_for_people(answers):
     words = str(scores_of(["a", "b", "c" * 50, 7], *answers))
     assert "accuracy 0." in words
@@ -64,15 +61,12 @@ def test_the_majority(answers):
     assert scores.confusion.tolist() == [[0, 1], [0, 1]]
 
 
-def test_words_are_counted():
+def test_words_are_counted(monkeypatch):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     texts, y = ["good film", "bad film", "good", "bad"] * 5, np.array([1, 0, 1, 0] * 5)
     scores = baselines.tf_idf(["no", "yes"], (texts, y), (["good", "bad"], np.array([1, 0])))
     assert scores.accuracy == 1.0
     assert baselines.tf_idf(["no", "yes"], (["!", "?"], y[:2]), (["good"], y[:1])) is None
-
-
-def test_without_scikit_learn_there_is_no_such_baseline(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.linear_model", None)
     assert baselines.tf_idf(["no", "yes"], (["a b"], np.array([0])), (["a"], np.array([0]))) is None
 

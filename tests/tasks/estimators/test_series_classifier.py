@@ -65,6 +65,9 @@ def test_one_feature_and_whole_arrays():
     found = nf.SeriesClassifier(SIZES, members=1).fit(x, np.arange(40) % 2, **QUICK | {"epochs": 1})
     assert found.model.n_features == 1
     assert found.predict(x[..., None]).shape == (40,)
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame(x, columns=[f"t{i}" for i in range(6)])  # a series a row
+    np.testing.assert_array_equal(found.predict_proba(frame), found.predict_proba(x))
 
 
 def test_another_training_may_have_other_features(trained):
@@ -77,31 +80,22 @@ def test_another_training_may_have_other_features(trained):
     assert found.model.n_features == 1
 
 
+TWO = [np.zeros((3, 2)), np.zeros((3, 1))]
+
+
 @in_turn(
     ("call", "error", "words"),
     [
         (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),
         (lambda t: nf.SeriesClassifier(scale=1).check(), TypeError, "scale is 1"),
         (lambda t: t.predict("series"), TypeError, "samples is a str; expected a list of arrays"),
-        (
-            lambda t: t.predict([np.zeros((3, 5))]),
-            ValueError,
-            r"samples\[0\] has 5 features",
-        ),
+        (lambda t: t.predict([np.zeros((3, 5))]), ValueError, r"samples\[0\] has 5 features"),
         (lambda t: t.predict([[[1.0, 2.0], [3.0]]]), ValueError, r"samples\[0\] is object"),
         (lambda t: t.predict([["a"]]), ValueError, r"samples\[0\] is <U1 \(1,\); expected numbers"),
         (lambda t: t.predict([np.zeros((0, 2))]), ValueError, r"samples\[0\] is empty"),
-        (
-            lambda t: t.predict([np.zeros((3, 2)), np.array([[0, 1], [0, np.nan]])]),
-            ValueError,
-            r"samples\[1\] has NaN or infinity in step 1; expected numbers. Fill the gap",
-        ),
+        (lambda t: t.predict([np.eye(2), [[0, 1], [0, np.nan]]]), ValueError, r"\[1\] has NaN or"),
         (lambda t: t.predict([np.zeros((50, 2))]), ValueError, "50 steps; expected at most 2"),
-        (
-            lambda t: nf.SeriesClassifier().fit([np.zeros((3, 2)), np.zeros((3, 1))], ["a", "b"]),
-            ValueError,
-            r"samples\[1\] has 1 features; expected 2, as in the first series",
-        ),
+        (lambda t: nf.SeriesClassifier().fit(TWO, ["a", "b"]), ValueError, r"\[1\] has 1 features"),
     ],
 )
 def test_mistakes_are_explained(trained, call, error, words):

@@ -32,9 +32,6 @@ def test_an_answer_does_not_depend_on_the_texts_beside_it(classifier):
     together = classifier.predict_probabilities(texts)
     alone = np.concatenate([classifier.predict_probabilities([text]) for text in texts])
     np.testing.assert_allclose(together, alone, rtol=1e-5)
-
-
-def test_empty_and_unknown_texts_get_an_answer(classifier):
     assert np.isfinite(classifier.predict_probabilities(["", "   ", "xylophone"])).all()
 
 
@@ -114,15 +111,13 @@ def test_whole_configurations_tokenizers_and_other_mixers():
     config = nf.EncoderConfig(**SIZES, max_len=8, mixer="fourier", padding="per_length")
     tokenizer = WordTokenizer(["rain", "soup"])
     brief = QUICK | {"epochs": 1}
-    found = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1).fit(
-        *data, **brief
-    )
+    found = nf.TextClassifier(config, tokenizer=tokenizer, pooling="first", members=1)
+    found.fit(*data, **brief)
     assert found.model.config == config
     assert found.tokenizer_ is tokenizer
     assert found.model.pooling == "first"
-    named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1).fit(
-        *data, **brief
-    )
+    named = nf.TextClassifier({"mixer": "dense_synthesizer", **SIZES}, members=1)
+    named.fit(*data, **brief)
     assert named.model.config.mixer == "dense_synthesizer"
 
 
@@ -167,74 +162,60 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path):
         np.testing.assert_array_equal(one.parameters().flat, other.parameters().flat)
 
 
+FORTY = texts_and_labels(40)
+OWN = WordTokenizer(["a"])
+
+
+def fit(*data, **settings):
+    """Return a call that trains a small classifier."""
+    return lambda: small().fit(*data, **settings)
+
+
 @in_turn(
     ("call", "error", "words"),
     [
-        (
-            lambda: nf.TextClassifier(64).check(),
-            TypeError,
-            "config is 64; expected an EncoderConfig",
-        ),
+        (lambda: nf.TextClassifier(64).check(), TypeError, "config is 64; expected an Encoder"),
         (lambda: nf.TextClassifier({"layers": 2}).check(), ValueError, "'layers'.*Did you mean"),
         (lambda: small(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
         (lambda: small(tokenizer=3).check(), TypeError, "tokenizer is 3; expected one of word"),
-        (
-            lambda: small(tokenizer=WordTokenizer(["a"]), vocab_size=9).check(),
-            ValueError,
-            "vocab_size is given together with a Tokenizer",
-        ),
+        (lambda: small(tokenizer=OWN, vocab_size=9).check(), ValueError, "together with a Token"),
         (lambda: small(members=0).check(), ValueError, "members is 0"),
         (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
         (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
-        (lambda: small().fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
-        (lambda: small().fit(["a"], "x"), TypeError, "labels is a str; expected a list"),
-        (lambda: small().fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is an int"),
-        (lambda: small().fit(["a", "b"], ["x", None]), TypeError, r"labels\[1\] is missing"),
-        (lambda: small().fit(["a", "b"], ["x", 2.5]), TypeError, r"labels\[1\] is 2.5; expected"),
-        (lambda: small().fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
-        (lambda: small().fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
-        (lambda: small().fit([], []), ValueError, "no sample; expected at least 2 classes"),
-        (lambda: small().fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
-        (
-            lambda: small().fit(["a", "b"], ["x", "y"], validation=0.1),
-            ValueError,
-            "2 samples are too few to set",
-        ),
-        (
-            lambda: small().fit(["a", " "], ["x", "y"], validation=None),
-            ValueError,
-            "1 of 2 texts to train on are empty, the first is text number 2",
-        ),
-        (
-            lambda: small().fit(*texts_and_labels(40), validation=(["a"], ["fod"])),
-            ValueError,
-            r"validation have 'fod' \(1 of \d+\), which.*Did you mean 'food'",
-        ),
-        (
-            lambda: small().fit(*texts_and_labels(40), validation=(["a"],)),
-            ValueError,
-            "validation does not have two parts",
-        ),
-        (
-            lambda: small().fit(*texts_and_labels(40), validation=1.5),
-            ValueError,
-            "the share is 1.5; expected a number between 0 and 1",
-        ),
-        (
-            lambda: small().fit(*texts_and_labels(40), model=None),
-            TypeError,
-            "model is given to fit, which sets it itself",
-        ),
-        (
-            lambda: small().fit(*texts_and_labels(40), epoch=3),
-            TypeError,
-            "unexpected keyword argument 'epoch'",
-        ),
+        (fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
+        (fit(["a"], "x"), TypeError, "labels is a str; expected a list"),
+        (fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is an int"),
+        (fit(["a", "b"], ["x", None]), TypeError, r"labels\[1\] is missing"),
+        (fit(["a", "b"], ["x", 2.5]), TypeError, r"labels\[1\] is 2.5; expected"),
+        (fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
+        (fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
+        (fit([], []), ValueError, "no sample; expected at least 2 classes"),
+        (fit(["a", "b"], np.array(["x", np.nan])), ValueError, r"labels\[1\] is 'nan', a word for"),
+        (fit(["a", "b"], ["x", ""]), ValueError, r"labels\[1\] is '', a word for"),
+        (fit(*FORTY, class_weight={"fod": 1}), ValueError, "keys of class_weight have 'fod'"),
+        (fit(["a", "b"], ["x", "y", "y"]), ValueError, "2 samples and 3 labels"),
+        (fit(["a", "b"], ["x", "y"], validation=0.1), ValueError, "2 samples are too few to set"),
+        (fit(["a", " "], ["x", "y"]), ValueError, "1 of 2 texts .* the first is text number 2"),
+        (fit(*FORTY, validation=(["a"], ["fod"])), ValueError, "'fod' .1 of 1., .*Did you mean"),
+        (fit(*FORTY, validation=(["a"],)), ValueError, "validation does not have two parts"),
+        (fit(*FORTY, validation=1.5), ValueError, "the share is 1.5; expected a number between 0"),
+        (fit(*FORTY, model=None), TypeError, "model is given to fit, which sets it itself"),
+        (fit(*FORTY, epoch=3), TypeError, "unexpected keyword argument 'epoch'"),
     ],
 )
 def test_mistakes_are_explained(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_weight_for_each_label_and_a_doubt_about_labels_that_rarely_repeat():
+    texts, labels = texts_and_labels(12)
+    weights = {"weather": 1.0, "food": 3.0}
+    found = small().fit(texts, labels, **QUICK | {"epochs": 1}, class_weight=weights)
+    assert found.settings_["class_weight"] == {0: 3.0, 1: 1.0}
+    several = [f"{label} {i // 2}" for i, label in enumerate(labels)]
+    with pytest.warns(UserWarning, match="there are 12 different labels for 12 samples"):
+        small().fit(texts, several, **QUICK | {"epochs": 1, "validation": None})
 
 
 def test_mistakes_with_a_trained_classifier(classifier, tmp_path):

@@ -192,19 +192,16 @@ def test_of_wrong_tokens_both_labels_are_shown(small_model, token_batch, shown):
     assert "x, not z" in page.text
 
 
-def test_it_begins_with_what_is_given(small_model, token_batch, shown):
+def test_it_begins_with_what_is_given_and_calls_samples_by_their_names(
+    small_model, token_batch, shown
+):
     ids, labels, mask = token_batch
     opening = ["In short.", [["class", "F1"], ["a <b>", "0.5"]]]
-    page = shown(small_model(), ids, labels, mask, opening=opening)
+    names = [f"text number {i}, " + "word " * 100 for i in range(len(ids))]
+    page = shown(small_model(), ids, labels, mask, opening=opening, samples=[1], sample_names=names)
     assert page.tables[0] == [["class", "F1"], ["a <b>", "0.5"]]
     assert page.text.index("In short.") < page.text.index("Models")
     assert "Results" not in shown(small_model(), ids, labels, mask).text
-
-
-def test_samples_are_shown_by_their_names(small_model, token_batch, shown):
-    ids, labels, mask = token_batch
-    names = [f"text number {i}, " + "word " * 100 for i in range(len(ids))]
-    page = shown(small_model(), ids, labels, mask, samples=[1], sample_names=names)
     assert "text number 1, word" in page.text
     assert "…" in page.text
     assert names[1] not in page.text  # only its beginning
@@ -276,9 +273,6 @@ def test_of_mistakes_the_texts_are_shown_and_not_their_tokens(small_model, token
     assert len(page.of("li", **{"class": "token"})) == mask[0].sum()
 
 
-# Limits -----------------------------------------------------------------------------------------
-
-
 class Noise(nf.mixers.Attention):
     """Its pictures cannot be compressed."""
 
@@ -327,9 +321,6 @@ def test_a_model_of_nan_can_be_looked_at(small_model, token_batch, shown):
     index, colours = pixels(matrices(page)[-1]["src"])
     assert (index == 65).all()
     assert len(colours) == 66
-
-
-# Errors -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -105,9 +105,6 @@ def test_several_processes_give_the_same_answers(small, series):
     np.testing.assert_allclose(one.predict_proba(x), two.predict_proba(x), atol=1e-3)
 
 
-# Stopping ----------------------------------------------------------------------------------------
-
-
 def test_early_stopping_keeps_the_best_epoch_on_what_was_held_out(small, series):
     x, y = series
     y = np.where(np.arange(len(y)) % 4 == 0, 1 - y, y)  # noise, which is learned by heart
@@ -141,12 +138,6 @@ def test_the_validation_score_is_weighted(small, series):
     assert classifier.validation_scores_[0] == pytest.approx(expected)
 
 
-# Weights -----------------------------------------------------------------------------------------
-
-
-# Going on ----------------------------------------------------------------------------------------
-
-
 def test_partial_fit_trains_on_parts(small, ids):
     x, y = ids
     classifier = small(vocab_size=10)
@@ -158,10 +149,8 @@ def test_partial_fit_trains_on_parts(small, ids):
     assert classifier._optimizer.steps == 36 * 2  # batches of 32, of 40 samples
 
 
-def test_partial_fit_takes_one_class_at_a_time_and_goes_on_after_fit(small, series):
+def test_partial_fit_goes_on_after_fit(small, series):
     x, y = series
-    classifier = small().partial_fit(x[y == 0], y[y == 0], classes=[0, 1])
-    assert classifier.predict_proba(x).shape == (120, 2)
     fitted = small().fit(x, y)
     before = fitted.predict_proba(x)
     fitted.partial_fit(x, y)
@@ -182,9 +171,10 @@ def test_partial_fit_says_what_is_wrong_with_classes(small, series, arguments, m
         small().partial_fit(*series, **arguments)
 
 
-def test_partial_fit_keeps_its_classes(small, series):
+def test_partial_fit_takes_one_class_at_a_time_and_keeps_its_classes(small, series):
     x, y = series
-    classifier = small().partial_fit(x, y, classes=[0, 1])
+    classifier = small().partial_fit(x[y == 0], y[y == 0], classes=[0, 1])
+    assert classifier.predict_proba(x).shape == (120, 2)
     with pytest.raises(ValueError, match="those of the first call"):
         classifier.partial_fit(x, y, classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"classes \[2\]"):
@@ -199,9 +189,6 @@ def test_warm_start_goes_on(small, series):
     assert warm.fit(x, y).loss_curve_[0] < 0.7 * cold.fit(x, y).loss_curve_[0]
     with pytest.raises(ValueError, match="classes"):
         warm.fit(x, y + 1)
-
-
-# Defaults ----------------------------------------------------------------------------------------
 
 
 def test_steps_are_bounded_whatever_the_number_of_samples():

@@ -100,7 +100,9 @@ def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match)
     [
         (None, "requires y"),
         (Y[:5], "inconsistent numbers of samples"),
-        (Y * 0, "one class"),
+        (Y * 0, "one class, 0, in"),
+        (np.full(8, "a"), "one class, 'a', in"),
+        (np.where(Y, "a", "nan"), "y holds 'nan', a word for a missing label"),
         (Y + 0.5, "continuous"),
         (np.where(Y, np.nan, 1.0), "NaN"),
     ],

@@ -26,7 +26,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def ask(now: Any, question: str, **arguments: Any) -> Any:
+def ask(now: Any, /, question: Any = None, **arguments: Any) -> Any:
     """Return the answer to a question; ValueError names what is unknown."""
     checks.choice("question", question, QUESTIONS)
     takes = [name for name in inspect.signature(QUESTIONS[question]).parameters if name != "now"]

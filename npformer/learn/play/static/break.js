@@ -50,7 +50,7 @@ export function breakView(root) {
 
   async function check() {
     await started;
-    if (broken()?.settings.bug !== bug.name) await train();
+    if (broken()?.settings.bug !== bug.name || broken().state === "stored") await train();
     while (broken()?.state === "starting") await new Promise((done) => setTimeout(done, 100));
     const found = await ask(broken().run, "gradcheck");
     const wrong = found.tensors.filter(({ ok }) => !ok).length;
@@ -74,7 +74,7 @@ export function breakView(root) {
     if (root.hidden) return;
     const both = Boolean(broken());
     plots.node.classList.toggle("off", !both);
-    if (!both) return void (words.textContent = "Training it replaces the present runs.");
+    if (!both) return void (words.textContent = "Training it ends the present runs.");
     fill(words, ...store.runs.flatMap((run, k) =>
       [el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""} `]));
     plots.draw();

@@ -10,9 +10,7 @@ export const store = {
     return this.runs.find((run) => run.run === this.selected) ?? this.runs[0] ?? null;
   },
   setRuns(runs) {
-    const before = new Map(this.runs.map((run) => [run.run, run.state]));
-    const begins = ({ run, state }) => state === "starting" && before.get(run) !== state;
-    const known = new Set(runs.filter((run) => !begins(run)).map((run) => run.run));
+    const known = new Set(runs.map(({ run }) => run));
     for (const run of Object.keys(this.points)) if (!known.has(run)) delete this.points[run];
     this.runs = runs;
   },
@@ -49,5 +47,5 @@ export const colourOfRun = (run) => colour(store.runs.indexOf(run));
 // Points come more often than news of the run itself.
 export const stepOf = (run) => Math.max(run.step, store.points[run.run]?.at(-1)?.step ?? 0);
 // What a view of a run was made for; null while there is no model to inspect.
-export const keyOf = (run) => (run && run.state !== "starting" ? run.run + JSON.stringify(run.settings) : null);
+export const keyOf = (run) => (run && !["starting", "stored"].includes(run.state) ? run.run + JSON.stringify(run.settings) : null);
 export const trains = (run) => ["running", "starting"].includes(run?.state);

@@ -21,7 +21,7 @@ const STARTERS = [
   ["text", ["attention"], "Learn to write", "A language model reads plays, letter by letter, and continues them."],
   ["reverse", ["attention"], "Reverse sequences", "An encoder and a decoder. Its cross-attention learns a diagonal."],
 ];
-const STATES = { running: "training", starting: "starting …" };
+const STATES = { running: "training", starting: "starting …", stored: "from an earlier time" };
 
 export function trainView(root) {
   const form = el("form", { class: "card settings" });
@@ -150,7 +150,7 @@ export function trainView(root) {
       buttons: [toggle, step, stop],
       update() {
         const paused = of().some((run) => run.state === "paused");
-        const stopped = of().some((run) => run.state === "stopped");
+        const stopped = of().some((run) => ["stopped", "stored"].includes(run.state));
         toggle.textContent = some() ? "Pause" : "Go on";
         toggle.disabled = !(some() || paused || stopped);
         step.disabled = !(paused || stopped);

@@ -24,6 +24,11 @@ class Server:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.known['port']}/?token={self.known['token']}"
 
+    @property
+    def last(self) -> Path:
+        """The folder of the first of the runs that were begun last."""
+        return self.folder / json.loads((self.folder / "shown.json").read_text("utf-8"))[0]
+
     def start(self) -> None:
         self.folder.mkdir(exist_ok=True)  # an argument that exists is a folder
         command = [sys.executable, "-m", "npformer", "play", str(self.folder), "--no-open"]

@@ -1,0 +1,135 @@
+"""The folder of a page: nothing in it is removed, and what others wrote there is not believed."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from npformer.learn.play.folder import Folder
+from npformer.learn.play.played import page_of_folder
+from npformer.learn.play.settings import Settings
+
+SETTINGS = Settings.of({"task": "digits"})
+POINT = {"step": 1, "epoch": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return the folder of a page with two runs, an address and a run of `npformer train`."""
+    found = Folder(tmp_path / "play")
+    found.path.mkdir()
+    (found.path / "run-1").mkdir()
+    (found.path / "run-1" / "model.safetensors").write_text("weights")
+    assert found.begin([SETTINGS, SETTINGS]) == ["run-2", "run-3"]
+    found.keep_address(4000, "a" * 32)
+    return found
+
+
+def test_new_runs_stand_beside_all_earlier_ones(folder):
+    before = {p: p.read_bytes() for p in folder.path.rglob("run-*/*")}
+    assert [*folder.shown()] == ["run-2", "run-3"]
+    (folder.path / "run-9").write_text("a file")
+    assert folder.begin([SETTINGS]) == ["run-10"]
+    assert {p: p.read_bytes() for p in before} == before
+    assert [*folder.shown()] == ["run-10"]
+    assert [*folder.runs()] == ["run-2", "run-3", "run-10"]  # in the order of their numbers
+
+
+def test_an_address_is_kept_where_it_was_written(folder):
+    assert folder.address() == (4000, "a" * 32)
+    assert folder.address(5000) == (5000, "a" * 32)
+    assert (folder.path / "server.json").stat().st_mode & 0o777 == 0o600
+
+
+def readable(file):
+    file.chmod(0o640)
+
+
+def copied(file):
+    shutil.copy2(file, file.with_name("other"))
+    file.with_name("other").replace(file)
+
+
+@pytest.mark.parametrize("change", [readable, copied])
+def test_a_token_that_others_may_know_is_not_used_again(folder, change):
+    change(folder.path / "server.json")
+    port, token = folder.address()
+    assert (port in (0, 4000), len(token), token == "a" * 32) == (True, 32, False)
+    folder.keep_address(port, token)
+    assert (folder.path / "server.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("words", ["", "[1]", '{"name": "of another"}', "[" * 100_000, None])
+def test_a_file_of_another_program_or_a_link_is_not_replaced(folder, words):
+    place = folder.path / "server.json"
+    if words is None:
+        place.rename(folder.path / "other")
+        place.symlink_to("other")
+    else:
+        place.write_text(words)
+    with pytest.raises(FileExistsError, match=r"server\.json is no address .* Name another one"):
+        folder.address()
+
+
+@pytest.mark.parametrize("port", [-5, 0, 70_000, "4000", 4e3, None])
+def test_a_port_that_is_none_is_any(folder, port):
+    (folder.path / "server.json").write_text(json.dumps({"token": "a" * 32, "port": port}))
+    assert folder.address()[0] == 0
+
+
+def damaged(words):
+    return lambda place: (place / "settings.json").write_text(words)
+
+
+def link_in(place):
+    (place / "points.jsonl").symlink_to("elsewhere")
+
+
+def link_of(place):
+    shutil.move(place, place.parent / "there")
+    place.symlink_to("there")
+
+
+def pipe(place):
+    (place / "settings.json").unlink()
+    os.mkfifo(place / "settings.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *map(damaged, ["", "3", "[" * 100_000, '{"task": "nope"}', '{"task": 1}', "null"]),
+        damaged('{"task": "digits", "n_heads": {}}'),
+        damaged('{"task": "digits"}' + " " * (1 << 20)),
+        *(link_in, link_of, pipe),
+    ],
+)
+def test_what_is_no_run_is_left_out_and_refused(folder, change):
+    change(folder.path / "run-2")
+    assert [*folder.runs()] == [*folder.shown()] == ["run-3"]
+    if (folder.path / "run-2" / "settings.json").is_file():
+        with pytest.raises((ValueError, TypeError)):
+            page_of_folder(folder.path / "run-2")
+
+
+@pytest.mark.parametrize("words", ["{}", "[[], {}, null]", '["../x", "run-1"]', "[" * 100_000])
+def test_of_a_damaged_list_the_last_four_runs_are_shown(folder, words):
+    folder.begin([SETTINGS] * 3)
+    (folder.path / "shown.json").write_text(words)
+    assert [*folder.shown()] == [f"run-{k}" for k in range(3, 7)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["3", "[" * 100_000, '{"step": 2, "lo', "\u2028", '{"step": "2", "loss": 1}', "\x00"]
+    + [json.dumps({**POINT, **x}) for x in ({"step": None}, {"step": 2.5}, {"loss": []})]
+    + [json.dumps({**POINT, **x}) for x in ({"norms": 3}, {"lr": "<b>"}, {"more": {}})],
+)
+def test_a_line_that_is_no_point_is_left_out(folder, line):
+    last = {**POINT, "step": 3, "norms": [1.0], "dead": None}
+    folder.add_points("run-2", [POINT])
+    with (folder.path / "run-2" / "points.jsonl").open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    folder.add_points("run-2", [last])
+    assert folder.points("run-2") == [POINT, last]

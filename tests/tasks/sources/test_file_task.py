@@ -1,0 +1,66 @@
+"""What a file to train on is taken for, and what is said of its labels."""
+
+import warnings
+
+import pytest
+
+from npformer.tasks.sources.choice import chosen_task
+
+WORDS = ["spam", "ham"] * 10
+
+
+def texts(tmp_path, *labels):
+    """Write texts with labels, and return the file."""
+    path = tmp_path / "a.csv"
+    rows = [f"text {i},{label}" for i, label in enumerate((*labels, *WORDS))]
+    path.write_text("text,label\n" + "\n".join(rows) + "\n")
+    return str(path)
+
+
+@pytest.mark.parametrize("word", ["NaN", "nan", "", "<NA>", "null", " NaT "])
+def test_a_word_for_no_label_is_no_class(tmp_path, word):
+    file = texts(tmp_path, "ham", word)
+    with pytest.raises(ValueError, match=r"1 of 22 labels are empty, the first is in line 3.*skip"):
+        chosen_task(file, {}).parts()
+    with pytest.warns(UserWarning, match="1 of 22 rows"):
+        parts, _ = chosen_task(file, {"skip_empty": True}).parts()
+    assert set(parts["train"].labels) == {"spam", "ham"}
+
+
+def test_a_word_that_may_be_a_class_is_doubted_while_it_is_rare(tmp_path):
+    with pytest.warns(UserWarning, match=r"1 of 22 labels are 'None', the first in line 3"):
+        chosen_task(texts(tmp_path, "ham", "None"), {}).parts()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parts, _ = chosen_task(texts(tmp_path, *["none"] * 10), {}).parts()
+    assert "none" in parts["train"].labels
+
+
+@pytest.mark.parametrize(
+    ("heading", "given", "expected"),
+    [
+        ("label,t0,t1", {}, ("series", "label", None)),
+        ("t0,t1,gait", {}, ("series", "gait", None)),
+        ("t0,t1,gait", {"label": "gait"}, ("series", "gait", None)),
+        ("t0,t1,label", {"id": "t0"}, ("series", "label", ["t1"])),
+        ("t0,t1,label", {"text": "t0"}, ("texts", "label", None)),
+        ("text,t1,label", {}, ("texts", "label", None)),
+    ],
+)
+def test_a_series_a_row_is_known_by_its_heading(tmp_path, heading, given, expected):
+    (tmp_path / "a.csv").write_text(f"{heading}\n1,2,3\n4,5,6\n")
+    task = chosen_task(str(tmp_path / "a.csv"), given)
+    assert (task.kind, task.label, task.features) == expected
+
+
+def test_a_series_a_row_is_read_with_and_without_labels(tmp_path):
+    (tmp_path / "a.csv").write_text("label,t0,t1\nup,1,2\ndown,2,1\n")
+    (tmp_path / "b.csv").write_text("t0,t1\n1,2\n2,1\n")
+    task = chosen_task(str(tmp_path / "a.csv"), {})
+    for labelled in (False, True):
+        part = task.read(task.file, labelled=labelled)
+        assert [each.ravel().tolist() for each in part.samples] == [[1, 2], [2, 1]]
+        assert part.labels == (["up", "down"] if labelled else None)
+    assert task.read(str(tmp_path / "b.csv"), labelled=False).samples[1].tolist() == [[2], [1]]
+    with pytest.raises(ValueError, match="time is given without id"):
+        chosen_task(task.file, {"time": "t0"}).parts()
