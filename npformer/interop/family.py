@@ -13,7 +13,7 @@ from npformer.interop.architecture import EVERY, Architecture, their_layout
 from npformer.interop.huggingface import values_of
 from npformer.interop.settings import our_settings
 
-Weights = dict[str, np.ndarray]
+Arrays = dict[str, np.ndarray]
 
 
 class Family(ABC):
@@ -38,7 +38,7 @@ class Family(ABC):
         usual = {key: v for key, v in chosen.defaults.items() if config.get(key) is None}
         return our_settings(chosen, {**config, **usual}, "it")
 
-    def read(self, config: Mapping[str, Any], state: Weights) -> Any:
+    def read(self, config: Mapping[str, Any], state: Arrays) -> Any:
         """Return the model with the weights of a folder."""
         config, state = self.in_full(config, state)
         kinds = {array.dtype.name for array in state.values() if array.dtype.kind == "f"}
@@ -72,7 +72,7 @@ class Family(ABC):
         return their_layout(self.architecture.places(values), values)
 
     @abstractmethod
-    def in_full(self, config: Mapping[str, Any], state: Weights) -> tuple[Mapping[str, Any], Weights]:
+    def in_full(self, config: Mapping[str, Any], state: Arrays) -> tuple[Mapping[str, Any], Arrays]:
         """Return a folder's settings and weights, each of these once, under its full name.
 
         ValueError if two that are one array in the model differ in the folder.

@@ -87,7 +87,8 @@ def read_weights(
 def path_in(folder: Path, path: object, where: Path) -> Path:
     """Return a path that a file, `where`, names relative to a folder, and in it."""
     parts = PureWindowsPath(str(path)) if isinstance(path, str) else None  # both "/" and "\\"
-    if parts is None or parts.anchor or ".." in parts.parts or "\0" in str(path):
+    wrong = parts is None or parts.anchor or ".." in parts.parts or len(str(path)) > 255
+    if wrong or "\0" in str(path):
         raise ValueError(f"{where} names the path {path!r}; expected one in its folder")
     return folder / str(path)
 

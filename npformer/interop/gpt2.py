@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Seed, checks, to_numpy
-from npformer.interop.family import Family, Weights
+from npformer.interop.family import Arrays, Family
 from npformer.interop.settings import check_fits, foreign_settings, their_settings
 from npformer.models import EncoderConfig
 from npformer.training.trainable import LanguageModel
@@ -22,7 +22,7 @@ BUFFERS = re.compile(r"\.attn\.(masked_)?bias$")
 class GPT2(Family):
     """GPT-2 (Radford et al., 2019)."""
 
-    def in_full(self, config: Mapping[str, Any], state: Weights) -> tuple[Mapping[str, Any], Weights]:
+    def in_full(self, config: Mapping[str, Any], state: Arrays) -> tuple[Mapping[str, Any], Arrays]:
         """Return the settings and weights; an output that differs from the table is not tied."""
         found = {name: array for name, array in state.items() if not BUFFERS.search(name)}
         if not any(name.startswith("transformer.") for name in found):

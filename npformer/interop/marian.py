@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Seed, checks, constants
-from npformer.interop.family import Family, Weights
+from npformer.interop.family import Arrays, Family
 from npformer.interop.settings import check_fits, foreign_settings, their_settings
 from npformer.models import EncoderConfig
 from npformer.training.trainable import EncoderDecoder
@@ -37,7 +37,7 @@ class Marian(Family):
             for side in ("encoder", "decoder")
         ]
 
-    def in_full(self, config: Mapping[str, Any], state: Weights) -> tuple[Mapping[str, Any], Weights]:
+    def in_full(self, config: Mapping[str, Any], state: Arrays) -> tuple[Mapping[str, Any], Arrays]:
         """Return the settings and weights, with one table for all uses, and without sinusoids."""
         found = dict(state)
         for name in COPIES:

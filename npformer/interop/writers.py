@@ -13,7 +13,7 @@ from npformer.data.json_file import read_json_if_there
 from npformer.data.tokenizers import MarianTokenizer, Tokenizer, read_tokenizer
 from npformer.data.tokenizers.read_tokenizer import END_OF_TEXT
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
-from npformer.interop.family import Family, Weights
+from npformer.interop.family import Arrays, Family
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.gpt2 import GPT2
 from npformer.interop.marian import Marian
@@ -164,7 +164,7 @@ class PretrainedTranslator(PretrainedTextModel):
 
 
 def writer_of(
-    folder: Path, hf_config: Mapping[str, Any], state: Weights
+    folder: Path, hf_config: Mapping[str, Any], state: Arrays
 ) -> PretrainedWriter | PretrainedTranslator:
     """Return what a folder of one of `FAMILIES` holds."""
     family = FAMILIES[hf_config["model_type"]]
