@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.json_file import read_json, read_json_if_there
+from npformer.data.json_file import read_json
 from npformer.training.storage.files import check_writable, write_whole
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -48,7 +48,11 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of config.json."""
     if (folder / CONFIG).is_file():
-        return read_json_if_there(folder / CONFIG)
+        config: dict[str, Any] = read_json(folder / CONFIG)
+        checks.instance(
+            f"architectures in {folder / CONFIG}", config.get("architectures") or [], list
+        )
+        return config
     if inside := sorted((folder / "snapshots").glob(f"*/{CONFIG}")):
         raise FileNotFoundError(
             f"{folder} is a model in the cache of huggingface_hub, which keeps versions of it; "

@@ -455,6 +455,9 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
     [
         (lambda f: changed(f, model_type="mpnet"), V, "'mpnet', .* one of bert, distil"),
         (lambda f: changed(f, model_type=None), V, "model_type None"),
+        (lambda f: changed(f, model_type=[]), V, r"model_type \[\], which"),
+        (lambda f: changed(f, architectures=True), TypeError, "architectures in .* is True; exp"),
+        (lambda f: changed(f, "tokenizer_config.json", pad_token="\ud800"), V, "is not a tokenizer"),
         (lambda f: changed(f, hidden_size=None), V, "has no 'hidden_size'"),
         (lambda f: changed(f, hidden_size=9), V, "n_heads is 2 and d_model is 9"),
         (lambda f: changed(f, hidden_size=10), V, "does not fit .*config.json"),
