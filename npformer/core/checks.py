@@ -19,6 +19,7 @@ from npformer.core.words import a_type, with_article
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
+_USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
 MOST_LAYERS = 1 << 16
 """Each layer of an encoder is an object; with more of them, building one would seem to hang."""
 
@@ -31,30 +32,22 @@ def floating(**arrays: Array) -> Module:
 
     The keywords are what the user calls the arrays.
     """
-    usual = None
-    for x in arrays.values():  # a shortcut for the usual case
-        if type(x) is not np.ndarray or (usual is not None and x.dtype is not usual):
-            break
-        usual = x.dtype
-        if usual.char not in _FLOAT_CODES:
-            break
-    else:
+    kinds = {(type(x), getattr(x, "dtype", None)) for x in arrays.values()}
+    if len(kinds) == 1 and kinds <= _USUAL:  # a shortcut for the usual case
         return np
     backend = backend_of(**arrays)
-    if backend.module is np and complex_step.get():
-        return np
     first, dtype = "", None
     for name, x in arrays.items():
         if x.dtype is dtype:
             continue
         if dtype is None:
-            if x.dtype.char not in _FLOAT_CODES:
+            if x.dtype.char not in _FLOAT_CODES and not complex_step.get():
                 raise TypeError(
                     f"{name} has dtype {x.dtype}; expected float32 or float64. "
                     f"Convert it with {name}.astype('float32')"
                 )
             first, dtype = name, x.dtype
-        elif x.dtype != dtype:
+        elif x.dtype != dtype and not complex_step.get():
             raise TypeError(
                 f"{first} has dtype {dtype} and {name} has dtype {x.dtype}; expected one dtype. "
                 f"Nothing is cast silently: write {first}.astype({x.dtype.name!r}) or "
@@ -103,12 +96,9 @@ def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bo
     if expected[:1] == (None,):
         expected = expected[1:]
         actual = actual[max(0, len(actual) - len(expected)) :]
-    if len(actual) != len(expected):
-        return False
-    for n, size in zip(actual, expected, strict=True):  # twice as fast as all()
-        if n != size and not isinstance(size, str):
-            return False
-    return True
+    return len(actual) == len(expected) and all(
+        n == size or isinstance(size, str) for n, size in zip(actual, expected, strict=True)
+    )
 
 
 def choice(name: str, value: object, choices: Iterable[str], hint: bool = True) -> None:

@@ -31,10 +31,10 @@ def check_together(name: str, misplaced: tuple[Any, ...]) -> None:
 
 
 CHECKS: dict[str, Callable[[str, Any], object]] = {
-    **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
+    **dict.fromkeys(("patience", "micro_batch", "check_every", "every"), checks.positive),
     "misplaced": check_together,
     "clip_norm": partial(checks.number, above=0.0),
-    **dict.fromkeys(("shard_moments", "progress"), checks.flag),
+    **dict.fromkeys(("shard_moments", "progress", "resume"), checks.flag),
     "on_interrupt": partial(checks.choice, choices=("raise", "return")),
     "masks": partial(checks.choice, choices=("host", "device")),
     "batches": partial(checks.choice, choices=("auto", *WAYS)),
@@ -146,8 +146,6 @@ def checkpoint_folder(
     folder: str | os.PathLike[str] | None, every: object, resume: object
 ) -> Path | None:
     """Return the folder of a training's checkpoints, after checking it and its options."""
-    checks.positive("every", every)
-    checks.flag("resume", resume)
     if folder is not None:
         return checked_folder(folder)
     if resume or every != 1:

@@ -201,12 +201,9 @@ def settings_of(
     epochs: int,
     clip_norm: float | None,
     seed: object,
-    **may: Any,
+    micro_batch: int | None,
 ) -> dict[str, Any]:
-    """Return the settings that `must` be the same on resuming, and those that `may` differ.
-
-    The argument `may` adds to the latter.
-    """
+    """Return the settings that `must` be the same on resuming, and those that `may` differ."""
     task = batches.task
     description = model_description(model)
     of_loss = {name: value for name, value in vars(task.loss).items() if _is_plain(value)}
@@ -229,7 +226,7 @@ def settings_of(
         "must": json.loads(json.dumps(must, default=float)),  # as they will be read back
         "may": {
             "backend": model.backend,
-            **may,
+            "micro_batch": micro_batch,
             "precision": precision(model.backend),
             "use_kernels": engine.enabled(),
             "numpy": np.__version__,

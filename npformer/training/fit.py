@@ -223,8 +223,9 @@ def fit(
     alone = nullcontext(Communicator())
     with alone if communicator is None else as_communicator(communicator).guard() as ranks:
         check_arguments(misplaced=misplaced, clip_norm=clip_norm, patience=patience, masks=masks)
-        check_arguments(micro_batch=micro_batch, check_every=check_every, batches=batches)
-        check_arguments(shard_moments=shard_moments, progress=progress, on_interrupt=on_interrupt)
+        check_arguments(micro_batch=micro_batch, check_every=check_every, every=every)
+        check_arguments(shard_moments=shard_moments, progress=progress, resume=resume)
+        check_arguments(batches=batches, on_interrupt=on_interrupt)
         epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
         at_a_time = checks.positive("batch_size", batch_size)
         batch_size = at_a_time * checks.positive("accumulate", accumulate)
@@ -243,8 +244,7 @@ def fit(
             micro_batch = min(at_a_time, micro_batch or at_a_time)
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
-        alike = epochs, clip_norm, seed
-        agreed = partial(settings_of, model, given, drawn, *alike, micro_batch=micro_batch)
+        agreed = partial(settings_of, model, given, drawn, epochs, clip_norm, seed, micro_batch)
         if several:
             over_ranks.begin_together(ranks, model, given, agreed)
             processes = processes != "auto" and processes  # MPI may not survive a copied process

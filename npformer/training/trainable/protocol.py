@@ -112,9 +112,9 @@ class Trainable(Layer):
 
     def loss_with(self, loss: Loss | None = None, label_smoothing: float = 0.0) -> Loss:
         """Return the loss to train on: the given one, or the model's own with label smoothing."""
-        checks.rate("label_smoothing", label_smoothing)
-        if loss is None and label_smoothing == 0:
+        if loss is None and str(label_smoothing) in ("0", "0.0"):
             return self.loss
+        checks.rate("label_smoothing", label_smoothing)
         if loss is None:
             if not isinstance(self.loss, Classification):
                 raise TypeError(
