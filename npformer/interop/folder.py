@@ -49,9 +49,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of config.json."""
     if (folder / CONFIG).is_file():
         config: dict[str, Any] = read_json(folder / CONFIG)
-        checks.instance(
-            f"architectures in {folder / CONFIG}", config.get("architectures") or [], list
-        )
+        checks.instance(f"architectures in {CONFIG}", config.get("architectures") or [], list)
         return config
     if inside := sorted((folder / "snapshots").glob(f"*/{CONFIG}")):
         raise FileNotFoundError(
