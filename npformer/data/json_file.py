@@ -11,8 +11,8 @@ def read_json(path: Path, kind: type = dict) -> Any:
     """Return the content of a JSON file: names and values, or a list."""
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:  # invalid JSON or UTF-8
-        raise ValueError(f"{path} is not JSON: {error}. Copy it again") from error
+    except (ValueError, RecursionError, OSError) as error:  # invalid JSON or UTF-8, or no file
+        raise ValueError(f"{path} cannot be read as JSON: {error}. Copy it again") from error
     if not isinstance(content, kind):
         expected = "names and values" if kind is dict else "a list"
         raise ValueError(f"{path} holds {a_type(content)}; expected {expected}")
@@ -21,5 +21,7 @@ def read_json(path: Path, kind: type = dict) -> Any:
 
 def read_json_if_there(path: Path) -> dict[str, Any]:
     """Return the content of a file, or {} if there is none."""
+    if not path.is_file() and (path.exists() or path.is_symlink()):
+        raise ValueError(f"{path} is no file, or a link to none; expected a file. Copy it again")
     found: dict[str, Any] = read_json(path) if path.is_file() else {}
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.json_file import read_json, read_json_if_there
+from npformer.data.json_file import read_json
 from npformer.training.storage.files import check_writable, write_whole
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -48,7 +48,9 @@ def checked_folder(folder: str | os.PathLike[str]) -> Path:
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the content of config.json."""
     if (folder / CONFIG).is_file():
-        return read_json_if_there(folder / CONFIG)
+        config: dict[str, Any] = read_json(folder / CONFIG)
+        checks.instance(f"architectures in {CONFIG}", config.get("architectures") or [], list)
+        return config
     if inside := sorted((folder / "snapshots").glob(f"*/{CONFIG}")):
         raise FileNotFoundError(
             f"{folder} is a model in the cache of huggingface_hub, which keeps versions of it; "
@@ -87,7 +89,8 @@ def read_weights(
 def path_in(folder: Path, path: object, where: Path) -> Path:
     """Return a path that a file, `where`, names relative to a folder, and in it."""
     parts = PureWindowsPath(str(path)) if isinstance(path, str) else None  # both "/" and "\\"
-    if parts is None or parts.anchor or ".." in parts.parts or "\0" in str(path):
+    wrong = parts is None or parts.anchor or ".." in parts.parts or len(str(path)) > 255
+    if wrong or "\0" in str(path):
         raise ValueError(f"{where} names the path {path!r}; expected one in its folder")
     return folder / str(path)
 

@@ -88,7 +88,7 @@ def from_pretrained(
     sentences = read_sentence_settings(path)
     inside = transformer_folder(path)
     stated = read_config(inside)
-    if stated.get("model_type") in FAMILIES:
+    if str(stated.get("model_type")) in FAMILIES:
         given = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
         if wrong := [name for name, value in given.items() if value is not None]:
             raise ValueError(

@@ -80,10 +80,10 @@ def output_of(hf_config: Mapping[str, Any], n: int) -> str:
 
 def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
     """Return the names of the classes; transformers leaves them out for two unnamed classes."""
-    named = hf_config.get("id2label")
     usual = {str(i): f"LABEL_{i}" for i in range(n)}
-    checks.instance("id2label", named or {}, dict)
-    by_id = {str(i): str(name) for i, name in (usual if named is None else named).items()}
+    named = usual if hf_config.get("id2label") is None else hf_config["id2label"]
+    checks.instance("id2label", named, dict)
+    by_id = {str(i): str(name) for i, name in named.items()}
     if by_id.keys() != usual.keys():
         raise ValueError(
             f"id2label has {len(by_id)} classes, and the weights {n}; expected one name for each"

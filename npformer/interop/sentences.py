@@ -100,7 +100,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
         return None
     max_len = length.get("max_seq_length")
     return SentenceSettings(
-        pooling=_pooling(place) if place.is_file() else "mean",
+        pooling=_pooling(place) if place.is_file() or "Pooling" in paths else "mean",
         normalize="Normalize" in paths or not paths,
         max_len=None
         if max_len is None
@@ -140,12 +140,14 @@ def module_paths(folder: Path) -> dict[str, Path]:
     ValueError if there is one that npformer does not have, or in another order.
     """
     file = folder / MODULES
-    modules = read_json(file, list) if file.is_file() else []
+    modules = read_json(file, list) if file.exists() or file.is_symlink() else None
+    if modules is None:
+        return {}
     if not all(isinstance(module, dict) for module in modules):
         raise ValueError(f"{file} has an entry without names; copy it again")
     types = [str(module.get("type", "")) for module in modules]
     kinds = tuple(t.rpartition(".")[2] for t in types if t.startswith("sentence_transformers."))
-    if modules and (len(kinds) < len(types) or kinds not in CHAINS):
+    if len(kinds) < len(types) or kinds not in CHAINS:
         raise ValueError(
             f"{file} has the modules {', '.join(types)}; expected Transformer, Pooling and at most "
             "one of Normalize and Dense, of sentence_transformers: npformer has no others"

@@ -378,7 +378,7 @@ def test_a_head_that_npformer_lacks_is_said(folder, tmp_path):
     more(tmp_path / "qa", {"qa_outputs.bias": 1})
     with pytest.raises(ValueError, match=r"have qa_outputs\.bias, which a BertForSequenceClass"):
         nf.from_pretrained(tmp_path / "qa")
-    for changes, said in (({"id2label": ["a", "b", "c"]}, "id2label is a list"),
+    for changes, said in (({"id2label": []}, "id2label is a list"),
                           ({"id2label": {"0": "a"}}, "id2label has 1 classes, and the weights 3"),
                           ({"problem_type": "ranking"}, "problem_type is 'ranking'")):  # fmt: skip
         tiny(tmp_path / said, pooling="pooler")
@@ -455,12 +455,15 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
     [
         (lambda f: changed(f, model_type="mpnet"), V, "'mpnet', .* one of bert, distil"),
         (lambda f: changed(f, model_type=None), V, "model_type None"),
+        (lambda f: changed(f, model_type=[]), V, r"model_type \[\], which"),
+        (lambda f: changed(f, architectures=True), TypeError, "architectures in config.json is a bool; exp"),
+        (lambda f: changed(f, "tokenizer_config.json", pad_token="\ud800"), V, "not a tokenizer"),
         (lambda f: changed(f, hidden_size=None), V, "has no 'hidden_size'"),
         (lambda f: changed(f, hidden_size=9), V, "n_heads is 2 and d_model is 9"),
         (lambda f: changed(f, hidden_size=10), V, "does not fit .*config.json"),
         (lambda f: changed(f, num_hidden_layers=3), V, "layer.2.* is missing"),
         (lambda f: changed(f, is_decoder=True), V, "is_decoder = True"),
-        (lambda f: (f / "config.json").write_text("{"), V, "config.json is not JSON"),
+        (lambda f: (f / "config.json").write_text("{"), V, "config.json cannot be read as JSON"),
         (lambda f: (f / "config.json").write_text("[]"), V, "holds a list; expected names"),
         (lambda f: (f / "config.json").unlink(), MISSING, "has no config.json"),
         (lambda f: (f / WEIGHTS).unlink(), MISSING, "has no weights; exp"),
@@ -478,9 +481,15 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: modules(f, str(f)), V, "names the path '/"),
         (lambda f: modules(f, "..\\bert"), V, "names the path "),
         (lambda f: modules(f, 3), V, "names the path 3"),
+        (lambda f: modules(f, "a" * 5000), V, "names the path 'aaa"),
+        (lambda f: (f / "modules.json").mkdir(), V, "cannot be read as JSON"),
+        (lambda f: (f / "modules.json").symlink_to(f / "modules.json"), V, "be read as JSON"),
+        (lambda f: (f / "modules.json").write_text("[]"), V, "has the modules ; expected"),
+        (lambda f: (f / "added_tokens.json").mkdir(), V, "is no file, or a link to none"),
+        (lambda f: (sentence_encoder(f) / "1_Pooling/config.json").unlink(), V, "as JSON"),
         (lambda f: modules(f, "", "mine.Transformer"), V, "modules mine.Transformer; expected"),
-        (lambda f: (f / "modules.json").write_text("[" * 10**5), V, "is not JSON"),
-        (lambda f: (f / "tokenizer_config.json").write_text("[" * 10**5), V, "is not JSON"),
+        (lambda f: (f / "modules.json").write_text("[" * 10**5), V, "cannot be read as JSON"),
+        (lambda f: (f / "tokenizer_config.json").write_text("[" * 10**5), V, "be read as JSON"),
         (lambda f: changed(f, "config_sentence_transformers.json", default_prompt_name="query"), V,
          "default_prompt_name = 'query'; expected null"),
         (lambda f: (f / WEIGHTS).write_bytes(raw("F8_E4M3", {"x": np.zeros(2, "uint8")})), V,

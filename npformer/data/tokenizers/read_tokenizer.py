@@ -64,11 +64,11 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
             library = tokenizers_library().Tokenizer.from_file(str(file))
         _apply(settings, library)
         _add_tokens(library, folder, settings)
+        known = padding is not None and library.token_to_id(padding) is not None
     except (ImportError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises plain Exception, and panics that are none
         raise ValueError(f"{file} is not a tokenizer: {error}; expected {FILES}") from error
-    known = padding is not None and library.token_to_id(padding) is not None
     return LibraryTokenizer(library, padding=padding if known else None)
 
 
