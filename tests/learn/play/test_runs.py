@@ -122,6 +122,7 @@ def test_wrong_commands_are_named(client):
         ({"runs": []}, "expected a list of 1 to 4 settings"),
         ({"runs": [TINY] * 5}, "expected a list of 1 to 4 settings"),
         ({"runs": [3]}, "settings are 3; expected an object"),
+        ({"runs": [TINY | {"file": "\ud800"}]}, "half a character"),
     ):
         status, answer = client.request("POST", "/api/start", json.dumps(body).encode())
         assert (status, words in answer["error"]) == (400, True), answer
