@@ -51,7 +51,7 @@ def _first(client, n):
 
 def test_two_pages_see_the_same(client):
     client.begin(epochs=500)
-    both = client.events(), client.events()
+    both = client.events(30.0), client.events(30.0)
     seen = []
     for events in both:
         points = (e for e in events if e["kind"] == "points" and e["points"])
