@@ -247,11 +247,7 @@ def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("kinds", "modes", "message"),
     [
-        (
-            ("Transformer", "Pooling", "LSTM"),
-            ("mean_tokens",),
-            "LSTM; expected Transformer",
-        ),
+        (("Transformer", "Pooling", "LSTM"), ("mean_tokens",), "LSTM; expected Transformer"),
         (("Transformer", "Pooling"), ("mean_tokens", "cls_token"), "asks for mean and first"),
         (("Transformer", "Pooling"), (), "asks for no pooling; expected one of pooling_mode_mean"),
         (("Transformer", "Pooling"), ("lasttoken",), "asks for pooling_mode_lasttoken; expected"),

@@ -80,16 +80,8 @@ TABLE = np.ones((20, 8), "float32")
         (gpt2, {"score.weight": TABLE}, "have 'score.weight', which a GPT2LMHeadModel"),
         (gpt2, {"transformer.h.0.attn.lora_A": TABLE}, "have 'transformer.h.0.attn.lora_A'"),
         (gpt2, {"transformer.h.0.attn.bias": TABLE, "transformer.h.0.attn.masked_bias": TABLE}, ""),
-        (
-            marian,
-            {"model.encoder.embed_tokens.weight": TABLE},
-            "differs from 'model.shared",
-        ),
-        (
-            marian,
-            {"model.decoder.embed_tokens.weight": TABLE},
-            "differs from 'model.shared",
-        ),
+        (marian, {"model.encoder.embed_tokens.weight": TABLE}, "differs from 'model.shared"),
+        (marian, {"model.decoder.embed_tokens.weight": TABLE}, "differs from 'model.shared"),
         (marian, {"lm_head.weight": TABLE}, "'lm_head.weight' differs from 'model.shared.weight'"),
         (marian, {"lm_head.weight": None, "model.encoder.embed_tokens.weight": None}, ""),
         (marian, {"model.encoder.embed_positions.weight": TABLE[:9]}, "differs from sinusoids"),
