@@ -75,8 +75,7 @@ def test_parquet_without_a_library(tmp_path, monkeypatch):
 
 
 def test_standard_input_is_read_once_and_without_its_mark(monkeypatch):
-    given = io.BytesIO(as_csv().encode("utf-8-sig"))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(as_csv().encode("utf-8-sig"))))
     assert columns(read_table("-")) == columns(read_table("-")) == EXPECTED
     for words in (json.dumps(ROWS), "\n".join(map(json.dumps, ROWS))):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(words.encode())))

@@ -62,8 +62,7 @@ def test_copies_predict_what_threads_predict(small_model, ids, rng, changes, bat
     found = model.predict_probabilities(*given, processes=True)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
     assert found.dtype == expected.dtype
-    labels = model.predict(*given, processes=True)
-    np.testing.assert_array_equal(labels, expected.argmax(axis=-1))
+    np.testing.assert_array_equal(model.predict(*given, processes=True), expected.argmax(axis=-1))
     assert not multiprocessing.active_children()
 
 

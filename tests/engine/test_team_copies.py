@@ -33,8 +33,7 @@ def test_processes_are_told_all_of_a_batch(small_model, rng):
     ids, types = rng.integers(0, 7, (9, 6)), rng.integers(0, 2, (9, 6))
     labels, mask = rng.integers(-1, 3, (9, 6)), np.arange(6) < rng.integers(1, 7, 9)[:, None]
     loss, gradients = model.loss_and_gradients(ids, labels, mask, types=types, label_smoothing=0.1)
-    smoothed = SoftmaxCrossEntropy(label_smoothing=0.1)
-    with Team(model, 3, processes=True, loss=smoothed) as team:
+    with Team(model, 3, processes=True, loss=SoftmaxCrossEntropy(label_smoothing=0.1)) as team:
         found, summed = team.step(model.batch(ids, labels, mask, types))
         assert len(multiprocessing.active_children()) == 2
     assert float(found) == pytest.approx(loss, rel=1e-12)

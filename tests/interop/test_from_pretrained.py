@@ -137,8 +137,7 @@ def test_what_an_older_configuration_leaves_out_has_its_usual_meaning(folder):
     changed(folder, layer_norm_eps=1e-12)
     before = nf.from_pretrained(folder)
     changed(folder, layer_norm_eps=None, pad_token_id=None, hidden_act=None)
-    after = nf.from_pretrained(folder)
-    np.testing.assert_array_equal(after.embed(TEXTS), before.embed(TEXTS))
+    np.testing.assert_array_equal(nf.from_pretrained(folder).embed(TEXTS), before.embed(TEXTS))
 
 
 def test_texts_become_ids(folder):
@@ -233,8 +232,7 @@ def test_the_first_token_may_be_the_text_s_vector(folder):
     found = nf.from_pretrained(sentence_encoder(folder, modes=("cls_token",)), normalize=False)
     first = np.stack([rows[0] for rows in found.hidden(TEXTS)])
     np.testing.assert_allclose(found.embed(TEXTS), first, rtol=1e-12)
-    other = nf.from_pretrained(folder, pooling="mean")
-    assert other.settings.pooling == "mean"
+    assert nf.from_pretrained(folder, pooling="mean").settings.pooling == "mean"
 
 
 def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
@@ -273,8 +271,7 @@ def test_a_classifier_begins_with_the_weights(kind, tmp_path):
         elif name.endswith("weight"):
             assert parameter.value.std() > 0.0, name
     same_weights(found.classifier(4, seed=3), model)
-    other = found.classifier(4, seed=4).classify.weight.value
-    assert (other != model.classify.weight.value).any()
+    assert (found.classifier(4, seed=4).classify.weight.value != model.classify.weight.value).any()
 
 
 def test_a_sentence_encoder_s_classifier_pools_as_it_does(folder):
@@ -452,7 +449,7 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: changed(f, model_type="mpnet"), V, "'mpnet', .* one of bert, distil"),
         (lambda f: changed(f, model_type=None), V, "model_type None"),
         (lambda f: changed(f, model_type=[]), V, r"model_type \[\], which"),
-        (lambda f: changed(f, architectures=True), TypeError, "architectures in config.json is a bool; exp"),
+        (lambda f: changed(f, architectures=True), TypeError, "architectures in config.json is a bool"),
         (lambda f: changed(f, "tokenizer_config.json", pad_token="\ud800"), V, "not a tokenizer"),
         (lambda f: changed(f, hidden_size=None), V, "has no 'hidden_size'"),
         (lambda f: changed(f, hidden_size=9), V, "n_heads is 2 and d_model is 9"),

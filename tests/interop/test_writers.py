@@ -107,8 +107,7 @@ def test_an_array_is_used_or_refused(make, more, said, tmp_path):
 
 
 def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
-    model = gpt2()
-    save_pretrained(model, tmp_path)
+    save_pretrained(gpt2(), tmp_path)
     for settings, said in (({"repetition_penalty": 1.2}, "generation repetition_penalty = 1.2, wh"),
                            ({"eos_token_id": [1, 2]}, r"eos_token_id = \[1, 2\]"),
                            ({"bad_words_ids": [[3]]}, "bad_words_ids")):  # fmt: skip

@@ -63,8 +63,7 @@ def test_neither_gradients_nor_the_gaps_between_parameters_change(chain, rng):
     nf.Adam(chain.parameters(), weight_decay=0.1).step(gradients)
     np.testing.assert_array_equal(gradients.flat, before)
     flat = chain.parameters().flat
-    used = sum((array != 0.0).sum() for array in chain.parameters().values())
-    assert (flat != 0.0).sum() == used
+    assert (flat != 0.0).sum() == sum((array != 0.0).sum() for array in chain.parameters().values())
 
 
 def test_weight_decay_shrinks_apart_from_the_gradient():

@@ -243,8 +243,7 @@ def test_the_first_reason_counts(make, data):
     noted = Noted(lambda state: (state.stopping, state.history.stopped))
     first = At("after_step", 6, lambda state: state.stop("time is up"))
     second = At("after_step", 6, lambda state: state.stop("enough"))
-    history = fit(make(), data, first, second, noted)
-    assert history.stopped == "time is up"
+    assert fit(make(), data, first, second, noted).stopped == "time is up"
     assert fit(make(), data, At("on_end", 1, stop)).stopped == "finished"  # too late
     assert noted.seen("after_step")[-2:] == [(None, "finished"), ("time is up", "finished")]
     assert noted.seen("on_end") == [("time is up", "time is up")]

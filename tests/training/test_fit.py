@@ -226,8 +226,7 @@ def test_patience_stops_after_so_many_epochs_without_a_better_one(make, data, pa
     assert history.stopped == "patience"
     assert len(history.train_loss) == 1 + patience
     assert history.best_epoch == 1
-    better = fit(make(), data, validation=data, lr=1e-4, patience=1)
-    assert better.stopped == "finished"
+    assert fit(make(), data, validation=data, lr=1e-4, patience=1).stopped == "finished"
 
 
 # The progress bar ---------------------------------------------------------------------------------

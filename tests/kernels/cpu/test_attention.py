@@ -169,8 +169,7 @@ def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share,
     largest = (share * exponentials.SAFE / rows.UNIT * 2.0) ** 0.5  # q . k / sqrt(4)
     bq, bk = np.zeros_like(bq), np.zeros_like(bk)
     bq[0], bk[0] = largest, sign * largest
-    arrays = x, 3e-4 * Wq, bq, 3e-4 * Wk, bk, value * Wv, value * bv
-    case = replace(case, arrays=arrays)
+    case = replace(case, arrays=(x, 3e-4 * Wq, bq, 3e-4 * Wk, bk, value * Wv, value * bv))
     dy = gradient * np.random.default_rng(1).normal(size=x.shape)
     assert_close(run(case, "float32", dy), expected(case, "float32", dy), 1e-4)
 

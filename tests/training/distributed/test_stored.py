@@ -30,8 +30,7 @@ HANDED_ON = ((2, 0), (2, 3), (0, 3))
 def in_memory():
     """Return model, history and evaluation of one process that has all data in memory."""
     model = model_of("attention")
-    history = nf.fit(model, DATA, **SETTINGS)
-    return model, history, nf.evaluate(model, DATA)
+    return model, nf.fit(model, DATA, **SETTINGS), nf.evaluate(model, DATA)
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +73,7 @@ def test_each_rank_reads_its_part_of_each_batch_alone(runs, n, in_memory):
     held_out = set(in_memory[1].validation_rows)
     trained = set(range(len(DATA[0]))) - held_out
     by_epoch = [[], [], []]
-    steps = zip(*read_by(n, folder, "steps"), strict=True)
-    for step, of_ranks in enumerate(steps):
+    for step, of_ranks in enumerate(zip(*read_by(n, folder, "steps"), strict=True)):
         rows = [row for its in of_ranks for row in its]
         assert len(rows) <= 16
         assert all(its for its in of_ranks)

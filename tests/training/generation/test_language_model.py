@@ -56,8 +56,7 @@ def test_rows_are_equal_to_their_prompts_alone_and_to_those_with_rows_behind():
     tokens = model.generate(PROMPTS, 12)
     np.testing.assert_array_equal(model.generate(PROMPTS[:2], 12), tokens[:2])
     np.testing.assert_array_equal(model.generate(PROMPTS[0], 12), tokens[0])
-    greedy = model.generate(PROMPTS, 12, temperature=0)
-    for prompt, row in zip(PROMPTS, greedy, strict=True):
+    for prompt, row in zip(PROMPTS, model.generate(PROMPTS, 12, temperature=0), strict=True):
         np.testing.assert_array_equal(model.generate(prompt, 12, temperature=0), row)
 
 
