@@ -363,9 +363,7 @@ def test_a_head_that_npformer_lacks_is_said(folder, tmp_path):
     tiny(tmp_path / "qa", pooling="pooler")
     for named in (["BertForQuestionAnswering"], ["BertForMultipleChoice"], None):
         changed(tmp_path / "qa", architectures=named)
-        with pytest.warns(
-            UserWarning, match=r"the weights have classifier\.bias, classifier\.w.*e"
-        ):
+        with pytest.warns(UserWarning, match=r"the weights have classifier\.bias, classifier\.w"):
             assert nf.from_pretrained(tmp_path / "qa").classes is None
     changed(tmp_path / "qa", architectures=["BertForSequenceClassification"])
     more(tmp_path / "qa", {"qa_outputs.bias": 1})
@@ -417,9 +415,7 @@ def test_positions_of_roberta_count_what_is_no_padding(tmp_path):
     ],
     ids=["no library", "no tokenizer"],
 )
-def test_without_the_library_or_a_tokenizer_there_are_weights(
-    tmp_path, monkeypatch, tokenizer, error, message
-):
+def test_without_a_tokenizer_there_are_weights(tmp_path, monkeypatch, tokenizer, error, message):
     tiny(tmp_path / "bert", tokenizer=tokenizer)
     if tokenizer:
         monkeypatch.setitem(sys.modules, "tokenizers", None)
@@ -449,7 +445,7 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: changed(f, model_type="mpnet"), V, "'mpnet', .* one of bert, distil"),
         (lambda f: changed(f, model_type=None), V, "model_type None"),
         (lambda f: changed(f, model_type=[]), V, r"model_type \[\], which"),
-        (lambda f: changed(f, architectures=True), TypeError, "architectures in config.json is a bool"),
+        (lambda f: changed(f, architectures=True), TypeError, "architectures .* is a bool"),
         (lambda f: changed(f, "tokenizer_config.json", pad_token="\ud800"), V, "not a tokenizer"),
         (lambda f: changed(f, hidden_size=None), V, "has no 'hidden_size'"),
         (lambda f: changed(f, hidden_size=9), V, "n_heads is 2 and d_model is 9"),

@@ -261,9 +261,7 @@ def test_arguments_that_do_not_fit(tmp_path):
         ({"model": nf.SequenceClassifier}, TypeError, "model is the class SequenceClassifier"),
     ],
 )
-def test_what_is_wrong_is_said_before_a_file_is_written(
-    arguments, error, words, tmp_path, monkeypatch
-):
+def test_what_is_wrong_is_said_before_writing(arguments, error, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = {"model": made(SMALL, "tokens", {}), "path": "model.onnx", **arguments}
     with pytest.raises(error, match=words):

@@ -136,9 +136,7 @@ def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, ena
         (7e20, r"reaches 7e\+20: its square is more"),
     ],
 )
-def test_a_gradient_that_is_not_finite_is_named_before_anything_changes(
-    value, problem, enabled, flat
-):
+def test_a_gradient_not_finite_is_named_before_anything_changes(value, problem, enabled, flat):
     layer = L.Sequential(L.Linear(3, 5, seed=0), L.LayerNorm(5)).flatten()
     parameters, gradients = layer.parameters(), random_gradients(layer, np.random.default_rng(0))
     optimizer = nf.Adam(parameters if flat else dict(parameters))

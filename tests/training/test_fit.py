@@ -243,9 +243,7 @@ def test_the_progress_bar_is_on_stderr_and_shows_the_loss(make, data, capsys):
 
 
 @pytest.mark.parametrize(("workers", "copies"), [("auto", "auto"), (1, False), (2, False)])
-def test_a_number_of_workers_holds_for_validation_too(
-    make, data, validation, monkeypatch, workers, copies
-):
+def test_workers_hold_for_validation_too(make, data, validation, monkeypatch, workers, copies):
     """An evaluation gives each copy a whole batch."""
     asked = []
 

@@ -102,9 +102,7 @@ def test_targets_of_weight_0_may_be_nan(small_model, rng):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
-def test_a_class_of_weight_0_is_left_out_however_the_batch_is_shared(
-    small_model, rng, kind, smoothing
-):
+def test_a_class_of_weight_0_is_left_out_however_it_is_shared(small_model, rng, kind, smoothing):
     model, samples = small_model(**KINDS[kind]), samples_of(kind, rng)
     loss = SoftmaxCrossEntropy(smoothing, [1.0, 0.0, 2.0])
     if kind == "sigmoid":

@@ -79,9 +79,7 @@ def test_a_long_sequence_with_tiles_as_they_are(case):
         (9, True, False, False),
     ],
 )
-def test_short_sequences_are_stored_unless_the_call_says_otherwise(
-    monkeypatch, length, store, keep, stored
-):
+def test_short_sequences_are_stored_unless_told_otherwise(monkeypatch, length, store, keep, stored):
     monkeypatch.setattr(averaging, "STORED", 9)
     found = exponentials_of(helpers.attention_heads(2, length, 2, 4, store=store), keep=keep)
     assert (found.stored is not None) == stored

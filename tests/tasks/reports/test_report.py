@@ -189,9 +189,7 @@ def test_of_wrong_tokens_both_labels_are_shown(small_model, token_batch, shown):
     assert "x, not z" in page.text
 
 
-def test_it_begins_with_what_is_given_and_calls_samples_by_their_names(
-    small_model, token_batch, shown
-):
+def test_it_begins_with_what_is_given_and_names_samples(small_model, token_batch, shown):
     ids, labels, mask = token_batch
     opening = ["In short.", [["class", "F1"], ["a <b>", "0.5"]]]
     names = [f"text number {i}, " + "word " * 100 for i in range(len(ids))]

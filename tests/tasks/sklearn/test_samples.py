@@ -63,11 +63,7 @@ def test_the_kind_of_inputs_is_found(x, kind):
         # NaN
         (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
         (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
-        (
-            [np.full((2, 3), np.nan), np.ones((4, 3))] * 4,
-            {},
-            r"X\[0\] has NaN or infinity in step 0",
-        ),
+        ([np.full((2, 3), np.nan), np.ones((4, 3))] * 4, {}, r"X\[0\] has NaN or inf.* step 0"),
         # ids
         (FLOATS, {"inputs": "tokens"}, "holds 0.5 in row 0, column 1, and inputs is 'tokens'"),
         (IDS[:, :, None], {"inputs": "tokens"}, r"samples of X have shape \(3, 1\)"),

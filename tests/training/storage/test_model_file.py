@@ -196,9 +196,7 @@ def test_a_file_without_end_is_not_read(saved):
         ("config", "norm_eps", float("nan")),
     ],
 )
-def test_a_size_that_the_tensors_do_not_have_costs_neither_memory_nor_time(
-    saved, where, name, value
-):
+def test_a_size_that_no_tensor_has_costs_neither_memory_nor_time(saved, where, name, value):
     change(saved, where, **{name: value})
     is_refused_soon(saved)
 
