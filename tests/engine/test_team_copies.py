@@ -18,10 +18,7 @@ from tests.engine.helpers import blas_threads, linux_only, refuse_fork, refuse_m
 @pytest.mark.parametrize(("number", "micro_batch"), [(1, None), (2, None), (3, 2), (100, None)])
 @pytest.mark.parametrize("changes", [{}, {"padding": "per_length"}, {"mixer": "dense_synthesizer"}])
 def test_processes_and_threads_are_the_same_run(larger_model, number, micro_batch, changes):
-    runs = [
-        trained(larger_model(**changes), number, micro_batch, processes)
-        for processes in (False, True)
-    ]
+    runs = [trained(larger_model(**changes), number, micro_batch, p) for p in (False, True)]
     np.testing.assert_array_equal(runs[1], runs[0])
 
 

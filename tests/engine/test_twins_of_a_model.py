@@ -28,10 +28,6 @@ from tests.engine.users import (
 # Copies, files, moves, freezing -------------------------------------------------------------------
 
 
-def deepcopied(model):
-    return copy.deepcopy(model)
-
-
 def pickled(model):
     return pickle.loads(pickle.dumps(model))
 
@@ -63,7 +59,7 @@ def swapped(model):
     return model
 
 
-HANDLINGS = [deepcopied, pickled, frozen, thawed, flattened, there_and_back, swapped]
+HANDLINGS = [copy.deepcopy, pickled, frozen, thawed, flattened, there_and_back, swapped]
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,8 @@ def test_an_output_sees_only_as_many_positions_as_the_kernel_has(either, rng):
 
 
 def test_without_a_bias_there_is_none(either, rng):
-    layer, x = (
-        either(Conv1d(4, 3, 3, bias=False, seed=0, dtype="float64")),
-        rng.normal(size=(2, 5, 4)),
-    )
+    layer = either(Conv1d(4, 3, 3, bias=False, seed=0, dtype="float64"))
+    x = rng.normal(size=(2, 5, 4))
     assert layer.bias is None
     assert list(layer.parameters()) == ["weight"]
     y, dx, dW = both_passes(layer, x)

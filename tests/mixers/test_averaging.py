@@ -40,10 +40,7 @@ def test_is_average_of_the_values_by_the_scores(either, name, rng, padding):
 def test_one_head_is_the_papers_equation(either, rng, name):
     mixer, x = either(build(name)), rng.normal(size=(2, 5, D))
     of_all_heads = {"W1", "b1", "V1", "c1"}
-    own = [
-        parameter.value if key in of_all_heads else parameter.value[0]
-        for key, parameter in of_scores(mixer).items()
-    ]
+    own = [p.value if k in of_all_heads else p.value[0] for k, p in of_scores(mixer).items()]
     y, _ = getattr(F, name)(*(x, mixer.value(x)) if "dense" in name else (mixer.value(x),), *own)
     np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
     shifted = mixer(np.roll(x, 1, axis=1))  # unlike in attention, it matters where a token is

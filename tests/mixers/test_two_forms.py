@@ -145,9 +145,7 @@ def test_a_mixer_of_a_user_is_computed_anew(x):
 
 
 def test_one_token_at_a_time_is_asked_for(mixer, x):
-    with pytest.raises(
-        ValueError, match=r"x has shape \(3, 7, 8\); expected \(\.\.\., 1, d_model\)"
-    ):
+    with pytest.raises(ValueError, match=r"x has shape \(3, 7, 8\); expected \(\.\.\., 1, d_model"):
         mixer.step(x, mixer.start(BATCH, LENGTH, x), nf.Context())
 
 

@@ -95,9 +95,7 @@ def test_a_sequence_without_tokens_is_pooled_to_0(small_model, token_batch, kept
 def test_evaluate_of_a_single_logit_is_what_is_computed_by_hand(make, data):
     model = make(n_classes=2, output="sigmoid")
     z = model(data[0])[:, 0].tolist()
-    loss, accuracy = by_hand(
-        ([0.0, score], y) for score, y in zip(z, data[1].tolist(), strict=True)
-    )
+    loss, accuracy = by_hand(([0.0, s], y) for s, y in zip(z, data[1].tolist(), strict=True))
     found = nf.evaluate(model, data)
     assert found.loss == pytest.approx(loss, rel=1e-12)
     assert found.accuracy == accuracy

@@ -9,10 +9,7 @@ import npformer as nf
 from npformer.models.losses import BinaryCrossEntropy, MeanSquaredError, SoftmaxCrossEntropy
 from tests.training.common import assert_same_weights, fit
 
-pytest.importorskip(
-    "hypothesis",
-    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
-)
+pytest.importorskip("hypothesis", reason='it searches: python -m pip install "npformer[test]"')
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

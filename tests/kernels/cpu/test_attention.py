@@ -32,9 +32,7 @@ def test_of_any_shape_mask_tiling_and_storage(tiling, mask, causal):
     for sizes in SIZES:
         for scale, single in ((1.0, 5e-6), (LARGE, 5e-4)):
             case = helpers.attention_heads(*sizes, mask, causal, scale=scale)
-            stored, again = (
-                replace(case, others=(*case.others[:2], store)) for store in (True, False)
-            )
+            stored, again = (replace(case, others=(*case.others[:2], s)) for s in (True, False))
             assert_close(run(stored), expected(case), 1e-12)
             assert_close(run(again), expected(case), 1e-12)
             if not tiling:  # tiles do not depend on the precision

@@ -155,9 +155,7 @@ def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
 @pytest.mark.usefixtures("long_sequences")
 def test_no_part_of_a_call_waits_for_another(case, monkeypatch):
     """The order in which parts are computed changes no bit, so that of threads does not either."""
-    monkeypatch.setattr(
-        engine_context, "side_by_side", lambda do, parts: [do(part) for part in parts]
-    )
+    monkeypatch.setattr(engine_context, "side_by_side", lambda do, parts: [do(p) for p in parts])
     in_order = run(case, threads=3)
     monkeypatch.setattr(
         engine_context, "side_by_side", lambda do, parts: [do(part) for part in parts[::-1]][::-1]

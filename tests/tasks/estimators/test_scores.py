@@ -11,8 +11,7 @@ from npformer.tasks.estimators.split import repeated, stratified
 @pytest.fixture
 def answers():
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, size=200)
-    return y, rng.dirichlet(np.ones(4), size=200)
+    return rng.integers(0, 3, size=200), rng.dirichlet(np.ones(4), size=200)
 
 
 def test_scores_by_hand():

@@ -53,9 +53,7 @@ def test_it_comes_back_from_its_file(trained, tmp_path):
     nf.save(trained, tmp_path / "model.safetensors")
     back = nf.load(tmp_path / "model.safetensors")
     series, _ = series_and_labels(seed=2)
-    np.testing.assert_array_equal(
-        back.predict_probabilities(series), trained.predict_probabilities(series)
-    )
+    np.testing.assert_array_equal(*(m.predict_probabilities(series) for m in (back, trained)))
     assert isinstance(back, nf.SeriesClassifier)
 
 

@@ -73,9 +73,7 @@ def test_an_ensemble_averages_probabilities(tmp_path):
     np.testing.assert_allclose(found.predict_probabilities(texts), np.mean(each, axis=0), rtol=1e-6)
     nf.save(found, tmp_path / "three")
     back = nf.load(tmp_path / "three")
-    np.testing.assert_array_equal(
-        back.predict_probabilities(texts), found.predict_probabilities(texts)
-    )
+    np.testing.assert_array_equal(*(m.predict_probabilities(texts) for m in (back, found)))
     assert len(back.models_) == 3
 
 

@@ -62,9 +62,11 @@ def assert_equal(folder, model, history, found):
     np.testing.assert_allclose(np.load(folder / "predicted.npy"), predicted, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", ORDER)
-def test_all_ends_as_with_data_in_memory(runs, n, in_memory):
-    assert_equal(runs[0] / f"{n}/all", *in_memory)
+@pytest.mark.parametrize(
+    "way", [*(f"{n}/all" for n in ORDER), *(f"{n}/goes on from {m}" for m, n in HANDED_ON)]
+)
+def test_all_ends_as_with_data_in_memory(runs, way, in_memory):
+    assert_equal(runs[0] / way, *in_memory)
 
 
 @pytest.mark.parametrize("n", [2, 3])
@@ -88,11 +90,6 @@ def test_each_rank_reads_its_part_of_each_batch_alone(runs, n, in_memory):
         for its in read_by(n, folder, "predicted")
     ]
     assert sorted(row for its in predicted for row in its) == list(range(1, len(DATA[0])))
-
-
-@pytest.mark.parametrize(("before", "after"), HANDED_ON)
-def test_it_goes_on_with_another_number_of_ranks(runs, before, after, in_memory):
-    assert_equal(runs[0] / f"{after}/goes on from {before}", *in_memory)
 
 
 def test_what_is_wrong_on_one_rank_ends_all_and_nothing_else_does(runs):
