@@ -84,7 +84,7 @@ def test_standard_input_is_read_once_and_without_its_mark(monkeypatch):
 
 def test_another_encoding(tmp_path):
     path = write(tmp_path / "a.csv", "text,label\ncafé,a\n", "latin-1")
-    words = r"a\.csv is not in utf-8: byte 0xe9 in line 2.*latin-1.*, command line --encoding"
+    words = r"a\.csv is not in utf-8: byte 0xe9 in line 2.*latin-1.* command line --encoding"
     with pytest.raises(ValueError, match=words):
         read_table(path)
     assert read_table(path, encoding="latin-1").texts("text") == ["café"]

@@ -287,11 +287,7 @@ def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data,
 
 @pytest.mark.parametrize(
     ("hook", "error"),
-    [
-        ("before_update", KeyError()),
-        ("after_step", MemoryError("m")),
-        ("after_epoch", SystemExit()),
-    ],
+    [("before_update", KeyError()), ("after_step", MemoryError()), ("after_epoch", SystemExit())],
 )
 def test_an_error_in_a_callback_is_raised_and_the_best_weights_are_back(make, data, hook, error):
     model = make()
