@@ -259,13 +259,7 @@ OF_ONE_MODEL = {
     "pool",
     "pooling",
     "per_token",
-} | {
-    "SequenceClassifier",
-    "SequenceModel",
-    "InputEmbedding",
-    "TextEncoder",
-    "Pooling",
-}
+} | {"SequenceClassifier", "SequenceModel", "InputEmbedding", "TextEncoder", "Pooling"}
 
 
 def test_training_knows_no_class_of_models():

@@ -133,8 +133,7 @@ def test_a_copy_starts_no_threads_of_blas():
 
 @linux_only
 @pytest.mark.parametrize(
-    ("tokens", "seconds", "worth"),
-    [(2400, 0.0, True), (2401, 0.0, False), (2400, 1000.0, False)],
+    ("tokens", "seconds", "worth"), [(2400, 0.0, True), (2401, 0.0, False), (2400, 1000.0, False)]
 )
 @pytest.mark.usefixtures("eager")
 def test_long_predictions_make_copies_by_themselves(

@@ -7,13 +7,7 @@ import pytest
 
 from npformer import Context
 from npformer import functional as F
-from npformer.mixers import (
-    MIXERS,
-    SCORES,
-    AveragingMixer,
-    MixerSettings,
-    MixtureScores,
-)
+from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings, MixtureScores
 from tests.passes import both_passes
 
 D, N, K = 16, 24, 3

@@ -152,11 +152,7 @@ def test_a_factor_of_0_changes_nothing_but_the_moments():
         ("cosine(total=0)", ValueError, "total is 0; expected a whole number of at least 1"),
         ("cosine(5)", ValueError, r"schedule is 'cosine\(5\)'; expected a name, or a name and opt"),
         (0.5, TypeError, r"schedule is 0.5; expected a function of the step .*'cosine\(total=1000"),
-        (
-            cosine,
-            TypeError,
-            "schedule is the builder cosine itself; expected a function",
-        ),
+        (cosine, TypeError, "schedule is the builder cosine itself; expected a function"),
     ],
 )
 def test_a_schedule_that_is_none_is_explained(schedule, error, message):

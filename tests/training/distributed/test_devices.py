@@ -25,11 +25,7 @@ JOBS = {
         "nccl, whole": ADAM,
         "nccl, shards": ADAM | {"shard_moments": True},
     },
-    3: {
-        "nccl": ONE,
-        "nccl, whole": ADAM,
-        "nccl, shards": ADAM | {"shard_moments": True},
-    },
+    3: {"nccl": ONE, "nccl, whole": ADAM, "nccl, shards": ADAM | {"shard_moments": True}},
 }
 """Trainings by their numbers of ranks; the first word of a name says how GPUs are joined."""
 
