@@ -270,9 +270,5 @@ WRONG_MIXERS = [
     ("k=-1", "k=1", "explain without a mask says"),
     (" * pairs", "+ 0 * pairs", "explain is not 0 in all rows and columns of padding"),
     ("[:, None]\n", "\n", "explain gives an array with 3 axes"),
-    (
-        "        return dx\n",
-        "        dy *= 2.0\n        return dx\n",
-        "backward pass changed its dy",
-    ),
+    ("return dx\n", "dy *= 2.0\n        return dx\n", "backward pass changed its dy"),
 ]
