@@ -43,28 +43,14 @@ WRONG = [
     ),
     # Words.
     *(
-        (f"train digits {TINY} --{option} {value}", value.partition("(")[0])
-        for option, value in [
-            ("mixer", "atention"),
-            ("mixer", "attention(heads=2)"),
-            ("mixer", "attention("),
-            ("activation", "swish"),
-            ("norm", "rms"),
-            ("ffn", "moe"),
-            ("initializer", "norml(std=-1)"),
-            ("pooling", "sum"),
-            ("output", "hinge"),
-            ("positions", "rotary"),
-            ("dtype", "float16"),
-            ("schedule", "liner"),
-            ("schedule", "cosine(totl=3)"),
-            ("split", "random"),
-            ("backend", "torch"),
-            ("precision", "fp8"),
-            ("masks", "disk"),
-            ("plugin", "no_such_module"),
-            ("plugin", "no/such/file.py"),
-        ]
+        (f"train digits {TINY} --{words}", words.split()[1].partition("(")[0])
+        for words in (
+            *("mixer atention", "mixer attention(heads=2)", "mixer attention(", "norm rms"),
+            *("activation swish", "ffn moe", "initializer norml(std=-1)", "pooling sum"),
+            *("output hinge", "positions rotary", "dtype float16", "schedule liner"),
+            *("schedule cosine(totl=3)", "split random", "backend torch", "precision fp8"),
+            *("masks disk", "plugin no_such_module", "plugin no/such/file.py"),
+        )
     ),
     (f"train digits {TINY} --mixer attention,fourier", "mixer has 2 names; expected one name"),
     (f"train digits {TINY} --initializer normal(std=-1)", "std is -1; expected 0 or more"),
