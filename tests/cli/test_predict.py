@@ -149,7 +149,7 @@ def test_batches_are_chosen(trained, fails, prints, monkeypatch):
     [
         ("x.txt", "1,2", "x.txt ends in '.txt'; expected .npy or .csv"),
         ("x.npy", None, "x.npy: No such file"),
-        ("x.csv", None, "x.csv: No such file"),
+        ("x.csv", None, "x.csv does not exist; expected a file"),
         ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
         ("x.npy", "some text", "x.npy is not an array of numbers in .npy format"),
         ("x.npy", np.array([{"a": 1}]), "x.npy is not an array of numbers"),  # never unpickled

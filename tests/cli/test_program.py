@@ -75,6 +75,12 @@ def test_a_mistake_is_one_line(words, message, capsys):
     assert err.count("\n") == 1
 
 
+def test_a_command_that_is_nearly_one_is_named(capsys):
+    with pytest.raises(SystemExit):
+        run("trian", "digits")
+    assert capsys.readouterr().err.endswith("Did you mean 'train'?\n")
+
+
 def test_the_help_of_train_begins_with_ten_options(capsys):
     shown = {}
     for flag in ("--help", "--help-all"):

@@ -1,6 +1,7 @@
 """npformer train, predict, evaluate and look with a file of texts."""
 
 import csv
+import io
 import json
 import re
 import sys
@@ -40,6 +41,14 @@ def trained_on_texts(table, tmp_path_factory):
     columns = ("--text", "review", "--label", "stars")
     assert run("train", table, *columns, *TINY, "--out", folder) == 0
     return folder
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_standard_input_is_read_as_a_file_is(table, trained_on_texts, prints, monkeypatch, mark):
+    for words in (["predict", trained_on_texts], ["evaluate", trained_on_texts]):
+        expected = prints(*words, table)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(mark + table.read_bytes())))
+        assert prints(*words, "-") == expected.replace(str(table), "-")
 
 
 def test_a_run_has_model_report_history_and_metrics(trained_on_texts):

@@ -1,6 +1,7 @@
 """Closed or full output, no home, other encodings: the command line runs, and loses nothing."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -141,3 +142,16 @@ def test_a_progress_bar_that_cannot_be_drawn_is_no_reason_to_stop(streams):
     command = ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, "-W", "error", "-c", FIT]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     assert subprocess.run(command, timeout=120, check=False, env=environment).returncode == 30
+
+
+@processes
+def test_ctrl_c_ends_the_page_without_a_traceback(tmp_path):
+    command = [sys.executable, "-m", "npformer", "play", str(tmp_path), "--no-open"]
+    kept = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, env=kept, start_new_session=True) as page:
+        first = page.stdout.readline()
+        os.killpg(page.pid, signal.SIGINT)
+        out, err = page.communicate(timeout=60)
+    assert b"http://127.0.0.1:" in first
+    assert b"Traceback" not in out + err, err

@@ -51,7 +51,7 @@ def _first(client, n):
 
 def test_two_pages_see_the_same(client):
     client.begin(epochs=500)
-    both = client.events(), client.events()
+    both = client.events(30.0), client.events(30.0)
     seen = []
     for events in both:
         points = (e for e in events if e["kind"] == "points" and e["points"])
@@ -122,6 +122,7 @@ def test_wrong_commands_are_named(client):
         ({"runs": []}, "expected a list of 1 to 4 settings"),
         ({"runs": [TINY] * 5}, "expected a list of 1 to 4 settings"),
         ({"runs": [3]}, "settings are 3; expected an object"),
+        ({"runs": [TINY | {"file": "\ud800"}]}, "half a character"),
     ):
         status, answer = client.request("POST", "/api/start", json.dumps(body).encode())
         assert (status, words in answer["error"]) == (400, True), answer
