@@ -134,14 +134,7 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
         "dropout": ((x,), {"rate": 0.4, "generator": np.random.default_rng(e.seed)}),
         "token_dropout": ((x,), {"rate": 0.4, "generator": np.random.default_rng(e.seed)}),
         "embedding": ((np.maximum(labels, 0), draw(e.others, e.d_model)), {}),
-        "bag": (
-            (
-                np.maximum(labels, 0),
-                draw(e.batch, e.length),
-                draw(e.others, e.d_model),
-            ),
-            {},
-        ),
+        "bag": ((np.maximum(labels, 0), draw(e.batch, e.length), draw(e.others, e.d_model)), {}),
         "mean_pooling": ((x,), {"mask": mask}),
         "max_pooling": ((x,), {"mask": mask}),
         "softmax_cross_entropy": (

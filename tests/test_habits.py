@@ -31,8 +31,7 @@ def test_methods_of_other_models(model, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "ours"),
-    [("layers", "n_layers"), ("hidden_size", "d_model"), ("num_heads", "n_heads")],
+    ("name", "ours"), [("layers", "n_layers"), ("hidden_size", "d_model"), ("num_heads", "n_heads")]
 )
 def test_settings_under_other_names(name, ours):
     with pytest.raises(TypeError, match=rf"has no setting '{name}'; it has .*mean '{ours}'\?$"):

@@ -15,31 +15,11 @@ from benchmarks.shape import run_by
 ROOT = Path(npformer.__file__).parent
 
 FLOORS = [
-    "core",
-    "functional",
-    "layers",
-    "mixers",
-    "models",
-    "optim",
-    "proof",
-    "data",
-    "engine",
-    "training/distributed",
-    "training/storage",
-    "training/generation",
-    "training/inspection",
-    "training/trainable",
-    "training",
-    "interop",
-    "tasks/reports",
-    "tasks/estimators",
-    "tasks/sources",
-    "tasks/sklearn",
-    "learn/museum",
-    "learn/exercises",
-    "learn/play",
-    "cli",
-    "",
+    *("core", "functional", "layers", "mixers", "models", "optim", "proof", "data", "engine"),
+    *("training/distributed", "training/storage", "training/generation", "training/inspection"),
+    *("training/trainable", "training", "interop"),
+    *("tasks/reports", "tasks/estimators", "tasks/sources", "tasks/sklearn"),
+    *("learn/museum", "learn/exercises", "learn/play", "cli", ""),
 ]
 """From the ground up, in the order of reading: a file imports from floors below its own.
 
@@ -252,19 +232,8 @@ KNOWS_NO_MODEL = [
 """Training and workers, which any model may use: they ask it, and know no class of it."""
 
 OF_ONE_MODEL = {
-    "vocab_size",
-    "n_classes",
-    "n_features",
-    "embed",
-    "pool",
-    "pooling",
-    "per_token",
-} | {
-    "SequenceClassifier",
-    "SequenceModel",
-    "InputEmbedding",
-    "TextEncoder",
-    "Pooling",
+    *("vocab_size", "n_classes", "n_features", "embed", "pool", "pooling", "per_token"),
+    *("SequenceClassifier", "SequenceModel", "InputEmbedding", "TextEncoder", "Pooling"),
 }
 
 

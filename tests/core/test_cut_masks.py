@@ -39,12 +39,7 @@ def test_a_shape_is_undone_axis_by_axis(cut, shape, whole):
 
 @pytest.mark.parametrize(
     ("shape", "n_samples", "found"),
-    [
-        ((6, 5), 3, (3, 2, 5)),
-        ((3, 4, 5), 3, (3, 1, 4, 5)),
-        ((7, 5), 3, (1, 7, 5)),
-        ((), 3, (1, 1)),
-    ],
+    [((6, 5), 3, (3, 2, 5)), ((3, 4, 5), 3, (3, 1, 4, 5)), ((7, 5), 3, (1, 7, 5)), ((), 3, (1, 1))],
 )
 def test_rows_belong_to_samples_if_there_are_as_many_for_each(shape, n_samples, found):
     assert by_sample(shape, n_samples) == found

@@ -238,17 +238,10 @@ LAYERS = [
     _case_of_layer(
         "TiedOutput", lambda dtype: L.TiedOutput(L.Embedding(7, 8, seed=0, dtype=dtype), bias=True)
     ),
-    _layer("ReLU"),
-    _layer("GELU"),
-    _layer("SiLU"),
-    _layer("Tanh"),
-    _layer("MeanPooling"),
-    _layer("MeanPooling", mask=MASK, say="masked"),
-    _layer("MaxPooling"),
-    _layer("MaxPooling", mask=MASK, say="masked"),
-    _layer("FirstToken"),
+    *(_layer(name) for name in ("ReLU", "GELU", "SiLU", "Tanh", "FirstToken", "EveryToken")),
+    *(_layer(name) for name in ("MeanPooling", "MaxPooling")),
+    *(_layer(name, mask=MASK, say="masked") for name in ("MeanPooling", "MaxPooling")),
     _layer("Flatten", mask=MASK),
-    _layer("EveryToken"),
     _layer("Pooler", 8),
     _case_of_layer(
         "Sequential",
@@ -386,6 +379,15 @@ def fit(model: nf.SequenceClassifier, data: Any, **options: Any) -> nf.History:
     """Train for two epochs of small batches, unless the options say otherwise."""
     usual = {"epochs": 2, "batch_size": 2, "progress": False}
     return nf.fit(model, data, **(usual | options))
+
+
+def one_step(team: Team, optimizer: nf.Adam, mask: Any = MASK) -> Any:
+    """Make a step of training, and return its loss."""
+    given = team.model.batch(*batch(team.model), mask)
+    loss, gradients = team.step(given, generator=np.random.default_rng(0))
+    nf.clip_by_global_norm(gradients, 1.0)
+    optimizer.step(gradients)
+    return loss
 
 
 def flat(model: nf.SequenceClassifier) -> np.ndarray:

@@ -44,8 +44,7 @@ def test_precisions_nest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "switched"),
-    [("tf32", [True, True, False, False]), ("float32", [True, False, False])],
+    ("asked", "switched"), [("tf32", [True, True, False, False]), ("float32", [True, False, False])]
 )
 def test_each_thread_has_a_precision_of_its_own(asked, switched) -> None:
     seen: list[str] = []

@@ -18,17 +18,10 @@ from tests.device.cases import (
     classifier,
     fit,
     on_device,
+    one_step,
 )
 from tests.fake_device import FakeArray, count, waits
 from tests.training.trainable.outside import Similarity, data_of
-
-
-def one_step(team: Team, optimizer: nf.Adam, mask: Any = MASK) -> FakeArray:
-    given = team.model.batch(*batch(team.model), mask)
-    loss, gradients = team.step(given, generator=np.random.default_rng(0))
-    nf.clip_by_global_norm(gradients, 1.0)
-    optimizer.step(gradients)
-    return loss
 
 
 def training(**changes: Any) -> tuple[Team, nf.Adam]:

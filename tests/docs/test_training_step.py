@@ -16,59 +16,37 @@ BOXES = re.split(r"^### ", TEXT, flags=re.MULTILINE)[1:]
 BLOCK = "encoder.blocks.0"
 
 OUTPUTS = {
-    "embed.tokens": "e",
-    "embed.positions": "x",
-    f"{BLOCK}.mixer.query": "q",
-    f"{BLOCK}.mixer.key": "k",
-    f"{BLOCK}.mixer.value": "v",
-    f"{BLOCK}.mixer": "mixed",
-    f"{BLOCK}.mixer_norm": "h",
-    f"{BLOCK}.feed_forward.expand": "u",
-    f"{BLOCK}.feed_forward.activation": "hidden",
-    f"{BLOCK}.feed_forward": "f",
-    "encoder": "z",
-    "pool": "pooled",
+    **{"embed.tokens": "e", "embed.positions": "x", "encoder": "z", "pool": "pooled"},
+    **{f"{BLOCK}.mixer.query": "q", f"{BLOCK}.mixer.key": "k", f"{BLOCK}.mixer.value": "v"},
+    **{f"{BLOCK}.mixer": "mixed", f"{BLOCK}.mixer_norm": "h", f"{BLOCK}.feed_forward": "f"},
+    **{f"{BLOCK}.feed_forward.expand": "u", f"{BLOCK}.feed_forward.activation": "hidden"},
     "classify": "logits",
 }
 """What each layer returns on the way forward."""
 
 INPUTS = {
-    "classify": "dpooled",
-    "pool": "dz",
-    f"{BLOCK}.feed_forward_norm": "dt",
-    f"{BLOCK}.feed_forward.contract": "dhidden",
-    f"{BLOCK}.feed_forward.activation": "du",
-    f"{BLOCK}.feed_forward": "dh_through",
-    f"{BLOCK}.mixer_norm": "ds",
-    f"{BLOCK}.mixer.output": "dheads",
-    f"{BLOCK}.mixer.value": "dx_v",
-    f"{BLOCK}.mixer.key": "dx_k",
-    f"{BLOCK}.mixer.query": "dx_q",
-    "encoder": "dx",
+    **{"classify": "dpooled", "pool": "dz", f"{BLOCK}.feed_forward_norm": "dt", "encoder": "dx"},
+    **{f"{BLOCK}.feed_forward.contract": "dhidden", f"{BLOCK}.feed_forward.activation": "du"},
+    **{f"{BLOCK}.feed_forward": "dh_through", f"{BLOCK}.mixer_norm": "ds"},
+    **{f"{BLOCK}.mixer.output": "dheads", f"{BLOCK}.mixer.value": "dx_v"},
+    **{f"{BLOCK}.mixer.key": "dx_k", f"{BLOCK}.mixer.query": "dx_q"},
 }
 """What each layer returns on the way back."""
 
+SHORT = {
+    **{"embed.tokens": "embed", f"{BLOCK}.mixer_norm": "1", f"{BLOCK}.feed_forward_norm": "2"},
+    **{f"{BLOCK}.mixer.{name}": name[0].upper() for name in ("query", "key", "value", "output")},
+    **{f"{BLOCK}.feed_forward.expand": "1", f"{BLOCK}.feed_forward.contract": "2"},
+    "classify": "classify",
+}
 PARAMETERS = {
-    "embed.tokens.weight": "dW_embed",
-    "embed.tokens.bias": "db_embed",
-    f"{BLOCK}.mixer.query.weight": "dW_Q",
-    f"{BLOCK}.mixer.query.bias": "db_Q",
-    f"{BLOCK}.mixer.key.weight": "dW_K",
-    f"{BLOCK}.mixer.key.bias": "db_K",
-    f"{BLOCK}.mixer.value.weight": "dW_V",
-    f"{BLOCK}.mixer.value.bias": "db_V",
-    f"{BLOCK}.mixer.output.weight": "dW_O",
-    f"{BLOCK}.mixer.output.bias": "db_O",
-    f"{BLOCK}.mixer_norm.gamma": "dgamma_1",
-    f"{BLOCK}.mixer_norm.beta": "dbeta_1",
-    f"{BLOCK}.feed_forward.expand.weight": "dW_1",
-    f"{BLOCK}.feed_forward.expand.bias": "db_1",
-    f"{BLOCK}.feed_forward.contract.weight": "dW_2",
-    f"{BLOCK}.feed_forward.contract.bias": "db_2",
-    f"{BLOCK}.feed_forward_norm.gamma": "dgamma_2",
-    f"{BLOCK}.feed_forward_norm.beta": "dbeta_2",
-    "classify.weight": "dW_classify",
-    "classify.bias": "db_classify",
+    f"{layer}.{kind}": f"d{symbol}_{short}"
+    for layer, short in SHORT.items()
+    for kind, symbol in (
+        [("gamma", "gamma"), ("beta", "beta")]
+        if layer.endswith("norm")
+        else [("weight", "W"), ("bias", "b")]
+    )
 }
 
 

@@ -1,7 +1,12 @@
-"""Examples as modules, which nothing runs by being imported."""
+"""Examples as modules, which nothing runs by being imported; and what is asked of each of them."""
 
+import ast
 import importlib.util
 from pathlib import Path
+
+import numpy as np
+
+import npformer as nf
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -24,3 +29,46 @@ def pairs(of_example, of_model, name_in_npformer):
             seen.add(full)
             yield full, array
     assert seen == set(of_model)
+
+
+def moved(weights, rng, by):
+    """Return weights whose norms and biases do something."""
+    for arrays in weights.values():
+        for array in arrays:
+            array += by * rng.normal(size=array.shape)
+    return weights
+
+
+def with_weights(model, weights, name_in_npformer):
+    """Return npformer's model with the same weights."""
+    parameters = model.parameters()
+    for full, array in pairs(weights, parameters, name_in_npformer):
+        parameters[full][...] = array
+    return model
+
+
+def assert_agree(loss, gradients, model, batch, name_in_npformer):
+    """Check an example's loss and gradients against those of npformer's model."""
+    with nf.use_kernels(False):
+        loss_of_model, theirs = model.loss_and_gradients(*batch)
+    np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
+    atol = 1e-12 * max(abs(gradient).max() for gradient in theirs.values())
+    for full, array in pairs(gradients, theirs, name_in_npformer):
+        np.testing.assert_allclose(array, theirs[full], rtol=0, atol=atol, err_msg=full)
+
+
+def one_percent_off(backward):
+    """Return a backward pass whose first gradient is wrong."""
+
+    def wrong(*arguments):
+        found = backward(*arguments)
+        return (1.01 * found[0], *found[1:]) if isinstance(found, tuple) else 1.01 * found
+
+    return wrong
+
+
+def imported_by(text):
+    """Return the modules that a text imports."""
+    nodes = list(ast.walk(ast.parse(text)))
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return found | {node.module for node in nodes if isinstance(node, ast.ImportFrom)}

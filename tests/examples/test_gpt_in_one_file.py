@@ -1,13 +1,12 @@
 """One file with NumPy alone computes what npformer's language model computes, and writes."""
 
-import ast
-
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 import npformer as nf
-from tests.examples.conftest import EXAMPLES, example, pairs
+from tests.examples import conftest as common
+from tests.examples.conftest import EXAMPLES, example
 
 gpt = example("gpt_in_one_file")
 TEXT = (EXAMPLES / "gpt_in_one_file.py").read_text("utf-8")
@@ -19,11 +18,7 @@ D, D_FF, H, LENGTH, CHARACTERS = 16, 24, 4, 8, 11
 def weights():
     """A small model whose norms and biases do something."""
     rng = np.random.default_rng(0)
-    w = gpt.make_weights(rng, CHARACTERS, L=LENGTH, d=D, d_ff=D_FF)
-    for arrays in w.values():
-        for array in arrays:
-            array += 0.3 * rng.normal(size=array.shape)
-    return w
+    return common.moved(gpt.make_weights(rng, CHARACTERS, L=LENGTH, d=D, d_ff=D_FF), rng, 0.3)
 
 
 @pytest.fixture
@@ -50,22 +45,12 @@ def model(weights):
     usual = {"positions": "learned", "activation": "gelu_tanh", "scale_embeddings": False}
     config = nf.EncoderConfig(**sizes, **usual, norm="pre", causal=True)
     model = nf.LanguageModel(config, vocab_size=CHARACTERS, dtype="float64")
-    parameters = model.parameters()
-    for full, array in pairs(weights, parameters, name_in_npformer):
-        parameters[full][...] = array
-    return model
+    return common.with_weights(model, weights, name_in_npformer)
 
 
 def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):
     loss, g = gpt.loss_and_gradients(weights, *batch, H)
-    with nf.use_kernels(False):
-        loss_of_model, gradients = model.loss_and_gradients(*batch)
-    np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
-    largest = max(abs(gradients[name]).max() for name in gradients)
-    for full, array in pairs(g, gradients, name_in_npformer):
-        np.testing.assert_allclose(
-            array, gradients[full], rtol=0, atol=1e-12 * largest, err_msg=full
-        )
+    common.assert_agree(loss, g, model, batch, name_in_npformer)
 
 
 @pytest.mark.parametrize("cache", [True, False])
@@ -92,13 +77,8 @@ def test_its_gradient_check_passes(weights, batch):
     "pair", ["linear", "layer_norm", "gelu", "attention"], ids=lambda pair: f"{pair}_backward"
 )
 def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
-    right = getattr(gpt, f"{pair}_backward")
-
-    def wrong(dy, cache):
-        gradients = right(dy, cache)
-        return gradients * 1.01 if pair == "gelu" else (gradients[0] * 1.01, *gradients[1:])
-
-    monkeypatch.setattr(gpt, f"{pair}_backward", wrong)
+    name = f"{pair}_backward"
+    monkeypatch.setattr(gpt, name, common.one_percent_off(getattr(gpt, name)))
     assert gpt.check_gradients(weights, *batch, H) > 1e-6
 
 
@@ -126,10 +106,5 @@ def test_it_learns_a_text_and_goes_on_with_it(capsys):
 
 def test_it_is_one_sitting_and_imports_numpy_alone():
     assert len(TEXT.splitlines()) <= 300
-    imported = set()
-    for node in ast.walk(ast.parse(TEXT)):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add(node.module)
-    assert imported == {"numpy", "pathlib", "sys"}  # the last two find the file of the text
+    found = common.imported_by(TEXT)
+    assert found == {"numpy", "pathlib", "sys"}  # the last two find the file of the text

@@ -1,13 +1,12 @@
 """One file with NumPy alone computes what npformer's encoder-decoder computes, and says numbers."""
 
-import ast
-
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 import npformer as nf
-from tests.examples.conftest import EXAMPLES, example, pairs
+from tests.examples import conftest as common
+from tests.examples.conftest import EXAMPLES, example
 from tests.sampling import usually
 
 translator = example("translator_by_hand")
@@ -21,11 +20,7 @@ N_SOURCE, N_TARGET = 11, len(translator.WORDS)
 def weights():
     """A small model whose norms and biases do something."""
     rng = np.random.default_rng(0)
-    w = translator.make_weights(rng, N_SOURCE, N_TARGET, d=D, d_ff=D_FF)
-    for arrays in w.values():
-        for array in arrays:
-            array += 0.1 * rng.normal(size=array.shape)
-    return w
+    return common.moved(translator.make_weights(rng, N_SOURCE, N_TARGET, d=D, d_ff=D_FF), rng, 0.1)
 
 
 @pytest.fixture
@@ -54,22 +49,12 @@ def model(weights):
     config = nf.EncoderConfig(**sizes, positions="sinusoidal", activation="relu", norm="post")
     sides = {"source_vocab": N_SOURCE, "target_vocab": N_TARGET}
     model = nf.EncoderDecoder(config, **sides, dtype="float64")
-    parameters = model.parameters()
-    for full, array in pairs(weights, parameters, name_in_npformer):
-        parameters[full][...] = array
-    return model
+    return common.with_weights(model, weights, name_in_npformer)
 
 
 def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, model, batch):
     loss, g = translator.loss_and_gradients(weights, *batch, H)
-    with nf.use_kernels(False):
-        loss_of_model, gradients = model.loss_and_gradients(*batch)
-    np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
-    largest = max(abs(gradients[name]).max() for name in gradients)
-    for full, array in pairs(g, gradients, name_in_npformer):
-        np.testing.assert_allclose(
-            array, gradients[full], rtol=0, atol=1e-12 * largest, err_msg=full
-        )
+    common.assert_agree(loss, g, model, batch, name_in_npformer)
 
 
 def test_it_writes_what_npformer_writes(weights, model, batch):
@@ -87,13 +72,8 @@ def test_its_gradient_check_passes(weights, batch):
     ids=lambda pair: f"{pair}_backward",
 )
 def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
-    right = getattr(translator, f"{pair}_backward")
-
-    def wrong(*arguments):
-        gradients = right(*arguments)
-        return (gradients[0] * 1.01, *gradients[1:])
-
-    monkeypatch.setattr(translator, f"{pair}_backward", wrong)
+    name = f"{pair}_backward"
+    monkeypatch.setattr(translator, name, common.one_percent_off(getattr(translator, name)))
     assert translator.check_gradients(weights, *batch, H) > 1e-6
 
 
@@ -133,10 +113,7 @@ def test_no_word_sees_what_comes_later_and_none_sees_padding(weights, batch):
         (219, "two hundred nineteen"),
         (1000, "one thousand"),
         (40_213, "forty thousand two hundred thirteen"),
-        (
-            999_999,
-            "nine hundred ninety nine thousand nine hundred ninety nine",
-        ),
+        (999_999, "nine hundred ninety nine thousand nine hundred ninety nine"),
     ],
 )
 def test_it_knows_the_words_of_numbers(n, expected):
@@ -166,8 +143,5 @@ def test_it_says_numbers_that_it_has_not_seen(capsys):
 
 def test_it_is_one_sitting_and_imports_numpy_alone():
     assert len(TEXT.splitlines()) <= 300
-    imports = [
-        ast.unparse(node) for node in ast.walk(ast.parse(TEXT)) if isinstance(node, ast.Import)
-    ]
-    assert imports == ["import numpy as np"]
-    assert "\nfrom " not in TEXT
+    assert common.imported_by(TEXT) == {"numpy"}
+    assert "import numpy as np\n" in TEXT

@@ -1,13 +1,12 @@
 """One file with NumPy alone computes what npformer computes, and learns the digits."""
 
-import ast
-
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 import npformer as nf
-from tests.examples.conftest import EXAMPLES, example, pairs
+from tests.examples import conftest as common
+from tests.examples.conftest import EXAMPLES, example
 
 whole = example("whole_encoder")
 TEXT = (EXAMPLES / "whole_encoder.py").read_text("utf-8")
@@ -19,11 +18,7 @@ D, D_FF, H = 16, 24, 4
 def weights():
     """A small encoder whose norms and biases do something."""
     rng = np.random.default_rng(0)
-    w = whole.make_weights(rng, d=D, d_ff=D_FF)
-    for arrays in w.values():
-        for array in arrays:
-            array += 0.1 * rng.normal(size=array.shape)
-    return w
+    return common.moved(whole.make_weights(rng, d=D, d_ff=D_FF), rng, 0.1)
 
 
 @pytest.fixture
@@ -49,18 +44,9 @@ def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, b
     model = nf.SequenceClassifier(
         config, n_classes=10, n_features=8, pooling="flatten", dtype="float64"
     )
-    parameters = model.parameters()
-    for full, array in pairs(weights, parameters, name_in_npformer):
-        parameters[full][...] = array
+    common.with_weights(model, weights, name_in_npformer)
     loss, g = whole.loss_and_gradients(weights, x, labels, H)
-    with nf.use_kernels(False):
-        loss_of_model, gradients = model.loss_and_gradients(x, labels)
-    np.testing.assert_allclose(loss, loss_of_model, rtol=1e-12)
-    largest = max(abs(gradients[name]).max() for name in gradients)
-    for full, array in pairs(g, gradients, name_in_npformer):
-        np.testing.assert_allclose(
-            array, gradients[full], rtol=0, atol=1e-12 * largest, err_msg=full
-        )
+    common.assert_agree(loss, g, model, (x, labels), name_in_npformer)
 
 
 def test_its_gradient_check_passes(weights, batch):
@@ -71,13 +57,8 @@ def test_its_gradient_check_passes(weights, batch):
     "pair", ["linear", "layer_norm", "gelu", "attention"], ids=lambda pair: f"{pair}_backward"
 )
 def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
-    right = getattr(whole, f"{pair}_backward")
-
-    def wrong(dy, cache):
-        gradients = right(dy, cache)
-        return gradients * 1.01 if pair == "gelu" else (gradients[0] * 1.01, *gradients[1:])
-
-    monkeypatch.setattr(whole, f"{pair}_backward", wrong)
+    name = f"{pair}_backward"
+    monkeypatch.setattr(whole, name, common.one_percent_off(getattr(whole, name)))
     assert whole.check_gradients(weights, *batch, H) > 1e-6
 
 
@@ -106,10 +87,4 @@ def test_it_learns_the_digits(capsys):
 
 def test_it_is_one_sitting_and_imports_numpy_alone():
     assert len(TEXT.splitlines()) <= 250
-    imported = set()
-    for node in ast.walk(ast.parse(TEXT)):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add(node.module)
-    assert imported == {"numpy", "pathlib"}  # pathlib finds the file of the digits
+    assert common.imported_by(TEXT) == {"numpy", "pathlib"}  # pathlib finds the file of the digits

@@ -163,18 +163,9 @@ for _ in range(400):
 VALUES = [None, True, False, "", "x", "\ud800", "\x1b[2J", "a" * 5000, [], {}, [[]], [1, 2], DEEP]
 VALUES += [{"a": {"b": 1}}, ["attention"] * 2, ["attention"] * 5000, {"d_model": 8}]
 SPECS = ["attention(", "attention(n_heads=2)", "linear(seed=1)", "identity()", "normal(std=1e308)"]
-SPECS += [
-    "normal(std=-1)",
-    "normal(std=[1])",
-    f"normal(std={'9' * 400})",
-    "hartley(padding='zero')",
-]
-SPECS += [
-    f"normal(std={'(' * 300}1{')' * 300})",
-    "gelu(approximate='tanh')",
-    "relu(**{})",
-    "mixture",
-]
+SPECS += ["normal(std=-1)", "normal(std=[1])", f"normal(std={'9' * 400})"]
+SPECS += ["hartley(padding='zero')", f"normal(std={'(' * 300}1{')' * 300})"]
+SPECS += ["gelu(approximate='tanh')", "relu(**{})", "mixture"]
 SPECS += ["random_synthesizer", "dense_synthesizer", "factorized_random_synthesizer", "random"]
 SPECS += [f"normal(std={'-' * 3000}1)", "zeros(std=1e999)", "tanh(\0)", "conv1d(ffn='linear')"]
 
@@ -236,28 +227,11 @@ def text_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> bytes
     entries, description, tensors = taken_apart(data)
     text = json.dumps(description)
     deep = int(rng.choice([100, 1000, 100_000]))
-    texts = [
-        "",
-        "{",
-        "[]",
-        "null",
-        "3",
-        '"a"',
-        "[" * deep,
-        '{"a":' * deep,
-        f"{'[' * deep}{']' * deep}",
-    ]
-    texts += [
-        text[:-1] + ',"format":1}',
-        text[:-1] + ',"class":"Encoder"}',
-        text + text,
-        "1" * 5000,
-    ]
-    texts += [
-        text.replace('"n_layers": ', '"n_layers": 1, "n_layers": '),
-        text[1:],
-        "\ufeff" + text,
-    ]
+    texts = ["", "{", "[]", "null", "3", '"a"', "[" * deep, '{"a":' * deep]
+    texts += [f"{'[' * deep}{']' * deep}", text[:-1] + ',"format":1}']
+    texts += [text[:-1] + ',"class":"Encoder"}', text + text, "1" * 5000]
+    twice = text.replace('"n_layers": ', '"n_layers": 1, "n_layers": ')
+    texts += [twice, text[1:], "\ufeff" + text]
     return joined(entries, texts[rng.integers(len(texts))], tensors)
 
 
@@ -279,26 +253,15 @@ def table_that_lies(rng: np.random.Generator, data: bytes, other: bytes) -> byte
         entry["data_offsets"][rng.integers(2)] = _value(rng, 1)
     elif kind == 4:
         second = entries[names[rng.integers(len(names))]]
-        entry["data_offsets"], second["data_offsets"] = (
-            second["data_offsets"],
-            entry["data_offsets"],
-        )
+        places = second["data_offsets"], entry["data_offsets"]
+        entry["data_offsets"], second["data_offsets"] = places
     else:
         entries["x" if rng.random() < 0.5 else names[0]] = entries.pop(name)
     return joined(entries, description, tensors)
 
 
-DAMAGE: list[Mutation] = [
-    one_bit,
-    some_bytes,
-    a_letter,
-    cut_short,
-    inserted,
-    removed,
-    zeroed,
-    swapped,
-]
-DAMAGE += [repeated, begun_as_another, header_of_another, another_length, edited]
+DAMAGE: list[Mutation] = [one_bit, some_bytes, a_letter, cut_short, inserted, removed, zeroed]
+DAMAGE += [swapped, repeated, begun_as_another, header_of_another, another_length, edited]
 DAMAGE += [without_checksum]
 LIES: list[Mutation] = [size_that_lies, setting_that_lies, description_that_lies, text_that_lies]
 LIES += [table_that_lies]

@@ -48,27 +48,12 @@ def can_draw(target):
 NOT_CALLED = {
     # Base classes and results, and what the engine calls with arguments of its own.
     *("Callback", "CheckpointError", "Evaluation", "GradcheckError", "GradcheckReport", "History"),
-    *("Checkpoint", "CheckpointWarning", "NonFiniteGradientError"),
+    *("Checkpoint", "CheckpointWarning", "NonFiniteGradientError", "TwoInputLayer"),
     *("BackendUnavailableError", "BatchTooLargeError", "NonFiniteLossError", "TrainingState"),
-    *(
-        "Layer",
-        "Model",
-        "Workspace",
-        "backends",
-        "functional.NO_LABEL",
-        "data.Dataset",
-        "data.SPLITS",
-    ),
-    *("TwoInputLayer", "data.RawData", "data.ShardedArray"),
-    *(
-        "layers.Pooling",
-        "mixers.Mixer",
-        "mixers.Scores",
-        "mixers.State",
-        "mixers.Synthesizer",
-        "mixers.SCORES",
-    ),
-    *("mixers.WholeSequenceMixer", "mixers.LAYOUTS"),
+    *("Layer", "Model", "Workspace", "backends", "functional.NO_LABEL", "layers.Pooling"),
+    *("data.Dataset", "data.SPLITS", "data.RawData", "data.ShardedArray", "mixers.LAYOUTS"),
+    *(f"mixers.{name}" for name in ("Mixer", "Scores", "State", "Synthesizer", "SCORES")),
+    "mixers.WholeSequenceMixer",
 }
 MODULES = {"functional": F, "layers": L, "mixers": mixers, "data": data}
 

@@ -21,50 +21,28 @@ WRONG = [
     ("doctor --fast", "npformer doctor: --fast is unknown"),
     # Numbers that are none, or out of range.
     *(
-        (f"train digits {TINY} --{option} {value}", word)
-        for option, values, word in [
-            ("epochs", ("0", "-1", "1.5", "nan", "many"), "--epochs"),
-            ("batch-size", ("0", "-3", "x"), "--batch-size"),
-            ("micro-batch", ("0", "two"), "micro"),
-            ("layers", ("0", "10000000000"), "n_layers"),
-            ("d-model", ("0", "-8", "5"), "d_model"),
-            ("heads", ("0", "3"), "n_heads"),
-            ("d-ff", ("0",), "d_ff"),
-            ("d-ff", ("1000000000000",), "GiB"),
-            ("lr", ("0", "-1", "nan", "inf"), "lr"),
-            ("dropout", ("1", "-0.1", "nan"), "dropout"),
-            ("weight-decay", ("-1", "nan"), "weight_decay"),
-            ("label-smoothing", ("1", "-0.5"), "label_smoothing"),
-            ("clip-norm", ("0", "nan"), "clip_norm"),
-            ("seed", ("-1", "1.5"), "seed"),
-            ("workers", ("0", "some"), "workers"),
-        ]
-        for value in values
+        (f"train digits {TINY} --{option} {value}", f"--{option}")
+        for option, values in (
+            *(("epochs", "0 -1 1.5 nan many"), ("batch-size", "0 -3 x"), ("micro-batch", "0 two")),
+            *(("layers", "0 10000000000"), ("d-model", "0 -8"), ("heads", "0 3"), ("d-ff", "0")),
+            *(("lr", "0 -1 nan inf"), ("dropout", "1 -0.1 nan"), ("weight-decay", "-1 nan")),
+            *(("label-smoothing", "1 -0.5"), ("clip-norm", "0 nan"), ("seed", "-1 1.5")),
+            ("workers", "0 some"),
+        )
+        for value in values.split()
     ),
+    (f"train digits {TINY} --d-model 5", "d_model"),
+    (f"train digits {TINY} --d-ff 1000000000000", "GiB"),
     # Words.
     *(
-        (f"train digits {TINY} --{option} {value}", value.partition("(")[0])
-        for option, value in [
-            ("mixer", "atention"),
-            ("mixer", "attention(heads=2)"),
-            ("mixer", "attention("),
-            ("activation", "swish"),
-            ("norm", "rms"),
-            ("ffn", "moe"),
-            ("initializer", "norml(std=-1)"),
-            ("pooling", "sum"),
-            ("output", "hinge"),
-            ("positions", "rotary"),
-            ("dtype", "float16"),
-            ("schedule", "liner"),
-            ("schedule", "cosine(totl=3)"),
-            ("split", "random"),
-            ("backend", "torch"),
-            ("precision", "fp8"),
-            ("masks", "disk"),
-            ("plugin", "no_such_module"),
-            ("plugin", "no/such/file.py"),
-        ]
+        (f"train digits {TINY} --{words}", words.split()[1].partition("(")[0])
+        for words in (
+            *("mixer atention", "mixer attention(heads=2)", "mixer attention(", "norm rms"),
+            *("activation swish", "ffn moe", "initializer norml(std=-1)", "pooling sum"),
+            *("output hinge", "positions rotary", "dtype float16", "schedule liner"),
+            *("schedule cosine(totl=3)", "split random", "backend torch", "precision fp8"),
+            *("masks disk", "plugin no_such_module", "plugin no/such/file.py"),
+        )
     ),
     (f"train digits {TINY} --mixer attention,fourier", "mixer has 2 names; expected one name"),
     (f"train digits {TINY} --initializer normal(std=-1)", "std is -1; expected 0 or more"),
@@ -82,7 +60,7 @@ WRONG = [
     ("predict {model} {text}", "expected .npy or .csv"),
     ("predict {model} {ids} --mask {folder}/missing.npy", "missing.npy"),
     ("predict {model} {ids} --mask {ids}", "mask"),
-    ("predict {model} {ids} --batch-size 0", "batch_size"),
+    ("predict {model} {ids} --batch-size 0", "--batch-size is 0"),
     ("predict {model} {ids} --out {folder}/no/such/y.npy", "does not exist"),
     ("predict {model} {ids} --out {folder}/y.txt", ".npy"),
     ("predict {model} {vectors}", "x has"),

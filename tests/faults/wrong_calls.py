@@ -146,17 +146,10 @@ def drawn(n: int, seed: int) -> list[WrongCall]:
 # Outcomes -----------------------------------------------------------------------------------------
 
 
-FREE = (
-    "seed",
-    "schedule",
-    "dloss",
-    "sample_weight",
-    "class_weight",
-    "stop",
-    "prompt",
-    "samples",
-    "metric",
-)
+FREE = {
+    *("seed", "schedule", "dloss", "sample_weight", "class_weight", "stop", "prompt"),
+    *("samples", "metric"),
+}
 """Arguments that take values of several kinds: a seed is a number, a generator or None."""
 
 

@@ -1,7 +1,9 @@
 """What can stand in place of an argument."""
 
+import math
 import pathlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,47 +18,23 @@ class SomeClass:
         self.arguments = arguments
 
 
+def _evaluated(values: str) -> dict[str, Callable[[], Any]]:
+    known = {"np": np, "nan": math.nan, "inf": math.inf}
+    return {value: partial(eval, value, known) for value in values.split("; ")}
+
+
 VALUES: dict[str, Callable[[], Any]] = {
-    "None": lambda: None,
-    "True": lambda: True,
-    "False": lambda: False,
-    "-1": lambda: -1,
-    "0": lambda: 0,
-    "1": lambda: 1,
-    "0.0": lambda: 0.0,
-    "1.5": lambda: 1.5,
-    "2.0": lambda: 2.0,
-    "-0.5": lambda: -0.5,
-    "nan": lambda: float("nan"),
-    "inf": lambda: float("inf"),
-    "1j": lambda: 1j,
-    "10**30": lambda: 10**30,
-    "-10**30": lambda: -(10**30),
-    "'1'": lambda: "1",
-    "''": lambda: "",
-    "'true'": lambda: "true",
-    "'a('": lambda: "a(",
-    "b'x'": lambda: b"x",
-    "[]": list,
-    "[1]": lambda: [1],
-    "[None, None]": lambda: [None, None],
-    "()": tuple,
-    "{}": dict,
-    "{'a': 1}": lambda: {"a": 1},
-    "{1: None}": lambda: {1: None},
-    "set()": set,
-    "object()": object,
+    **_evaluated(
+        "None; True; False; -1; 0; 1; 0.0; 1.5; 2.0; -0.5; nan; inf; 1j; 10**30; -10**30; '1'; ''; "
+        "'true'; 'a('; b'x'; []; [1]; [None, None]; (); {}; {'a': 1}; {1: None}; set(); object()"
+    ),
     "a function": lambda: some_function,
     "a class": lambda: SomeClass,
     "a Path": lambda: pathlib.Path("nowhere"),
     "a memoryview": lambda: memoryview(b"abcd"),
     "a generator": lambda: np.random.default_rng(3),
     "a RandomState": lambda: np.random.RandomState(3),
-    "np.float32(0.5)": lambda: np.float32(0.5),
-    "np.float64('nan')": lambda: np.float64("nan"),
-    "np.int64(3)": lambda: np.int64(3),
-    "np.bool_(True)": lambda: np.bool_(True),
-    "np.str_('x')": lambda: np.str_("x"),
+    **_evaluated("np.float32(0.5); np.float64('nan'); np.int64(3); np.bool_(True); np.str_('x')"),
     "0-d float": lambda: np.array(0.5),
     "0-d int": lambda: np.array(2),
     "0-d str": lambda: np.array("x"),
@@ -68,17 +46,11 @@ VALUES: dict[str, Callable[[], Any]] = {
     "2 x 2 object": lambda: np.array([[None, "x"], [1, object()]], dtype=object),
 }
 
+_DTYPES = "bool", "complex", "float16", "float32", "float64", "longdouble", "object", "str"
 ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
     "as int": lambda x: np.nan_to_num(x).astype("int64"),
     "as uint8": lambda x: np.abs(np.nan_to_num(x)).astype("uint8"),
-    "as bool": lambda x: x.astype(bool),
-    "as complex": lambda x: x.astype("complex128"),
-    "as float16": lambda x: x.astype("float16"),
-    "as float32": lambda x: x.astype("float32"),
-    "as float64": lambda x: x.astype("float64"),
-    "as longdouble": lambda x: x.astype(np.longdouble),
-    "as object": lambda x: x.astype(object),
-    "as str": lambda x: x.astype(str),
+    **{f"as {dtype}": lambda x, dtype=dtype: x.astype(dtype) for dtype in _DTYPES},
     "as datetime": lambda x: np.abs(x.astype("int64")).astype("datetime64[s]"),
     "as a list": lambda x: x.tolist(),
     "as a memoryview": lambda x: memoryview(np.ascontiguousarray(x)),

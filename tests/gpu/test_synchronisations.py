@@ -20,7 +20,7 @@ import npformer as nf
 from npformer.core import arrays as backends
 from npformer.engine.team import Team
 from npformer.layers import POOLINGS
-from tests.device.cases import IDS, LABELS, MASK, batch, classifier
+from tests.device.cases import IDS, LABELS, MASK, batch, classifier, one_step
 from tests.gpu import hold_up, require_gpu
 
 require_gpu()
@@ -68,19 +68,11 @@ def gpu_held_up() -> Iterator[None]:
         stream.synchronize()
 
 
-def step(team: Team, optimizer: nf.Adam) -> Any:
-    given = team.model.batch(*batch(team.model), MASK)
-    loss, gradients = team.step(given, generator=np.random.default_rng(0))
-    nf.clip_by_global_norm(gradients, 1.0)
-    optimizer.step(gradients)
-    return loss
-
-
 def training(**changes: Any) -> tuple[Team, nf.Adam]:
     """Return a model that has made its first step, in which kernels are compiled."""
     model = classifier("float32", **changes).to("cupy")
     team, optimizer = Team(model), nf.Adam(model.parameters())
-    step(team, optimizer)
+    one_step(team, optimizer)
     return team, optimizer
 
 
@@ -111,20 +103,20 @@ STEPS: list[dict[str, Any]] = [
 def test_a_step_waits_for_nothing(changes) -> None:
     made = training(**changes)
     with waiting_raises():
-        step(*made)
+        one_step(*made)
 
 
 def test_a_step_fetches_nothing() -> None:
     made = training(dropout=0.1)
     with counted_downloads() as fetched:
-        step(*made)
+        one_step(*made)
     assert fetched == []
 
 
 def test_reading_the_loss_waits_once() -> None:
     made = training()
     with counted_downloads() as fetched:
-        nf.to_numpy(step(*made))
+        nf.to_numpy(one_step(*made))
     assert len(fetched) == 1
 
 
@@ -140,7 +132,7 @@ def test_a_step_without_kernels_waits_for_nothing() -> None:
     with nf.use_kernels(False):
         made = training(dropout=0.1)
         with waiting_raises():
-            step(*made)
+            one_step(*made)
 
 
 @pytest.mark.parametrize(

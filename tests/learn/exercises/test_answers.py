@@ -241,22 +241,15 @@ def test_a_wrong_mixer_is_told_which_rule_it_breaks(right, wrong, expected):
     assert expected in said(found)
 
 
+LATER = "after another forward pass (the cache is for what a call needs later"
 KEEPS = "        self.mask, self.length = context.mask, x.shape[1]\n        y = np.zeros_like(x)\n"
 
 
 @pytest.mark.parametrize(
     ("right", "wrong", "expected"),
     [
-        (
-            "x, mask = cache",
-            "x, mask = cache[0], self.mask",
-            "after another forward pass (the cache is for what a call needs later, self for",
-        ),
-        (
-            "dx[:, :-1] = dy[:, 1:]",
-            "dx[:, :-1] = x.shape[1] / self.length * dy[:, 1:]",
-            "after another forward pass (the cache is for what a call needs later",
-        ),
+        ("x, mask = cache", "x, mask = cache[0], self.mask", f"{LATER}, self for"),
+        ("dx[:, :-1] = dy[:, 1:]", "dx[:, :-1] = x.shape[1] / self.length * dy[:, 1:]", LATER),
         (
             "context.mask is None else context.mask\n",
             "self.mask is None else self.mask\n",
@@ -350,11 +343,7 @@ BY_DEFAULT = ("d  #", "    return p", "    d", "from nowhere", "N_HEADS = 2, 1")
 ENCODERS = [
     ("d.sum(axis=0)  #", "d  #", ["dpositions is not summed over the batch", "right: db, dW"]),
     ("d.sum(axis=0)  #", "d.mean(axis=0)  #", ["3 times too small, by the factor of the batch"]),
-    (
-        "block(h, p, i)\n        blo",
-        "block(h, p, 0)\n        blo",
-        ["does not use gamma1.1, beta1"],
-    ),
+    ("block(h, p, i)\n", "block(h, p, 0)\n", ["does not use gamma1.1, beta1"]),
     ('    g["positions"] = d', "    d", ["encoder_backward gives no gradient of positions"]),
     ("    return g\n", "    return d\n", ["returned an ndarray; expected a dict of gradients"]),
     ("logits, (embedding,", "logits[:2], (embedding,", ["shape (2, 10); expected (3, 10)"]),
@@ -397,12 +386,8 @@ def test_a_wrong_encoder_is_told_where(right, wrong, expected):
 
 @pytest.mark.slow
 def test_another_recipe_of_training_is_right_as_well():
-    assert (
-        own_encoder(
-            ("epochs=20,", "epochs=12,"), ("p[name], g[name]", "p[name], 2 * g[name]")
-        ).state
-        == "right"
-    )
+    changes = ("epochs=20,", "epochs=12,"), ("p[name], g[name]", "p[name], 2 * g[name]")
+    assert own_encoder(*changes).state == "right"
 
 
 @pytest.mark.slow
@@ -414,19 +399,13 @@ def test_a_pair_of_npformer_is_no_pair_of_ones_own():
 
 
 def test_of_an_unfinished_encoder_it_says_what_is_right():
-    found = own_encoder(
-        (
-            "    norm1, attention, norm2, first, active, second = cache\n",
-            "    raise NotImplementedError\n",
-        )
-    )
+    stop = "    raise NotImplementedError\n"
+    found = own_encoder(("    norm1, attention, norm2, first, active, second = cache\n", stop))
     assert found.state == "unfinished"
     assert found.says[1:] == ["right so far: the logits"]
-    found = own_encoder(
-        ("            logits, cache = enc", "            raise NotImplementedError\n#")
-    )
+    found = own_encoder(("            logits, cache = enc", f"        {stop}#"))
     assert found.says[1:] == ["right so far: the logits and the gradients"]
-    found = own_encoder(("    h, embedding = linear", "    raise NotImplementedError\n#"))
+    found = own_encoder(("    h, embedding = linear", f"{stop}#"))
     assert (found.state, found.says[1:]) == ("unfinished", [])
 
 
@@ -472,34 +451,32 @@ def test_whatever_fails_the_file_that_is_wrong_is_named(encoder_on, name, right,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "right", "wrong", "state", "said"),
+    ("name", "right", "wrong", "state", "what"),
     [
         (
             "pooling_backward",
             "np.where(mask[..., None], share, 0.0)",
             "share + np.zeros((*mask.shape, 1), share.dtype)",
-            "right, but not all that it uses",
-            "16_pooling_backward is not right itself; `npformer exercises check pooling_backward`",
+            *("right, but not all that it uses", "not right itself"),
         ),
         (
             "relu_backward",
             "return dy *",
             "dy *= x > 0.0\n    return dy *",
-            "right, but not all that it uses",
-            "03_relu_backward is not right itself; `npformer exercises check relu_backward`",
+            *("right, but not all that it uses", "not right itself"),
         ),
         (
             "relu_backward",
             "return dy * (x > 0.0)",
             "from npformer.functional import relu_backward as f\n    return f(dy, x)",
-            "right, but not by hand",
-            "03_relu_backward is right, but not by hand; `npformer exercises check relu_backward`",
+            *("right, but not by hand", "right, but not by hand"),
         ),
     ],
 )
-def test_of_a_right_encoder_it_says_which_file_is_not(encoder_on, name, right, wrong, state, said):
+def test_of_a_right_encoder_it_says_which_file_is_not(encoder_on, name, right, wrong, state, what):
     found = encoder_on(12, name, right, wrong)
-    assert (found.state, found.says[0]) == (state, said)
+    expected = f"{stem(name)} is {what}; `npformer exercises check {name}`"
+    assert (found.state, found.says[0]) == (state, expected)
     assert re.fullmatch(r"9\d\.\d% of 360 digits that it has not seen", found.says[1])
 
 

@@ -134,10 +134,7 @@ HEALTHY = {
         F.blockwise_attention,
     ],
     "a_state_follows_its_beams": lambda: [State],
-    "padding_of_a_memory_changes_nothing": lambda: [
-        L.CrossAttention,
-        L.BlockwiseCrossAttention,
-    ],
+    "padding_of_a_memory_changes_nothing": lambda: [L.CrossAttention, L.BlockwiseCrossAttention],
     "gradients_are_checked_in_earnest": lambda: [files("tests", "examples", "npformer")],
 }
 """Name of an invariant -> () -> things that must pass it."""

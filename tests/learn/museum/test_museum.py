@@ -12,15 +12,7 @@ import npformer as nf
 from npformer.core import Layer
 from npformer.learn.museum import BUGS, INVARIANTS, REFEREES, referees
 from npformer.learn.museum.attention_by import AttentionBy
-from npformer.learn.museum.probes import (
-    KEPT,
-    N_HEADS,
-    TOKENS,
-    WIDTH,
-    layers_in,
-    small,
-    weights_of,
-)
+from npformer.learn.museum.probes import KEPT, N_HEADS, TOKENS, WIDTH, layers_in, small, weights_of
 from npformer.proof.cases.case import draw
 
 from .healthy import HEALTHY, files
