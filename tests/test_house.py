@@ -25,16 +25,16 @@ BUDGET: dict[str, int] = {
     "functional": 1052,
     "layers": 584,
     "mixers": 843,
-    "models": 1019,
-    "optim": 436,
-    "proof": 1371,
-    "data": 1655,
-    "engine": 3465,
-    "training": 3802,
-    "interop": 1878,
-    "tasks": 3112,
-    "learn": 4342,
-    "cli": 2005,
+    "models": 1033,
+    "optim": 435,
+    "proof": 1372,
+    "data": 1826,
+    "engine": 3433,
+    "training": 3807,
+    "interop": 1992,
+    "tasks": 3131,
+    "learn": 4416,
+    "cli": 2048,
     "__init__": 27,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_265
+IN_ALL = 27_673
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

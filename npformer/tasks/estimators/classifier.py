@@ -169,8 +169,7 @@ class Classifier(Estimator):
 
     def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return x and its mask, as the models expect them."""
-        self.check_trained()
-        x, mask = self.reader_.read(self.reader_.checked(samples, "samples"))
+        x, mask = self.reader_.read(self.checked(samples, "samples"))
         return x, mask
 
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
@@ -229,9 +228,8 @@ class Classifier(Estimator):
         The ranks of a `communicator` share the samples; all get the whole result.
         """
         with as_communicator(communicator).guard() as ranks:
-            self.check_trained()
-            found = np.zeros((0, len(self.classes_)), dtype=self.model.dtype)
             listed = self.checked(samples, "samples")
+            found = np.zeros((0, len(self.classes_)), dtype=self.model.dtype)
             if own := listed[ranks.shard(len(listed))]:
                 x, mask = self.reader_.read(own)
                 each = [model.predict_probabilities(x, mask, batch_size) for model in self.models_]
