@@ -169,14 +169,14 @@ class Classifier(Estimator):
 
     def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return x and its mask, as the models expect them."""
-        x, mask = self.reader_.read(self.checked(samples, "samples"))
+        listed = self.checked(samples, "samples")
+        x, mask = self.reader_.read(listed)
         return x, mask
 
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
         """Check each sample, and return the samples as a sequence."""
         self.check_trained()
-        found: Sequence[Any] = self.reader_.checked(samples, name)
-        return found
+        return self.reader_.checked(samples, name)  # type: ignore[no-any-return]
 
     def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
         x, mask = self.reader_.read(samples)
