@@ -13,8 +13,7 @@ A, B = 3, 4  # features of two inputs
 
 def as_inputs(x, mask=None, types=None):
     """Return the inputs of a layer with as many inputs as x."""
-    layer = TwoInputLayer() if isinstance(x, tuple) else Layer()
-    return inputs_of_layer(layer, x, mask, types)
+    return inputs_of_layer(TwoInputLayer() if isinstance(x, tuple) else Layer(), x, mask, types)
 
 
 def pairs(n=5, seed=0):
@@ -25,8 +24,7 @@ def pairs(n=5, seed=0):
         for whole, most in ((7, 4), (9, 6))
     )
     x = rng.normal(size=(n, 7, A)), rng.normal(size=(n, 9, B))
-    types = rng.integers(0, 2, (n, 7)), None
-    return as_inputs(x, masks, types)
+    return as_inputs(x, masks, (rng.integers(0, 2, (n, 7)), None))
 
 
 def test_lengths_reach_the_last_token_that_is_kept():
@@ -54,8 +52,7 @@ def test_only_columns_of_padding_are_cut():
 @pytest.mark.parametrize(("at_least", "lengths"), [(1, (4, 6)), (5, (5, 6)), ((2, 8), (4, 8))])
 def test_each_input_is_cut_to_its_own_length(at_least, lengths):
     inputs = pairs()
-    y = np.zeros((5, 9))
-    batch = Batch(inputs, y, targets_of=1).cut(at_least)
+    batch = Batch(inputs, np.zeros((5, 9)), targets_of=1).cut(at_least)
     assert tuple(each.length for each in batch.inputs) == lengths
     assert batch.y.shape == (5, lengths[1])
     for found, whole in zip(batch.inputs, inputs, strict=True):

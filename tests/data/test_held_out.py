@@ -5,10 +5,7 @@ import pytest
 
 from npformer.data.held_out import held_out_rows
 
-pytest.importorskip(
-    "hypothesis",
-    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
-)
+pytest.importorskip("hypothesis", reason='it searches: python -m pip install "npformer[test]"')
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -145,16 +145,8 @@ def test_shorter_series_end_with_nothing(tmp_path):
         (LONG.replace("5,6", ",6"), {"id": "walk", "label": "gait"}, "line 2 has nothing in the"),
         (LONG.replace("5,6", '"0,5",6'), WALKS, "line 2 has '0,5' in .*A decimal comma. Write 0.5"),
         (LONG.replace("5,6", "nan,6"), WALKS, "line 2 has 'nan' in"),
-        (
-            LONG.replace("b,1,3", "b,2,3"),
-            WALKS,
-            "line 4 has the time '2' of an earlier row of .* 'b'",
-        ),
-        (
-            LONG.replace("4,slow", "4,fast"),
-            WALKS,
-            "line 4 gives series 'b' .*an earlier row 'slow'",
-        ),
+        (LONG.replace("b,1,3", "b,2,3"), WALKS, "line 4 has the time '2' of an .* row of.*'b'"),
+        (LONG.replace("4,slow", "4,fast"), WALKS, "line 4 gives series 'b' .* earlier row 'slow'"),
         ("id,label\na,b\n", {"id": "id", "label": "label"}, "has no feature columns"),
     ],
 )

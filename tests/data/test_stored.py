@@ -50,8 +50,7 @@ def test_it_tells_what_it_is(whole):
 
 
 def test_names_are_in_the_order_of_their_numbers_and_a_list_keeps_its_order(whole, tmp_path):
-    names = [file.name for file in sharded("x-*.npy").files]
-    assert names == [f"x-{k}.npy" for k in range(12)]
+    assert [file.name for file in sharded("x-*.npy").files] == [f"x-{k}.npy" for k in range(12)]
     found = sharded([tmp_path / "x-3.npy", "x-0.npy"])
     np.testing.assert_array_equal(found[:], np.concatenate([whole[3:10], whole[:1]]))
 

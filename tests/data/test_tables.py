@@ -75,8 +75,7 @@ def test_parquet_without_a_library(tmp_path, monkeypatch):
 
 
 def test_standard_input_is_read_once_and_without_its_mark(monkeypatch):
-    given = io.BytesIO(as_csv().encode("utf-8-sig"))
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(as_csv().encode("utf-8-sig"))))
     assert columns(read_table("-")) == columns(read_table("-")) == EXPECTED
     for words in (json.dumps(ROWS), "\n".join(map(json.dumps, ROWS))):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(words.encode())))
@@ -85,9 +84,7 @@ def test_standard_input_is_read_once_and_without_its_mark(monkeypatch):
 
 def test_another_encoding(tmp_path):
     path = write(tmp_path / "a.csv", "text,label\ncafé,a\n", "latin-1")
-    words = (
-        r"a\.csv is not in utf-8: byte 0xe9 in line 2.*latin-1.*, on the command line --encoding"
-    )
+    words = r"a\.csv is not in utf-8: byte 0xe9 in line 2.*latin-1.* command line --encoding"
     with pytest.raises(ValueError, match=words):
         read_table(path)
     assert read_table(path, encoding="latin-1").texts("text") == ["café"]

@@ -55,5 +55,4 @@ def refuse_fork(monkeypatch):
 
 def refuse_memory(monkeypatch):
     """Let the system have no memory to share."""
-    mmap = Mock(side_effect=OSError(12, "Cannot allocate memory"))
-    monkeypatch.setattr("mmap.mmap", mmap)
+    monkeypatch.setattr("mmap.mmap", Mock(side_effect=OSError(12, "Cannot allocate memory")))

@@ -109,9 +109,7 @@ def step(model, batch, number=1, micro_batch=None, processes=False):
 
 @pytest.mark.covering(1)
 @ways
-def test_workers_copies_and_micro_batches_change_only_the_order_of_sums(
-    model, batch, noted, number, micro_batch, processes
-):
+def test_sharing_changes_only_rounding(model, batch, noted, number, micro_batch, processes):
     loss, gradients, _ = step(model, batch)
     whole = noted()
     n_calls = (whole[:, 0, 0] != 2).sum()

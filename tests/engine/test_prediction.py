@@ -37,9 +37,7 @@ def eager(monkeypatch):
 @pytest.mark.parametrize(
     ("tokens", "some"), [(1, [1] * 8), (18, [3, 3, 2]), (48, [8]), (1000, [8])]
 )
-def test_a_worker_predicts_about_so_many_tokens_at_a_time(
-    small_model, token_batch, monkeypatch, sizes, tokens, some
-):
+def test_tokens_predicted_at_a_time(small_model, token_batch, monkeypatch, sizes, tokens, some):
     model, (ids, _, mask) = small_model(), token_batch
     expected = model(ids, mask)
     sizes.clear()
@@ -62,8 +60,7 @@ def test_copies_predict_what_threads_predict(small_model, ids, rng, changes, bat
     found = model.predict_probabilities(*given, processes=True)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
     assert found.dtype == expected.dtype
-    labels = model.predict(*given, processes=True)
-    np.testing.assert_array_equal(labels, expected.argmax(axis=-1))
+    np.testing.assert_array_equal(model.predict(*given, processes=True), expected.argmax(axis=-1))
     assert not multiprocessing.active_children()
 
 
@@ -77,9 +74,7 @@ def test_copies_predict_with_the_weights_of_the_moment(small_model, ids):
 
 
 @linux_only
-def test_each_copy_computes_its_part_on_one_blas_thread_and_the_limit_comes_back(
-    small_model, ids, monkeypatch, two_blas_threads
-):
+def test_a_copy_computes_on_one_blas_thread(small_model, ids, monkeypatch, two_blas_threads):
     model = small_model()
     forward = SequenceModel.forward
 
@@ -136,9 +131,7 @@ def test_a_copy_starts_no_threads_of_blas():
     ("tokens", "seconds", "worth"), [(2400, 0.0, True), (2401, 0.0, False), (2400, 1000.0, False)]
 )
 @pytest.mark.usefixtures("eager")
-def test_long_predictions_make_copies_by_themselves(
-    small_model, rng, monkeypatch, tokens, seconds, worth
-):
+def test_long_predictions_make_copies(small_model, rng, monkeypatch, tokens, seconds, worth):
     model, ids = small_model(), rng.integers(0, 7, (400, 6))
     monkeypatch.setattr(worker_counts, "COPIES_FROM_TOKENS", tokens)
     monkeypatch.setattr(worker_counts, "COPIES_FROM_SECONDS", seconds)
@@ -198,9 +191,7 @@ def test_threads_predict_where_the_system_makes_no_process(small_model, ids, mon
 
 @linux_only
 @pytest.mark.parametrize("error", [TimeoutError("too late"), KeyboardInterrupt()])
-def test_an_error_here_ends_copies_at_once_and_is_not_taken_for_a_refusal(
-    small_model, ids, monkeypatch, error
-):
+def test_an_error_here_ends_copies_and_is_no_refusal(small_model, ids, monkeypatch, error):
     model, calls, here = small_model(), [], os.getpid()
 
     def failing(self, x, context):

@@ -121,8 +121,7 @@ def test_they_begin_with_what_was_there_and_see_no_later_change(copies):
 )
 def test_a_lock_that_another_thread_holds_is_free_in_a_copy(copies, holder, name):
     with getattr(holder, name):
-        some = copies(1, lambda k, _: getattr(holder, name).acquire(timeout=1.0))
-        assert answer(some)
+        assert answer(copies(1, lambda k, _: getattr(holder, name).acquire(timeout=1.0)))
 
 
 @linux_only

@@ -84,8 +84,7 @@ def test_parts_of_every_mixer_are_together_the_batch(mixer, kernels):
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_each_kind_of_dropout_by_itself(rate, norm):
-    only = dict.fromkeys(RATES, 0.0) | {rate: 0.4}
-    assert_sum(model_of(**only, norm=norm))
+    assert_sum(model_of(**dict.fromkeys(RATES, 0.0) | {rate: 0.4}, norm=norm))
 
 
 @pytest.mark.parametrize(

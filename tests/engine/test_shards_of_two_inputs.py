@@ -98,8 +98,7 @@ def test_parts_are_together_the_batch(model, lengths):
         part = part.cut(least)
         assert tuple(each.length for each in part.inputs) == least
         shorter.append(least < WHOLE)
-        shard = Shard(start, float(len(batch)), WHOLE)
-        found.append(step(model, replace(part, shard=shard)))
+        found.append(step(model, replace(part, shard=Shard(start, float(len(batch)), WHOLE))))
     assert any(shorter)
     assert sum(part for part, _ in found) == pytest.approx(loss, rel=1e-12)
     summed = np.sum([part for _, part in found], axis=0)

@@ -59,9 +59,7 @@ def test_they_predict_all_samples_at_once(small_model, shared_calls, rng, monkey
 
 
 @pytest.mark.usefixtures("shared_calls")
-def test_they_hold_blas_to_one_thread(
-    small_model, rng, before_share, two_blas_threads, monkeypatch
-):
+def test_blas_has_one_thread(small_model, rng, before_share, two_blas_threads, monkeypatch):
     if not two_blas_threads:
         pytest.skip("NumPy's BLAS is none that threadpoolctl knows")
     seen = []

@@ -180,9 +180,7 @@ def test_each_worker_draws_its_own_dropout(small_model, before_share):
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
-def test_two_threads_that_train_two_models_at_once_get_what_each_gets_alone(
-    larger_model, mixer, number
-):
+def test_two_threads_that_train_at_once_get_what_each_gets_alone(larger_model, mixer, number):
     alone = [trained(larger_model(mixer=mixer, seed=seed), number) for seed in (0, 1)]
     together = [None, None]
 
@@ -276,9 +274,7 @@ def test_a_step_overwrites_the_teams_own_gradients_and_a_copy_keeps_them(small_m
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("error", [None, ZeroDivisionError(), KeyboardInterrupt()])
-def test_blas_has_one_thread_inside_and_its_own_number_afterwards(
-    small_model, token_batch, before_share, two_blas_threads, number, error
-):
+def test_blas_is_limited(small_model, token_batch, before_share, two_blas_threads, number, error):
     model, (x, y, mask), seen = small_model(), token_batch, []
     if not two_blas_threads:
         pytest.skip("NumPy's BLAS is none that threadpoolctl knows")
@@ -299,7 +295,7 @@ def test_blas_has_one_thread_inside_and_its_own_number_afterwards(
     assert {threads for each in until_an_error for threads in each} == {1}
 
 
-def test_a_model_with_much_to_do_keeps_blas_as_it_is(
+def test_much_work_keeps_blas(
     small_model, token_batch, before_share, two_blas_threads, monkeypatch
 ):
     seen = []
@@ -352,9 +348,7 @@ def test_any_thread_may_hold_blas_to_one_thread_after_another_did():
 @pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity"), reason="only Linux lets a thread choose its cores"
 )
-def test_workers_have_cores_of_their_own_and_the_caller_keeps_its_cores(
-    small_model, token_batch, before_share
-):
+def test_workers_have_own_cores_and_the_caller_keeps_its(small_model, token_batch, before_share):
     cores = os.sched_getaffinity(0)
     if len(cores) < 2:
         pytest.skip("with one core there is nothing to share out")
@@ -405,9 +399,7 @@ def test_a_forked_child_has_threads_that_work():
 
 
 @pytest.mark.parametrize("number", [2, 3])
-def test_an_error_reaches_the_caller_when_all_workers_have_finished(
-    small_model, simple_batch, monkeypatch, number
-):
+def test_an_error_is_raised_when_all_have_finished(small_model, simple_batch, monkeypatch, number):
     """Else the others would still write into what the next step begins with."""
     model, accumulate, done = small_model(), engine_team.accumulate, []
     expected = model.loss_and_gradients(*simple_batch)[1].flat

@@ -17,13 +17,8 @@ from tests.engine.helpers import blas_threads, linux_only, refuse_fork, refuse_m
 @linux_only
 @pytest.mark.parametrize(("number", "micro_batch"), [(1, None), (2, None), (3, 2), (100, None)])
 @pytest.mark.parametrize("changes", [{}, {"padding": "per_length"}, {"mixer": "dense_synthesizer"}])
-def test_processes_and_threads_are_the_same_run_bit_for_bit(
-    larger_model, number, micro_batch, changes
-):
-    runs = [
-        trained(larger_model(**changes), number, micro_batch, processes)
-        for processes in (False, True)
-    ]
+def test_processes_and_threads_are_the_same_run(larger_model, number, micro_batch, changes):
+    runs = [trained(larger_model(**changes), number, micro_batch, p) for p in (False, True)]
     np.testing.assert_array_equal(runs[1], runs[0])
 
 
@@ -33,8 +28,7 @@ def test_processes_are_told_all_of_a_batch(small_model, rng):
     ids, types = rng.integers(0, 7, (9, 6)), rng.integers(0, 2, (9, 6))
     labels, mask = rng.integers(-1, 3, (9, 6)), np.arange(6) < rng.integers(1, 7, 9)[:, None]
     loss, gradients = model.loss_and_gradients(ids, labels, mask, types=types, label_smoothing=0.1)
-    smoothed = SoftmaxCrossEntropy(label_smoothing=0.1)
-    with Team(model, 3, processes=True, loss=smoothed) as team:
+    with Team(model, 3, processes=True, loss=SoftmaxCrossEntropy(label_smoothing=0.1)) as team:
         found, summed = team.step(model.batch(ids, labels, mask, types))
         assert len(multiprocessing.active_children()) == 2
     assert float(found) == pytest.approx(loss, rel=1e-12)
@@ -43,9 +37,7 @@ def test_processes_are_told_all_of_a_batch(small_model, rng):
 
 
 @linux_only
-def test_an_error_in_a_process_reaches_the_caller_and_the_next_step_is_right(
-    small_model, simple_batch, monkeypatch
-):
+def test_an_error_of_a_process_is_raised_and_does_no_harm(small_model, simple_batch, monkeypatch):
     model, (x, y), accumulate = small_model(), simple_batch, engine_team.accumulate
     expected = model.loss_and_gradients(x, y)[1].flat
 
@@ -68,9 +60,7 @@ def test_an_error_in_a_process_reaches_the_caller_and_the_next_step_is_right(
 
 
 @linux_only
-def test_processes_hold_blas_to_one_thread_and_leave_the_callers_limit(
-    small_model, simple_batch, before_share, two_blas_threads
-):
+def test_processes_limit_blas(small_model, simple_batch, before_share, two_blas_threads):
     def check(batch, context):
         if multiprocessing.parent_process() is not None and blas_threads() != [1]:
             raise RuntimeError(f"BLAS has {blas_threads()} threads")
@@ -104,9 +94,7 @@ def test_processes_where_there_can_be_none(small_model, simple_batch, monkeypatc
 
 @linux_only
 @pytest.mark.parametrize("refuse", [refuse_fork, refuse_memory])
-def test_threads_compute_where_the_system_makes_no_process(
-    small_model, simple_batch, monkeypatch, refuse
-):
+def test_threads_compute_where_no_process_starts(small_model, simple_batch, monkeypatch, refuse):
     model = small_model()
     expected = model.loss_and_gradients(*simple_batch, workers=2)[1].flat
     refuse(monkeypatch)

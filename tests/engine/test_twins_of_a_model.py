@@ -28,10 +28,6 @@ from tests.engine.users import (
 # Copies, files, moves, freezing -------------------------------------------------------------------
 
 
-def deepcopied(model):
-    return copy.deepcopy(model)
-
-
 def pickled(model):
     return pickle.loads(pickle.dumps(model))
 
@@ -63,7 +59,7 @@ def swapped(model):
     return model
 
 
-HANDLINGS = [deepcopied, pickled, frozen, thawed, flattened, there_and_back, swapped]
+HANDLINGS = [copy.deepcopy, pickled, frozen, thawed, flattened, there_and_back, swapped]
 
 
 @pytest.mark.parametrize(
@@ -115,8 +111,7 @@ def test_gradients_that_are_held_are_not_lent_again(batch):
     views = [gradients["classify.weight"] for gradients in held]
     copies = [gradients.flat.copy() for gradients in held]
     for k in range(5):
-        other = make(dropout=0.1 * k)
-        other.loss_and_gradients(*batch, seed=k)
+        make(dropout=0.1 * k).loss_and_gradients(*batch, seed=k)
         model.loss_and_gradients(batch[0][::-1].copy(), batch[1], seed=k)
     for gradients, as_it_was in zip(held, copies, strict=True):
         np.testing.assert_array_equal(gradients.flat, as_it_was)

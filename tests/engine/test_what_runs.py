@@ -46,9 +46,7 @@ def own_forward(model):
     layer = block(model).feed_forward.expand
     plain = layer.forward
     layer.forward = lambda x, context: plain(0.5 * x, context)
-    layer.backward = lambda dy, cache, gradients: (
-        0.5 * L.Linear.backward(layer, dy, cache, gradients)
-    )
+    layer.backward = lambda *passed: 0.5 * L.Linear.backward(layer, *passed)
 
 
 def own_scores(model):
@@ -78,22 +76,12 @@ def tie(model):
     block(model, 1).mixer = block(model).mixer
 
 
-def causal(model):
-    block(model).mixer.causal = True
-
-
-def another_eps(model):
-    block(model).mixer_norm.eps = 0.5
-
-
 CHANGES = {
     "an activation of one's own": set_at("feed_forward.activation", Square),
     "another activation": set_at("feed_forward.activation", L.ReLU),
     "the other GELU": set_at("feed_forward.activation", lambda: L.GELU("tanh")),
-    "a convolution of size 3": set_at(
-        "feed_forward.expand", lambda: linear(8, 12, L.Conv1d, kernel=3)
-    ),
-    "a convolution of size 1": set_at("feed_forward.contract", lambda: linear(12, 8, L.Conv1d)),
+    "a convolution of 3": set_at("feed_forward.expand", lambda: linear(8, 12, L.Conv1d, kernel=3)),
+    "a convolution of 1": set_at("feed_forward.contract", lambda: linear(12, 8, L.Conv1d)),
     "a subclassed map": set_at("feed_forward.expand", lambda: linear(8, 12, Scaled)),
     "a map without a bias": set_at("feed_forward.contract", lambda: linear(12, 8, bias=False)),
     "a feed-forward network of one's own": set_at("feed_forward", Square),
@@ -108,9 +96,9 @@ CHANGES = {
     "a subclassed mixer": set_at("mixer", lambda: HeadsOfOne(8, 2, seed=0, dtype="float64")),
     "no norm": set_at("mixer_norm", Nothing),
     "a norm of one's own": set_at("feed_forward_norm", Square),
-    "another eps": another_eps,
+    "another eps": set_at("mixer_norm.eps", lambda: 0.5),
     "a dropout of one's own": set_at("mixer_dropout", Square),
-    "causal afterwards": causal,
+    "causal afterwards": set_at("mixer.causal", lambda: True),
     "another pooling": lambda model: setattr(model, "pool", L.FirstToken()),
     "a pooling of one's own": lambda model: setattr(model, "pool", Last()),
     "a forward pass of the object's own": own_forward,
@@ -211,8 +199,7 @@ def test_a_new_entry_of_the_table_of_activations_trains(monkeypatch, batch):
     monkeypatch.setitem(L.ACTIVATIONS, "square", Square)
     model = make(activation="square")
     x, y, mask = batch
-    history = nf.fit(model, (x, y, mask), epochs=2, progress=False)
-    assert len(history.train_loss) == 2
+    assert len(nf.fit(model, (x, y, mask), epochs=2, progress=False).train_loss) == 2
     assert isinstance(block(model).feed_forward.activation, Square)
 
 

@@ -104,9 +104,7 @@ def test_wrong_numbers_are_refused(asked, backend, message):
         (1, 1, 4096, 1),
     ],
 )
-def test_threads_share_the_calls_of_a_few_long_sequences(
-    set_cores, small_model, asked, samples, length, expected
-):
+def test_threads_share_long_calls(set_cores, small_model, asked, samples, length, expected):
     set_cores(4)
     model = small_model(d_model=128, d_ff=512)
     assert choose_threads(asked, snapshot_of(model), CPU, samples, length) == expected
@@ -116,9 +114,7 @@ def test_threads_share_the_calls_of_a_few_long_sequences(
     ("mixer", "expected"),
     [("attention", 4), ("dense_synthesizer", 4), ("mixture", 1), ("fourier", 1)],
 )
-def test_threads_share_calls_only_where_all_mixers_compute_in_parts(
-    set_cores, small_model, mixer, expected
-):
+def test_threads_share_calls_where_all_mixers_do(set_cores, small_model, mixer, expected):
     set_cores(4)
     model = small_model(mixer=[mixer, "attention"], n_layers=2)
     assert choose_threads("auto", snapshot_of(model), CPU, 1, 1 << 14) == expected
@@ -163,9 +159,7 @@ def test_cost_grows_with_the_model_and_with_the_batch(small_model):
 
 
 @pytest.mark.parametrize(("mixer", "grows"), [("attention", 1), ("mixture", 1), ("fourier", 0)])
-def test_cost_grows_with_the_square_of_the_length_where_tokens_meet_in_pairs(
-    small_model, mixer, grows
-):
+def test_cost_grows_with_the_square_of_the_length_where_tokens_meet(small_model, mixer, grows):
     cost = cost_of(small_model(mixer=mixer))
     assert (cost.seconds(1, 200) > 2.001 * cost.seconds(1, 100)) == bool(grows)
 

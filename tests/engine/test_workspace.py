@@ -167,8 +167,7 @@ def test_batches_of_changing_length_share_their_memory(workspace):
     longest = 0
     for length in rng.integers(200, 400, 500):
         workspace.tidy()
-        lent = workspace.empty((32, int(length), 64), REFERENCE)
-        longest = max(longest, lent.nbytes)
+        longest = max(longest, workspace.empty((32, int(length), 64), REFERENCE).nbytes)
     assert workspace.n_bytes < 8 * longest
 
 
@@ -194,7 +193,6 @@ def test_arrays_may_be_dropped_in_another_thread(workspace):
             lent = [workspace.empty(LARGE, REFERENCE) for _ in range(8)]
             for i, x in enumerate(lent):
                 x[...] = i
-            sums = list(pool.map(lambda x: x.min() == x.max(), lent))
-            assert all(sums)
+            assert all(pool.map(lambda x: x.min() == x.max(), lent))
             while lent:
                 pool.submit(lambda x: None, lent.pop())

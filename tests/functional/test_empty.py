@@ -68,33 +68,18 @@ def test_nothing_gives_nothing_or_0(name, arrays, options):
 
 
 WRONG = [
-    (
-        lambda: F.fourier_mixing(zeros(2, 0, 4)),
-        r"x has shape \(2, 0, 4\); expected no axis of size",
-    ),
-    (
-        lambda: F.hartley_mixing(zeros(2, 4, 0)),
-        r"x has shape \(2, 4, 0\); expected no axis of size",
-    ),
+    (lambda: F.fourier_mixing(zeros(2, 0, 4)), r"x has shape \(2, 0, 4\); expected no axis of"),
+    (lambda: F.hartley_mixing(zeros(2, 4, 0)), r"x has shape \(2, 4, 0\); expected no axis of"),
     (lambda: F.linear_mixing(zeros(2, 3, 0), zeros(6, 6), zeros(0, 0)), r"W_features has shape"),
-    (
-        lambda: F.attention_scores(zeros(3, 0), zeros(3, 0)),
-        r"query .* expected at least one feature",
-    ),
+    (lambda: F.attention_scores(zeros(3, 0), zeros(3, 0)), r"query .* at least one feature"),
     (lambda: F.conv1d(zeros(2, 0, 4), zeros(3, 4, 2)), "x has length 0 and the kernel has size 3"),
-    (
-        lambda: F.conv1d(zeros(2, 5, 4), zeros(0, 4, 2)),
-        r"W has shape \(0, 4, 2\); expected no axis",
-    ),
+    (lambda: F.conv1d(zeros(2, 5, 4), zeros(0, 4, 2)), r"W has shape \(0, 4, 2\); .* no axis"),
     (lambda: F.mean_pooling(zeros(2, 0, 4)), "expected at least one token, not 0"),
     (lambda: F.max_pooling(zeros(2, 0, 4)), "expected at least one token, not 0"),
     (lambda: F.softmax_cross_entropy(zeros(0, 0), ids(0)), "expected at least one class"),
     (lambda: F.embedding(ids(2), zeros(0, 3)), "ids holds 0; .* the table has 0 rows"),
     *(
-        (
-            lambda name=name: POOLINGS.make(name, 4, 0, "float64")(zeros(2, 0, 4)),
-            "at least one token",
-        )
+        (lambda name=name: POOLINGS.make(name, 4, 0, "float64")(zeros(2, 0, 4)), "least one token")
         for name in ("mean", "first", "pooler")
     ),
     *(

@@ -39,8 +39,7 @@ def average(name, inputs=None, value=None, **options):
 
 def weights_of(name, **options):
     """Return the weights: what they make of the identity."""
-    every_key = np.tile(np.eye(LENGTH), (BATCH, HEADS, 1, 1))
-    return average(name, value=every_key, **options)[0]
+    return average(name, value=np.tile(np.eye(LENGTH), (BATCH, HEADS, 1, 1)), **options)[0]
 
 
 def test_rows_of_weights_sum_to_1_and_columns_do_not(name):

@@ -84,9 +84,7 @@ def test_squared_error_is_the_mean_over_all_entries():
         ("mean_squared_error", np.ones((4, 3), "float32")),
     ],
 )
-def test_gradients_of_float32_stay_float32_whatever_the_number_that_follows(
-    logits, name, target, dloss
-):
+def test_gradients_of_float32_stay_float32_whatever_follows(logits, name, target, dloss):
     _, cache = getattr(F, name)(logits.astype("float32"), target)
     backward = getattr(F, f"{name}_backward")
     assert backward(dloss, cache).dtype == "float32"

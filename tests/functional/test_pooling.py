@@ -25,8 +25,7 @@ def test_max_pooling_takes_the_largest_of_each_feature_that_is_kept(rng, padding
 
 
 def test_the_first_of_equals_gets_the_gradient_and_padding_none(padding):
-    x = np.ones((3, 4, 2))
-    _, cache = F.max_pooling(x, padding)
+    _, cache = F.max_pooling(np.ones((3, 4, 2)), padding)
     dx = F.max_pooling_backward(np.full((3, 2), 5.0), cache)
     np.testing.assert_array_equal(dx[:2, 0], 5.0)
     assert dx[:2, 1:].sum() == 0.0
@@ -34,5 +33,4 @@ def test_the_first_of_equals_gets_the_gradient_and_padding_none(padding):
 
 
 def test_nan_in_a_token_is_not_hidden():
-    x = np.array([[[1.0], [np.nan], [2.0]]])
-    assert np.isnan(F.max_pooling(x)[0]).all()
+    assert np.isnan(F.max_pooling(np.array([[[1.0], [np.nan], [2.0]]]))[0]).all()

@@ -137,8 +137,7 @@ def test_what_an_older_configuration_leaves_out_has_its_usual_meaning(folder):
     changed(folder, layer_norm_eps=1e-12)
     before = nf.from_pretrained(folder)
     changed(folder, layer_norm_eps=None, pad_token_id=None, hidden_act=None)
-    after = nf.from_pretrained(folder)
-    np.testing.assert_array_equal(after.embed(TEXTS), before.embed(TEXTS))
+    np.testing.assert_array_equal(nf.from_pretrained(folder).embed(TEXTS), before.embed(TEXTS))
 
 
 def test_texts_become_ids(folder):
@@ -233,8 +232,7 @@ def test_the_first_token_may_be_the_text_s_vector(folder):
     found = nf.from_pretrained(sentence_encoder(folder, modes=("cls_token",)), normalize=False)
     first = np.stack([rows[0] for rows in found.hidden(TEXTS)])
     np.testing.assert_allclose(found.embed(TEXTS), first, rtol=1e-12)
-    other = nf.from_pretrained(folder, pooling="mean")
-    assert other.settings.pooling == "mean"
+    assert nf.from_pretrained(folder, pooling="mean").settings.pooling == "mean"
 
 
 def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
@@ -247,11 +245,7 @@ def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
 @pytest.mark.parametrize(
     ("kinds", "modes", "message"),
     [
-        (
-            ("Transformer", "Pooling", "LSTM"),
-            ("mean_tokens",),
-            "LSTM; expected Transformer",
-        ),
+        (("Transformer", "Pooling", "LSTM"), ("mean_tokens",), "LSTM; expected Transformer"),
         (("Transformer", "Pooling"), ("mean_tokens", "cls_token"), "asks for mean and first"),
         (("Transformer", "Pooling"), (), "asks for no pooling; expected one of pooling_mode_mean"),
         (("Transformer", "Pooling"), ("lasttoken",), "asks for pooling_mode_lasttoken; expected"),
@@ -277,8 +271,7 @@ def test_a_classifier_begins_with_the_weights(kind, tmp_path):
         elif name.endswith("weight"):
             assert parameter.value.std() > 0.0, name
     same_weights(found.classifier(4, seed=3), model)
-    other = found.classifier(4, seed=4).classify.weight.value
-    assert (other != model.classify.weight.value).any()
+    assert (found.classifier(4, seed=4).classify.weight.value != model.classify.weight.value).any()
 
 
 def test_a_sentence_encoder_s_classifier_pools_as_it_does(folder):
@@ -370,9 +363,7 @@ def test_a_head_that_npformer_lacks_is_said(folder, tmp_path):
     tiny(tmp_path / "qa", pooling="pooler")
     for named in (["BertForQuestionAnswering"], ["BertForMultipleChoice"], None):
         changed(tmp_path / "qa", architectures=named)
-        with pytest.warns(
-            UserWarning, match=r"the weights have classifier\.bias, classifier\.w.*e"
-        ):
+        with pytest.warns(UserWarning, match=r"the weights have classifier\.bias, classifier\.w"):
             assert nf.from_pretrained(tmp_path / "qa").classes is None
     changed(tmp_path / "qa", architectures=["BertForSequenceClassification"])
     more(tmp_path / "qa", {"qa_outputs.bias": 1})
@@ -424,9 +415,7 @@ def test_positions_of_roberta_count_what_is_no_padding(tmp_path):
     ],
     ids=["no library", "no tokenizer"],
 )
-def test_without_the_library_or_a_tokenizer_there_are_weights(
-    tmp_path, monkeypatch, tokenizer, error, message
-):
+def test_without_a_tokenizer_there_are_weights(tmp_path, monkeypatch, tokenizer, error, message):
     tiny(tmp_path / "bert", tokenizer=tokenizer)
     if tokenizer:
         monkeypatch.setitem(sys.modules, "tokenizers", None)

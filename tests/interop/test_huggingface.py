@@ -139,7 +139,6 @@ QUERY = "encoder.layer.0.attention.self.query.weight"
 THIRD, WORDS = "encoder.layer.2.output.dense.bias", "embeddings.word_embeddings.weight"
 WRONG_SHAPE = r"has shape \(12, 8\) and dtype float64, expected \(11, 8\) and float64"
 MIXED = "has dtype float32 and .* float64; expected all float32 or all float64"
-MIXED = "has dtype float32 and .* float64; expected all float32 or all float64"
 MISSING = "is missing; .* is missing; .* is missing"
 
 

@@ -82,8 +82,7 @@ def made(settings, kind, options):
         twice = 32 * np.arange(0, 31, 2)[: n // 2 + 1]  # ids beside themselves, as in `inputs_of`
         others = np.setdiff1d(rng.permutation(31 * 31), 32 * np.arange(31))
         keys = np.sort([*twice, *rng.choice(others, n - len(twice), replace=False)])
-        idf = rng.uniform(1.0, 3.0, 31 + n)
-        model.wide.learn(np.stack(np.divmod(keys, 31), axis=1), idf)
+        model.wide.learn(np.stack(np.divmod(keys, 31), axis=1), rng.uniform(1.0, 3.0, 31 + n))
     return model
 
 
@@ -97,8 +96,7 @@ def inputs_of(model, kind, batch, length, *, masked):
         x[:, : length // 2 * 2] = np.repeat(x[:, : length // 2], 2, axis=1)
     given = {"x": x}
     if masked:
-        lengths = rng.integers(1, length + 1, batch)
-        given["mask"] = np.arange(length) < lengths[:, None]
+        given["mask"] = np.arange(length) < rng.integers(1, length + 1, batch)[:, None]
     if model.config.n_token_types:
         given["types"] = rng.integers(0, model.config.n_token_types, (batch, length))
     return given
@@ -234,8 +232,7 @@ def test_wrong_registrations(arguments, words):
 
 
 def test_models_that_have_no_form_in_onnx(tmp_path):
-    config = nf.EncoderConfig(**SMALL)
-    writer = nf.EncoderDecoder(config, 31, 31)
+    writer = nf.EncoderDecoder(nf.EncoderConfig(**SMALL), 31, 31)
     for model, words in ((writer, "two inputs and caches"), (Half(), "model is a Half"),
                          (3, "model")):  # fmt: skip
         with pytest.raises(TypeError, match=words):
@@ -264,9 +261,7 @@ def test_arguments_that_do_not_fit(tmp_path):
         ({"model": nf.SequenceClassifier}, TypeError, "model is the class SequenceClassifier"),
     ],
 )
-def test_what_is_wrong_is_said_before_a_file_is_written(
-    arguments, error, words, tmp_path, monkeypatch
-):
+def test_what_is_wrong_is_said_before_writing(arguments, error, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = {"model": made(SMALL, "tokens", {}), "path": "model.onnx", **arguments}
     with pytest.raises(error, match=words):
@@ -340,8 +335,7 @@ def test_estimator_of_sklearn(tmp_path):
         exported = nf.interop.to_onnx(estimator, tmp_path / "model.onnx", mask=inputs == "text")
         x, mask = estimator.reader_.read(X)
         given = {"x": x} | ({"mask": mask} if inputs == "text" else {})
-        session = session_of(tmp_path / "model.onnx")
-        found = session.run(["probabilities"], given)[0]
+        found = session_of(tmp_path / "model.onnx").run(["probabilities"], given)[0]
         check_equal(found, estimator.predict_proba(X).astype("float32"))
         assert json.loads(exported.metadata["classes"]) == ["no", "yes"]
         assert words in exported.left
@@ -367,8 +361,7 @@ def test_the_way_out_in_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"^```py\n(import numpy.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
     assert block.count("\n") == 7
-    config = nf.EncoderConfig(**SMALL)
-    model = nf.SequenceClassifier(config, n_classes=10, n_features=8)
+    model = nf.SequenceClassifier(nf.EncoderConfig(**SMALL), n_classes=10, n_features=8)
     namespace = {"nf": nf, "model": model, "digits": nf.data.digits()}
     exec(block, namespace)
     check_equal(namespace["logits"], model(namespace["x"]))

@@ -80,8 +80,7 @@ def test_the_mask_is_hidden_from_a_layer_of_single_tokens_alone(pooling, tmp_pat
     x = rng.normal(size=(3, 4, 2, 12)).astype("float32")
     of_parts = L.TimeDistributed(POOLINGS[pooling])  # tokens of two parts, of which none is padding
     check_alone(of_parts, x, mask, tmp_path / "parts.onnx")
-    both = L.Sequential(of_parts, POOLINGS[pooling])
-    check_alone(both, x, mask, tmp_path / "both.onnx")
+    check_alone(L.Sequential(of_parts, POOLINGS[pooling]), x, mask, tmp_path / "both.onnx")
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

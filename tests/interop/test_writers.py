@@ -80,16 +80,8 @@ TABLE = np.ones((20, 8), "float32")
         (gpt2, {"score.weight": TABLE}, "have 'score.weight', which a GPT2LMHeadModel"),
         (gpt2, {"transformer.h.0.attn.lora_A": TABLE}, "have 'transformer.h.0.attn.lora_A'"),
         (gpt2, {"transformer.h.0.attn.bias": TABLE, "transformer.h.0.attn.masked_bias": TABLE}, ""),
-        (
-            marian,
-            {"model.encoder.embed_tokens.weight": TABLE},
-            "differs from 'model.shared",
-        ),
-        (
-            marian,
-            {"model.decoder.embed_tokens.weight": TABLE},
-            "differs from 'model.shared",
-        ),
+        (marian, {"model.encoder.embed_tokens.weight": TABLE}, "differs from 'model.shared"),
+        (marian, {"model.decoder.embed_tokens.weight": TABLE}, "differs from 'model.shared"),
         (marian, {"lm_head.weight": TABLE}, "'lm_head.weight' differs from 'model.shared.weight'"),
         (marian, {"lm_head.weight": None, "model.encoder.embed_tokens.weight": None}, ""),
         (marian, {"model.encoder.embed_positions.weight": TABLE[:9]}, "differs from sinusoids"),
@@ -115,8 +107,7 @@ def test_an_array_is_used_or_refused(make, more, said, tmp_path):
 
 
 def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
-    model = gpt2()
-    save_pretrained(model, tmp_path)
+    save_pretrained(gpt2(), tmp_path)
     for settings, said in (({"repetition_penalty": 1.2}, "generation repetition_penalty = 1.2, wh"),
                            ({"eos_token_id": [1, 2]}, r"eos_token_id = \[1, 2\]"),
                            ({"bad_words_ids": [[3]]}, "bad_words_ids")):  # fmt: skip

@@ -218,8 +218,7 @@ def layer_norm(shape=(5, 7, 64), eps=1e-5, mean=0.0):
 
 def residual_norm(shape=(5, 7, 64), rate=0.3, training=True):
     x, y, gamma, beta = normals(shape, shape, shape[-1:], shape[-1:])
-    arrays = x, y, 1.0 + 0.5 * gamma, beta
-    return Case("residual_norm", arrays, (1e-5, rate), training=training)
+    return Case("residual_norm", (x, y, 1.0 + 0.5 * gamma, beta), (1e-5, rate), training=training)
 
 
 def feed_forward(shape=(5, 7, 64), d_ff=67, activation="gelu", scale=1.0):
@@ -275,8 +274,7 @@ def attention_heads(
 ):
     """The scores grow with the square of `scale`."""
     d = n_heads * d_head
-    shapes = [(batch, length, d)] + 3 * [(d, d), (d,)]
-    x, *maps = normals(*shapes)
+    x, *maps = normals(*([(batch, length, d)] + 3 * [(d, d), (d,)]))
     for i in (0, 2, 4):
         maps[i] = maps[i] / d**0.5
     for i in range(4):

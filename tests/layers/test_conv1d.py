@@ -20,15 +20,12 @@ def test_an_output_sees_only_as_many_positions_as_the_kernel_has(either, rng):
     layer, x = either(Conv1d(4, 3, 3, seed=0, dtype="float64")), rng.normal(size=(1, 9, 4))
     y = layer(x)
     x[:, 4] += 1.0
-    changed = np.flatnonzero((layer(x) != y).any(axis=(0, 2)))
-    np.testing.assert_array_equal(changed, [3, 4, 5])
+    np.testing.assert_array_equal(np.flatnonzero((layer(x) != y).any(axis=(0, 2))), [3, 4, 5])
 
 
 def test_without_a_bias_there_is_none(either, rng):
-    layer, x = (
-        either(Conv1d(4, 3, 3, bias=False, seed=0, dtype="float64")),
-        rng.normal(size=(2, 5, 4)),
-    )
+    layer = either(Conv1d(4, 3, 3, bias=False, seed=0, dtype="float64"))
+    x = rng.normal(size=(2, 5, 4))
     assert layer.bias is None
     assert list(layer.parameters()) == ["weight"]
     y, dx, dW = both_passes(layer, x)

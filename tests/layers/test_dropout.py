@@ -12,8 +12,7 @@ def training():
 
 def test_nothing_happens_at_evaluation_even_with_a_generator(either, rng):
     layer, x = either(Dropout(0.5)), rng.normal(size=(4, 5))
-    context = Context(training=False, generator=np.random.default_rng(0))
-    y, cache = layer.forward(x, context)
+    y, cache = layer.forward(x, Context(training=False, generator=np.random.default_rng(0)))
     np.testing.assert_array_equal(y, x)
     np.testing.assert_array_equal(layer.backward(x, cache, Gradients(layer)), x)
 

@@ -3,15 +3,7 @@ import pytest
 
 import npformer as nf
 from npformer import Context
-from npformer.layers import (
-    POOLINGS,
-    EveryToken,
-    FirstToken,
-    Flatten,
-    MaxPooling,
-    MeanPooling,
-    Pooler,
-)
+from npformer.layers import POOLINGS, EveryToken, FirstToken, Flatten, MeanPooling, Pooler
 from tests.passes import both_passes
 
 
@@ -49,7 +41,7 @@ def test_the_table_names_every_pooling():
         "mean": MeanPooling,
         "first": FirstToken,
         "flatten": Flatten,
-        "max": MaxPooling,
+        "max": nf.layers.MaxPooling,
         "none": EveryToken,
         "pooler": Pooler,
     }

@@ -7,8 +7,7 @@ from tests.passes import assert_same, both_passes
 
 def test_a_time_distributed_linear_layer_is_a_linear_layer(either, rng):
     linear, x = Linear(4, 3, seed=0, dtype="float64"), rng.normal(size=(2, 5, 4))
-    distributed = either(TimeDistributed(linear))
-    assert_same(both_passes(distributed, x), both_passes(linear, x))
+    assert_same(both_passes(either(TimeDistributed(linear)), x), both_passes(linear, x))
 
 
 def test_is_the_layer_applied_to_one_step_after_another(either, rng):

@@ -39,8 +39,7 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
     monkeypatch.setattr(module, "LONG", 8)
     blockwise = Mock(wraps=F.blockwise_attention)
     monkeypatch.setattr(F, "blockwise_attention", blockwise)
-    settings = MixerSettings(8, 2, length, memory=memory)
-    mixer = Attention.build(settings, seed=0, dtype="float64")
+    mixer = Attention.build(MixerSettings(8, 2, length, memory=memory), seed=0, dtype="float64")
     assert type(mixer) is (BlockwiseAttention if in_blocks else Attention)
     both_passes(mixer, rng.normal(size=(2, length, 8)))
     assert blockwise.called == in_blocks
@@ -70,8 +69,7 @@ def test_a_subclass_builds_itself(monkeypatch):
         pass
 
     monkeypatch.setattr(module, "LONG", 8)
-    settings = MixerSettings(8, 2, 9)
-    assert type(Own.build(settings, seed=0, dtype="float64")) is Own
+    assert type(Own.build(MixerSettings(8, 2, 9), seed=0, dtype="float64")) is Own
 
 
 def test_memory_is_no_part_of_the_weights():

@@ -33,20 +33,15 @@ def test_is_average_of_the_values_by_the_scores(either, name, rng, padding):
     mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     scores, _ = mixer.scores(x, Context())
     heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
-    by_hand = mixer.output(F.merge_heads(heads))
-    np.testing.assert_allclose(mixer(x, padding), by_hand, rtol=1e-12)
+    np.testing.assert_allclose(mixer(x, padding), mixer.output(F.merge_heads(heads)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [f"{kind}_synthesizer" for kind in SYNTHESIZERS], ids=SYNTHESIZERS)
 def test_one_head_is_the_papers_equation(either, rng, name):
     mixer, x = either(build(name)), rng.normal(size=(2, 5, D))
     of_all_heads = {"W1", "b1", "V1", "c1"}
-    own = [
-        parameter.value if key in of_all_heads else parameter.value[0]
-        for key, parameter in of_scores(mixer).items()
-    ]
-    inputs = (x, mixer.value(x)) if "dense" in name else (mixer.value(x),)
-    y, _ = getattr(F, name)(*inputs, *own)
+    own = [p.value if k in of_all_heads else p.value[0] for k, p in of_scores(mixer).items()]
+    y, _ = getattr(F, name)(*(x, mixer.value(x)) if "dense" in name else (mixer.value(x),), *own)
     np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
     shifted = mixer(np.roll(x, 1, axis=1))  # unlike in attention, it matters where a token is
     assert np.abs(shifted - np.roll(mixer(x), 1, axis=1)).max() > 1e-3
@@ -86,8 +81,7 @@ def test_heads_share_the_weights_of_one_except_for_tables(name):
         {key: p.size for key, p in of_scores(build(name, n_heads=n)).items()} for n in (1, 4)
     )
     for key in one:
-        part = key.rpartition(".")[-1]
-        a_table_each = part in ("R", "R1", "R2", "b2", "c2")
+        a_table_each = key.rpartition(".")[-1] in ("R", "R1", "R2", "b2", "c2")
         assert four[key] == (4 if a_table_each else 1) * one[key], key
 
 

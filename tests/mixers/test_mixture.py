@@ -36,8 +36,7 @@ def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(either, chosen, 
     mixer.logits.value[chosen] = 1e4
     alone = kind.build(MixerSettings(8, 2, 6), seed=1, dtype="float64")
     for target, source in alone.named_parameters().items():
-        shared = target.startswith(("value.", "output."))
-        name = target if shared else f"parts.{chosen}.{target}"
+        name = target if target.startswith(("value.", "output.")) else f"parts.{chosen}.{target}"
         source.value[...] = mixer.named_parameters()[name].value
     np.testing.assert_allclose(mixer(x, padding), alone(x, padding), rtol=1e-12)
 

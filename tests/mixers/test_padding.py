@@ -46,8 +46,7 @@ def both_passes(layer, x, dy, fast):
 
 
 def assert_padding_is_hidden(layer, width, fast):
-    rng = np.random.default_rng(0)
-    x, dy = rng.normal(size=(2, 3, 5, width))
+    x, dy = np.random.default_rng(0).normal(size=(2, 3, 5, width))
     x[~MASK], dy[~MASK] = 0.0, 0.0
     with np.errstate(all="raise"):
         y, dx, flat = both_passes(layer, x, dy, fast)
@@ -65,8 +64,7 @@ def assert_padding_is_hidden(layer, width, fast):
 @pytest.mark.parametrize(("name", "padding", "causal"), CAUSAL)
 def test_of_a_mixer(name, padding, causal, fast):
     settings = MixerSettings(8, 2, 5, causal=causal, padding=padding)
-    mixer = nf.MIXERS[name].build(settings, seed=0, dtype="float64")
-    assert_padding_is_hidden(mixer, 8, fast)
+    assert_padding_is_hidden(nf.MIXERS[name].build(settings, seed=0, dtype="float64"), 8, fast)
 
 
 @pytest.mark.parametrize("fast", [False, True])
@@ -118,8 +116,7 @@ def test_of_the_mean():
 
 
 def test_of_softmax_in_both_passes():
-    rng = np.random.default_rng(0)
-    x, dy = rng.normal(size=(2, 3, 5))
+    x, dy = np.random.default_rng(0).normal(size=(2, 3, 5))
     y, cache = F.softmax(x, mask=MASK)
     dx = F.softmax_backward(dy, cache)
     spoil(x, dy)
@@ -136,8 +133,7 @@ def test_of_softmax_in_both_passes():
 @pytest.mark.parametrize("shape", ["keys", "queries and keys", "of one sequence"])
 def test_of_attention(attend, causal, shape):
     """Rows of keys and values that no query sees, and rows of queries that see nothing."""
-    rng = np.random.default_rng(0)
-    query, key, value, dy = rng.normal(size=(4, 3, 2, 5, 4))
+    query, key, value, dy = np.random.default_rng(0).normal(size=(4, 3, 2, 5, 4))
     seen = MASK[1] if shape == "of one sequence" else np.broadcast_to(MASK[:, None], (3, 2, 5))
     seen = np.broadcast_to(seen, (3, 2, 5))
     mask = MASK[1] if shape == "of one sequence" else MASK[:, None, None, :]

@@ -75,8 +75,7 @@ def test_rows_of_other_lengths_go_on_from_their_own_last_token(mixer, x):
     assert_close(y[mask], expected[:, :4][mask])
     for k in range(3):
         np.testing.assert_array_equal(state.stop, lengths + k)
-        newest = x[np.arange(BATCH), lengths + k][:, None]
-        y, state = mixer.step(newest, state, nf.Context())
+        y, state = mixer.step(x[np.arange(BATCH), lengths + k][:, None], state, nf.Context())
         assert_close(y[:, 0], expected[np.arange(BATCH), lengths + k])
 
 
@@ -87,8 +86,7 @@ def test_a_state_that_is_gone_on_from_twice_stays_as_it_was(mixer, x):
     again, _ = mixer.step(x[:, 3:4], state, nf.Context())
     np.testing.assert_array_equal(again, first)
     assert_close(first, whole(mixer, x)[:, 3:4])
-    instead = np.concatenate([x[:, :3], x[:, 5:6]], axis=1)
-    assert_close(other, whole(mixer, instead)[:, 3:])
+    assert_close(other, whole(mixer, np.concatenate([x[:, :3], x[:, 5:6]], axis=1))[:, 3:])
     y, _ = mixer.step(x[:, 4:5], after, nf.Context())
     assert_close(y, whole(mixer, x)[:, 4:5])
 
@@ -147,9 +145,7 @@ def test_a_mixer_of_a_user_is_computed_anew(x):
 
 
 def test_one_token_at_a_time_is_asked_for(mixer, x):
-    with pytest.raises(
-        ValueError, match=r"x has shape \(3, 7, 8\); expected \(\.\.\., 1, d_model\)"
-    ):
+    with pytest.raises(ValueError, match=r"x has shape \(3, 7, 8\); expected \(\.\.\., 1, d_model"):
         mixer.step(x, mixer.start(BATCH, LENGTH, x), nf.Context())
 
 

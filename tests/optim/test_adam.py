@@ -63,8 +63,7 @@ def test_neither_gradients_nor_the_gaps_between_parameters_change(chain, rng):
     nf.Adam(chain.parameters(), weight_decay=0.1).step(gradients)
     np.testing.assert_array_equal(gradients.flat, before)
     flat = chain.parameters().flat
-    used = sum((array != 0.0).sum() for array in chain.parameters().values())
-    assert (flat != 0.0).sum() == used
+    assert (flat != 0.0).sum() == sum((array != 0.0).sum() for array in chain.parameters().values())
 
 
 def test_weight_decay_shrinks_apart_from_the_gradient():
@@ -137,9 +136,7 @@ def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, ena
         (7e20, r"reaches 7e\+20: its square is more"),
     ],
 )
-def test_a_gradient_that_is_not_finite_is_named_before_anything_changes(
-    value, problem, enabled, flat
-):
+def test_a_gradient_not_finite_is_named_before_anything_changes(value, problem, enabled, flat):
     layer = L.Sequential(L.Linear(3, 5, seed=0), L.LayerNorm(5)).flatten()
     parameters, gradients = layer.parameters(), random_gradients(layer, np.random.default_rng(0))
     optimizer = nf.Adam(parameters if flat else dict(parameters))

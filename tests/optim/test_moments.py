@@ -121,8 +121,7 @@ def test_a_training_goes_on_bit_for_bit_from_its_state(dtype, steps, flat, flat_
 
 
 def test_the_state_says_what_it_is():
-    linear = L.Linear(2, 3, seed=0)
-    optimizer = nf.Adam(linear.parameters(), schedule=cosine(50))
+    optimizer = nf.Adam(L.Linear(2, 3, seed=0).parameters(), schedule=cosine(50))
     g = {"weight": np.ones((2, 3), "float32"), "bias": np.full(3, 2.0, "float32")}
     optimizer.step(g)
     values, arrays = optimizer.state()
@@ -185,8 +184,7 @@ BROKEN = [
 
 @in_turn(("name", "value", "message"), BROKEN)
 def test_a_state_that_does_not_fit_is_refused_in_words_and_changes_nothing(name, value, message):
-    linear = L.Linear(2, 3, seed=0, dtype="float64")
-    optimizer = nf.Adam(linear.parameters())
+    optimizer = nf.Adam(L.Linear(2, 3, seed=0, dtype="float64").parameters())
     optimizer.step({"weight": np.ones((2, 3)), "bias": np.ones(3)})
     values, arrays = optimizer.state()
     broken = values | {"lr": 0.5, "steps": 7}, {n: x + 1.0 for n, x in arrays.items()}

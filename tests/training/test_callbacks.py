@@ -243,8 +243,7 @@ def test_the_first_reason_counts(make, data):
     noted = Noted(lambda state: (state.stopping, state.history.stopped))
     first = At("after_step", 6, lambda state: state.stop("time is up"))
     second = At("after_step", 6, lambda state: state.stop("enough"))
-    history = fit(make(), data, first, second, noted)
-    assert history.stopped == "time is up"
+    assert fit(make(), data, first, second, noted).stopped == "time is up"
     assert fit(make(), data, At("on_end", 1, stop)).stopped == "finished"  # too late
     assert noted.seen("after_step")[-2:] == [(None, "finished"), ("time is up", "finished")]
     assert noted.seen("on_end") == [("time is up", "time is up")]
@@ -273,7 +272,7 @@ def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
 
 
 @pytest.mark.parametrize(
-    ("schedule", "named"), [(lambda step: 1e299, "the loss"), (lambda step: 1e308, "the update")]
+    ("schedule", "named"), [(lambda _: 1e299, "the loss"), (lambda _: 1e308, "the update")]
 )
 def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data, schedule, named):
     """Steps 1 and 2 stay unread until the end; or there is no loss after the only update."""
@@ -288,15 +287,9 @@ def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data,
 
 @pytest.mark.parametrize(
     ("hook", "error"),
-    [
-        ("before_update", ZeroDivisionError()),
-        ("after_step", MemoryError("mine")),
-        ("after_epoch", SystemExit()),
-    ],
+    [("before_update", KeyError()), ("after_step", MemoryError()), ("after_epoch", SystemExit())],
 )
-def test_an_error_in_a_callback_reaches_the_caller_and_the_best_weights_are_back(
-    make, data, hook, error
-):
+def test_an_error_in_a_callback_is_raised_and_the_best_weights_are_back(make, data, hook, error):
     model = make()
     noted = Noted(lambda state: (state.history.stopped, state.history.best_epoch))
     failing = At(hook, 2 if hook == "after_epoch" else 6, throw(error))
@@ -432,22 +425,16 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
         ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
         (
             [having("after_epoch", base=object)],
-            r"callbacks\[0\] is a Plugin; .* Derive the class from npformer.Callback",
+            r"callbacks\[0\] is a .* the class from npformer.Callback",
         ),
         ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
-        (
-            [having("on_epoch_end")],
-            r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does not",
-        ),
+        ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
         ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
         (
             [having("after_step", takes=lambda self: None)],
             r"after_step of callbacks\[0\] cannot be called .*\(self, state\)",
         ),
-        (
-            [lambda state, history: None],
-            r"callbacks\[0\] cannot be called with the state alone .*'history'",
-        ),
+        ([lambda state, history: None], r"callbacks\[0\] cannot be called with the .*'history'"),
         ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
     ],
 )

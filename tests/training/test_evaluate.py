@@ -13,8 +13,7 @@ def by_hand(rows):
     """Return loss and accuracy, one (scores, label) after the other."""
     losses, hits = [], []
     for scores, label in rows:
-        total = math.fsum(math.exp(score) for score in scores)
-        losses.append(math.log(total) - scores[label])
+        losses.append(math.log(math.fsum(math.exp(score) for score in scores)) - scores[label])
         hits.append(max(range(len(scores)), key=lambda c: scores[c]) == label)
     return math.fsum(losses) / len(losses), sum(hits) / len(hits)
 
@@ -23,8 +22,7 @@ def by_hand(rows):
 def test_evaluate_is_what_is_computed_by_hand(small_model, token_batch, batch_size):
     ids, labels, mask = token_batch
     model = small_model()
-    logits = model(ids, mask).tolist()
-    loss, accuracy = by_hand(zip(logits, labels.tolist(), strict=True))
+    loss, accuracy = by_hand(zip(model(ids, mask).tolist(), labels.tolist(), strict=True))
     found = nf.evaluate(model, (ids, labels, mask), batch_size)
     assert found.loss == pytest.approx(loss, rel=1e-12)
     assert (found.accuracy, found.labels) == (accuracy, 8)
@@ -97,9 +95,7 @@ def test_a_sequence_without_tokens_is_pooled_to_0(small_model, token_batch, kept
 def test_evaluate_of_a_single_logit_is_what_is_computed_by_hand(make, data):
     model = make(n_classes=2, output="sigmoid")
     z = model(data[0])[:, 0].tolist()
-    loss, accuracy = by_hand(
-        ([0.0, score], y) for score, y in zip(z, data[1].tolist(), strict=True)
-    )
+    loss, accuracy = by_hand(([0.0, s], y) for s, y in zip(z, data[1].tolist(), strict=True))
     found = nf.evaluate(model, data)
     assert found.loss == pytest.approx(loss, rel=1e-12)
     assert found.accuracy == accuracy

@@ -31,9 +31,7 @@ def test_nan_in_the_data_is_named_with_its_step(make, data, check_every):
         ("float64", 1e300, 7, None, 2),
     ],
 )
-def test_a_huge_learning_rate_is_reported_without_a_warning(
-    make, data, check_every, clip_norm, dtype, lr, workers
-):
+def test_a_huge_learning_rate_is_reported(make, data, check_every, clip_norm, dtype, lr, workers):
     model = make(dtype=dtype)
     x, y = data
     options = {"check_every": check_every, "clip_norm": clip_norm, "workers": workers}
@@ -61,9 +59,7 @@ def test_a_parameter_that_is_not_finite_is_named(make, data, check_every):
 
 @pytest.mark.parametrize("check_every", [1, 7])
 @pytest.mark.parametrize("clip_norm", [None, 1.0])
-def test_a_gradient_that_is_not_finite_beside_a_finite_loss_is_named(
-    make, data, validation, check_every, clip_norm
-):
+def test_a_bad_gradient_at_a_finite_loss_is_named(make, data, validation, check_every, clip_norm):
     class Poison(nf.Callback):
         def before_update(self, state):
             if state.step == 10:

@@ -226,8 +226,7 @@ def test_patience_stops_after_so_many_epochs_without_a_better_one(make, data, pa
     assert history.stopped == "patience"
     assert len(history.train_loss) == 1 + patience
     assert history.best_epoch == 1
-    better = fit(make(), data, validation=data, lr=1e-4, patience=1)
-    assert better.stopped == "finished"
+    assert fit(make(), data, validation=data, lr=1e-4, patience=1).stopped == "finished"
 
 
 # The progress bar ---------------------------------------------------------------------------------
@@ -244,9 +243,7 @@ def test_the_progress_bar_is_on_stderr_and_shows_the_loss(make, data, capsys):
 
 
 @pytest.mark.parametrize(("workers", "copies"), [("auto", "auto"), (1, False), (2, False)])
-def test_a_number_of_workers_holds_for_validation_too(
-    make, data, validation, monkeypatch, workers, copies
-):
+def test_workers_hold_for_validation_too(make, data, validation, monkeypatch, workers, copies):
     """An evaluation gives each copy a whole batch."""
     asked = []
 

@@ -35,9 +35,7 @@ def values(model):
 
 
 def changed(model, before):
-    return {
-        name for name, value in values(model).items() if not np.array_equal(value, before[name])
-    }
+    return {name for name, v in values(model).items() if not np.array_equal(v, before[name])}
 
 
 @in_turn("patterns", PATTERNS.values())

@@ -236,13 +236,14 @@ def test_a_generator_of_the_user_goes_on_where_it_was(begin, whole):
         ({"label_smoothing": 0.0}, "loss: label_smoothing is 0.0, and was"),
         ({"validation": None}, "validation is None, and was"),
         ({"schedule": cosine(50)}, "factor at step 1 is .*, and was"),
+        ({"resume": False}, r"holds the checkpoint of an earlier .* Pass resume=True"),
     ],
 )
-def test_another_training_is_refused(begin, tmp_path, change, message):
+def test_another_training_or_one_anew_is_refused(begin, tmp_path, change, message):
     begin()
     before = (tmp_path / "run" / FILE).read_bytes()
     with pytest.raises(ValueError, match=message):
-        begin(resume=True, **change)
+        begin(**{"resume": True} | change)
     assert (tmp_path / "run" / FILE).read_bytes() == before
 
 
@@ -266,14 +267,6 @@ def test_another_number_of_workers_is_told_and_processes_for_threads_are_not(beg
     with pytest.warns(UserWarning, match="computed by 1 worker, before by 2 threads: .* rounding"):
         begin(StopAfter(9), workers=1, resume=True)
     begin(StopAfter(10), workers=2, processes=True, resume=True)
-
-
-def test_an_earlier_training_is_not_begun_anew(begin, tmp_path):
-    begin()
-    before = (tmp_path / "run" / FILE).read_bytes()
-    with pytest.raises(ValueError, match=r"holds the checkpoint of an earlier .* Pass resume=True"):
-        begin()
-    assert (tmp_path / "run" / FILE).read_bytes() == before
 
 
 @pytest.mark.parametrize(

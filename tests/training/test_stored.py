@@ -76,8 +76,7 @@ def test_weights_are_those_of_data_in_memory(tmp_path, files, labels, vectors):
     models = [model_of(labels, vectors) for _ in range(2)]
     settings = {"validation": 0.2, "class_weight": "balanced"}
     expected = trained(data, models[0], **settings)
-    found = trained(mapped(tmp_path, data, files), models[1], **settings)
-    assert_same(found, expected)
+    assert_same(trained(mapped(tmp_path, data, files), models[1], **settings), expected)
     assert models[1].padding_id == models[0].padding_id == (None if vectors else 0)
     assert models[1].expects_mask
 
@@ -169,8 +168,7 @@ def test_a_long_look_at_the_data_is_shown(tmp_path, monkeypatch, capsys, progres
 
 def test_a_checkpoint_knows_its_data(tmp_path):
     arrays = samples()
-    data = mapped(tmp_path, arrays, 4)
-    trained(data, model_of(), epochs=1, checkpoint=tmp_path / "run")
+    trained(mapped(tmp_path, arrays, 4), model_of(), epochs=1, checkpoint=tmp_path / "run")
     arrays[0][-1, 0] += 1
     (tmp_path / "other").mkdir()
     other = mapped(tmp_path / "other", arrays, 5)
@@ -212,8 +210,7 @@ def test_files_that_change_during_the_training_are_noticed(tmp_path):
 
     def spoil(state):
         arrays[0][:] = 77
-        writable = np.load(tmp_path / "0.npy", mmap_mode="r+")
-        writable[:] = 77
+        np.load(tmp_path / "0.npy", mmap_mode="r+")[:] = 77
 
     with pytest.raises(ValueError, match="x holds 77"):
         trained(data, model_of(), callbacks=[spoil])

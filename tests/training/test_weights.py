@@ -9,10 +9,7 @@ import npformer as nf
 from npformer.models.losses import BinaryCrossEntropy, MeanSquaredError, SoftmaxCrossEntropy
 from tests.training.common import assert_same_weights, fit
 
-pytest.importorskip(
-    "hypothesis",
-    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
-)
+pytest.importorskip("hypothesis", reason='it searches: python -m pip install "npformer[test]"')
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,17 +92,14 @@ def test_targets_of_weight_0_may_be_nan(small_model, rng):
     model = small_model(**KINDS["mean_squared_error"])
     ids, y, mask = samples_of("mean_squared_error", rng)
     weights = np.arange(10) % 3 != 0
-    holed = np.where(weights[:, None], y, np.nan)
-    given = (ids, holed, mask)
+    given = (ids, np.where(weights[:, None], y, np.nan), mask)
     one = step(model, given, sample_weight=weights.astype(float), workers=2, micro_batch=1)
     assert_same_step(one, step(model, tuple(array[weights] for array in (ids, y, mask))))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
-def test_a_class_of_weight_0_is_left_out_however_the_batch_is_shared(
-    small_model, rng, kind, smoothing
-):
+def test_a_class_of_weight_0_is_left_out_however_it_is_shared(small_model, rng, kind, smoothing):
     model, samples = small_model(**KINDS[kind]), samples_of(kind, rng)
     loss = SoftmaxCrossEntropy(smoothing, [1.0, 0.0, 2.0])
     if kind == "sigmoid":
@@ -157,8 +151,7 @@ def test_the_model_and_the_evaluation_keep_no_class_weights(make, imbalanced):
     assert model.loss.class_weight is None
     found = nf.evaluate(model, imbalanced)
     assert found.loss == pytest.approx(history.validation_loss[history.best_epoch - 1])
-    weighted = nf.evaluate(model, imbalanced, loss=SoftmaxCrossEntropy(0.3, [1.0, 9.0]))
-    assert weighted == found
+    assert nf.evaluate(model, imbalanced, loss=SoftmaxCrossEntropy(0.3, [1.0, 9.0])) == found
 
 
 def test_tokens_have_weights_of_their_own_or_their_samples(small_model, rng):

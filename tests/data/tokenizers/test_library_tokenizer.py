@@ -5,12 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from npformer.data.tokenizers import (
-    LibraryTokenizer,
-    read_tokenizer,
-    tokenizer_of,
-    train_tokenizer,
-)
+from npformer.data.tokenizers import LibraryTokenizer, read_tokenizer, tokenizer_of, train_tokenizer
 
 tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
 

@@ -27,8 +27,7 @@ def backward(case, dy, cache):
 
 def run(case, dtype="float64", dy=None, **options):
     """Return y and the gradients of a kernel."""
-    arrays = tuple(a.astype(dtype) for a in case.arrays)
-    y, cache = forward(case, arrays, case.context(**options))
+    y, cache = forward(case, tuple(a.astype(dtype) for a in case.arrays), case.context(**options))
     return [y, *backward(case, gradient_for(y) if dy is None else dy.astype(dtype), cache)]
 
 

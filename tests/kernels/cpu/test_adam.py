@@ -33,9 +33,7 @@ def several_steps(update, size, dtype, weight_decay, steps=5):
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-14), ("float32", 1e-6)])
 @pytest.mark.parametrize(("piece", "size"), SIZES)
-def test_several_steps_are_those_of_the_plain_update(
-    monkeypatch, piece, size, dtype, bound, weight_decay
-):
+def test_steps_are_those_of_the_plain_update(monkeypatch, piece, size, dtype, bound, weight_decay):
     monkeypatch.setattr(rows, "PIECE", piece)
     ours = several_steps(adam.adam_update, size, dtype, weight_decay)
     plain = several_steps(optim.adam_update, size, dtype, weight_decay)
@@ -55,9 +53,7 @@ def test_views_with_gaps_are_updated_and_nothing_else():
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_a_model_takes_the_same_steps_with_and_without_kernels(
-    small_model, token_batch, weight_decay, monkeypatch
-):
+def test_a_model_takes_the_same_steps_in_both(small_model, token_batch, weight_decay, monkeypatch):
     update = Mock(wraps=adam.adam_update)
     monkeypatch.setitem(cpu.UPDATES, "adam_update", update)
     weights = []

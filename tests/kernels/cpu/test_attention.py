@@ -32,9 +32,7 @@ def test_of_any_shape_mask_tiling_and_storage(tiling, mask, causal):
     for sizes in SIZES:
         for scale, single in ((1.0, 5e-6), (LARGE, 5e-4)):
             case = helpers.attention_heads(*sizes, mask, causal, scale=scale)
-            stored, again = (
-                replace(case, others=(*case.others[:2], store)) for store in (True, False)
-            )
+            stored, again = (replace(case, others=(*case.others[:2], s)) for s in (True, False))
             assert_close(run(stored), expected(case), 1e-12)
             assert_close(run(again), expected(case), 1e-12)
             if not tiling:  # tiles do not depend on the precision
@@ -79,9 +77,7 @@ def test_a_long_sequence_with_tiles_as_they_are(case):
         (9, True, False, False),
     ],
 )
-def test_short_sequences_are_stored_unless_the_call_says_otherwise(
-    monkeypatch, length, store, keep, stored
-):
+def test_short_sequences_are_stored_unless_told_otherwise(monkeypatch, length, store, keep, stored):
     monkeypatch.setattr(averaging, "STORED", 9)
     found = exponentials_of(helpers.attention_heads(2, length, 2, 4, store=store), keep=keep)
     assert (found.stored is not None) == stored
@@ -169,8 +165,7 @@ def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share,
     largest = (share * exponentials.SAFE / rows.UNIT * 2.0) ** 0.5  # q . k / sqrt(4)
     bq, bk = np.zeros_like(bq), np.zeros_like(bk)
     bq[0], bk[0] = largest, sign * largest
-    arrays = x, 3e-4 * Wq, bq, 3e-4 * Wk, bk, value * Wv, value * bv
-    case = replace(case, arrays=arrays)
+    case = replace(case, arrays=(x, 3e-4 * Wq, bq, 3e-4 * Wk, bk, value * Wv, value * bv))
     dy = gradient * np.random.default_rng(1).normal(size=x.shape)
     assert_close(run(case, "float32", dy), expected(case, "float32", dy), 1e-4)
 

@@ -38,8 +38,7 @@ def small_arrays_are_lent_as_well(monkeypatch):
 
 def with_gaps(x):
     """Return the same numbers, NaN between them."""
-    wide = np.full([2 * n + 1 for n in x.shape], np.nan)
-    view = wide[tuple(slice(1, None, 2) for _ in x.shape)]
+    view = np.full([2 * n + 1 for n in x.shape], np.nan)[tuple(slice(1, None, 2) for _ in x.shape)]
     view[...] = x
     return view
 
@@ -59,8 +58,7 @@ def test_every_kernel_has_a_case():
 
 def test_a_kernel_of_a_pair_bears_its_name():
     layers = {"linear", "layer_norm", "embedding", "dropout", "fourier_mixing"}
-    losses = {"softmax_cross_entropy"}
-    assert {name for name in KERNELS if hasattr(F, name)} == layers | losses
+    assert {name for name in KERNELS if hasattr(F, name)} == layers | {"softmax_cross_entropy"}
 
 
 def test_y_and_all_gradients_are_those_of_the_pairs(case):
@@ -69,8 +67,7 @@ def test_y_and_all_gradients_are_those_of_the_pairs(case):
 
 def test_arrays_of_any_layout(case):
     for layout in LAYOUTS:
-        arrays = tuple(map(layout, case.arrays))
-        y, cache = forward(case, arrays, case.context())
+        y, cache = forward(case, tuple(map(layout, case.arrays)), case.context())
         dy = gradient_for(y)
         gradients = backward(case, layout(dy) if y.ndim else dy, cache)
         assert_close([y, *gradients], expected(case), 1e-12)
@@ -158,9 +155,7 @@ def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
 @pytest.mark.usefixtures("long_sequences")
 def test_no_part_of_a_call_waits_for_another(case, monkeypatch):
     """The order in which parts are computed changes no bit, so that of threads does not either."""
-    monkeypatch.setattr(
-        engine_context, "side_by_side", lambda do, parts: [do(part) for part in parts]
-    )
+    monkeypatch.setattr(engine_context, "side_by_side", lambda do, parts: [do(p) for p in parts])
     in_order = run(case, threads=3)
     monkeypatch.setattr(
         engine_context, "side_by_side", lambda do, parts: [do(part) for part in parts[::-1]][::-1]

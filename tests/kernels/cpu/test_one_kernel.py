@@ -24,8 +24,7 @@ def test_a_large_mean_costs_no_digits(make, mean):
     case = make((101, 257))
     # Multiples of 1/16, so that float32 has the sums of a residual connection as they are.
     rows = [np.round(16.0 * a) / 16.0 for a in case.arrays[:-2]]
-    arrays = (mean + rows[0], *rows[1:], *case.arrays[-2:])
-    case = replace(case, arrays=arrays, training=False)
+    case = replace(case, arrays=(mean + rows[0], *rows[1:], *case.arrays[-2:]), training=False)
     for ours, exact in zip(run(case, "float32"), expected(case, "float32"), strict=True):
         np.testing.assert_allclose(ours, exact, rtol=0, atol=3e-6 * max(np.abs(exact).max(), 1.0))
 
@@ -53,8 +52,7 @@ def test_there_is_a_kernel_for_each_activation():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_without_a_backward_pass_y_is_right_in_pieces(activation, piece, dtype):
     case = helpers.feed_forward((2, 7, 16), 23, activation)
-    arrays = tuple(a.astype(dtype) for a in case.arrays)
-    y, _ = forward(case, arrays, case.context(keep=False))
+    y, _ = forward(case, tuple(a.astype(dtype) for a in case.arrays), case.context(keep=False))
     assert_close([y], expected(case, dtype)[:1], 1e-12 if dtype == "float64" else 5e-6)
 
 

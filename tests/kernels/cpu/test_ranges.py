@@ -42,8 +42,7 @@ def options_of(kind):
 
 @cache
 def truth(kind, offset, sizes):
-    arrays = [a.astype("float64") for a in inputs(kind, offset, sizes)]
-    return by_pair(*arrays, **options_of(kind))
+    return by_pair(*[a.astype("float64") for a in inputs(kind, offset, sizes)], **options_of(kind))
 
 
 def errors(ours, exact):
@@ -83,8 +82,7 @@ def test_a_running_average_does_not_care_for_the_size_of_anything(monkeypatch, s
                 # Other values leave dV as it is, another dY leaves Y.
                 unscaled = k == (3 if i == 2 else 0)
                 exact = plain if unscaled else np.float32(size) * plain
-                atol = 1e-6 * np.abs(exact).max()
-                np.testing.assert_allclose(ours, exact, rtol=1e-6, atol=atol)
+                np.testing.assert_allclose(ours, exact, rtol=1e-6, atol=1e-6 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("top", [20.0, 40.0, 80.0, 161.0])
@@ -105,6 +103,5 @@ def test_saturated_rows_lose_no_more_than_in_the_pair(top):
 def test_a_query_that_sees_nothing_takes_nothing_and_sends_nothing_back(tiling):
     for offset in OFFSETS:
         arrays = inputs("padded", offset, (1.0, 1e30))
-        mask = np.zeros((BATCH, LENGTH), bool)
-        for array in by_kernel(*arrays, mask=mask):
+        for array in by_kernel(*arrays, mask=np.zeros((BATCH, LENGTH), bool)):
             np.testing.assert_array_equal(array, 0.0)

@@ -193,8 +193,7 @@ class RawFunction:
             if not isinstance(given, FakeArray):
                 raise LaunchError(f"{what} {given!r}")
             host = given._host
-            code = {"F": "f", "D": "d"}.get(host.dtype.char, host.dtype.char)
-            if code not in POINTEES[pointee]:
+            if {"F": "f", "D": "d"}.get(host.dtype.char, host.dtype.char) not in POINTEES[pointee]:
                 raise LaunchError(f"{what} an array of {host.dtype}")
             return ctypes.c_void_p(memory.address(host))
         if kind == "index":

@@ -107,8 +107,7 @@ def test_layer_norm_of_a_constant_row_is_beta(d) -> None:
 @pytest.mark.parametrize("width", [1, 33, 300])
 def test_sums_over_rows(rows, width) -> None:
     (x,) = normals((2, rows, width))
-    found = same_in_any_order(lambda: gpu.sums.column_sums(up(x)))
-    agree(found, x.sum(axis=1))
+    agree(same_in_any_order(lambda: gpu.sums.column_sums(up(x))), x.sum(axis=1))
 
 
 @pytest.mark.parametrize("case", [helpers.linear((4, 6), 6), helpers.feed_forward((4, 6), 6)])
@@ -313,8 +312,7 @@ def test_embedding_in_any_order(place, monkeypatch) -> None:
 def test_an_id_that_is_no_row_writes_nowhere(wrong, deterministic, monkeypatch) -> None:
     monkeypatch.setattr(embedding_module, "DETERMINISTIC", deterministic)
     for ids in (np.array([0, wrong, 2]), np.full(100, wrong)):
-        dy = np.ones((len(ids), 2))
-        found = gpu.embedding_backward(asarray(dy), (asarray(ids), (3, 2)))
+        found = gpu.embedding_backward(asarray(np.ones((len(ids), 2))), (asarray(ids), (3, 2)))
         np.testing.assert_array_equal(down(found), [[(ids == i).sum()] * 2 for i in range(3)])
 
 

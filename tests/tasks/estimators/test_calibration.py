@@ -54,8 +54,7 @@ def test_a_model_that_is_too_sure_is_cooled(wide):
     model = nf.SequenceClassifier(CONFIG, 2, **sizes)
     if wide:
         model = WideSequenceClassifier(CONFIG, 2, n_pairs=2, **sizes)
-        texts = [[2, 3], [3, 2]]
-        model.wide.learn(*frequent_pairs(texts, 7))
+        model.wide.learn(*frequent_pairs([[2, 3], [3, 2]], 7))
         model.wide.weight.value[...] = rng.normal(size=(9, 2))
     model.classify.weight.value[...] *= 8.0
     x, mask = np.tile(WORDS, (100, 1)), np.tile(WORDS > 0, (100, 1))

@@ -11,9 +11,7 @@ from npformer.tasks.estimators.split import repeated, stratified
 @pytest.fixture
 def answers():
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, size=200)
-    probabilities = rng.dirichlet(np.ones(4), size=200)
-    return y, probabilities
+    return rng.integers(0, 3, size=200), rng.dirichlet(np.ones(4), size=200)
 
 
 def test_scores_by_hand():
@@ -55,8 +53,7 @@ def test_the_table_is_for_people(answers):
 
 
 def test_the_majority(answers):
-    y = np.array([0, 1, 1, 1])
-    scores = baselines.majority(["a", "b"], y, np.array([0, 1]))
+    scores = baselines.majority(["a", "b"], np.array([0, 1, 1, 1]), np.array([0, 1]))
     assert scores.accuracy == 0.5
     assert scores.confusion.tolist() == [[0, 1], [0, 1]]
 

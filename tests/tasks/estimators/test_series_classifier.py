@@ -53,15 +53,12 @@ def test_it_comes_back_from_its_file(trained, tmp_path):
     nf.save(trained, tmp_path / "model.safetensors")
     back = nf.load(tmp_path / "model.safetensors")
     series, _ = series_and_labels(seed=2)
-    np.testing.assert_array_equal(
-        back.predict_probabilities(series), trained.predict_probabilities(series)
-    )
+    np.testing.assert_array_equal(*(m.predict_probabilities(series) for m in (back, trained)))
     assert isinstance(back, nf.SeriesClassifier)
 
 
 def test_one_feature_and_whole_arrays():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(40, 6)) + np.arange(40)[:, None] % 2
+    x = np.random.default_rng(0).normal(size=(40, 6)) + np.arange(40)[:, None] % 2
     found = nf.SeriesClassifier(SIZES, members=1).fit(x, np.arange(40) % 2, **QUICK | {"epochs": 1})
     assert found.model.n_features == 1
     assert found.predict(x[..., None]).shape == (40,)

@@ -73,9 +73,7 @@ def test_an_ensemble_averages_probabilities(tmp_path):
     np.testing.assert_allclose(found.predict_probabilities(texts), np.mean(each, axis=0), rtol=1e-6)
     nf.save(found, tmp_path / "three")
     back = nf.load(tmp_path / "three")
-    np.testing.assert_array_equal(
-        back.predict_probabilities(texts), found.predict_probabilities(texts)
-    )
+    np.testing.assert_array_equal(*(m.predict_probabilities(texts) for m in (back, found)))
     assert len(back.models_) == 3
 
 
@@ -227,8 +225,7 @@ def test_mistakes_with_a_trained_classifier(classifier, tmp_path):
         classifier.evaluate(["a"], ["sport"])
     with pytest.raises(NotTrainedError, match="has not been trained"):
         nf.save(small(), tmp_path / "nothing")
-    model = nf.SequenceClassifier(nf.EncoderConfig(**SIZES), 2, vocab_size=5)
-    nf.save(model, tmp_path / "model")
+    nf.save(nf.SequenceClassifier(nf.EncoderConfig(**SIZES), 2, vocab_size=5), tmp_path / "model")
     assert isinstance(nf.load(tmp_path / "model"), nf.SequenceClassifier)
 
 
@@ -271,8 +268,7 @@ def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
     texts, labels = texts_and_labels(120)
     small(members=2).fit(texts, labels, calibration=0.25, **training)
     assert held_out == [30, 30]
-    weights = np.ones(120)
-    small().fit(texts, labels, calibration=0.1, sample_weight=weights, **training)
+    small().fit(texts, labels, calibration=0.1, sample_weight=np.ones(120), **training)
     small().fit(texts, labels, calibration=0.1, **training | {"validation": 0.2})
     assert held_out[2:] == [12, 24], "with a validation, that decides"
     small().fit(texts, labels, calibration=0, **training)

@@ -45,8 +45,7 @@ def test_edits():
 
 
 def test_any_target_of_a_source_is_right():
-    right = {"a": ["x y", "x"], "b": ["p q"]}
-    found = translations_of(right, ["x", "p z"], str.split)
+    found = translations_of({"a": ["x y", "x"], "b": ["p q"]}, ["x", "p z"], str.split)
     assert (found.n, found.exact) == (2, 0.5)
     assert found.edits == pytest.approx(1 / 3)  # one of the tokens x, p, q
     assert found.worst == [("b", "p q", "p z", 1)]

@@ -30,8 +30,7 @@ def test_windows_hold_each_next_token_once():
         ids = np.arange(n)
         x, y = windows(ids, length)
         assert x.shape == y.shape
-        learned = y[y >= 0]
-        np.testing.assert_array_equal(np.sort(learned), ids[1:])
+        np.testing.assert_array_equal(np.sort(y[y >= 0]), ids[1:])
         np.testing.assert_array_equal(y[y >= 0], x[y >= 0] + 1)
 
 
@@ -64,8 +63,7 @@ def test_counts_are_those_of_the_formula(order):
 
 
 def test_nats_are_the_mean_loss_of_a_character(trained):
-    ids = trained.ids("text", TEXT[:200])
-    x, y = windows(ids, 16)
+    x, y = windows(trained.ids("text", TEXT[:200]), 16)
     logits = np.asarray(trained.model(x), dtype="float64")
     logits -= logits.max(axis=-1, keepdims=True)
     log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))

@@ -72,8 +72,7 @@ def test_every_kind_of_model_is_shown(small_model, rng, shown, changes, labels):
     assert parameters == f"{model.n_parameters():,}"
     assert ("no confusion matrix, as it predicts numbers" in page.text) == ("numbers" in labels)
     assert len(matrices(page)) == 3 * 2 * 2
-    pictures = [a for a in page.of("img") if a["alt"].startswith("x: ")]
-    assert bool(pictures) == (features is not None)
+    assert bool([a for a in page.of("img") if a["alt"].startswith("x: ")]) == (features is not None)
     assert bool(page.of("ol", class_="tokens")) is False  # attribute names are those of HTML
     assert bool(page.of("ol", **{"class": "tokens"})) == (features is None)
 
@@ -87,8 +86,7 @@ def test_a_picture_holds_the_weights(small_model, token_batch, shown):
     ):
         for weights, picture in zip(layer.matrices[0], pair, strict=True):
             index, _ = pixels(picture["src"])
-            expected = 1 + np.rint(63 * weights / weights.max())
-            np.testing.assert_array_equal(index, expected)
+            np.testing.assert_array_equal(index, 1 + np.rint(63 * weights / weights.max()))
             i, j = np.unravel_index(weights.argmax(), weights.shape)
             words = f"{weights.max():.2f}: {i} ({ids[5, i]}) from {j} ({ids[5, j]})"
             assert picture["alt"].endswith(words)
@@ -186,15 +184,12 @@ def test_of_wrong_tokens_both_labels_are_shown(small_model, token_batch, shown):
     model = small_model(pooling="none")
     y = (model.predict(ids, mask) + 1) % 3  # every prediction is wrong
     page = shown(model, ids, y, mask, token_names=list("abcdefg"), class_names=list("xyz"))
-    wrong = page.of("li", **{"class": "token wrong"})
-    assert len(wrong) == mask.sum()
+    assert len(page.of("li", **{"class": "token wrong"})) == mask.sum()
     assert page.of("li", **{"class": "token padding"}) == []
     assert "x, not z" in page.text
 
 
-def test_it_begins_with_what_is_given_and_calls_samples_by_their_names(
-    small_model, token_batch, shown
-):
+def test_it_begins_with_what_is_given_and_names_samples(small_model, token_batch, shown):
     ids, labels, mask = token_batch
     opening = ["In short.", [["class", "F1"], ["a <b>", "0.5"]]]
     names = [f"text number {i}, " + "word " * 100 for i in range(len(ids))]
@@ -210,8 +205,7 @@ def test_it_begins_with_what_is_given_and_calls_samples_by_their_names(
 def test_padding_behind_a_sample_is_not_shown(small_model, shown):
     ids, labels = np.ones((2, 40), dtype="int64"), np.array([0, 1])
     mask = np.arange(40) < np.array([[3], [40]])
-    model = small_model(max_len=40)
-    page = shown(model, ids, labels, mask, samples=[0])
+    page = shown(small_model(max_len=40), ids, labels, mask, samples=[0])
     heads = [tag["alt"] for _, tag in page.tags if tag.get("alt", "").startswith("head 0")]
     assert all(alt.startswith("head 0, 3 x 3") for alt in heads)
     assert heads
@@ -277,8 +271,7 @@ class Noise(nf.mixers.Attention):
     """Its pictures cannot be compressed."""
 
     def explain(self, x, context):
-        rng = np.random.default_rng(0)
-        return rng.random((len(x), 8, x.shape[1], x.shape[1]))
+        return np.random.default_rng(0).random((len(x), 8, x.shape[1], x.shape[1]))
 
 
 @pytest.mark.slow

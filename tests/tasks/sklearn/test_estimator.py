@@ -14,8 +14,7 @@ from npformer.tasks.estimators.split import stratified
 
 def parts_of(y):
     """Return the parts that random_state=0 makes of labels: to train on, and held out."""
-    rng = np.random.default_rng(check_random_state(0).randint(2**31 - 1))
-    return stratified(y, 0.1, rng)
+    return stratified(y, 0.1, np.random.default_rng(check_random_state(0).randint(2**31 - 1)))
 
 
 def test_token_ids(small, ids):
@@ -184,8 +183,7 @@ def test_partial_fit_takes_one_class_at_a_time_and_keeps_its_classes(small, seri
 def test_warm_start_goes_on(small, series):
     x, y = series
     cold, warm = small(), small(warm_start=True)
-    first = {each.fit(x, y).loss_curve_[0] for each in (cold, warm)}
-    assert len(first) == 1
+    assert len({each.fit(x, y).loss_curve_[0] for each in (cold, warm)}) == 1
     assert warm.fit(x, y).loss_curve_[0] < 0.7 * cold.fit(x, y).loss_curve_[0]
     with pytest.raises(ValueError, match="classes"):
         warm.fit(x, y + 1)

@@ -63,11 +63,7 @@ def test_the_kind_of_inputs_is_found(x, kind):
         # NaN
         (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
         (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
-        (
-            [np.full((2, 3), np.nan), np.ones((4, 3))] * 4,
-            {},
-            r"X\[0\] has NaN or infinity in step 0",
-        ),
+        ([np.full((2, 3), np.nan), np.ones((4, 3))] * 4, {}, r"X\[0\] has NaN or inf.* step 0"),
         # ids
         (FLOATS, {"inputs": "tokens"}, "holds 0.5 in row 0, column 1, and inputs is 'tokens'"),
         (IDS[:, :, None], {"inputs": "tokens"}, r"samples of X have shape \(3, 1\)"),
@@ -96,35 +92,25 @@ def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match)
 
 
 @in_turn(
-    ("y", "match"),
+    ("y", "weights", "match"),
     [
-        (None, "requires y"),
-        (Y[:5], "inconsistent numbers of samples"),
-        (Y * 0, "one class, 0, in"),
-        (np.full(8, "a"), "one class, 'a', in"),
-        (np.where(Y, "a", "nan"), r"the classes of y\[1\] is 'nan', a word for a missing label"),
-        (Y + 0.5, "continuous"),
-        (np.where(Y, np.nan, 1.0), "NaN"),
+        (None, None, "requires y"),
+        (Y[:5], None, "inconsistent numbers of samples"),
+        (Y * 0, None, "one class, 0, in"),
+        (np.full(8, "a"), None, "one class, 'a', in"),
+        (np.where(Y, "a", "nan"), None, r"of y\[1\] is 'nan', a word for a missing label"),
+        (Y + 0.5, None, "continuous"),
+        (np.where(Y, np.nan, 1.0), None, "NaN"),
+        (Y, np.zeros(8), "(?i)weight.*zero"),
+        (Y, -np.ones(8), "(?i)negative"),
+        (Y, np.ones(7), "sample_weight.shape"),
+        (Y, np.where(Y, np.nan, 1.0), "NaN"),
+        (Y, Y.astype(float), "one class"),
     ],
 )
-def test_an_error_says_what_is_wrong_with_y(small, y, match):
+def test_an_error_says_what_is_wrong_with_y_or_weights(small, y, weights, match):
     with pytest.raises(ValueError, match=match):
-        small().fit(FLOATS, y)
-
-
-@in_turn(
-    ("weights", "match"),
-    [
-        (np.zeros(8), "(?i)weight.*zero"),
-        (-np.ones(8), "(?i)negative"),
-        (np.ones(7), "sample_weight.shape"),
-        (np.where(Y, np.nan, 1.0), "NaN"),
-        (Y.astype(float), "one class"),
-    ],
-)
-def test_an_error_says_what_is_wrong_with_weights(small, weights, match):
-    with pytest.raises(ValueError, match=match):
-        small().fit(FLOATS, Y, sample_weight=weights)
+        small().fit(FLOATS, y, sample_weight=weights)
 
 
 @in_turn(

@@ -26,8 +26,7 @@ class Watched(ShardedArray):
         self.read = []
 
     def __getitem__(self, rows):
-        numbers = np.arange(len(self))[rows]
-        self.read.append(np.atleast_1d(numbers).tolist())
+        self.read.append(np.atleast_1d(np.arange(len(self))[rows]).tolist())
         return super().__getitem__(rows)
 
 
@@ -79,8 +78,7 @@ def train(ranks, folder, way, checkpoint, epochs):
     found = nf.evaluate(model, (x, y, mask), communicator=ranks)
     x.read.clear()
     if way == "predict" and ranks.rank == ranks.size - 1:
-        ids = np.full((1, x.shape[1]), VOCABULARY)
-        x = np.concatenate([x[:-1], ids])
+        x = np.concatenate([x[:-1], np.full((1, x.shape[1]), VOCABULARY)])
     nf.predict_to_file(folder / "predicted.npy", model, x, mask, communicator=ranks)
     (folder / f"{ranks.rank}.json").write_text(
         json.dumps({"start": watch.at_start, "steps": watch.of_steps, "predicted": x.read})

@@ -51,8 +51,7 @@ def test_other_data_are_named_by_shapes_and_a_digest():
 def test_another_model_is_named():
     def wider(mixer):
         model = model_of(mixer)
-        arguments = {**model.arguments(), "n_classes": 4}
-        return nf.SequenceClassifier(model.config, **arguments, seed=1)
+        return nf.SequenceClassifier(model.config, **{**model.arguments(), "n_classes": 4}, seed=1)
 
     with pytest.raises(ValueError, match="arguments: n_classes is 4 on rank 1, and 3 on rank 0"):
         trained({}, model=wider)

@@ -27,10 +27,7 @@ TEXTS = ["good food", "bad food", "a film"]
 
 WRONG = {
     "epochs": (["train", "digits", "--epochs=0"], "--epochs is 0"),
-    "both": (
-        ["train", "digits", "--resume", "--overwrite"],
-        "--resume and --overwrite are both given",
-    ),
+    "both": (["train", "digits", "--resume", "--overwrite"], "--resume and --overwrite are both"),
     "alone": (["gradcheck"], "mpiexec started 3 processes, and this command is for one"),
     "nowhere": (["evaluate", "nowhere"], "nowhere"),
     "a file": (DIGITS, "a file"),

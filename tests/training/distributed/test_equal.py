@@ -99,14 +99,9 @@ def runs(tmp_path_factory):
 
 
 @pytest.mark.processes
-def test_every_mixer_ends_as_in_one_process(runs):
-    assert_equal(results(runs / "2/every mixer"), results(runs / "0/every mixer"))
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize("name", OTHER)
-def test_with_other_settings(runs, name):
-    assert_equal(results(runs / "3" / name), results(runs / "0" / name))
+@pytest.mark.parametrize(("n", "name"), [("2", "every mixer"), *(("3", name) for name in OTHER)])
+def test_all_ends_as_in_one_process(runs, n, name):
+    assert_equal(results(runs / n / name), results(runs / "0" / name))
 
 
 @pytest.mark.processes

@@ -27,8 +27,7 @@ STOPS = {"stop": "enough", "SIGTERM": "terminated", "SIGINT": "interrupted"}
 def runs(tmp_path_factory):
     """Run all ways by one start of three ranks; return the folder, and how each way ended."""
     folder = tmp_path_factory.mktemp("runs")
-    ways = {way: ("failing", way) for way in (*ERRORS, *STOPS, "full")}
-    return folder, run_jobs(3, folder, ways)
+    return folder, run_jobs(3, folder, {way: ("failing", way) for way in (*ERRORS, *STOPS, "full")})
 
 
 def steps_in(folder):

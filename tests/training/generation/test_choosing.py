@@ -54,8 +54,7 @@ def test_a_number_is_turned_into_the_token_whose_part_it_lies_in(number, token):
 
 
 def test_a_token_that_may_not_be_drawn_is_not_drawn_by_rounding():
-    logits = np.array([[0.0, 0.0, -np.inf]])
-    assert Choice().draw(logits, [Given(1.0)]).tolist() == [1]
+    assert Choice().draw(np.array([[0.0, 0.0, -np.inf]]), [Given(1.0)]).tolist() == [1]
     assert Choice(top_k=1).draw(LOGITS, [Given(1 - 2**-53)]).tolist() == [1]
 
 

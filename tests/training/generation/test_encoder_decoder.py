@@ -54,8 +54,7 @@ def reference(model, source, max_len, beams, alpha):
         ended += [(score(p, n, alpha), target[:-1]) for p, target in found if target[-1] == 2]
         ended = sorted(ended, key=lambda each: -each[0])[:beams]
         live = [each for each in found if each[1][-1] != 2][:beams]
-        possible = score(live[0][0], max_len, alpha)
-        if len(ended) == beams and ended[-1][0] >= possible:
+        if len(ended) == beams and ended[-1][0] >= score(live[0][0], max_len, alpha):
             break
     return ended[0][1] if ended else live[0][1]
 

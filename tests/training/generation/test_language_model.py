@@ -56,8 +56,7 @@ def test_rows_are_equal_to_their_prompts_alone_and_to_those_with_rows_behind():
     tokens = model.generate(PROMPTS, 12)
     np.testing.assert_array_equal(model.generate(PROMPTS[:2], 12), tokens[:2])
     np.testing.assert_array_equal(model.generate(PROMPTS[0], 12), tokens[0])
-    greedy = model.generate(PROMPTS, 12, temperature=0)
-    for prompt, row in zip(PROMPTS, greedy, strict=True):
+    for prompt, row in zip(PROMPTS, model.generate(PROMPTS, 12, temperature=0), strict=True):
         np.testing.assert_array_equal(model.generate(prompt, 12, temperature=0), row)
 
 
@@ -98,33 +97,23 @@ def test_the_bytes_of_a_state_are_known_before_and_right(model):
 
 
 @in_turn(
-    ("prompt", "error", "message"),
+    ("prompt", "options", "error", "message"),
     [
-        ([], ValueError, r"prompt has shape \(0,\); expected at least one token id"),
-        ([[1], []], ValueError, r"prompt\[1\] has shape \(0,\)"),
-        ("ROMEO", TypeError, "prompt is .*expected token ids"),
-        ([1.5], TypeError, "prompt has dtype float64"),
-        ([[1], [V]], ValueError, rf"prompt\[1\].*{V}"),
-        (np.zeros((1, 1, 1), int), TypeError, "expected token ids"),
+        ([], {}, ValueError, r"prompt has shape \(0,\); expected at least one token id"),
+        ([[1], []], {}, ValueError, r"prompt\[1\] has shape \(0,\)"),
+        ("ROMEO", {}, TypeError, "prompt is .*expected token ids"),
+        ([1.5], {}, TypeError, "prompt has dtype float64"),
+        ([[1], [V]], {}, ValueError, rf"prompt\[1\].*{V}"),
+        (np.zeros((1, 1, 1), int), {}, TypeError, "expected token ids"),
+        ([1], {"n": 0}, ValueError, "n is 0"),
+        ([1], {"stop": V}, ValueError, f"stop is {V}; expected .* of at least 0 and at most"),
+        ([1], {"seed": -1}, ValueError, "seed is -1"),
+        ([1], {"top_k": 0}, ValueError, "top_k is 0"),
     ],
 )
-def test_wrong_prompts_are_refused(prompt, error, message):
+def test_wrong_prompts_and_options_are_refused(prompt, options, error, message):
     with pytest.raises(error, match=message):
-        model_of().generate(prompt, 3)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n": 0}, "n is 0"),
-        ({"n": 3, "stop": V}, f"stop is {V}; expected a whole number of at least 0 and at most"),
-        ({"n": 3, "seed": -1}, "seed is -1"),
-        ({"n": 3, "top_k": 0}, "top_k is 0"),
-    ],
-)
-def test_wrong_options_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        model_of().generate([1], **options)
+        model_of().generate(prompt, **{"n": 3} | options)
 
 
 def test_a_config_that_looks_ahead_is_refused():

@@ -34,9 +34,7 @@ def test_a_parameter_is_looked_at_before_the_outputs(small_model, ids, name, val
         ("classify.weight", "classify (Linear)"),
     ],
 )
-def test_of_nested_outputs_the_innermost_is_named(
-    small_model, ids, parameter, culprit, share_layers
-):
+def test_of_nested_outputs_the_inner_is_named(small_model, ids, parameter, culprit, share_layers):
     model = small_model(share_layers=share_layers)
     model.parameters()[parameter][...] = 1.7e308
     with np.errstate(all="ignore"):

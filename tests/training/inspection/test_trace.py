@@ -29,8 +29,7 @@ def test_outputs_are_those_of_the_layers(small_model, token_batch):
     outer = model.forward(ids, plain)[0]
     np.testing.assert_array_equal(calls[""], outer)
     np.testing.assert_allclose(outer, model(ids, mask), rtol=1e-12)
-    inner = model.encoder.forward(calls["embed"], plain)[0]
-    np.testing.assert_array_equal(calls["encoder"], inner)
+    np.testing.assert_array_equal(calls["encoder"], model.encoder.forward(calls["embed"], plain)[0])
     second = model.encoder.blocks[1].forward(calls["encoder.blocks.0"], plain)[0]
     np.testing.assert_array_equal(calls["encoder.blocks.1"], second)
 

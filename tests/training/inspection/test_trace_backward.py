@@ -120,8 +120,7 @@ class Dropping(nf.Layer):
 
 
 def test_what_is_dropped_does_not_count_and_what_is_computed_again_is_no_call(rng):
-    x = rng.normal(size=(4, 3))
-    found = nf.trace(Dropping(), x, dy=np.ones((4, 3)))
+    found = nf.trace(Dropping(), rng.normal(size=(4, 3)), dy=np.ones((4, 3)))
     assert [(call.name, call.bytes_cached) for call in found] == [("", 96), ("inner", 0)]
     assert [back.name for back in found.backward] == ["", "inner"]
     expected = 2.0 * np.ones((4, 3)) @ found[1].layer.weight.value.T
@@ -147,8 +146,7 @@ def test_a_trace_keeps_no_cache(rng):
             kept.append(weakref.ref(cache))
             return x, cache
 
-    found = nf.trace(Keeping(), rng.normal(size=(4, 3)))
-    assert found[0].bytes_cached == 40
+    assert nf.trace(Keeping(), rng.normal(size=(4, 3)))[0].bytes_cached == 40
     assert kept[0]() is None
 
 

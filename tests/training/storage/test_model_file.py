@@ -67,8 +67,7 @@ def test_whatever_bit_is_flipped_the_file_is_refused(path, rng):
 def test_anybody_can_check_the_checksum(saved):
     data = saved.read_bytes()
     digits = json.loads(data[8 : first_tensor(data)])["__metadata__"]["npformer_sha256"]
-    without = data.replace(digits.encode(), b"0" * 64)
-    assert digits == hashlib.sha256(without).hexdigest()
+    assert digits == hashlib.sha256(data.replace(digits.encode(), b"0" * 64)).hexdigest()
 
 
 def test_the_same_model_makes_the_same_file(saved, small_model):
@@ -97,8 +96,7 @@ def test_damaged_weights_can_be_loaded_by_force(saved, small_model):
 
 
 def test_a_damaged_description_can_be_loaded_by_force(saved):
-    data = saved.read_bytes()
-    saved.write_bytes(data.replace(b"digits", b"dogits"))
+    saved.write_bytes(saved.read_bytes().replace(b"digits", b"dogits"))
     refused(saved, r"it does not match its checksum.*force=True")
     with pytest.raises(nf.CheckpointError, match="force=True"):
         nf.read_notes(saved)
@@ -198,9 +196,7 @@ def test_a_file_without_end_is_not_read(saved):
         ("config", "norm_eps", float("nan")),
     ],
 )
-def test_a_size_that_the_tensors_do_not_have_costs_neither_memory_nor_time(
-    saved, where, name, value
-):
+def test_a_size_that_no_tensor_has_costs_neither_memory_nor_time(saved, where, name, value):
     change(saved, where, **{name: value})
     is_refused_soon(saved)
 

@@ -226,10 +226,7 @@ def test_a_file_of_another_program_is_told_apart(path, metadata):
         ({"classify.bias": None}, "classify.bias is missing"),
         ({"extra": np.zeros(2)}, "extra is unknown"),
         ({BIAS: np.zeros(4)}, r"s shape \(4,\) and dtype float64, expected \(3,\) and float64"),
-        (
-            {BIAS: np.zeros(3, "f4")},
-            r"s shape \(3,\) and dtype float32, expected \(3,\) and float64",
-        ),
+        ({BIAS: np.zeros(3, "f4")}, r" shape \(3,\) and dtype float32, .*d \(3,\) and float64"),
         ({f"extra{i}": np.zeros(1) for i in range(5)}, "extra2 is unknown and 2 more"),
     ],
 )

@@ -54,8 +54,7 @@ class Drawn:
     def by_hand(self, x):
         """Return loss and gradients by the passes themselves."""
         model, gradients = self.model, Gradients(self.model)
-        context = Context(True, np.random.default_rng(0), mask=self.mask)
-        outputs, cache = model.forward(x, context)
+        outputs, cache = model.forward(x, Context(True, np.random.default_rng(0), mask=self.mask))
         loss, loss_cache = model.loss.forward(outputs, self.y)
         model.backward(model.loss.backward(1.0, loss_cache), cache, gradients)
         return loss, gradients
@@ -82,8 +81,7 @@ def test_all_ways_give_one_answer(seed, tmp_path):
             drawn.assert_close(model(x, mask), logits)
         for layer in (model, nf.fast(model)):
             drawn.assert_close(layer.forward(x, Context(mask=mask))[0], logits)
-        probabilities = nf.functional.softmax(logits)[0]
-        drawn.assert_close(model.predict_probabilities(x, mask), probabilities)
+        drawn.assert_close(model.predict_probabilities(x, mask), nf.functional.softmax(logits)[0])
         found_loss, found = model.loss_and_gradients(x, y, mask)
         drawn.assert_close(found_loss, loss)
         scale = max(np.abs(gradient).max() for gradient in gradients.values())

@@ -20,8 +20,7 @@ of_classes = pytest.mark.parametrize("name", OF_CLASSES)
 def trained(name, data=None, seed=0, changes=None, **options):
     model = MODELS[name](seed, **(changes or {}))
     # A gradient that is 0 but for rounding, that of the keys' bias, is not to become a step.
-    optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-3)
-    given = {"optimizer": optimizer, **USUAL, **options}
+    given = {"optimizer": nf.Adam(model.parameters(), lr=1e-2, eps=1e-3), **USUAL, **options}
     return model, nf.fit(model, data_of(name) if data is None else data, **given)
 
 

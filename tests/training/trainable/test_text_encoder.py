@@ -52,8 +52,7 @@ def test_its_weights_are_those_of_a_classifier_by_name(encoder, batch):
         np.testing.assert_array_equal(model.encoder.parameters()[name], array)
     model.parameters().flat[...] = 0.5
     named = model.parameters()
-    own = [name for name in named if not name.startswith("classify")]
-    assert own == list(text.parameters())
+    assert [name for name in named if not name.startswith("classify")] == list(text.parameters())
     for name, array in text.parameters().items():
         named[name][...] = array
     expected = text(*batch).pooled @ named["classify.weight"] + named["classify.bias"]

@@ -25,8 +25,7 @@ def pairs_of(n=12, length=5, seed=0):
 
 
 def translator(**changes):
-    settings = {"seed": 1, "dtype": "float64"} | changes
-    return nf.EncoderDecoder(CONFIG, 8, 8, **settings)
+    return nf.EncoderDecoder(CONFIG, 8, 8, **{"seed": 1, "dtype": "float64"} | changes)
 
 
 def language_model(**changes):

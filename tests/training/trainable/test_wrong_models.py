@@ -113,11 +113,7 @@ def test_a_loss_of_classes_needs_their_number():
         ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),
         ({"targets_of": 1}, ValueError, "targets_of of Own is 1, and n_inputs is 1"),
         ({"targets_of": "tokens"}, ValueError, "targets_of of Own is 'tokens'"),
-        (
-            {"figures": {"mine": 3}},
-            TypeError,
-            r"figures\['mine'\] of Own is 3; expected a function",
-        ),
+        ({"figures": {"mine": 3}}, TypeError, r"figures\['mine'\] of Own is 3; expected a func"),
         ({"figures": {"loss": len}}, ValueError, "figures of Own has 'loss', which every"),
     ],
 )
