@@ -162,7 +162,7 @@ def test_list_names_all(prints):
     ("words", "message"),
     [
         ("", "ACTION"),
-        ("begin", "invalid choice: 'begin'"),
+        ("begin", "'begin' is unknown; expected start, check, hint, solution, list"),
         ("start", "the following arguments are required: DIR"),
         ("start {} nope", "no exercise is called 'nope'"),
         ("start {} --force", "expected the names of the exercises to restore"),
