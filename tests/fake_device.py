@@ -42,9 +42,8 @@ except ImportError as error:
 else:
     NOT_CHECKED = ""
 
+
 # What happened ------------------------------------------------------------------------------------
-
-
 @dataclass
 class Counts:
     """What happened inside ``with count()``.
@@ -137,8 +136,6 @@ def limit(n_bytes: int) -> Iterator[None]:
 
 
 # What may come in, what goes out ------------------------------------------------------------------
-
-
 def _refuse_host(x: object) -> None:
     """Refuse what belongs to NumPy: its arrays, and its numbers, which are never just numbers."""
     if isinstance(x, np.ndarray):
@@ -193,8 +190,6 @@ def _keep_precision(name: str, arguments: tuple[Any, ...], result: Any = None) -
 
 
 # CuPy's own word on names and keywords ------------------------------------------------------------
-
-
 @functools.cache
 def _signature(function: Any) -> inspect.Signature | None:
     try:
@@ -233,7 +228,6 @@ def _method_arguments(name: str) -> frozenset[str] | None:
 
 
 # The module ---------------------------------------------------------------------------------------
-
 WAITING_FUNCTIONS = ("nonzero", "flatnonzero", "argwhere", "unique")
 """Their results' shapes depend on values: the device is asked before anything can go on."""
 
@@ -358,7 +352,6 @@ erf = _function("erf", scipy.special.erf, None if cupy is None else cupy_special
 
 
 # The array ----------------------------------------------------------------------------------------
-
 _METHODS = (
     "all any argmax argmin argsort astype clip conj copy cumprod cumsum diagonal dot fill flatten "
     "max mean min prod ravel repeat reshape round sort squeeze std sum swapaxes take trace "

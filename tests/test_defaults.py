@@ -88,9 +88,6 @@ def test_every_public_default_is_the_one_in_the_table():
     assert "\n".join(changes) == ""
 
 
-# They act ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fast", [True, False])
 def test_fit_takes_ten_epochs_of_batches_of_32_with_adams_learning_rate(fast, small_model, rng):
     x, y, steps = rng.integers(0, 7, (65, 6)), rng.integers(0, 3, 65), []

@@ -42,9 +42,8 @@ def test_settings_under_other_names(name, ours):
 
 @pytest.mark.parametrize("name", ["relu2", "selu", "elu", "gelu_10", "swish", "gelu_fast"])
 def test_another_function_is_not_a_misspelt_one(name):
-    with pytest.raises(
-        ValueError, match=f"^activation is '{name}'; expected one of 'relu'"
-    ) as found:
+    words = f"^activation is '{name}'; expected one of 'relu'"
+    with pytest.raises(ValueError, match=words) as found:
         nf.EncoderConfig(activation=name)
     assert "Did you mean" not in str(found.value)
 

@@ -164,9 +164,6 @@ def test_the_rules_above_look_at_files_at_all():
     assert len(files_to_read()) > 40
 
 
-# What people read ---------------------------------------------------------------------------------
-
-
 def files_to_read():
     return [file for file in FILES if name_of(file).startswith(READ)]
 

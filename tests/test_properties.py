@@ -75,9 +75,6 @@ def token_ids(example: Example, rng: np.random.Generator) -> np.ndarray:
     return rng.integers(0, example.others, (example.batch, example.length))
 
 
-# Pairs of functions -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", NAMES)
 @searched(12)
 @given(example=EXAMPLES)
@@ -105,9 +102,6 @@ def test_a_pair_in_float32_is_the_pair_in_float64(name, example):
     assert_alike(found["float32"][1], found["float64"][1])
 
 
-# Softmax and layer norm: what they are for --------------------------------------------------------
-
-
 @searched(60)
 @given(example=EXAMPLES)
 def test_softmax_gives_weights_and_masked_rows_none(example):
@@ -129,9 +123,6 @@ def test_layer_norm_gives_mean_0_and_no_more_than_variance_1(example):
     y, _ = F.layer_norm(x, one, zero)
     assert np.abs(y.mean(axis=-1)).max() < 1e-3
     assert y.var(axis=-1).max() < 1.001
-
-
-# Layers, mixers, encoders -------------------------------------------------------------------------
 
 
 def check_layer(

@@ -93,7 +93,6 @@ def move(x: Any, backend: str, dtype: str) -> Any:
 
 
 # Arrays to compute with ---------------------------------------------------------------------------
-
 _rng = np.random.default_rng(0)
 
 
@@ -115,9 +114,8 @@ TYPES = IDS % 2
 LABELS = np.array([2, 0, 1])
 LABELS_OF_TOKENS = np.where(MASK, whole(3, 3, 5), F.NO_LABEL)
 
+
 # Pairs --------------------------------------------------------------------------------------------
-
-
 def _pair(name: str, *inputs: Any, say: str = "", **options: Any) -> Case:
     def run(backend: str, dtype: str) -> Results:
         given = [move(x, backend, dtype) for x in inputs]
@@ -164,9 +162,8 @@ PAIRS = [
     _pair("softmax_cross_entropy", normal(3, 4), LABELS.astype("uint8"), say="unsigned labels"),
 ]
 
+
 # Layers and mixers --------------------------------------------------------------------------------
-
-
 def _case_of_layer(
     covers: str,
     make: Callable[[str], nf.Layer],
@@ -310,7 +307,6 @@ EXPLANATIONS = [
 ]
 
 # Models -------------------------------------------------------------------------------------------
-
 SMALL = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 5}
 
 
@@ -425,9 +421,8 @@ CLASSIFIERS = [
     _classifier("a mixture of six", MASK, mixer="mixture", mixture=tuple(nf.mixers.SCORES)),
 ]
 
+
 # Optimizing ---------------------------------------------------------------------------------------
-
-
 def _given_gradients(model: nf.SequenceClassifier) -> nf.Gradients:
     """Return random gradients: where one is 0 but for rounding, Adam would take a whole step."""
     rng = np.random.default_rng(6)

@@ -21,8 +21,6 @@ NO_SUM = "0" * 64
 
 
 # Taking files apart, and joining them with a checksum that fits -----------------------------------
-
-
 def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """Return the entries of the header, the description in it, and the bytes of the tensors."""
     begin = 8 + int.from_bytes(data[:8], "little")
@@ -57,8 +55,6 @@ def sealed(tensors: dict[str, np.ndarray], description: Any) -> bytes:
 
 
 # Damage -------------------------------------------------------------------------------------------
-
-
 def _two(rng: np.random.Generator, data: bytes) -> tuple[int, int]:
     """Return two places, often in the header."""
     end = len(data) if rng.random() < 0.5 else 8 + int.from_bytes(data[:8], "little")
@@ -154,7 +150,6 @@ def without_checksum(rng: np.random.Generator, data: bytes, other: bytes) -> byt
 
 
 # Lies ---------------------------------------------------------------------------------------------
-
 NUMBERS = [0, 1, 2, 3, 7, -1, 64, 1000, 32768, 65536, 10**6, 10**9, 2**31, 2**63, 10**30, 10**400]
 NUMBERS += [0.5, -0.0, 1e308, 1e-320, float("nan"), float("inf")]
 DEEP: Any = []

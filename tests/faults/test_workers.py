@@ -45,9 +45,6 @@ def alive(pid):
     return True
 
 
-# Workers that hang --------------------------------------------------------------------------------
-
-
 def stopped(copies):
     os.kill(pids_of(copies)[1], signal.SIGSTOP)
     copies.ask(1, 0)
@@ -126,8 +123,6 @@ def test_the_timeout_is_what_the_environment_says(monkeypatch, text, seconds):
         copies.ask(0, None)
         assert (copies.answer(0), copies._timeout) == (7, seconds)
 
-
-# Signals ------------------------------------------------------------------------------------------
 
 BEGIN = """
 import fcntl, os, signal, sys, time
@@ -235,9 +230,6 @@ def test_ctrl_z_stops_the_whole_group_for_any_time_and_it_goes_on(start, patienc
     time.sleep(1.0)
     os.killpg(program.pid, signal.SIGCONT)
     assert rest(program) == (pids, "", 0)
-
-
-# The end ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.covering(1)

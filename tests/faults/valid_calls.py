@@ -113,7 +113,6 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 # Functions ----------------------------------------------------------------------------------------
-
 for name, (inputs, options) in pairs(MASKED, "float32").items():
     forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
     y, cache = forward(*inputs, **options)
@@ -141,7 +140,6 @@ call(
 )
 
 # Layers, mixers, models ---------------------------------------------------------------------------
-
 PASSES = nf.Layer, nf.Model, L.Pooling, mixers.Mixer, mixers.Scores, mixers.Synthesizer
 """Classes without a pass, besides that of their subclasses."""
 
@@ -252,7 +250,6 @@ call(
 )
 
 # Losses, optimizers, data -------------------------------------------------------------------------
-
 for loss, outputs, y in (
     (losses.SoftmaxCrossEntropy(), f32(2, 3), LABELS),
     (losses.BinaryCrossEntropy(), f32(2, 1), np.array([0, 1])),
@@ -282,7 +279,6 @@ for task in (data.reverse, data.majority, data.recall, data.pointer, data.parity
     call(f"data.{task.__name__}", task, **({"length": 5} if task is data.majority else {}))
 
 # Looking inside, proof ----------------------------------------------------------------------------
-
 call("summary", nf.summary, layer=with_types, x=IDS, mask=KEEP)
 call("explain", nf.explain, layer=with_types, **INPUTS)
 call("trace", nf.trace, layer=with_types, **INPUTS, labels=LABELS)
@@ -299,9 +295,8 @@ LIMITS: dict[str, Any] = {"tolerance": 1e-6, "max_entries": 4, "directions": 2}
 pair = F.linear, F.linear_backward
 call("gradcheck", gradcheck, target=pair, x=f64(2, 4), W=f64(4, 3), wrt=["x", "W"], **LIMITS)
 
+
 # Training and files -------------------------------------------------------------------------------
-
-
 def place(name: str, write: Callable[[Path], Any] = lambda path: None) -> Made:
     """Return the path of a file, which is written where it is not there."""
 
@@ -368,7 +363,6 @@ state = nf.TrainingState(classifier(), nf.Adam(BOTH), nf.History(), 1, 1)
 call("TrainingState.stop", state.stop, reason="time is up")
 
 # Models and words from elsewhere ------------------------------------------------------------------
-
 HF = {
     **{"vocab_size": 7, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2},
     **{"intermediate_size": 6, "max_position_embeddings": 5, "type_vocab_size": 2},
@@ -402,7 +396,6 @@ if find_spec("onnx"):  # of the extra "onnx"
     call("interop.to_onnx", nf.interop.to_onnx, model=classifier(), path=place("model.onnx"))
 
 # Arrays, parameters, tables -----------------------------------------------------------------------
-
 call("asarray", nf.asarray, x=[[1.0, 2.0]])
 call("to_numpy", nf.to_numpy, x=[[1.0, 2.0]])
 call("use_kernels", lambda enabled: nf.use_kernels(enabled).__exit__(), enabled=True)

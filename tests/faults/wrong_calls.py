@@ -85,8 +85,6 @@ class Outcome(NamedTuple):
 
 
 # Calls --------------------------------------------------------------------------------------------
-
-
 def single_replacements(target: Target) -> Iterator[WrongCall]:
     """Yield all calls of a function in which one thing is wrong."""
     any_keyword = any(p.kind is p.VAR_KEYWORD for p in target.parameters.values())
@@ -144,8 +142,6 @@ def drawn(n: int, seed: int) -> list[WrongCall]:
 
 
 # Outcomes -----------------------------------------------------------------------------------------
-
-
 FREE = {
     *("seed", "schedule", "dloss", "sample_weight", "class_weight", "stop", "prompt"),
     *("samples", "metric"),
@@ -270,8 +266,6 @@ def is_deliberate(error: BaseException) -> bool:
 
 
 # Results ------------------------------------------------------------------------------------------
-
-
 def flat(result: Any) -> list[np.ndarray]:
     """Return the numbers in a result, one array after another."""
     if isinstance(result, np.ndarray | np.generic | int | float) and not isinstance(result, str):
@@ -307,8 +301,6 @@ def short(result: Any) -> str:
 
 
 # Counts -------------------------------------------------------------------------------------------
-
-
 def run(calls: list[WrongCall]) -> list[tuple[WrongCall, Outcome]]:
     """Make calls in a folder of their own, because some of them write files."""
     found = []

@@ -86,8 +86,6 @@ def test_each_mistake_that_the_referee_knows_is_recognised(name, i):
 
 
 # Never the answer ---------------------------------------------------------------------------------
-
-
 def expressions(source):
     """Return the products, sums and calls of a solution, without blanks."""
     found = set()
@@ -135,7 +133,6 @@ def test_hints_are_two_or_three_and_refer_to_exercises_by_their_numbers(name):
 
 
 # The right way, and other ways --------------------------------------------------------------------
-
 SOFTMAX = "return y * (dy - (dy * y).sum(axis=-1, keepdims=True))"
 
 BY_DIFFERENCES = """
@@ -226,8 +223,6 @@ def test_a_gradient_that_was_float32_on_its_way_is_told_so():
 
 
 # A mixer of one's own -----------------------------------------------------------------------------
-
-
 def test_another_mixer_is_right_as_well():
     found = verdict("own_mixer", MIXER)
     assert (found.state, found.says) == ("right", [])
@@ -267,7 +262,6 @@ def test_a_mixer_that_keeps_something_between_calls_is_found(right, wrong, expec
 
 
 # The broken model ---------------------------------------------------------------------------------
-
 FAILS = {
     "LayerNormWithoutGamma": "gradient_of_layer_norm",
     "DropoutThatScalesAtEvaluation": "dropout_does_nothing_at_evaluation",
@@ -329,8 +323,6 @@ def test_parts_may_not_be_replaced_by_npformers_own():
 
 
 # The encoder of one's own -------------------------------------------------------------------------
-
-
 def own_encoder(*changes):
     text = exercise("own_encoder").solution
     for right, wrong in changes:
@@ -518,8 +510,6 @@ def test_a_pair_that_is_not_there_is_explained(solved, encoder_on):
 
 
 # What else can be wrong with a file ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

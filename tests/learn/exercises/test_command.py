@@ -49,9 +49,6 @@ def answer(place, name, text):
     return path
 
 
-# A reader's way -----------------------------------------------------------------------------------
-
-
 def test_from_start_to_check(prints, tmp_path):
     place = tmp_path / "mine"
     assert f"25 files written to {place}" in prints("start", place)
@@ -161,14 +158,11 @@ def test_list_names_all(prints):
     assert prints("list", "--markdown") == f"{table()}\n"
 
 
-# Mistakes in the call -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ("", "ACTION"),
-        ("begin", "invalid choice: 'begin'"),
+        ("begin", "'begin' is unknown; expected start, check, hint, solution, list"),
         ("start", "the following arguments are required: DIR"),
         ("start {} nope", "no exercise is called 'nope'"),
         ("start {} --force", "expected the names of the exercises to restore"),
@@ -200,9 +194,6 @@ def test_a_mistake_in_the_call_is_explained(capsys, monkeypatch, begun, words, m
     (begun / "empty").mkdir()
     monkeypatch.chdir(begun / "empty")
     assert message in fails(capsys, *words.format(begun).split())
-
-
-# Processes ----------------------------------------------------------------------------------------
 
 
 def test_an_endless_loop_is_ended_and_its_line_named(begun):
@@ -250,9 +241,6 @@ def test_what_one_file_does_to_numpy_the_next_does_not_see(prints, begun):
         answer(begun, name, text)
     out = prints("check", begun, "relu_backward", "softmax_backward")
     assert out.count("| False\n") == out.count("right\n") == 2
-
-
-# The page -----------------------------------------------------------------------------------------
 
 
 def test_the_table_of_the_page_is_the_packages_own():

@@ -93,9 +93,6 @@ def test_an_unknown_name_is_explained(word, expected):
         named(word)
 
 
-# Hints --------------------------------------------------------------------------------------------
-
-
 def test_hints_come_one_after_another_and_the_last_one_stays(begun):
     hints = exercise("softmax_backward").hints
     taken = [folder.next_hint(begun, "softmax_backward") for _ in range(5)]
@@ -110,9 +107,6 @@ def test_a_spoilt_count_of_hints_is_explained(begun, text):
     (begun / "hints.json").write_text(text, "latin-1")
     with pytest.raises(ValueError, match=r"delete it, and hints begin anew"):
         folder.next_hint(begun, "relu_backward")
-
-
-# Notebooks ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)

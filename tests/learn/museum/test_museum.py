@@ -36,9 +36,6 @@ def _numbers_may_be_nan():
         yield
 
 
-# The table ----------------------------------------------------------------------------------------
-
-
 def test_no_bug_is_missing():
     numbers = [bug.number for bug in BUGS.values()]
     assert len(numbers) >= 35
@@ -80,9 +77,6 @@ def test_holds_on_healthy_code(name):
         INVARIANTS[name](thing)
 
 
-# What notices which bug ---------------------------------------------------------------------------
-
-
 @by_name
 def test_is_noticed_by_its_invariants(bug):
     for invariant in invariants_of(bug):
@@ -97,9 +91,6 @@ def test_is_noticed_by_the_referees_in_its_row_only(bug):
     few = {"max_entries": 4, "directions": 2} if bug.inputs else {}
     of_right = replace(bug, options={**bug.options, **few}).report(bug.right())
     assert of_right is None or of_right.passed
-
-
-# In a model ---------------------------------------------------------------------------------------
 
 
 def test_every_layer_has_a_place_in_a_model():
@@ -173,9 +164,6 @@ def test_a_bug_without_a_place_says_so():
         BUGS["AdamWithOneBeta"].model()
 
 
-# Parts of the museum ------------------------------------------------------------------------------
-
-
 def test_attention_by_its_own_pair_is_attention():
     settings = {"causal": True, "seed": 0, "dtype": "float64"}
     by_pair = AttentionBy(WIDTH, N_HEADS, **settings)
@@ -196,9 +184,6 @@ def test_weights_of_a_mixer_are_those_it_averages_with():
 def test_an_invariant_that_finds_nothing_to_look_at_says_so():
     with pytest.raises(TypeError, match="Sequential has no GELU in it"):
         layers_in(nf.layers.Sequential(), nf.layers.GELU)
-
-
-# The museum and the package -----------------------------------------------------------------------
 
 
 def syntax(folder):
