@@ -17,6 +17,7 @@ from npformer.engine.processes import CannotCopyError, in_processes
 from npformer.engine.worker_counts import choose_workers
 from npformer.models import SequenceModel
 from tests.engine.helpers import blas_threads, linux_only, refuse_fork
+from tests.sampling import usually
 
 pytestmark = pytest.mark.usefixtures("many_cores")
 
@@ -47,7 +48,7 @@ def test_tokens_predicted_at_a_time(small_model, token_batch, monkeypatch, sizes
 
 
 @linux_only
-@pytest.mark.parametrize("batch_size", [1, 2, 4, 256])
+@pytest.mark.parametrize("batch_size", usually([2, 256], [1, 2, 4, 256]))
 @pytest.mark.parametrize(
     "changes",
     [{}, {"pooling": "none"}, {"output": "sigmoid", "n_classes": 2}, {"n_token_types": 2}],

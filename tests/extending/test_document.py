@@ -8,6 +8,7 @@ import pytest
 from npformer import cli
 from tests.extending.conftest import TABLES
 from tests.extending.plugin import DOCS, PAGES, code_of
+from tests.sampling import usually
 
 COMMAND = re.compile(r"^npformer (.+)$", re.MULTILINE)
 
@@ -40,7 +41,7 @@ def test_a_page_has_all_its_parts(page):
     assert f"extending/{page}.md" in text_of("extending.md")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", usually(["mixer"], PAGES))
 def test_the_commands_run_with_the_code_of_the_page(
     page, empty, tmp_path, monkeypatch, capsys, no_curves
 ):

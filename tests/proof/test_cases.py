@@ -22,15 +22,15 @@ LESS_EXACT = {"dense_synthesizer: one map, padding mask": 1e-12}
 """Bounds of the complex step's error where a function loses more than the last digits."""
 
 ALONG_DIRECTIONS = {"max_entries": 8, "directions": 3}
-"""For mixers here: in a random direction any wrong entry shows, and the functions that they call
-are checked entry by entry. `npformer gradcheck` checks mixers entry by entry."""
+"""For layers and mixers here: in a random direction any wrong entry shows, and the functions that
+they call are checked entry by entry. `npformer gradcheck` checks these, too, entry by entry."""
 
 COVERED = {name for case in CASES for name in case.covers}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_gradient_is_right(case):
-    report = case.run(**(ALONG_DIRECTIONS if case.group == "mixers" else {}))
+    report = case.run(**(ALONG_DIRECTIONS if case.group in ("layers", "mixers") else {}))
     assert report.passed
     assert report.error < 1e-6
     if case.group == "functional":

@@ -31,6 +31,7 @@ def expected(estimator):
     return EXPECTED.get(name, {})
 
 
+@pytest.mark.slow
 @parametrize_with_checks([EncoderClassifier(**QUICK, mixer="fourier", class_weight="balanced")])
 def test_scikit_learn_finds_nothing_wrong(estimator, check):
     check(estimator)
