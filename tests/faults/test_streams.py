@@ -146,12 +146,19 @@ def test_a_progress_bar_that_cannot_be_drawn_is_no_reason_to_stop(streams):
 
 @processes
 def test_ctrl_c_ends_the_page_without_a_traceback(tmp_path):
-    command = [sys.executable, "-m", "npformer", "play", str(tmp_path), "--no-open"]
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # as by hand
+    start = (
+        f"{heard}; from npformer.cli import main; main(['play', {str(tmp_path)!r}, '--no-open'])"
+    )
     kept = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-c", f"{heard}; {call}"]
     with subprocess.Popen(command, **pipes, env=kept, start_new_session=True) as page:
-        first = page.stdout.readline()
-        os.killpg(page.pid, signal.SIGINT)
-        out, err = page.communicate(timeout=60)
+        try:
+            first = page.stdout.readline()
+            os.killpg(page.pid, signal.SIGINT)
+            out, err = page.communicate(timeout=60)
+        finally:
+            page.kill()
     assert b"http://127.0.0.1:" in first
     assert b"Traceback" not in out + err, err
