@@ -147,9 +147,7 @@ def test_a_progress_bar_that_cannot_be_drawn_is_no_reason_to_stop(streams):
 @processes
 def test_ctrl_c_ends_the_page_without_a_traceback(tmp_path):
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # as by hand
-    start = (
-        f"{heard}; from npformer.cli import main; main(['play', {str(tmp_path)!r}, '--no-open'])"
-    )
+    call = f"from npformer.cli import main; main(['play', {str(tmp_path)!r}, '--no-open'])"
     kept = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-c", f"{heard}; {call}"]
