@@ -91,7 +91,8 @@ class Team:
     loss: Any = None
     shared_by: str = field(default="", init=False)
     _copies: TeamCopies | None = field(default=None, init=False)
-    _copied: bool | None = field(default=None, init=False)  # by workers? None: not yet asked
+    # Whether workers may be copies of the process; None: not yet asked.
+    _copied: bool | None = field(default=None, init=False)
     _changed_itself: int = field(default=0, init=False)  # steps in which layers set attributes
     _gradients: list[Gradients] = field(default_factory=list, init=False)
     _layout: Any = field(default=None, init=False)
