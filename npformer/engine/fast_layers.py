@@ -10,7 +10,14 @@ import numpy as np
 
 from npformer.core import Array, Context, Gradients, array_module
 from npformer.engine.context import as_engine_context
-from npformer.engine.twin_classes import TABLE, Fast, FirstChild, FirstOfChildren, Saved
+from npformer.engine.twin_classes import (
+    TABLE,
+    ByKernel,
+    Fast,
+    FirstChild,
+    FirstOfChildren,
+    Saved,
+)
 from npformer.layers import (
     BlockwiseCrossAttention,
     CrossAttention,
@@ -30,25 +37,17 @@ ROWS = 4
 CPU adds gradients only to the rows that occur. Otherwise it computes the whole table's at once."""
 
 
-class FastDropout(Fast, Dropout):
+class FastDropout(ByKernel, Dropout):
     """`Dropout` by a kernel."""
 
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        kernel = self._twins.kernel("dropout", x) if self.rate > 0.0 and context.training else None
-        if kernel is None:
-            return super().forward(x, context)
-        y, cache = kernel[0](
-            x, self.rate, context.dropout_generator(), context=as_engine_context(context)
-        )
-        return y, Saved(kernel[1], cache)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        if type(cache) is not Saved:
-            return super().backward(dy, cache, gradients)
-        dx: Array = cache.backward(dy, cache.cache)
-        return dx
+        found = None
+        if self.rate > 0.0 and context.training:
+            settings = self.rate, context.dropout_generator()
+            found = self.run("dropout", x, (), *settings, context=context)
+        return found or super().forward(x, context)
 
 
 class FastEmbedding(Fast, Embedding):
@@ -57,14 +56,14 @@ class FastEmbedding(Fast, Embedding):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        table = self.weight.value
-        kernel = self._twins.kernel("embedding", table)
-        if kernel is None:
+        of_table = {"like": self.weight.value, "context": context}
+        found = self.run("embedding", x, (self.weight,), **of_table)
+        if found is None:
             return super().forward(x, context)
-        y, cache = kernel[0](x, table, context=as_engine_context(context))
+        y, saved = found
         if self.scale != 1.0:
             y *= self.scale  # in place: the kernel has just made it
-        return y, Saved(kernel[1], cache)
+        return y, saved
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         if type(cache) is not Saved:
@@ -113,27 +112,14 @@ class FastPositions(Fast, Positions):
         return array_module(x).add(x, self.table.value[:length], out=out), length
 
 
-class FastLayerNorm(Fast, LayerNorm):
+class FastLayerNorm(ByKernel, LayerNorm):
     """`LayerNorm` by a kernel."""
 
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        kernel = self._twins.kernel("layer_norm", x)
-        if kernel is None:
-            return super().forward(x, context)
-        scale_and_shift = self.gamma.value, self.beta.value
-        y, cache = kernel[0](x, *scale_and_shift, self.eps, context=as_engine_context(context))
-        return y, Saved(kernel[1], cache)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        if type(cache) is not Saved:
-            return super().backward(dy, cache, gradients)
-        dx: Array
-        dx, dgamma, dbeta = cache.backward(dy, cache.cache)
-        gradients.add(self.gamma, dgamma)
-        gradients.add(self.beta, dbeta)
-        return dx
+        found = self.run("layer_norm", x, (self.gamma, self.beta), self.eps, context=context)
+        return found or super().forward(x, context)
 
 
 class FastMeanPooling(Fast, MeanPooling):

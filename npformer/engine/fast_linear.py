@@ -3,9 +3,9 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Parameter
-from npformer.engine.context import as_engine_context
 from npformer.engine.twin_classes import (
     TABLE,
+    ByKernel,
     Child,
     Fast,
     FirstChild,
@@ -41,47 +41,28 @@ def weights_and_biases(*maps: Any, convolutions: bool = False) -> list[Parameter
     return found
 
 
-class ByLinearKernel(Fast):
-    """Passes by the kernel for `Linear`, which serves a convolution of kernel size 1 too."""
-
-    __slots__ = ()
-    of_input = True
-    weight: Parameter
-    bias: Parameter | None
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        W, b = self.weight.value, self.bias
-        if W.ndim == 3:
-            W = W[0] if len(W) == 1 and x.ndim == 3 else None
-        kernel = None if W is None else self._twins.kernel("linear", x)
-        if kernel is None:
-            return super().forward(x, context)  # type: ignore[misc, no-any-return]
-        b = None if b is None else b.value
-        y, cache = kernel[0](x, W, b, context=as_engine_context(context))
-        return y, Saved(kernel[1], cache)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        if type(cache) is not Saved:
-            return super().backward(dy, cache, gradients)  # type: ignore[misc]
-        dx: Array
-        dx, dW, *db = cache.backward(dy, cache.cache, of_input=self.of_input)
-        weight = self.weight
-        gradients.add(weight, dW if len(weight.shape) == 2 else dW[None])
-        if self.bias is not None:
-            gradients.add(self.bias, *db)
-        return dx
-
-
-class FastLinear(ByLinearKernel, Linear):
+class FastLinear(ByKernel, Linear):
     """`Linear` by a kernel."""
 
     __slots__ = ()
 
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        found = self.run("linear", x, (self.weight, self.bias), context=context)
+        return found or super().forward(x, context)
 
-class FastConv1d(ByLinearKernel, Conv1d):
-    """`Conv1d` by a kernel if its kernel size is 1: one product, and no copy of x."""
+
+class FastConv1d(ByKernel, Conv1d):
+    """`Conv1d` by the kernel for `Linear` if its kernel size is 1: one product, no copy of x."""
 
     __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        W, b = self.weight.value, None if self.bias is None else self.bias.value
+        found = None
+        if len(W) == 1 and x.ndim == 3:
+            parameters, values = (self.weight, self.bias), (W[0], b)
+            found = self.run("linear", x, parameters, context=context, values=values)
+        return found or super().forward(x, context)
 
 
 class FastTiedOutput(Fast, TiedOutput):
@@ -90,57 +71,40 @@ class FastTiedOutput(Fast, TiedOutput):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        kernel = self._twins.kernel("linear", x)
-        if kernel is None:
-            return super().forward(x, context)
-        b = None if self.bias is None else self.bias.value
-        y, cache = kernel[0](x, self.weight.value.T, b, context=as_engine_context(context))
-        return y, Saved(kernel[1], cache)
+        values = self.weight.value.T, None if self.bias is None else self.bias.value
+        found = self.run("linear", x, (), context=context, values=values)
+        return found or super().forward(x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         if type(cache) is not Saved:
             return super().backward(dy, cache, gradients)
         dx: Array
-        dx, dW, *db = cache.backward(dy, cache.cache)
+        dx, dW, *db = cache.add_gradients(dy, gradients)
         gradients.add(self.weight, dW.T)
         if self.bias is not None:
             gradients.add(self.bias, *db)
         return dx
 
 
-class FastFeedForward(Fast, PositionwiseFeedForward):
+class FastFeedForward(ByKernel, PositionwiseFeedForward):
     """`PositionwiseFeedForward` as one kernel, if the kernel knows all three of its layers."""
 
     __slots__ = ()
-    of_input = True
     expand = Child()
     activation = Child()
     contract = Child()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         dropped = context.training and self.dropout > 0.0  # runs as written
-        kernel = None if dropped else self._twins.kernel("feed_forward", x)
-        found = None if kernel is None else self._fuse()
-        if kernel is None or found is None:
+        fused = None if dropped else self._fuse()
+        if fused is None:
             return super().forward(x, context)
-        parameters, activation = found
-        W1, b1, W2, b2 = (parameter.value for parameter in parameters)
-        if W1.ndim + W2.ndim > 4:  # one is a convolution's, with an axis for the kernel size
-            if x.ndim != 3 or 0 in x.shape:
-                return super().forward(x, context)  # which raises the convolution's error
-            W1, W2 = W1.reshape(W1.shape[-2:]), W2.reshape(W2.shape[-2:])
-        y, cache = kernel[0](x, W1, b1, W2, b2, activation, as_engine_context(context))
-        return y, Saved(kernel[1], (cache, parameters))
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        if type(cache) is not Saved:
-            return super().backward(dy, cache, gradients)
-        saved, parameters = cache.cache
-        dx: Array
-        dx, *dmaps = cache.backward(dy, saved, of_input=self.of_input)
-        for parameter, gradient in zip(parameters, dmaps, strict=True):
-            gradients.add(parameter, gradient.reshape(parameter.shape))
-        return dx
+        parameters, activation = fused
+        values = [W[0] if W.ndim > 2 else W for W in (each.value for each in parameters)]
+        if any(len(each.shape) > 2 for each in parameters) and (x.ndim != 3 or 0 in x.shape):
+            return super().forward(x, context)  # which raises a convolution's error
+        found = self.run("feed_forward", x, parameters, activation, context=context, values=values)
+        return found or super().forward(x, context)
 
     def passes_over(self) -> tuple[Any, ...]:
         return () if self._fuse() is None else (self.__dict__["activation"],)
@@ -165,6 +129,7 @@ def kernel_of_activation(layer: Any) -> str | None:
 
 
 TABLE.add(TiedOutput, FastTiedOutput)
-TABLE.add(Linear, FastLinear, of_input=False)
-TABLE.add(Conv1d, FastConv1d, of_input=False)
-TABLE.add(PositionwiseFeedForward, FastFeedForward, of_input=False, expand=FirstChild())
+NO_INPUT = {"of_input": False}
+TABLE.add(Linear, FastLinear, options=NO_INPUT)
+TABLE.add(Conv1d, FastConv1d, options=NO_INPUT)
+TABLE.add(PositionwiseFeedForward, FastFeedForward, options=NO_INPUT, expand=FirstChild())

@@ -1,12 +1,12 @@
 """Fast mixers: kernels for attention, for the Dense Synthesizer, and for Fourier mixing."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, Context, Gradients, Parameter
 from npformer.core.state import State
-from npformer.engine.context import as_engine_context
 from npformer.engine.fast_linear import weights_and_biases
 from npformer.engine.twin_classes import TABLE, Child, Fast, Saved
 from npformer.mixers import (
@@ -27,71 +27,61 @@ STORE = {"auto": None, "stored": True, "blocks": False}
 """Whether a kernel stores attention weights, by `Attention.memory`; None: it decides itself."""
 
 
-def has_own_scores(attributes: dict[str, Any]) -> bool:
-    """Return whether scores are set on the mixer itself, which has these attributes."""
-    return "scores" in attributes or "scores_backward" in attributes
-
-
 class FastAveraging(Fast):
-    """An `AveragingMixer` with fast layers in it, and one kernel for its heads."""
+    """An `AveragingMixer` with fast layers in it, and the kernel of this name for its heads."""
 
     __slots__ = ()
+    kernel = ""
     value = Child()
     output = Child()
 
-    def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
-        """Return a pair of kernels for the heads, with the parameters and settings that they take.
-
-        None if the kernels do not know one of the layers.
-        """
+    def fused(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
+        """Return the parameters and settings that the kernel takes; None if it lacks a layer."""
         raise NotImplementedError
+
+    def fitting(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
+        """Return `fused`, but None if scores are set on the mixer itself."""
+        own = self.__dict__
+        return None if "scores" in own or "scores_backward" in own else self.fused()
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         own: Any = self
         dropped = context.training and own.attention_dropout > 0.0  # runs as written
-        found = None if dropped else self.fused(x)
-        if found is None:
-            return super().heads(x, context)  # type: ignore[misc, no-any-return]
-        kernel, parameters, settings = found
-        values = [parameter.value for parameter in parameters]
-        heads, cache = kernel[0](x, *values, *settings, as_engine_context(context))
-        return heads, Saved(kernel[1], (cache, parameters))
+        if not dropped and (fused := self.fitting()) is not None:
+            found = self.run(self.kernel, x, fused[0], *fused[1], context=context)
+            if found is not None:
+                return found
+        return super().heads(x, context)  # type: ignore[misc, no-any-return]
 
-    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
+    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Any:
         if type(cache) is not Saved:
             return super().heads_backward(dmerged, cache, gradients)  # type: ignore[misc]
-        saved, parameters = cache.cache
-        dx: Array
-        dx, *dparameters = cache.backward(dmerged, saved)
-        for parameter, gradient in zip(parameters, dparameters, strict=True):
-            gradients.add(parameter, gradient)
-        return dx
+        return cache.add_gradients(dmerged, gradients)
 
 
 class FastAttention(FastAveraging, Attention):
     """`Attention` whose heads are one kernel."""
 
     __slots__ = ()
+    kernel = "attention_heads"
     query = Child()
     key = Child()
 
-    def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
-        kernel = self._twins.kernel("attention_heads", x)
+    def fused(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
         own = self.__dict__
         parameters = weights_and_biases(own["query"], own["key"], own["value"])
-        if kernel is None or parameters is None or has_own_scores(own):
-            return None
-        return kernel, parameters, (own["n_heads"], own["causal"], STORE.get(own["memory"]))
+        settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
+        return None if parameters is None else (parameters, settings)
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         one = type(x) is np.ndarray and x.shape[1] == 1 and context.padding is None
-        found = self.fused(x) if one else None
-        if found is None:
+        fused = self.fitting() if one and self._twins.kernel(self.kernel, x) else None
+        if fused is None:
             return super().prefill(x, state, context)
         from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
 
-        values = [parameter.value for parameter in found[1]]
-        rest = {"n_heads": found[2][0], "state": state, "context": context}
+        values = [parameter.value for parameter in fused[0]]
+        rest = {"n_heads": fused[1][0], "state": state, "context": context}
         heads, state = attention_of_one(x, *values, **rest)
         return self.output.forward(heads, context)[0], state
 
@@ -106,15 +96,14 @@ class FastDenseSynthesizer(FastAveraging, DenseSynthesizer):
     """`DenseSynthesizer` whose heads are one kernel."""
 
     __slots__ = ()
+    kernel = "dense_heads"
 
-    def fused(self, x: Array) -> tuple[Any, list[Parameter], tuple[Any, ...]] | None:
-        kernel = self._twins.kernel("dense_heads", x)
+    def fused(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
         own = self.__dict__
         value = weights_and_biases(own["value"])
-        fits = len(self.W2.value) == own["n_heads"]
-        if kernel is None or value is None or not fits or has_own_scores(own):
+        if value is None or len(self.W2.value) != own["n_heads"]:
             return None
-        return kernel, [*self.in_order(), *value], (own["causal"],)
+        return [*self.in_order(), *value], (own["causal"],)
 
 
 class FastFourier(Fast, Fourier):
@@ -123,17 +112,12 @@ class FastFourier(Fast, Fourier):
     __slots__ = ()
 
     def mix(self, x: Array, context: Context) -> tuple[Array, Any]:
-        kernel = self._twins.kernel("fourier_mixing", x)
-        if kernel is None:
-            return super().mix(x, context)
-        y, cache = kernel[0](x, context=as_engine_context(context))
-        return y, Saved(kernel[1], cache)
+        return self.run("fourier_mixing", x, (), context=context) or super().mix(x, context)
 
-    def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+    def mix_backward(self, dy: Array, cache: Any, gradients: Gradients) -> Any:
         if type(cache) is not Saved:
             return super().mix_backward(dy, cache, gradients)
-        dx: Array = cache.backward(dy, cache.cache)
-        return dx
+        return cache.add_gradients(dy, gradients)
 
 
 TABLE.add(Attention, FastAttention)

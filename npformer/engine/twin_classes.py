@@ -5,12 +5,13 @@ forward and backward passes. If the layer has children, the twin's class has a `
 which looks up the twin of whatever child the layer has at that moment.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from npformer.core import Layer
+from npformer.core import Array, Context, Gradients, Layer, Parameter
 from npformer.core.attachment import ATTACHMENT, attachment
+from npformer.engine.context import as_engine_context
 
 FLOATS = "fd"
 """The dtypes of kernels, float32 and float64, as codes; other arrays run in the plain layers."""
@@ -22,6 +23,17 @@ class Saved:
 
     backward: Callable[..., Any]
     cache: Any
+    parameters: Sequence[Parameter | None] = ()
+
+    def add_gradients(self, dy: Array, gradients: Gradients, **options: Any) -> Any:
+        """Add the gradients of the parameters, those that there are, and return that of x."""
+        found = self.backward(dy, self.cache, **options)
+        if not self.parameters:
+            return found
+        given = [each for each in self.parameters if each is not None]
+        for parameter, gradient in zip(given, found[1:], strict=True):
+            gradients.add(parameter, gradient.reshape(parameter.shape))
+        return found[0]
 
 
 class Fast:
@@ -38,6 +50,41 @@ class Fast:
     def passes_over(self) -> tuple[Any, ...]:
         """Return the children that do not run, because a kernel computes what they would."""
         return ()
+
+    def run(
+        self,
+        name: str,
+        x: Array,
+        parameters: Sequence[Parameter | None],
+        *settings: Any,
+        context: Context,
+        values: Sequence[Array | None] | None = None,
+        like: Array | None = None,
+    ) -> tuple[Array, Any] | None:
+        """Return the result of a kernel, and what its backward pass needs; None without a kernel.
+
+        It takes the values of the parameters, or `values` in their place, and the settings. It is
+        one for arrays like x, or like `like` if x has ids.
+        """
+        kernel = self._twins.kernel(name, x if like is None else like)
+        if kernel is None:
+            return None
+        if values is None:
+            values = [None if one is None else one.value for one in parameters]
+        y, cache = kernel[0](x, *values, *settings, context=as_engine_context(context))
+        return y, Saved(kernel[1], cache, parameters)
+
+
+class ByKernel(Fast):
+    """A layer whose passes may be a kernel's: the subclass has the forward pass, by `run`."""
+
+    __slots__ = ()
+    options: Mapping[str, Any] = {}  # of the backward kernel
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Any:
+        if type(cache) is not Saved:
+            return super().backward(dy, cache, gradients)  # type: ignore[misc]
+        return cache.add_gradients(dy, gradients, **self.options)
 
 
 class Child:
