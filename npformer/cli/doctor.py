@@ -1,6 +1,7 @@
 """npformer doctor: show what npformer finds on this machine, and whether it works."""
 
 import argparse
+import importlib
 import importlib.metadata
 import json
 import platform
@@ -68,6 +69,10 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
         yield _package(package)
     yield Finding("CPU", f"{cores()} cores")
     yield _blas()
+    yield _package("numba", "fast")
+    why_not = importlib.import_module("npformer.engine.cpu").WHY_NO_LOOPS
+    leaves = f"NumPy's passes: {why_not}" if why_not else "loops, compiled by numba"
+    yield Finding("kernels run", leaves, ok=None if why_not else True)
     yield _package("matplotlib", "plot")
     if ranks.size == 1:
         yield _package("mpi4py", "mpi")

@@ -32,10 +32,6 @@ from npformer.layers import (
     TokenTypes,
 )
 
-ROWS = 4
-"""If a table has at least this many rows for each token of a batch, or if there are few numbers, a
-CPU adds gradients only to the rows that occur. Otherwise it computes the whole table's at once."""
-
 
 class FastDropout(ByKernel, Dropout):
     """`Dropout` by a kernel."""
@@ -73,12 +69,12 @@ class FastEmbedding(Fast, Embedding):
             return
         if self.scale != 1.0:
             dy = dy * self.scale
-        ids, (n_rows, _) = cache.cache
         if type(dy) is np.ndarray:
-            from npformer.engine.cpu.embedding import FEW, add_to_rows  # late, as in `kernels_of`
+            from npformer.engine.cpu.embedding import add_to_rows, by_rows  # late: `kernels_of`
 
-            if dy.size <= FEW or ROWS * ids.size <= n_rows:
-                add_to_rows(gradients.of(self.weight), ids, dy)
+            ids = cache.cache[0].reshape(-1).astype(np.intp, copy=False)
+            if by_rows(dy, ids, self.weight.value):
+                add_to_rows(gradients.of(self.weight), ids, dy.reshape(len(ids), -1))
                 return
         gradients.add(self.weight, cache.backward(dy, cache.cache))
 

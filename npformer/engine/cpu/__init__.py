@@ -1,7 +1,8 @@
 """Kernels for NumPy arrays: they reuse memory, sum by matrix products, and work in the cache.
 
 A kernel takes the arguments of the function in `npformer.functional` that it replaces, and a
-context that lends memory and threads. docs/performance.md says what each idea gained.
+context that lends memory and threads. What it does to rows is in leaves, which have two bodies:
+NumPy's passes, and a loop for numba. docs/performance.md says what each idea gained.
 """
 
 from typing import Any
@@ -13,6 +14,7 @@ from npformer.engine.cpu.dropout import dropout, dropout_backward
 from npformer.engine.cpu.embedding import embedding, embedding_backward
 from npformer.engine.cpu.feed_forward import feed_forward, feed_forward_backward
 from npformer.engine.cpu.fourier import fourier_mixing, fourier_mixing_backward
+from npformer.engine.cpu.leaf import use_loops
 from npformer.engine.cpu.linear import linear, linear_backward
 from npformer.engine.cpu.losses import softmax_cross_entropy, softmax_cross_entropy_backward
 from npformer.engine.cpu.norms import (
@@ -35,6 +37,9 @@ KERNELS: dict[str, Any] = {
     "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
 """By the name of the pair that each replaces. A kernel for several pairs has a name of its own."""
+
+WHY_NO_LOOPS = use_loops()
+"""Why leaves run NumPy's passes; "" if they run their loops."""
 
 UPDATES = {"adam_update": adam_update}
 """Functions without a backward pass, by the name of the plain function that each replaces."""

@@ -5,29 +5,13 @@ benchmarks parts`).
 """
 
 import math
-import threading
-from typing import Any
 
 import numpy as np
 
 from npformer.core import Array
-from npformer.engine.cpu.rows import pieces
+from npformer.engine.cpu.leaf import ROUNDED, leaf
+from npformer.engine.cpu.rows import pieces, scratch
 from npformer.engine.updates import adam_numbers
-
-
-class _Memory(threading.local):
-    """Scratch memory for one piece. Each thread has its own and keeps it for the next step."""
-
-    scratch = np.empty(0, "float32")
-
-
-_memory = _Memory()
-
-
-def _scratch(size: int, dtype: Any) -> Array:
-    if _memory.scratch.size < size or _memory.scratch.dtype != dtype:
-        _memory.scratch = np.empty(size, dtype)
-    return _memory.scratch
 
 
 def adam_update(
@@ -43,15 +27,37 @@ def adam_update(
     weight_decay: float = 0.0,
 ) -> None:
     """`optim.adam_update` for vectors, and for other arrays whose entries lie one after another."""
-    step_size, eps, shrink = adam_numbers(t, lr, betas, eps, weight_decay)
-    theta, g, m, v = (x.reshape(-1) for x in (theta, g, m, v))
-    beta1, beta2 = betas
+    flat = (x.reshape(-1) for x in (theta, g, m, v))
+    adam_step(*flat, *betas, *adam_numbers(t, lr, betas, eps, weight_decay))
+
+
+def _loop(theta, g, m, v, beta1, beta2, size, eps, shrink):  # type: ignore[no-untyped-def]
+    of = theta.dtype.type
+    a, new, b, root = of(beta1), of(1.0 - beta1), of(beta2), of(math.sqrt(1.0 - beta2))
+    step, little, kept = of(size), of(eps), of(shrink)
+    for i in range(theta.size):
+        m[i] = a * m[i] + new * g[i]
+        v[i] = b * v[i] + (root * g[i]) * (root * g[i])
+        theta[i] = kept * theta[i] - step * m[i] / (np.sqrt(v[i]) + little)
+
+
+@leaf(_loop, ROUNDED)
+def adam_step(
+    theta: Array,
+    g: Array,
+    m: Array,
+    v: Array,
+    beta1: float,
+    beta2: float,
+    size: float,
+    eps: float,
+    shrink: float,
+) -> None:
+    """theta = shrink theta - size m / (sqrt(v) + eps), after m and v have been updated."""
     root = math.sqrt(1.0 - beta2)
-    parts = pieces(theta.size, 1)
-    scratch = _scratch(parts[0].stop if parts else 0, g.dtype)
-    for piece in parts:
+    for piece in pieces(theta.size, 1):
         theta_, g_, m_, v_ = theta[piece], g[piece], m[piece], v[piece]
-        s = scratch[: g_.size]
+        s = scratch(g_.size, g.dtype)
         m_ *= beta1
         np.multiply(g_, 1.0 - beta1, out=s)
         m_ += s
@@ -62,7 +68,7 @@ def adam_update(
         np.sqrt(v_, out=s)
         s += eps
         np.divide(m_, s, out=s)
-        s *= step_size
+        s *= size
         if shrink != 1.0:
             theta_ *= shrink
         theta_ -= s

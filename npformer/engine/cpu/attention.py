@@ -10,6 +10,7 @@ from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
 from npformer.engine.cpu.exponentials import longest_squares
+from npformer.engine.cpu.leaf import leaf
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, map_fits, pieces
 
@@ -49,19 +50,14 @@ def attention_heads(
     rows = x.reshape(-1, d)
     qkv = context.empty((len(rows), 3 * d), x)
     bias = np.concatenate((b_query * scale, b_key, b_value))
-    longest = [np.zeros(2)]
 
-    def project(some: slice) -> None:
+    def project(some: slice) -> Array:
         np.matmul(rows[some], W, out=qkv[some])
-        for piece in pieces(some, 3 * d):
-            projected = qkv[piece]
-            projected += bias
-            longest.append(longest_squares(projected[:, : 2 * d], d // n_heads, 2))
+        return add_bias(qkv[some], bias, d // n_heads)
 
-    context.in_parts(project, len(rows))
+    squares = np.max(context.in_parts(project, len(rows)), axis=0)
     query, key, value = parts_by_head(qkv, batch, length, n_heads, 3)
     y = context.empty((batch, length, d), x)
-    squares = longest[1] if len(longest) == 2 else np.max(longest, axis=0)
     bound = math.sqrt(math.prod(squares.tolist()))
     cache = average(query, key, value, y, context, longest=bound, causal=causal, store=store)
     return y, (rows, W, scale, cache, x.shape, n_heads, context)
@@ -81,6 +77,39 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     db *= scales
     gradients = [part for i in range(3) for part in (dW[:, i * d : (i + 1) * d], db[i * d :][:d])]
     return dx.reshape(x_shape), *gradients
+
+
+def _loop(qkv, bias, d_head):  # type: ignore[no-untyped-def]
+    n, d = len(qkv), qkv.shape[1] // 3
+    longest, none = np.zeros(2, qkv.dtype), qkv.dtype.type(0.0)
+    for i in range(n):
+        row = qkv[i]
+        for part in range(2):
+            for first in range(part * d, (part + 1) * d, d_head):
+                square = none
+                for j in range(first, first + d_head):
+                    row[j] += bias[j]
+                    square += row[j] * row[j]
+                if not square <= longest[part] and longest[part] == longest[part]:
+                    longest[part] = square  # NaN remains
+        for j in range(2 * d, 3 * d):
+            row[j] += bias[j]
+    return longest
+
+
+@leaf(_loop)
+def add_bias(qkv: Array, bias: Array, d_head: int) -> Array:
+    """Add the bias to rows of queries, keys and values; return the largest |q|^2 and |k|^2.
+
+    These are of heads, and NaN if there is NaN.
+    """
+    d, longest = qkv.shape[1] // 3, [np.zeros(2, qkv.dtype)]
+    for piece in pieces(len(qkv), 3 * d):
+        projected = qkv[piece]
+        projected += bias
+        longest.append(longest_squares(projected[:, : 2 * d], d_head, 2))
+    found: Array = np.max(longest, axis=0)
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -29,6 +29,7 @@ import numpy as np
 from npformer.core import Array, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.exponentials import Exponentials, divisors
+from npformer.engine.cpu.leaf import leaf
 from npformer.engine.cpu.rows import ones
 from npformer.engine.cpu.tiles import Tiling, corner, of_group
 from npformer.functional.heads import split_heads
@@ -97,14 +98,15 @@ def average(
         scratch = tiling.scratch(context, query) if in_scratch else None
         for tile in tiling.tiles(tiling.groups[part]):
             group, queries, keys = tile
-            e = exponentials.of(tile, scratch)
-            sums = (e @ ones(e.shape[-1], e.dtype))[..., None]
-            target, total = (x[group][..., queries, :] for x in (out, totals))
-            if keys.start > 0:
-                sums += total
-                target *= total / divisors(sums)
-            total[...] = sums
-            p = exponentials.divided(e, sums, scratch)
+            p, sums = exponentials.of(tile, scratch)
+            target = out[group][..., queries, :]
+            if not tiling.whole_rows:
+                total = totals[group][..., queries, :]
+                if keys.start > 0:
+                    sums += total
+                    target *= total / divisors(sums)
+                total[...] = sums
+                p = exponentials.divided(p, sums, scratch)
             _accumulate(p, value[group][..., keys, :], target, keys.start == 0)
 
     context.in_parts(compute, len(tiling.groups))
@@ -143,9 +145,10 @@ def average_backward(
             p = exponentials.weights(tile, p_scratch)
             x = corner(x_scratch, p.shape)
             np.matmul(dy_rows, value[group][..., keys, :].swapaxes(-1, -2), out=x)
-            pair = (p, x) if tiling.whole_rows else (dy_rows, out[group][..., queries, :])
-            x -= np.vecdot(*pair)[..., None]
-            x *= p
+            along = None
+            if not tiling.whole_rows:
+                along = np.vecdot(dy_rows, out[group][..., queries, :])[..., None]
+            through_softmax(np.ascontiguousarray(p), x, along)
             _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[group][..., keys, :], first)
             k = of_group(key, group)[..., keys, :]
             _accumulate(x, k, dquery[group][..., queries, :], keys.start == 0)
@@ -159,6 +162,29 @@ def average_backward(
 
     context.in_parts(compute, len(units))
     return dbias
+
+
+def _loop(p, x, along):  # type: ignore[no-untyped-def]
+    samples, heads, queries, keys = p.shape
+    for sample in range(samples):
+        for head in range(heads):
+            for i in range(queries):
+                weights, row = p[sample, head, i], x[sample, head, i]
+                d = p.dtype.type(0.0)
+                if along is None:
+                    for j in range(keys):
+                        d += weights[j] * row[j]
+                else:
+                    d = along[sample, head, i, 0]
+                for j in range(keys):
+                    row[j] = weights[j] * (row[j] - d)
+
+
+@leaf(_loop)
+def through_softmax(p: Array, x: Array, along: Array | None) -> None:
+    """x = p (x - D), where D is `along`, or else sum(p x) over keys."""
+    x -= np.vecdot(p, x)[..., None] if along is None else along
+    x *= p
 
 
 def _accumulate(a: Array, b: Array, target: Array, first: bool) -> None:

@@ -12,10 +12,15 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.engine.context import EngineContext
+from npformer.engine.cpu.leaf import leaf
 from npformer.functional.embedding import check_embedding
 
 FEW = 1 << 14
 """Up to this many entries of dy are added one by one: making a sparse matrix takes longer."""
+
+ROWS = 4
+"""If a table has at least this many rows for each token of a batch, or if there are few numbers,
+gradients are added only to the rows that occur. Otherwise the whole table's are computed."""
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
@@ -43,18 +48,30 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     return looked_up @ dy.reshape(n, d_model)
 
 
+def by_rows(dy: Array, ids: Array, table: Array) -> bool:
+    """Return whether gradients are added only to the rows that occur."""
+    return add_to_rows.compiled or dy.size <= FEW or ROWS * ids.size <= len(table)
+
+
+def _loop(total, ids, dy):  # type: ignore[no-untyped-def]
+    for i in range(len(ids)):
+        row, given = total[ids[i]], dy[i]
+        for j in range(dy.shape[1]):
+            row[j] += given[j]
+
+
+@leaf(_loop)
 def add_to_rows(total: Array, ids: Array, dy: Array) -> None:
     """Add the gradient to `total`, a table's, and touch only the rows that were looked up.
 
-    They get the numbers that `embedding_backward` would add, bit for bit: tokens of the same id
-    are summed in their order.
+    ids are (n,), and dy is (n, d_model). The rows get the numbers that `embedding_backward` would
+    add, bit for bit: tokens of the same id are summed in their order.
     """
-    flat = ids.reshape(-1).astype(np.intp, copy=False)
     if dy.size <= FEW:
-        np.add.at(total, flat, dy.reshape(-1, total.shape[1]))
+        np.add.at(total, ids, dy)
         return
-    order = flat.argsort(kind="stable")
-    by_id = flat[order]
+    order = ids.argsort(kind="stable")
+    by_id = ids[order]
     first = np.ones(len(by_id), dtype=bool)
     np.not_equal(by_id[1:], by_id[:-1], out=first[1:])
     starts = first.nonzero()[0]
@@ -64,6 +81,6 @@ def add_to_rows(total: Array, ids: Array, dy: Array) -> None:
     looked_up = csr_array(  # one row for each id that occurs
         (np.ones(n, dy.dtype), order, np.append(starts, n)), shape=(len(rows), n)
     )
-    sums = looked_up @ dy.reshape(n, -1)
+    sums = looked_up @ dy
     sums += total[rows]
     total[rows] = sums

@@ -17,12 +17,16 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.engine.context import EngineContext
+from npformer.engine.cpu.leaf import exp, exp2, leaf
 from npformer.engine.cpu.rows import EXP, UNIT, ones
 from npformer.engine.cpu.tiles import Tile, Tiling, corner, of_group
 
 SAFE = 64.0
 """Scores from -SAFE to SAFE, as exponents of 2, need no maximum. Float32 reaches from 2^-126 to
 2^128, so that row sums and 1 / row sums lie well inside, at any length."""
+
+power = exp if UNIT == 1.0 else exp2
+"""`EXP` of a number, in a loop."""
 
 
 class Exponentials:
@@ -78,8 +82,11 @@ class Exponentials:
             self.bias = None if bias is None else (bias * UNIT)[:, None, :]
             self.shift = self._row_maxima(context)
 
-    def of(self, tile: Tile, scratch: Array | None) -> Array:
-        """Compute a tile into `stored` if there is one, else into scratch memory."""
+    def of(self, tile: Tile, scratch: Array | None) -> tuple[Array, Array]:
+        """Compute a tile into `stored` if there is one, else into scratch memory.
+
+        Return it with the sums of its rows. If it has whole rows, it is divided by them: weights.
+        """
         group, queries, keys = tile
         if self.stored is not None:
             e = self.stored[group][..., queries, keys]
@@ -87,17 +94,16 @@ class Exponentials:
             assert scratch is not None
             e = corner(scratch, tuple(part.stop - part.start for part in (*group, queries, keys)))
         self._scores(tile, e)
-        on_diagonal = self.tiling.on_diagonal(tile)
-        if self.shift is not None:
-            e -= self.shift[group][..., queries, :]
-            if self.mask is not None or on_diagonal:
-                np.minimum(e, 0.0, out=e)  # hidden scores may lie above the maximum
-        EXP(e, out=e)
+        shift = None if self.shift is None else self.shift[group][..., queries, :]
+        weight = None
         if self.weight is not None:
-            e *= of_group(self.weight, group)[..., keys]
-        if on_diagonal:
-            e *= np.tri(e.shape[-1], dtype=e.dtype)
-        return e
+            weight = np.ascontiguousarray(of_group(self.weight, group)[..., keys])
+        hidden = self.mask is not None, self.tiling.on_diagonal(tile)
+        block = np.ascontiguousarray(e)
+        sums = exponentiate(block, shift, weight, *hidden, self.tiling.whole_rows)
+        if block is not e:
+            e[...] = block
+        return e, sums
 
     def divided(self, e: Array, sums: Array, scratch: Array | None) -> Array:
         """Return weights: a tile divided by `divisors` of sums of its rows."""
@@ -109,11 +115,11 @@ class Exponentials:
         """Return a tile of weights for the backward pass: stored, or computed again."""
         group, queries, keys = tile
         if self.stored is None:
-            e = self.of(tile, scratch)
+            e, _ = self.of(tile, scratch)
         else:
             e = self.stored[group][..., queries, keys]
-            if self.tiling.whole_rows:
-                return e
+        if self.tiling.whole_rows:
+            return e
         return self.divided(e, self.totals[group][..., queries, :], scratch)
 
     def _scores(self, tile: Tile, out: Array | None = None) -> Array:
@@ -143,6 +149,63 @@ class Exponentials:
         context.in_parts(compute, len(groups))
         top[np.isneginf(top)] = 0.0
         return top
+
+
+def _loop(e, shift, weight, masked, on_diagonal, divide):  # type: ignore[no-untyped-def]
+    samples, heads, queries, keys = e.shape
+    sums = np.empty((samples, heads, queries, 1), e.dtype)
+    for sample in range(samples):
+        for head in range(heads):
+            if weight is not None:
+                factor = weight[sample % len(weight), head % weight.shape[1], 0]
+            for i in range(queries):
+                row = e[sample, head, i]
+                seen = i + 1 if on_diagonal else keys
+                total = e.dtype.type(0.0)
+                for j in range(seen):
+                    s = row[j]
+                    if shift is not None:
+                        s -= shift[sample, head, i, 0]
+                        s = e.dtype.type(0.0) if s > 0.0 else s
+                    row[j] = power(s) if weight is None else power(s) * factor[j]
+                    total += row[j]
+                for j in range(seen, keys):
+                    row[j] = 0.0
+                sums[sample, head, i, 0] = total
+                if divide and total != 0.0:
+                    for j in range(seen):
+                        row[j] /= total
+    return sums
+
+
+@leaf(_loop)
+def exponentiate(
+    e: Array,
+    shift: Array | None,
+    weight: Array | None,
+    masked: bool,
+    on_diagonal: bool,
+    divide: bool,
+) -> Array:
+    """Make exponentials of the scores in a tile, and return the sums of their rows.
+
+    Scores are less a shift for each row; exponentials are times a weight for each key, 0 for keys
+    that are `masked`. In a tile `on_diagonal` a query does not see later keys. With `divide`,
+    exponentials become weights.
+    """
+    if shift is not None:
+        e -= shift
+        if masked or on_diagonal:
+            np.minimum(e, 0.0, out=e)  # hidden scores may lie above the maximum
+    EXP(e, out=e)
+    if weight is not None:
+        e *= weight
+    if on_diagonal:
+        e *= np.tri(e.shape[-1], dtype=e.dtype)
+    sums = (e @ ones(e.shape[-1], e.dtype))[..., None]
+    if divide:
+        e /= divisors(sums)
+    return sums
 
 
 def divisors(sums: Array) -> Array:

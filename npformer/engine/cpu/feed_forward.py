@@ -27,9 +27,8 @@ def feed_forward(
     activate, keep = ACTIVATIONS[activation], context.keep
     rows = x.reshape(-1, W1.shape[0])
     if few(x, context):
-        hidden = product(rows, W1, b1)
-        with np.errstate(over="ignore"):
-            activate(hidden, hidden, False, np.empty((2, *hidden.shape), hidden.dtype))
+        hidden = rows @ W1
+        activate(hidden, b1, hidden, False)
         return product(hidden, W2, b2).reshape(*x.shape[:-1], W2.shape[1]), None
     before = context.empty((len(rows), W1.shape[1]), x)
     in_place = activation == "relu" or not keep
@@ -38,14 +37,7 @@ def feed_forward(
 
     def compute(some: slice) -> None:
         np.matmul(rows[some], W1, out=before[some])
-        scratch = None
-        with np.errstate(over="ignore"):  # x^12 and e^-u may overflow; x / infinity is 0
-            for piece in pieces(some, before.shape[1]):
-                z = before[piece]
-                if scratch is None:
-                    scratch = context.empty((2, *z.shape), z)
-                z += b1
-                activate(z, hidden[piece], keep, scratch[:, : len(z)])
+        activate(before[some], b1, hidden[some], keep)
         np.matmul(hidden[some], W2, out=y[some])
         y[some] += b2
 

@@ -12,6 +12,7 @@ import numpy as np
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.dropout import dropout, dropout_backward
+from npformer.engine.cpu.leaf import SUMS, leaf
 from npformer.engine.cpu.rows import averaging, column_sums, few, ones, pieces
 from npformer.functional.layer_norm import check_layer_norm
 
@@ -57,7 +58,7 @@ def _norm_of_sum(
     d = x.shape[-1]
     rows = x.reshape(-1, d)
     others = None if y is None else y.reshape(-1, d)
-    if others is None and few(x, context):
+    if others is None and few(x, context) and not norm_rows.compiled:
         u = rows - (rows @ averaging(d, x.dtype))[:, None]
         u -= (u @ ones(d, x.dtype) / d)[:, None]
         r = np.vecdot(u, u)[:, None]
@@ -70,26 +71,69 @@ def _norm_of_sum(
     # Without a backward pass u is not needed, and z takes its place.
     units = context.empty(rows.shape, x) if context.keep else z
     lengths = np.empty((len(rows), 1), x.dtype)
-    mean_of, ones_of = averaging(d, x.dtype), ones(d, x.dtype)
     scale = gamma * math.sqrt(d)
 
     def compute(some: slice) -> None:
-        for piece in pieces(some, d):
-            row, u, r = rows[piece], units[piece], lengths[piece]
-            if others is not None:
-                row = np.add(row, others[piece], out=u)
-            np.subtract(row, (row @ mean_of)[:, None], out=u)
-            u -= (u @ ones_of / d)[:, None]  # not mean_of: the sum of a constant row is exact
-            np.vecdot(u, u, out=r[:, 0])
-            r += d * eps
-            np.sqrt(r, out=r)
-            u /= r
-            out = z[piece]
-            np.multiply(u, scale, out=out)
-            out += beta
+        other = None if others is None else others[some]
+        norm_rows(rows[some], other, scale, beta, eps, units[some], lengths[some], z[some])
 
     context.in_parts(compute, len(rows))
     return z.reshape(x.shape), (units, lengths, scale, x.shape, context)
+
+
+def _norm_loop(x, y, scale, beta, eps, units, lengths, z):  # type: ignore[no-untyped-def]
+    n, d = x.shape
+    one = x.dtype.type(1.0)
+    mean_of, d_eps = one / x.dtype.type(d), x.dtype.type(d * eps)
+    for i in range(n):
+        u, out = units[i], z[i]
+        total = squares = one - one
+        for j in range(d):
+            u[j] = x[i, j] if y is None else x[i, j] + y[i, j]
+            total += u[j]
+        mean, total = total * mean_of, one - one
+        for j in range(d):
+            u[j] -= mean
+            total += u[j]
+        mean = total * mean_of
+        for j in range(d):
+            u[j] -= mean
+            squares += u[j] * u[j]
+        r = np.sqrt(squares + d_eps)
+        lengths[i, 0] = r
+        for j in range(d):
+            u[j] /= r
+        for j in range(d):
+            out[j] = u[j] * scale[j] + beta[j]
+
+
+@leaf(_norm_loop)
+def norm_rows(
+    x: Array,
+    y: Array | None,
+    scale: Array,
+    beta: Array,
+    eps: float,
+    units: Array,
+    lengths: Array,
+    z: Array,
+) -> None:
+    """Write u, r and z = u scale + beta of the rows x + y into `units`, `lengths` and z."""
+    d = x.shape[1]
+    mean_of, ones_of = averaging(d, x.dtype), ones(d, x.dtype)
+    for piece in pieces(len(x), d):
+        row, u, r = x[piece], units[piece], lengths[piece]
+        if y is not None:
+            row = np.add(row, y[piece], out=u)
+        np.subtract(row, (row @ mean_of)[:, None], out=u)
+        u -= (u @ ones_of / d)[:, None]  # not mean_of: the sum of a constant row is exact
+        np.vecdot(u, u, out=r[:, 0])
+        r += d * eps
+        np.sqrt(r, out=r)
+        u /= r
+        out = z[piece]
+        np.multiply(u, scale, out=out)
+        out += beta
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
@@ -103,27 +147,55 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     n, d = units.shape
     rows = dy.reshape(-1, d)
     dx = context.empty((n, d), units)
-    mean_of = scale * (1.0 / d)
 
     def compute(some: slice) -> Array:
-        dscale, dbeta = sums = np.zeros((2, d), scale.dtype)
-        scratch = None
-        for piece in pieces(some, d):
-            row, u, out = rows[piece], units[piece], dx[piece]
-            if scratch is None:
-                scratch = np.empty_like(u)
-            along = scratch[: len(u)]
-            np.multiply(row, u, out=along)
-            dscale += column_sums(along)
-            dbeta += column_sums(row)
-            along_u = (along @ scale)[:, None]
-            along_constant = (row @ mean_of)[:, None]
-            np.multiply(row, scale, out=out)
-            np.multiply(u, along_u, out=along)
-            along += along_constant
-            out -= along
-            out /= lengths[piece]
+        sums = np.zeros((2, d), scale.dtype)
+        norm_rows_backward(rows[some], units[some], lengths[some], scale, dx[some], sums)
         return sums
 
     dscale, dbeta = sum(context.in_parts(compute, n))
     return dx.reshape(shape), dscale * math.sqrt(d), dbeta
+
+
+def _backward_loop(dz, units, lengths, scale, dx, sums):  # type: ignore[no-untyped-def]
+    n, d = dz.shape
+    zero = dz.dtype.type(0.0)
+    mean_of = dz.dtype.type(1.0) / dz.dtype.type(d)
+    dscale, dbeta = sums[0], sums[1]
+    for i in range(n):
+        row, u, out = dz[i], units[i], dx[i]
+        constant = along = zero
+        for j in range(d):
+            dscale[j] += row[j] * u[j]
+            dbeta[j] += row[j]
+            constant += row[j] * scale[j]
+            along += row[j] * u[j] * scale[j]
+        constant *= mean_of
+        r = lengths[i, 0]
+        for j in range(d):
+            out[j] = (row[j] * scale[j] - (u[j] * along + constant)) / r
+
+
+@leaf(_backward_loop, SUMS)
+def norm_rows_backward(
+    dz: Array, units: Array, lengths: Array, scale: Array, dx: Array, sums: Array
+) -> None:
+    """Write the gradient of x into dx, and add those of scale and beta to `sums`, (2, d)."""
+    d = dz.shape[1]
+    mean_of = scale * (1.0 / d)
+    scratch = None
+    for piece in pieces(len(dz), d):
+        row, u, out = dz[piece], units[piece], dx[piece]
+        if scratch is None:
+            scratch = np.empty_like(u)
+        along = scratch[: len(u)]
+        np.multiply(row, u, out=along)
+        sums[0] += column_sums(along)
+        sums[1] += column_sums(row)
+        along_u = (along @ scale)[:, None]
+        along_constant = (row @ mean_of)[:, None]
+        np.multiply(row, scale, out=out)
+        np.multiply(u, along_u, out=along)
+        along += along_constant
+        out -= along
+        out /= lengths[piece]

@@ -1,6 +1,7 @@
 """What the kernels share: pieces of rows, sums as products, and the fastest exponential."""
 
 import math
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -80,6 +81,22 @@ def pieces(rows: int | slice, width: int) -> list[slice]:
     if last - first <= step:
         return [slice(first, last)] if last > first else []
     return [slice(start, min(start + step, last)) for start in range(first, last, step)]
+
+
+class _Memory(threading.local):
+    """Scratch memory. Each thread has its own and keeps it for the next step."""
+
+    space = np.empty(0, "float32")
+
+
+_memory = _Memory()
+
+
+def scratch(size: int, dtype: Any) -> Array:
+    """Return a vector that the next call may overwrite."""
+    if _memory.space.size < size or _memory.space.dtype != dtype:
+        _memory.space = np.empty(size, dtype)
+    return _memory.space[:size]
 
 
 def _exponential() -> tuple[Any, float]:

@@ -1,5 +1,6 @@
 """How the scores of one call are split into tiles that stay in the cache."""
 
+import math
 from collections.abc import Iterable, Iterator
 
 from npformer.core import Array
@@ -35,11 +36,12 @@ class Tiling:
         self.length, self.causal = length, causal
         self.whole_rows = length <= TILE
         side = min(length, TILE)
-        heads = n_heads if n_heads * side * side <= SCORES else 1
-        samples = min(batch, max(1, SCORES // max(heads * side * side, 1))) or 1
+        at_once = max(1, SCORES // max(side * side, 1))  # pairs of a sample and a head
+        heads = max(1, min(n_heads, at_once))
+        samples = max(1, min(batch, at_once // heads)) if heads == n_heads else 1
         self.largest = samples, heads, side, side
         self.groups = [
-            (slice(sample, min(sample + samples, batch)), slice(head, head + heads))
+            (slice(sample, min(sample + samples, batch)), slice(head, min(head + heads, n_heads)))
             for sample in range(0, batch, samples)
             for head in range(0, n_heads, heads)
         ]
@@ -73,8 +75,8 @@ class Tiling:
 
 
 def corner(scratch: Array, shape: tuple[int, ...]) -> Array:
-    """Return the part of the scratch memory that a tile of this shape takes."""
-    return scratch[tuple(map(slice, shape))]
+    """Return the part of the scratch memory that a tile of this shape takes, C-contiguous."""
+    return scratch.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
 def of_group(x: Array, group: Group) -> Array:

@@ -1,0 +1,211 @@
+"""Leaves of kernels, which have two bodies: NumPy's passes, and a loop that numba compiles.
+
+A pass over an array reads and writes memory for one operation. A loop does all that happens to a
+row while the row is in the cache. The loops run if numba is installed, the extra `fast`.
+"""
+
+import hashlib
+import importlib
+import math
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import numpy as np
+
+from npformer.engine.verdict import folder
+
+VARIABLE = "NPFORMER_LOOPS"
+"""Environment variable: "0" runs NumPy's passes though numba is installed."""
+
+PATIENCE = 10.0
+"""Seconds to wait for another process that keeps its code; without it, this one's is not kept."""
+
+SUMS, FUSED, ROUNDED = {"nsz", "reassoc"}, {"contract"}, set[str]()
+"""What LLVM may change: the order of sums; products and sums, rounded once; or nothing.
+
+Without the first a sum over a row is not vectorised. NaN and infinity always remain.
+"""
+
+LEAVES: dict[str, "Leaf"] = {}
+"""All leaves, by the name of their passes."""
+
+
+class Leaf:
+    """A function with two bodies that have the same arguments and results."""
+
+    def __init__(self, passes: Callable[..., Any], loop: Callable[..., Any], may: set[str]) -> None:
+        self.passes, self.loop, self.run, self.may = passes, loop, passes, may
+        LEAVES[passes.__name__] = self
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it runs the loop."""
+        return self.run is not self.passes
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the body that was chosen."""
+        return self.run(*arguments)
+
+
+def leaf(loop: Callable[..., Any], may: set[str] = SUMS | FUSED) -> Callable[[Any], Leaf]:
+    """Return a decorator that makes NumPy's passes a leaf with this loop, and what LLVM may do."""
+    return lambda passes: Leaf(passes, loop, may)
+
+
+def options(may: set[str]) -> dict[str, Any]:
+    """Return numba's options; with its own way of errors a loop that divides is not vectorised."""
+    return {"error_model": "numpy", "fastmath": may}
+
+
+def use_loops() -> str:
+    """Let all leaves run their loops; return "", or why that cannot be."""
+    if os.environ.get(VARIABLE) == "0":
+        return f"{VARIABLE} is 0"
+    try:
+        numba: Any = importlib.import_module("numba")
+    except ImportError:
+        return 'numba is not installed: pip install "npformer[fast]"'
+    except Exception as error:  # it does not fit this NumPy, or its LLVM is broken
+        return f"numba cannot be imported: {type(error).__name__}: {error}"
+
+    def body(function: Any, in_float32: Any) -> Callable[[Any], Any]:
+        def choose(x: Any) -> Any:  # the type of x
+            return in_float32 if x is numba.float32 else function
+
+        return choose
+
+    for pair in SCALARS:
+        numba.extending.overload(pair[0], jit_options=options(FUSED))(body(*pair))
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder() / f"loops-{_sources()}")
+    try:
+        for each in LEAVES.values():
+            found = numba.njit(
+                each.loop, nogil=True, **options(each.may)
+            )  # compiled when first called
+            with suppress(Exception):  # no folder that can be written: only this process has it
+                found.enable_caching()
+                found._cache = _Kept(found._cache)
+            each.run = found
+    finally:
+        numba.config.CACHE_DIR = before
+    return ""
+
+
+class _Kept:
+    """numba's code on disk, for each processor, with two additions.
+
+    Its index is changed by one process at a time: two at once may give one name to different code.
+    And no damaged file or full disk is an error.
+    """
+
+    said = False
+
+    def __init__(self, code: Any) -> None:
+        self.code = code
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """Return code from disk; None if it must be compiled."""
+        found = None
+        with suppress(Exception):
+            found = self.code.load_overload(signature, context)
+        if found is None and not _Kept.said:
+            _Kept.said = True
+            print("npformer compiles its loops, once on this machine", file=sys.stderr)
+        return found
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Write code to disk, if that is possible."""
+        from filelock import FileLock
+
+        with suppress(OSError):  # also of a lock that another process holds for too long
+            place = Path(self.code.cache_path)
+            place.mkdir(parents=True, exist_ok=True)
+            with FileLock(place / "lock", timeout=PATIENCE):
+                try:
+                    self.code.save_overload(signature, data)
+                except (EOFError, UnpicklingError):  # of the index, which is damaged
+                    self.code.flush()
+                    self.code.save_overload(signature, data)
+
+
+def _sources() -> str:
+    """Return a digest of the files with loops: numba looks only at that of the loop itself."""
+    found = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+# Functions of a number, for loops ----------------------------------------------------------------
+
+SCALARS: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+"""Functions with a body of their own in float32, and that body."""
+
+
+def scalar(in_float32: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that gives a function another body in float32."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        SCALARS.append((function, in_float32))
+        return function
+
+    return add
+
+
+LOG2_E, LN_2 = math.log2(math.e), math.log(2.0)
+
+
+def _exp2_of_float32(x: Any) -> Any:
+    t = min(max(x, np.float32(-127.0)), np.float32(128.0))
+    k = np.floor(t + np.float32(0.5))
+    f = t - k
+    p = np.float32(1.535336188319500e-4)
+    p = p * f + np.float32(1.339887440266574e-3)
+    p = p * f + np.float32(9.618437357674640e-3)
+    p = p * f + np.float32(5.550332471162809e-2)
+    p = p * f + np.float32(2.402264791363012e-1)
+    p = p * f + np.float32(6.931472028550421e-1)
+    p = p * f + np.float32(1.0)
+    return p * np.int32((np.int32(k) + 127) << 23).view(np.float32)
+
+
+@scalar(_exp2_of_float32)
+def exp2(x: Any) -> Any:
+    """2^x as 2^k times a polynomial in the rest f, right to 1e-7 in float32, 4e-16 in float64.
+
+    A call of the C library for each number would keep the loop from being vectorised. The result is
+    0 below the smallest normal number. In float64 the polynomial is that of e^(f ln 2).
+    """
+    t = min(max(x, -1023.0), 1024.0)
+    k = np.floor(t + 0.5)
+    f = (t - k) * LN_2
+    p = 1.0 / 6227020800.0
+    p = p * f + 1.0 / 479001600.0
+    p = p * f + 1.0 / 39916800.0
+    p = p * f + 1.0 / 3628800.0
+    p = p * f + 1.0 / 362880.0
+    p = p * f + 1.0 / 40320.0
+    p = p * f + 1.0 / 5040.0
+    p = p * f + 1.0 / 720.0
+    p = p * f + 1.0 / 120.0
+    p = p * f + 1.0 / 24.0
+    p = p * f + 1.0 / 6.0
+    p = p * f + 0.5
+    p = p * f + 1.0
+    p = p * f + 1.0
+    return p * np.int64((np.int64(k) + 1023) << 52).view(np.float64)
+
+
+def _exp_of_float32(x: Any) -> Any:
+    return exp2(x * np.float32(LOG2_E))
+
+
+@scalar(_exp_of_float32)
+def exp(x: Any) -> Any:
+    """e^x, likewise."""
+    return exp2(x * LOG2_E)

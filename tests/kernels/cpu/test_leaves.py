@@ -1,0 +1,180 @@
+"""Leaves: both bodies compute the same, and compiled code on disk is never wrong or an error."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import npformer.engine.cpu as cpu
+from npformer.engine.cpu.leaf import LEAVES, VARIABLE
+
+loops = pytest.mark.skipif(bool(cpu.WHY_NO_LOOPS), reason="the loops need numba, the extra `fast`")
+
+SIZES = [(0, 4), (1, 1), (3, 7), (5, 64), (2, 257)]
+"""Rows and features."""
+
+
+def normals(*shape):
+    return np.random.default_rng(sum(shape)).normal(size=shape)
+
+
+def activation(n, d):
+    return [normals(n, d), normals(d), normals(n, d), True]
+
+
+def in_place(n, d):
+    x = normals(n, d)
+    return [x, normals(d), x, False]
+
+
+def norm(n, d):
+    x = normals(n, d)
+    return [x, normals(n, d), normals(d), normals(d), 1e-5, x * 0, x[:, :1] * 0, x * 0]
+
+
+def scores(n, d):
+    """Some samples of two heads, with n queries and d keys."""
+    return normals(3, 2, n, d)
+
+
+def below(n):
+    """Two heads of one sample, where a query sees no later key."""
+    return [normals(1, 2, n, n), None, None, False, True, True]
+
+
+def shifted(n, d):
+    e, weight = 30.0 * scores(n, d), np.ones((3, 1, 1, d))
+    weight[0, ..., : d // 2], weight[1] = 0.0, 0.0
+    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, False, False]
+
+
+CASES = {
+    **dict.fromkeys(("gelu", "gelu_tanh", "silu"), activation),
+    **{f"{name}, in place": in_place for name in ("relu", "gelu", "gelu_tanh", "silu")},
+    "norm_rows": norm,
+    "norm_rows, alone": lambda n, d: [norm(n, d)[0], None, *norm(n, d)[2:]],
+    "norm_rows_backward": lambda n, d: [
+        *(normals(n, d), normals(n, d), 1.0 + normals(n, 1) ** 2),
+        *(normals(d), np.zeros((n, d)), normals(2, d)),
+    ],
+    "exponentiate": lambda n, d: [scores(n, d), None, None, False, False, True],
+    "exponentiate, below": lambda n, d: below(d),
+    "exponentiate, shifted": shifted,
+    "through_softmax": lambda n, d: [scores(n, d), normals(3, 2, n, d) + 1.0, None],
+    "through_softmax, along": lambda n, d: [scores(n, d), scores(n, d), normals(3, 2, n, 1)],
+    "add_bias": lambda n, d: [normals(n, 6 * d), normals(6 * d), d],
+    "add_to_rows": lambda n, d: [normals(9, d), np.arange(n) % 3, normals(n, d)],
+    "adam_step": lambda n, d: [
+        *(normals(n * d), normals(n * d), normals(n * d), normals(n * d) ** 2),
+        *(0.9, 0.999, 0.01, 1e-8, 0.99),
+    ],
+}
+
+
+def test_every_leaf_is_here():
+    assert {name.partition(",")[0] for name in CASES} == set(LEAVES)
+
+
+@loops
+@pytest.mark.parametrize("odd", [None, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("case", CASES)
+def test_both_bodies_compute_the_same(case, odd):
+    leaf = LEAVES[case.partition(",")[0]]
+    for dtype, bound in (("float64", 1e-13), ("float32", 5e-6)):
+        for size in SIZES:
+            given = [CASES[case](*size) for _ in range(2)]
+            found = []
+            for run, arguments in zip((leaf.run, leaf.passes), given, strict=True):
+                same = {id(a): a.astype(dtype) for a in arguments if isinstance(a, np.ndarray)}
+                for a in arguments:
+                    if isinstance(a, np.ndarray) and a.dtype.kind == "i":
+                        same[id(a)] = a
+                arrays = list(same.values())
+                if odd is not None and arrays[0].size:
+                    arrays[0].flat[0] = odd
+                with np.errstate(all="ignore"):
+                    result = run(*(same.get(id(a), a) for a in arguments))
+                found.append(arrays if result is None else [*arrays, result])
+            for one, other in zip(*found, strict=True):
+                scale = np.abs(other, where=np.isfinite(other), out=np.zeros(other.shape)).max(
+                    initial=1.0
+                )
+                np.testing.assert_allclose(one, other, rtol=bound, atol=bound * scale)
+
+
+@pytest.mark.parametrize("x", [-1e4, -200.0, -1.0, 0.0, 0.3, 100.0, 1e4])
+def test_powers_of_2_in_a_loop_are_those_of_numpy(x):
+    from npformer.engine.cpu.leaf import exp2
+
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(exp2(np.float64(x)), np.exp2(x), rtol=4e-16, atol=1e-300)
+
+
+# Compiled code on disk ----------------------------------------------------------------------------
+
+SCRIPT = """
+import numpy as np
+import npformer.engine.cpu as cpu
+from npformer.engine.cpu.norms import layer_norm
+from npformer.engine import EngineContext
+x = np.arange(12.0, dtype="float32").reshape(3, 4)
+print(layer_norm(x, x[0], x[1], context=EngineContext())[0].sum(), cpu.WHY_NO_LOOPS)
+"""
+
+
+def run(folder, **environment):
+    """Return what the script prints, and what it says about compiling."""
+    environment = {"NPFORMER_CACHE": str(folder), VARIABLE: "1", **environment}
+    command = [sys.executable, "-W", "error", "-c", SCRIPT]
+    return subprocess.Popen(
+        command,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def answer(process):
+    out, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+    return out.strip(), errors.strip()
+
+
+SAID = "npformer compiles its loops, once on this machine"
+
+
+@loops
+@pytest.mark.processes
+def test_code_is_compiled_once_and_damaged_code_again(tmp_path):
+    first, second = [run(tmp_path) for _ in range(2)]  # at the same time
+    out, said = answer(first)
+    assert out == answer(second)[0]
+    assert said == SAID
+    assert answer(run(tmp_path)) == (out, "")
+    files = [file for file in tmp_path.rglob("*.nb?") if file.is_file()]
+    assert files
+    for file in files:
+        file.write_bytes(file.read_bytes()[:100])
+    assert answer(run(tmp_path)) == (out, SAID)
+
+
+@loops
+@pytest.mark.processes
+def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path):
+    expected, _ = answer(run(tmp_path / "there"))
+    (tmp_path / "file").write_text("no folder")
+    assert answer(run(tmp_path / "file")) == (expected, SAID)
+
+
+@pytest.mark.processes
+def test_without_numba_or_with_a_broken_one_passes_run(tmp_path):
+    out, said = answer(run(tmp_path, **{VARIABLE: "0"}))
+    assert out == f"79.41635 {VARIABLE} is 0"
+    assert said == ""
+    (tmp_path / "numba.py").write_text("raise SystemError('LLVM')")
+    out, said = answer(run(tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])))
+    assert out == "79.41635 numba cannot be imported: SystemError: LLVM"
+    assert said == ""
