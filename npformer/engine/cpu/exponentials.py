@@ -173,7 +173,7 @@ def _loop(e, shift, weight, masked, on_diagonal, divide):  # type: ignore[no-unt
                     row[j] = 0.0
                 sums[sample, head, i, 0] = total
                 if divide and total != 0.0:
-                    for j in range(seen):
+                    for j in range(keys):
                         row[j] /= total
     return sums
 

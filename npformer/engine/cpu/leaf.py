@@ -39,7 +39,8 @@ class Leaf:
     """A function with two bodies that have the same arguments and results."""
 
     def __init__(self, passes: Callable[..., Any], loop: Callable[..., Any], may: set[str]) -> None:
-        self.passes, self.loop, self.run, self.may = passes, loop, passes, may
+        self.passes, self.loop, self.may = passes, loop, may
+        self.run: Any = passes
         LEAVES[passes.__name__] = self
 
     @property
@@ -81,16 +82,15 @@ def use_loops() -> str:
 
     for pair in SCALARS:
         numba.extending.overload(pair[0], jit_options=options(FUSED))(body(*pair))
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder() / f"loops-{_sources()}")
+    place = str(folder() / f"loops-{_sources()}")
+    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, place
     try:
-        for each in LEAVES.values():
-            found = numba.njit(
-                each.loop, nogil=True, **options(each.may)
-            )  # compiled when first called
-            with suppress(Exception):  # no folder that can be written: only this process has it
-                found.enable_caching()
-                found._cache = _Kept(found._cache)
-            each.run = found
+        for each in LEAVES.values():  # compiled when first called
+            each.run = numba.njit(each.loop, nogil=True, **options(each.may))
+            with suppress(RuntimeError):  # no folder anywhere that can be written
+                each.run.enable_caching()
+            code = each.run._cache  # elsewhere, numba would not notice a change in another file
+            each.run._cache = _Kept(code if str(code.cache_path).startswith(place) else None)
     finally:
         numba.config.CACHE_DIR = before
     return ""
@@ -100,7 +100,7 @@ class _Kept:
     """numba's code on disk, for each processor, with two additions.
 
     Its index is changed by one process at a time: two at once may give one name to different code.
-    And no damaged file or full disk is an error.
+    And no damaged file or full disk is an error. Without `code` nothing is kept.
     """
 
     said = False
@@ -111,7 +111,7 @@ class _Kept:
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return code from disk; None if it must be compiled."""
         found = None
-        with suppress(Exception):
+        with suppress(Exception):  # without a folder, too
             found = self.code.load_overload(signature, context)
         if found is None and not _Kept.said:
             _Kept.said = True
@@ -122,6 +122,8 @@ class _Kept:
         """Write code to disk, if that is possible."""
         from filelock import FileLock
 
+        if self.code is None:
+            return
         with suppress(OSError):  # also of a lock that another process holds for too long
             place = Path(self.code.cache_path)
             place.mkdir(parents=True, exist_ok=True)
