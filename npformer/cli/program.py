@@ -24,7 +24,6 @@ from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
 from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
-from npformer.engine.processes import CopyDiedError
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.watchers import NonFiniteLossError
 
@@ -34,7 +33,6 @@ EXPLAINED = (
     OSError,
     BackendUnavailableError,
     MemoryError,
-    CopyDiedError,
     NonFiniteLossError,
     LauncherError,
 )

@@ -104,7 +104,7 @@ def _measure(workload: Workload, mixer: str, backend: str, seconds: float) -> Sp
         optimizer.step(gradients)
         to_numpy(gradients.flat[:1])  # waits for a GPU, which computes in order
 
-    with Team(model, "auto", processes="auto") as team:
+    with Team(model, "auto") as team:
         step_ms = _median_ms(lambda: step(team), seconds)
     predict_ms = _median_ms(lambda: model.predict(x, batch_size=len(x)), seconds)
     with use_kernels(False), Team(model, 1) as alone:

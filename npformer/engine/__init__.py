@@ -3,7 +3,7 @@
 A model as written computes with the pairs of `npformer.functional`. Its fast version is the same
 tree of layers with other forward and backward passes, which call kernels: functions in `cpu` and
 `gpu` that compute the same as a pair, for NumPy's or CuPy's arrays. A `Workspace` lends them memory
-and reuses it. A `Team` shares a batch among threads, or among copies of the process.
+and reuses it. A `Team` shares a batch among threads.
 """
 
 from npformer.core.dispatch import enabled, use_kernels

@@ -15,9 +15,7 @@ class OneBlasThread:
     The limit holds for the whole process, and several threads may be inside at the same time: the
     first one to enter sets the limit, and the last one to leave restores the old number.
 
-    A copy of the process that is made inside keeps the limit, because it never leaves. That takes
-    no call of BLAS: after a fork, OpenBLAS answers any call by starting its threads, which then
-    wait busily for some hundredths of a second on cores that other processes need.
+    A copy of the process that is made inside keeps the limit, because it never leaves.
     """
 
     def __init__(self) -> None:

@@ -25,8 +25,6 @@ IN_PARTS = (Attention, BlockwiseAttention, DenseSynthesizer)
 """Mixers whose kernel on the CPU divides a call, by heads, among threads. With other mixers, BLAS's
 own threads share long calls."""
 
-_PLAIN = (Parameter, Layer, int, float, complex, str, bytes, type, type(None))
-
 
 class Snapshot:
     """A model as it was at one moment. It does not hold the model itself."""
@@ -44,8 +42,6 @@ class Snapshot:
         self._first = next(iter(model.named_parameters().values()), None)
         self.cost = cost_of(model)
         self.layout = model.parameters()  # those that are trained, in the order of the gradients
-        self.constants = [parameter for parameter, trained in self._trainable if not trained]
-        self.observable = all(map(observable, layers))  # by `fits` and the values of `constants`
         self.needs_masks = any(map(_needs_masks, layers))  # even those that keep every token
         self.cuts_shards = all(map(_is_own, layers))  # a user's layer may draw any masks
 
@@ -144,20 +140,6 @@ def _settings(layer: Layer) -> dict[str, Any]:
         name: list(value) if type(value) is list else value
         for name, value in list(layer.__dict__.items())
     }
-
-
-def observable(holder: Any) -> bool:
-    """Return whether comparing the attributes of a layer or loss shows every change of it.
-
-    It does for npformer's own classes, and if all attributes are parameters, layers, plain values
-    or lists of them. It does not show what is written into an array or a dict, and then a copy of
-    the process would compute with old values.
-    """
-    return type(holder).__module__.startswith("npformer.") or all(
-        isinstance(item, _PLAIN)
-        for value in vars(holder).values()
-        for item in (value if isinstance(value, list | tuple) else (value,))
-    )
 
 
 def _needs_masks(layer: Layer) -> bool:

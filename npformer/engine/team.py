@@ -1,7 +1,4 @@
-"""A team of workers: each computes some samples of a batch, and their gradients are summed.
-
-Workers are threads or copies of the process; the numbers are the same bit for bit.
-"""
+"""A team of workers, threads: each computes some samples of a batch, and gradients are summed."""
 
 from __future__ import annotations
 
@@ -29,19 +26,11 @@ from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
 from npformer.engine.fast_models import above_frozen
 from npformer.engine.micro_batches import MicroBatch, micro_batches_of_worker, rows_of_worker
-from npformer.engine.processes import CannotCopyError
-from npformer.engine.snapshot import Snapshot, observable, snapshot_of
-from npformer.engine.team_copies import TeamCopies
+from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.threads import in_workers
 from npformer.engine.twin_classes import model_cache
 from npformer.engine.twins import twin_on
-from npformer.engine.worker_counts import (
-    COPY_SECONDS,
-    check_workers,
-    choose_threads,
-    choose_workers,
-    wants_copies,
-)
+from npformer.engine.worker_counts import check_workers, choose_threads, choose_workers
 from npformer.engine.workspace import Workspace
 from npformer.models import accumulate
 from npformer.models.losses import Loss
@@ -64,36 +53,21 @@ class Team:
         Samples that a worker computes at a time, to limit its memory; None: all that it has.
     workspaces : list of Workspace, optional
         Memory that outlives this team, one for each worker; missing ones are added.
-    processes : bool or "auto"
-        Whether the workers of `step` are copies of this process instead of threads. They are made
-        when first needed, and again if anything but the trained weights changes. "auto": if copies
-        are possible and every change of the model can be seen. It cannot if a user's layer or loss
-        has an array or a dict. Workers are threads, too, if a layer sets attributes in each step.
     loss : Loss, optional
         What `step` computes the gradients of; the model's own if not given.
 
     Attributes
     ----------
     shared_by : str
-        Who computed the last step: "1 worker", "2 processes", "2 threads" or "2 threads in a call".
-
-    Raises
-    ------
-    ValueError
-        `processes` is True, but copies are impossible.
+        Who computed the last step: "1 worker", "2 threads" or "2 threads in a call".
     """
 
     model: Layer
     workers: int | str = 1
     micro_batch: int | None = None
     workspaces: list[Workspace] = field(default_factory=list)
-    processes: bool | str = False
     loss: Any = None
     shared_by: str = field(default="", init=False)
-    _copies: TeamCopies | None = field(default=None, init=False)
-    # Whether workers may be copies of the process; None: not yet asked.
-    _copied: bool | None = field(default=None, init=False)
-    _changed_itself: int = field(default=0, init=False)  # steps in which layers set attributes
     _gradients: list[Gradients] = field(default_factory=list, init=False)
     _layout: Any = field(default=None, init=False)
     _used: dict[int, Gradients] = field(default_factory=dict, init=False)  # may no longer be 0
@@ -104,14 +78,11 @@ class Team:
         check_workers(self.workers)
         if self.loss is None:
             self.loss = getattr(self.model, "loss", None)
-        if self.processes != "auto":
-            self._copies_serve()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._stop()
         self._gradients, self.workspaces = [], []
 
     def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
@@ -123,23 +94,17 @@ class Team:
         its part of the whole batch's mean.
         """
         snapshot = snapshot_of(self.model)
-        if not (self.processes is True or (snapshot.observable and observable(self.loss))):
-            self._copied = False
-            self._stop()
         backend, (n, threads, seconds) = snapshot.backend, self._sharing(snapshot, batch)
         self._start(backend, n, snapshot)
         counts, key = self._counts(batch, n), step_key(generator)
         masked, most = snapshot.needs_masks, self.micro_batch
         work = [micro_batches_of_worker(k, n, batch, most, counts, masked) for k in range(n)]
         with guarded_computation(backend, len(batch), most or -(-len(batch) // n)):
-            if copies := n > 1 and self._copies_serve() and self._start_copies(n - 1, snapshot):
-                losses = self._run_copies(key, work)
-            else:
-                alone = one_blas_thread(backend, seconds, threads)
-                losses = in_workers(
-                    lambda k: self._accumulate(k, key, work[k], backend, threads), n, alone
-                )
-        workers = "1 worker" if n == 1 else f"{n} {'processes' if copies else 'threads'}"
+            alone = one_blas_thread(backend, seconds, threads)
+            losses = in_workers(
+                lambda k: self._accumulate(k, key, work[k], backend, threads), n, alone
+            )
+        workers = "1 worker" if n == 1 else f"{n} threads"
         self.shared_by = workers if threads == 1 else f"{threads} threads in a call"
         summed = self._gradients[0]
         for gradients in self._gradients[1:n]:
@@ -149,7 +114,7 @@ class Team:
     def forward(self, batch: Batch) -> Array:
         """Return the model's results at evaluation; the batch is as in `step`."""
         snapshot = snapshot_of(self.model)
-        backend, (n, threads, seconds) = snapshot.backend, self._sharing(snapshot, batch, False)
+        backend, (n, threads, seconds) = snapshot.backend, self._sharing(snapshot, batch)
         self._start(backend, n)
         at_once = self.micro_batch
         # Threads that share calls take all samples at once: they need many heads to share.
@@ -173,28 +138,13 @@ class Team:
         with guarded_computation(backend, len(batch)):
             return array_module(made[0]).concatenate(made)
 
-    def _sharing(
-        self, snapshot: Snapshot, batch: Batch, step: bool = True
-    ) -> tuple[int, int, float]:
+    def _sharing(self, snapshot: Snapshot, batch: Batch) -> tuple[int, int, float]:
         """Return how many workers share a batch, or threads one worker's calls, and its cost."""
         backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
         seconds = snapshot.cost.seconds(samples, length)
-        # Of a batch as short as that, one worker is enough whether or not copies can be made.
-        insist = self.processes is True
-        processes = step and (insist or seconds >= 2 * COPY_SECONDS) and self._copies_serve()
-        n = choose_workers(self.workers, backend, samples, samples * length, seconds, processes)
-        if not (processes and insist):
-            threads = choose_threads(self.workers, snapshot, backend, samples, length)
-            if threads > 1:
-                return 1, threads, seconds
-        return n, 1, seconds
-
-    def _copies_serve(self) -> bool:
-        """Return whether workers may be copies of this process; most steps need not know."""
-        if self._copied is None:
-            fits = isinstance(self.model.parameters().flat, np.ndarray)
-            self._copied = wants_copies(self.processes, model_fits=fits)
-        return self._copied
+        n = choose_workers(self.workers, backend, samples, samples * length, seconds)
+        threads = choose_threads(self.workers, snapshot, backend, samples, length)
+        return (1, threads, seconds) if threads > 1 else (n, 1, seconds)
 
     def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
         """Return how much each sample counts; None if the batch is computed as a whole.
@@ -207,7 +157,7 @@ class Team:
         return np.asarray(batch.counts_for(self.loss) if batch.counts is None else batch.counts)
 
     def _accumulate(
-        self, k: int, key: Any, work: list[MicroBatch], backend: str = "numpy", threads: int = 1
+        self, k: int, key: Any, work: list[MicroBatch], backend: str, threads: int
     ) -> Array:
         """Put the gradients of micro-batches into worker k's; return their part of the loss."""
         model = above_frozen(twin_on(backend, self.model, of_data=True))
@@ -223,21 +173,6 @@ class Team:
                 loss = fast_loss(self.loss, backend, context)
                 total = total + accumulate(model, loss, batch, context, gradients, weight)
         return total
-
-    def _run_copies(self, key: Any, work: list[list[MicroBatch]]) -> list[Array]:
-        """Compute the first worker's part here and the others' in copies of this process."""
-        assert self._copies is not None
-        try:
-            losses = self._copies.run(key, work, self._accumulate)
-        except BaseException:
-            self._stop(at_once=True)  # a late answer would be taken for the next step's
-            raise
-        if not self._copies.snapshot.fits(self.model):  # a layer has set one of its attributes
-            self._changed_itself += 1
-            self._copied = self.processes is True or self._changed_itself < 2
-            if not self._copied:
-                self._stop()
-        return losses
 
     def _start(self, backend: str, n: int, snapshot: Snapshot | None = None) -> None:
         """Give each worker memory, and gradients in the layout of a snapshot if there is one."""
@@ -255,26 +190,6 @@ class Team:
             # Lent, so that the memory is reused once the caller drops the gradients.
             zeros = self.workspaces[len(self._gradients)].zeros if backend == "numpy" else None
             self._gradients.append(Gradients(snapshot.layout, zeros))
-
-    def _start_copies(self, n: int, snapshot: Snapshot) -> bool:
-        """Make n copies that know the model as it is; return False if the system makes none."""
-        if self._copies is not None and self._copies.fit(n, snapshot, self.loss):
-            return True
-        self._stop()
-        try:
-            self._copies = TeamCopies(
-                n, self.model, self.loss, snapshot, self._gradients, self._accumulate
-            )
-        except CannotCopyError:
-            if self.processes is True:
-                raise
-            self._copied = False
-        return self._copied is True
-
-    def _stop(self, at_once: bool = False) -> None:
-        if self._copies is not None:
-            self._copies.close(at_once)
-            self._copies = None
 
     def _memory(self, k: int) -> Workspace:
         self.workspaces[k].tidy()

@@ -57,7 +57,7 @@ class Step(Protocol):
     Attributes
     ----------
     shared_by : str
-        Who computed the last step, such as "2 processes".
+        Who computed the last step, such as "2 threads".
     """
 
     shared_by: str

@@ -115,10 +115,10 @@ def trains(optimizer: Optimizer, model: Layer) -> bool:
     return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
 
 
-def needs_team(workers: int | str, processes: bool | str, micro_batch: int | None) -> bool:
+def needs_team(workers: int | str, micro_batch: int | None) -> bool:
     """Return whether a step is more than one worker's, who has the whole batch at once."""
     alone = workers == "auto" or (workers == 1 and workers is not True)
-    return not (alone and (processes is False or processes == "auto") and micro_batch is None)
+    return not alone or micro_batch is not None
 
 
 def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any:

@@ -101,8 +101,8 @@ class Checkpoints(Callback):
     def _tell_other_workers(self, state: TrainingState) -> None:
         """Warn, once, if steps are shared by another number of workers than before."""
         before, steps = self._steps_before, state.history.workers
-        known = {_number(name) for name in before}
-        other = sorted(name for name in steps if _number(name) not in known)
+        known = set(before)
+        other = sorted(name for name in steps if name not in known)
         if before and other:
             self._steps_before = {}
             warnings.warn(
@@ -187,11 +187,6 @@ def n_bytes(model: Model, samples: Samples) -> int:
     """Return about how large a checkpoint is: weights, two moments, best weights, order."""
     sizes = (p.size * np.dtype(p.dtype).itemsize for p in model.named_parameters().values())
     return 4 * int(sum(sizes)) + 8 * len(samples) + (1 << 16)
-
-
-def _number(workers: str) -> str:
-    """Return what decides the order of sums: processes and threads add up the same parts."""
-    return workers.replace("processes", "workers").replace("threads", "workers")
 
 
 def settings_of(

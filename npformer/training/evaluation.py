@@ -59,7 +59,6 @@ def evaluate(
     model: Model,
     data: Data,
     batch_size: int = 256,
-    processes: bool | str = "auto",
     loss: Loss | None = None,
     *,
     sample_weight: Any = None,
@@ -67,8 +66,8 @@ def evaluate(
 ) -> Evaluation:
     """Return the loss and other figures of a model on labelled data.
 
-    `data`, `loss`, `sample_weight` and `communicator` are as in `fit`, `batch_size` and `processes`
-    as in `Model.predict_probabilities`. Weights count in the loss and in all metrics.
+    `data`, `loss`, `sample_weight` and `communicator` are as in `fit`, `batch_size` as in
+    `Model.predict_probabilities`. Weights count in the loss and in all metrics.
 
     Raises
     ------
@@ -79,7 +78,7 @@ def evaluate(
         require_model(model)
         loss = model.loss_with(loss)
         samples = checked_data(model, "data", data, loss, sample_weight, ranks)
-        return measure(model, samples, loss, batch_size, processes, ranks, must_be_numbers=True)
+        return measure(model, samples, loss, batch_size, ranks, must_be_numbers=True)
 
 
 def measure(
@@ -87,7 +86,6 @@ def measure(
     samples: Samples,
     loss: Loss,
     batch_size: int,
-    processes: bool | str,
     ranks: Communicator,
     metric: Metric = "accuracy",
     must_be_numbers: bool = False,
@@ -95,7 +93,7 @@ def measure(
     """Evaluate a model on checked data, each rank on its part."""
     own: list[tuple[Measured, Any]] = []
     for start, some in samples.pieces(ranks.shard(len(samples))):
-        outputs = in_batches(model, to_numpy, some.inputs, batch_size, processes)
+        outputs = in_batches(model, to_numpy, some.inputs, batch_size)
         wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
         if must_be_numbers:
             refuse_samples(wrong, "outputs", start)

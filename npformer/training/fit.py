@@ -75,7 +75,6 @@ def fit(
     seed: Seed = 0,
     # computation
     workers: int | str = "auto",
-    processes: bool | str = "auto",
     micro_batch: int | None = None,
     check_every: int | None = None,
     precision: str | None = None,
@@ -101,7 +100,7 @@ def fit(
     - Data: data, validation, sample_weight, class_weight, batch_size, batches.
     - Objective: label_smoothing, loss, metric, patience.
     - Steps: epochs, lr, schedule, weight_decay, no_decay, optimizer, clip_norm, accumulate, seed.
-    - Computation: workers, processes, micro_batch, check_every, precision, masks, communicator,
+    - Computation: workers, micro_batch, check_every, precision, masks, communicator,
       shard_moments.
     - Monitoring: progress, callbacks, on_interrupt, checkpoint, every, resume.
 
@@ -162,14 +161,8 @@ def fit(
         bit; another number changes the order of sums. (On a GPU with `use_kernels(False)` they are
         equal up to rounding: CuPy adds the gradients of repeated token ids in any order.)
     workers : int or "auto"
-        CPU cores that share each batch, or each long sequence. "auto": all cores, if there is
-        enough to compute.
-    processes : bool or "auto"
-        Whether workers are copies of this process or threads; the numbers are the same. "auto":
-        copies, on Linux and from the main thread. A lock that another of your threads holds when
-        they are made stays locked in them: if that matters, pass False. A copy that does nothing
-        for 60 seconds is ended with CopyDiedError; the environment variable
-        NPFORMER_WORKER_TIMEOUT changes these seconds.
+        CPU cores that share each batch, or each long sequence, in threads. "auto": all cores, if
+        there is enough to compute.
     micro_batch : int, optional
         As in `Model.loss_and_gradients`.
     check_every : int, optional
@@ -214,8 +207,8 @@ def fit(
         The loss, or a weight after the last step, is NaN or infinite; names step and tensor.
     NonFiniteGradientError
         A gradient is, though the loss is not; names the parameter. Not on a GPU: the loss shows it.
-    CopyDiedError, BatchTooLargeError
-        A worker process ended in the middle of a step, or a batch does not fit into memory.
+    BatchTooLargeError
+        A batch does not fit into memory.
     OSError, CheckpointError, ValueError
         Before the first step: the folder cannot be written or is in use, or its checkpoint is
         damaged or that of another training. Later, failing to write a checkpoint only warns.
@@ -247,7 +240,6 @@ def fit(
         agreed = partial(settings_of, model, given, drawn, epochs, clip_norm, seed, micro_batch)
         if several:
             over_ranks.begin_together(ranks, model, given, agreed)
-            processes = processes != "auto" and processes  # MPI may not survive a copied process
         if shard_moments:
             used = over_ranks.shard_optimizer(given, ranks, of_user)
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
@@ -262,7 +254,7 @@ def fit(
                 contexts.enter_context(precision_of(model, precision))
             if (start := get_backend(model.backend).feed) is not None:
                 drawn.feed = contexts.enter_context(closing(start()))
-            step = _step(model, task.loss, (workers, processes, micro_batch), ranks, contexts)
+            step = _step(model, task.loss, workers, micro_batch, ranks, contexts)
             if several:
                 step = over_ranks.RankStep(step, ranks, used is not given)
                 watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
@@ -270,8 +262,7 @@ def fit(
                 files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed())
                 files.begin(state, resume)
                 watching.append(files)
-            copies = workers == "auto" and processes and "auto"  # True is for training alone
-            how = batch_at_evaluation(batch_size, micro_batch), copies, ranks
+            how = batch_at_evaluation(batch_size, micro_batch), ranks
             clip: Any = step.clip if several else clip_by_global_norm
             parts = step, dropout, [*watching, interrupts], own["losses"], interrupts, how
             stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
@@ -282,13 +273,15 @@ def fit(
         return state.history
 
 
-def _step(model: Model, loss: Loss, how: Any, ranks: Communicator, contexts: ExitStack) -> Any:
-    """Return what computes a training's steps on this rank: the plain way, or a team's.
-
-    `how` holds fit's workers, processes and micro_batch.
-    """
-    workers, processes, micro_batch = how
-    if ranks.size == 1 and not enabled() and not needs_team(workers, processes, micro_batch):
+def _step(
+    model: Model,
+    loss: Loss,
+    workers: int | str,
+    micro_batch: int | None,
+    ranks: Communicator,
+    contexts: ExitStack,
+) -> Any:
+    """Return what computes a training's steps on this rank: the plain way, or a team's."""
+    if ranks.size == 1 and not enabled() and not needs_team(workers, micro_batch):
         return PlainStep(model, loss)
-    team = Team(model, workers, micro_batch, processes=processes, loss=loss)
-    return contexts.enter_context(team)
+    return contexts.enter_context(Team(model, workers, micro_batch, loss=loss))

@@ -32,8 +32,8 @@ class History:
         Why the training ended: "finished", "patience", "interrupted", or the reason that a callback
         gave. A callback's `on_end` may also see "error".
     workers : dict of str to int
-        Who computed how many steps: {"2 processes": 40, "1 worker": 2}. Also "2 threads",
-        and "2 threads in a call" for a few long sequences. Another number of workers changes the
+        Who computed how many steps: {"2 threads": 40, "1 worker": 2}. Also "2 threads in
+        a call" for a few long sequences. Another number of workers changes the
         order of sums, and so the last digits.
     """
 

@@ -35,7 +35,7 @@ class Training:
     watchers: Sequence[Callback]  # in the order in which they are called
     losses: LossWatch  # among the watchers
     interrupts: Interrupts  # the last of them
-    evaluation: tuple[int, bool | str, Communicator]  # batch size, processes and ranks of `measure`
+    evaluation: tuple[int, Communicator]  # batch size and ranks of `measure`
     clip: Callable[[Gradients, float], object]
     clip_norm: float | None  # the norm to which gradients are clipped, if they are
     _trained: Any = None  # the parameters that are known to be the optimizer's

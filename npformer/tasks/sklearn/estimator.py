@@ -238,8 +238,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         check_is_fitted(self)
         _, samples = samples_of(self, X, reset=False)
         x, mask = self.reader_.read(samples)
-        processes = worker_options(self)["processes"]
-        logits = self.model_.in_batches(to_numpy, x, mask, 256, processes=processes)
+        logits = self.model_.in_batches(to_numpy, x, mask)
         return SoftmaxCrossEntropy().log_probabilities(logits).astype(logits.dtype)
 
     @property

@@ -119,8 +119,8 @@ def worker_options(estimator: Any) -> dict[str, Any]:
     """Return the arguments of `fit` for n_jobs: None is 1, and -1 is as many as pay off."""
     n = 1 if estimator.n_jobs is None else estimator.n_jobs
     if n == -1:
-        return {"workers": AUTO, "processes": AUTO}
-    return {"workers": checks.positive("n_jobs", n), "processes": AUTO if n > 1 else False}
+        return {"workers": AUTO}
+    return {"workers": checks.positive("n_jobs", n)}
 
 
 class Convergence(Callback):

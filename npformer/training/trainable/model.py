@@ -143,7 +143,6 @@ class Model(Trainable):
         mask: Any = None,
         batch_size: int = 256,
         types: Any = None,
-        processes: bool | str = "auto",
     ) -> np.ndarray:
         """Return the most probable class of each answer; without classes, the outputs.
 
@@ -155,8 +154,8 @@ class Model(Trainable):
             Probabilities are NaN, so no class is the most probable.
         """
         if not isinstance(self.loss, Classification):
-            return self.in_batches(to_numpy, x, mask, batch_size, types, processes)
-        probabilities = self.predict_probabilities(x, mask, batch_size, types, processes)
+            return self.in_batches(to_numpy, x, mask, batch_size, types)
+        probabilities = self.predict_probabilities(x, mask, batch_size, types)
         refuse_samples(np.isnan(probabilities), "probabilities")
         return np.asarray(probabilities.argmax(axis=-1))
 
@@ -166,7 +165,6 @@ class Model(Trainable):
         mask: Any = None,
         batch_size: int = 256,
         types: Any = None,
-        processes: bool | str = "auto",
     ) -> np.ndarray:
         """Return the probability of each class, in the shape of the outputs, on the host.
 
@@ -175,13 +173,10 @@ class Model(Trainable):
         x, mask, types : array
             As in `__call__`; for two inputs tuples of them.
         batch_size : int
-            Samples at a time in each process. If sequences are long, a CPU worker takes only about
+            Samples at a time in each thread. If sequences are long, a CPU worker takes only about
             2048 tokens at a time, whose results stay in the cache.
-        processes : bool or "auto"
-            Whether CPU workers are copies of this process or threads, as in `fit`. "auto": copies
-            for many tokens. What a layer of yours stores during a call stays in the copy.
         """
-        return self.in_batches(self.loss.probabilities, x, mask, batch_size, types, processes)
+        return self.in_batches(self.loss.probabilities, x, mask, batch_size, types)
 
     def in_batches(
         self,
@@ -190,11 +185,10 @@ class Model(Trainable):
         mask: Any = None,
         batch_size: int = 256,
         types: Any = None,
-        processes: bool | str = "auto",
     ) -> np.ndarray:
         """Compute outputs batch by batch, convert each batch's to a host array, and join them."""
         inputs = self.check_inputs(as_inputs(self, x, mask, types))
-        return in_batches(self, convert, inputs, batch_size, processes)
+        return in_batches(self, convert, inputs, batch_size)
 
     def explain(self, x: Any, mask: Any = None, types: Any = None) -> list[Explanation]:
         """Return the matrices that each layer's mixer applied: see `npformer.explain`."""

@@ -31,7 +31,6 @@ def predict_to_file(
     *,
     kind: str = "probabilities",
     batch_size: int = 256,
-    processes: bool | str = "auto",
     communicator: Any = None,
 ) -> np.memmap:
     """Write a model's predictions into a .npy file, in the order of the samples.
@@ -52,7 +51,7 @@ def predict_to_file(
         What is written: the probability of each class, (n, n_classes); the most probable class,
         (n,); or what the model returns. If tokens have answers, the shape is
         (n, length, n_classes), or (n, length).
-    batch_size, processes
+    batch_size : int
         As in `Model.predict_probabilities`.
     communicator : Communicator or mpi4py.MPI.Comm, optional
         The ranks that share the samples, as in `fit`. All have to see the same folder.
@@ -90,7 +89,7 @@ def predict_to_file(
         def of_rows(rows: slice) -> np.ndarray:
             its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
             with located_errors(among(rows)):
-                return ways[kind](its_x, its_mask, batch_size, its_types, processes)
+                return ways[kind](its_x, its_mask, batch_size, its_types)
 
         _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks)
         found: np.memmap = np.load(path, mmap_mode="r")

@@ -10,9 +10,10 @@ from npformer.core import Array, checks
 from npformer.core.inputs import Sequences
 from npformer.data.lengths import LongestFirst
 from npformer.data.samples import Batch
-from npformer.engine.processes import CannotCopyError, in_processes
+from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import team_of
-from npformer.engine.worker_counts import choose_processes
+from npformer.engine.threads import side_by_side
+from npformer.engine.worker_counts import choose_workers
 from npformer.training.trainable.protocol import Trainable
 
 
@@ -27,7 +28,6 @@ def in_batches(
     convert: Callable[[Array], np.ndarray],
     inputs: tuple[Sequences, ...],
     batch_size: int,
-    processes: bool | str = "auto",
 ) -> np.ndarray:
     """Compute outputs batch by batch, convert each batch's to a host array, and join them.
 
@@ -43,14 +43,10 @@ def in_batches(
 
     if n_samples == 0:
         return convert(outputs(model, Batch(inputs)))
-    n = choose_processes(processes, model, n_samples, batches.mean_length())
-    if n > 1:
-        try:
-            return batches.in_order(in_processes(lambda k: of_share(k, n), n))
-        except CannotCopyError:
-            if processes is True:
-                raise
-    return batches.in_order([of_share(0, 1)])
+    length, backend, seconds = batches.mean_length(), model.backend, snapshot_of(model).cost.seconds
+    n_batches, cost = n_samples // batch_size, seconds(n_samples, length)
+    n = choose_workers("auto", backend, n_batches, n_samples * length, cost)
+    return batches.in_order(side_by_side(lambda k: of_share(k, n), list(range(n))))
 
 
 def refuse_samples(wrong: np.ndarray, what: str, start: int = 0) -> None:
