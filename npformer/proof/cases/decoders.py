@@ -42,13 +42,6 @@ class Twice(TwoInputLayer):
         return da, db + more
 
 
-def decoders() -> Iterator[Case]:
-    """Yield the cases."""
-    yield from _functions()
-    yield from _layers()
-    yield from _models()
-
-
 def _functions() -> Iterator[Case]:
     query, rest = draw(2, 3, 4), draw(2, 5, 4, seed=1)
     for attend in ("scaled_dot_product_attention", "blockwise_attention"):
@@ -111,3 +104,6 @@ def _models() -> Iterator[Case]:
         yield layer(label, writer, SOURCE, mask=masks[0], **MODEL)
         both = Transformer(small(), 6, 6, tied=tied, **SEEDED)
         yield layer(label, both, SOURCE, TARGET, mask=masks, **MODEL)
+
+
+SUBJECTS = _functions, _layers, _models

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.training.inspection.trace_table import aligned
 from npformer.training.trainable.metrics import macro_f1
 
 
@@ -97,24 +98,17 @@ class Scores:
         loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
         lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
         names = [_short(name, 24) for name in self.classes]
-        wide = max(5, *map(len, names))
-        lines.append(f"{'class':<{wide}}  labels  precision  recall      F1")
+        rows = [("class", "labels", "precision", "recall", "F1")]
         for name, (_, n, *shares) in zip(names, self.by_class(), strict=True):
-            precision, recall, f1 = shares
-            lines.append(f"{name:<{wide}}  {n:>6}  {precision:>9.4f}  {recall:.4f}  {f1:.4f}")
+            rows.append((name, str(n), *(f"{share:.4f}" for share in shares)))
+        lines += aligned(rows, "<>>>>")
         if len(names) <= 12:
-            lines += ["", *self._confusions(names)]
+            counts = [["label / predicted", *names]]
+            for name, row in zip(names, self.confusion, strict=True):
+                counts.append([name, *map(str, row)])
+            wide = max(4, *map(len, names))
+            lines += ["", *aligned(counts, f"<{'>' * len(names)}", wide)]
         return "\n".join(lines)
-
-    def _confusions(self, names: list[str]) -> list[str]:
-        width = max(6, *(len(name) + 2 for name in names))
-        label = max(len("label \\ predicted"), *map(len, names))
-        heading = "".join(f"{name:>{width}}" for name in names)
-        rows = (
-            f"{name:<{label}}" + "".join(f"{n:>{width}}" for n in row)
-            for name, row in zip(names, self.confusion, strict=True)
-        )
-        return [f"{'label / predicted':<{label}}{heading}", *rows]
 
 
 def scores_of(

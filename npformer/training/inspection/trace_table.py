@@ -82,19 +82,26 @@ def as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
     """Return tables and notes as text."""
     lines: list[str] = []
     for title, rows in tables:
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        widths[3:] = [max(width, NARROWEST) for width in widths[3:]]
-        written = [
-            "  ".join(
-                f"{cell:<{width}}" if i < 3 else f"{cell:>{width}}"
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-                if width
-            ).rstrip()
-            for row in rows
-        ]
+        written = aligned(rows, "<<<>>>", NARROWEST)
         rule = "-" * max(map(len, written))
         lines += [title, rule, written[0], rule, *written[1:], ""]
     return "\n".join([*lines, *notes])
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str, narrowest: int = 0) -> list[str]:
+    """Return rows as lines, with columns as wide as their longest cells; empty ones are left out.
+
+    `sides` says where the cells of each column stand: "<" or ">". Columns of the latter are at
+    least `narrowest` characters wide.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    wide = [max(w, narrowest) if side == ">" else w for side, w in zip(sides, widths, strict=False)]
+    return [
+        "  ".join(
+            f"{cell:{side}{w}}" for cell, side, w in zip(row, sides, wide, strict=False) if w
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def as_html(tables: Sequence[Table], notes: Sequence[str]) -> str:

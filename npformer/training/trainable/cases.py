@@ -22,14 +22,6 @@ from npformer.training.trainable.sequence_classifier import (
 from npformer.training.trainable.text_encoder import TextEncoder
 
 
-def trainable() -> Iterator[Case]:
-    """Yield the cases."""
-    yield from _classifiers()
-    yield from _text_encoders()
-    yield from _losses()
-    yield from _writers()
-
-
 def _classifiers() -> Iterator[Case]:
     def classifier(
         label: str,
@@ -128,4 +120,4 @@ def _loss(
     return Case(f"{title}: {label}", "models", covers, run)
 
 
-SUBJECTS.append(trainable)
+SUBJECTS += [_classifiers, _text_encoders, _losses, _writers]
