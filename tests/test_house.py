@@ -27,12 +27,12 @@ BUDGET: dict[str, int] = {
     "mixers": 843,
     "models": 1033,
     "optim": 435,
-    "proof": 1372,
+    "proof": 1357,
     "data": 1826,
     "engine": 3433,
-    "training": 3807,
+    "training": 3774,
     "interop": 1992,
-    "tasks": 3131,
+    "tasks": 3041,
     "learn": 4416,
     "cli": 2048,
     "__init__": 27,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_673
+IN_ALL = 27_535
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -261,7 +261,7 @@ class TextTranslator(Estimator):
             x = self._read([listed[i]])[1]
             written = self.model.generate(x)[0]
             text = target.decode(written)
-            read = [[target.begin_id, *written]]
+            read = [[target.begin_id, *written][: self.model.decoder_config.max_len]]
             right = "" if targets is None or targets[i] == text else f" (right: {targets[i]})"
             names = source.tokens(x[0].tolist()), target.tokens(read[0])
             title_of = f"{listed[i]} \u2192 {text}{right}"

@@ -206,7 +206,8 @@ class TextWriter(Estimator):
         from npformer.tasks.reports.report import chosen_samples
 
         self.check_trained()
-        rows, _ = windows(self.ids("text", self._checked("text", text)), LONGEST_SHOWN)
+        length = min(LONGEST_SHOWN, self.model.config.max_len)
+        rows, _ = windows(self.ids("text", self._checked("text", text)), length)
         shown = [
             WrittenText(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
             for i in chosen_samples(samples, len(rows))
