@@ -34,7 +34,7 @@ BUDGET: dict[str, int] = {
     "interop": 1992,
     "tasks": 3041,
     "learn": 4416,
-    "cli": 2048,
+    "cli": 1799,
     "__init__": 27,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_535
+IN_ALL = 27_286
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

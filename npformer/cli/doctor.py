@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import npformer
-from npformer.cli import common
 from npformer.core import (
     PRECISIONS,
     BackendUnavailableError,
@@ -28,12 +27,6 @@ from npformer.training.storage.files import check_place
 from npformer.training.trainable import SequenceClassifier
 
 MARKS = {True: "ok", False: "PROBLEM", None: "--"}
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = common.add_command(commands, "doctor", run, "show what npformer finds on this machine")
-    common.option(parser, "--report FILE", "also write the findings to a file, to send to somebody")
 
 
 def run(options: argparse.Namespace) -> int:

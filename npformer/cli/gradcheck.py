@@ -6,19 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.cli import common
 from npformer.cli.plugins import load_plugins
 from npformer.core import checks
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    summary = "check every backward pass against central differences in float64"
-    parser = common.add_command(commands, "gradcheck", run, summary)
-    words = "check only cases whose name contains one of these words (capitals do not matter)"
-    parser.add_argument("name", nargs="*", help=words)
-    common.option(parser, "--verbose", "print every tensor")
-    common.add_plugin(parser)
 
 
 def run(options: argparse.Namespace) -> int:
