@@ -120,7 +120,7 @@ class Trained:
             given |= given_options(options, ("id", "time", "label"))
             if options.features is not None:
                 given["features"] = listed(options.features)
-        if not (roles := KINDS[kind].columns):
+        if not (roles := [*KINDS[kind].columns]):
             return replace(known, **given).read(file, labelled=labelled)
         table = read_table(file, encoding=given["encoding"])
         for role in roles if labelled else roles[:1]:
