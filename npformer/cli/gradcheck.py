@@ -12,7 +12,7 @@ from npformer.core import checks
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each case, and the report of each that fails."""
-    from npformer.proof.gradcheck import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
+    from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
 
     chosen = _chosen(options)
     width = max(len(case.name) for case in chosen)

@@ -39,14 +39,6 @@ from npformer.proof.results import check_float32
 from npformer.proof.rules import check_call, check_rules
 from npformer.proof.twincheck import TwinReport, check_twin
 
-__all__ = [
-    "COMPLEX_TOLERANCE",
-    "TOLERANCE",
-    "GradcheckError",
-    "GradcheckReport",
-    "gradcheck",
-]
-
 
 def gradcheck(
     target: Layer | Callable[..., Any] | tuple[Callable[..., Any], Callable[..., Any]],

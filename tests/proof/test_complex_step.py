@@ -10,7 +10,8 @@ import scipy.fft
 from npformer import functional as F
 from npformer import layers as L
 from npformer.proof.complex_step import NotAnalytic, _complex_allowed, derivative, guarded
-from npformer.proof.gradcheck import COMPLEX_TOLERANCE, TOLERANCE, gradcheck
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE
 
 from .test_gradcheck import refused
 

@@ -6,8 +6,9 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
-from npformer.proof.gradcheck import GradcheckError, gradcheck
+from npformer.proof.gradcheck import gradcheck
 from npformer.proof.problem import layer_problem
+from npformer.proof.report import GradcheckError
 from npformer.proof.rules import check_rules
 from npformer.proof.twincheck import check_twin
 from tests.two_inputs import Bilinear, CrossAttention, Twice, WordsToVectors

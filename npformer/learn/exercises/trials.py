@@ -10,7 +10,8 @@ import numpy as np
 from npformer.core import Array, a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.proof.central_difference import central_difference
-from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import GradcheckError, GradcheckReport
 
 EPS = 1e-5
 
