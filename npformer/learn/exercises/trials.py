@@ -63,6 +63,11 @@ def mistaken_results(
     return found
 
 
+def as_tuple(found: Any, names: list[str]) -> tuple[Any, ...]:
+    """Return what a function with these results returned: if several, it is a tuple already."""
+    return found if len(names) > 1 else (found,)
+
+
 def check_returned(name: str, found: Any, expected: list[str]) -> None:
     """Check that a function returned as many results as expected: if several, a tuple of them."""
     names, n = ", ".join(expected), len(expected)
