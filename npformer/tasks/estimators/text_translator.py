@@ -138,8 +138,7 @@ class TextTranslator(Estimator):
         )
         self.begin()
         held_out: Data | None = None if others is None else self.arrays(*others)
-        place = None if checkpoint is None else Path(checkpoint)
-        self.train(model, (x, y), held_out, place, seed=self.seed, **self.settings_)
+        self.train(model, (x, y), held_out, checkpoint, seed=self.seed, **self.settings_)
         return self
 
     def _tokenizer(self, given: str | Tokenizer, texts: Sequence[str]) -> Tokenizer:

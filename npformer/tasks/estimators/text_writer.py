@@ -141,8 +141,7 @@ class TextWriter(Estimator):
         others = None
         if held_out is not None:
             others = windows(self.ids("validation", held_out), config.max_len)
-        place = None if checkpoint is None else Path(checkpoint)
-        self.train(model, (x, y), others, place, seed=self.seed, **self.settings_)
+        self.train(model, (x, y), others, checkpoint, seed=self.seed, **self.settings_)
         return self
 
     @staticmethod

@@ -18,7 +18,8 @@ MOST_TOKENS = 64
 
 def with_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: str) -> Element:
     """Return a picture with a name for each row and column; `label` describes it."""
-    left, top = (round(0.6 * CELL * _longest(each)) + 6 for each in (rows, columns))
+    longest = (max((len(_visible(token)) for token in each), default=0) for each in (rows, columns))
+    left, top = (round(0.6 * CELL * n) + 6 for n in longest)
     wide, tall = CELL * len(columns), CELL * len(rows)
     place = f'x="{left}" y="{top}" width="{wide}" height="{tall}"'
     svg = fromstring(
@@ -47,7 +48,3 @@ def _visible(token: str) -> str:
     """Return a token as it is shown: with visible blanks and line breaks."""
     named = token.replace("\n", "\u21b5").replace("\t", "\u21e5").replace(" ", "\u00b7")
     return named if len(named) <= 12 else f"{named[:11]}\u2026"
-
-
-def _longest(tokens: Sequence[str]) -> int:
-    return max((len(_visible(token)) for token in tokens), default=0)

@@ -37,27 +37,18 @@ class Recipe:
         return found
 
     def model(
-        self,
-        dataset: Dataset,
-        seed: int = 0,
-        dtype: str = "float32",
-        *,
-        pooling: str | None = None,
-        output: str = "softmax",
-        kind: type[SequenceClassifier] = SequenceClassifier,
-        **changes: Any,
+        self, dataset: Dataset, seed: int = 0, dtype: str = "float32", **changes: Any
     ) -> SequenceClassifier:
-        """Return an untrained model for data that `load` returned; `changes` are of its config."""
-        return kind(
-            EncoderConfig(**{"max_len": dataset.length, **self.config, **changes}),
-            dataset.n_classes,
-            vocab_size=dataset.vocab_size,
-            n_features=dataset.n_features,
-            pooling=self.pooling if pooling is None else pooling,
-            output=output,
-            seed=seed,
-            dtype=dtype,
-        )
+        """Return an untrained model for data that `load` returned.
+
+        `changes` are of its configuration, its pooling, its output, and its class, `kind`.
+        """
+        usual = {"pooling": self.pooling, "output": "softmax", "kind": SequenceClassifier}
+        given: dict[str, Any] = {name: changes.pop(name, each) for name, each in usual.items()}
+        config = EncoderConfig(**{"max_len": dataset.length, **self.config, **changes})
+        given |= {name: getattr(dataset, name) for name in ("vocab_size", "n_features")}
+        kind: type[SequenceClassifier] = given.pop("kind")
+        return kind(config, dataset.n_classes, **given, seed=seed, dtype=dtype)
 
 
 LETTERS = [*"abcdefgh"]

@@ -78,7 +78,7 @@ class Trace(list[Call]):
 
     def tables(self) -> list[tuple[str, list[tuple[str, ...]]]]:
         """Return the tables as they are printed: a title, and rows; the first is a head."""
-        return trace_tables(self, self.backward, self.gradients, self.gradient_norms)
+        return trace_tables(self)
 
     def __str__(self) -> str:
         return as_text(self.tables(), self._notes())

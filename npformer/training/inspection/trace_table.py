@@ -1,7 +1,7 @@
 """How a trace is printed: tables, as text and for notebooks."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
@@ -17,22 +17,20 @@ Table = tuple[str, list[tuple[str, ...]]]
 """A title, and rows, of which the first is the head. The first two columns are words."""
 
 
-def trace_tables(
-    calls: Sequence[Call],
-    backward: Sequence[BackwardCall],
-    gradients: Mapping[str, Array] | None,
-    norms: Mapping[str, float],
-) -> list[Table]:
-    """Return the tables of the forward pass, the backward pass, and the parameters' gradients."""
+def trace_tables(found: Any) -> list[Table]:
+    """Return the tables of a `Trace`: forward and backward pass, gradients of the parameters."""
     head = ("name", "layer", "shape", "mean", "spread")
     rows: list[tuple[str, ...]] = [(*head, "bytes cached")]
-    rows += [(*_row(call, call.output), f"{call.bytes_cached:,}") for call in calls]
+    rows += [(*_row(call, call.output), f"{call.bytes_cached:,}") for call in found]
     tables = [("forward: the output y of each layer", rows)]
-    if backward:
+    if found.backward:
         title = "backward: dx, the gradient of the loss with respect to each layer's input"
-        tables.append((title, [head, *(_row(call, call.dx) for call in backward)]))
-    if gradients:
-        of = [(name, "", str(tuple(gradients[name].shape)), number(norms[name])) for name in norms]
+        tables.append((title, [head, *(_row(call, call.dx) for call in found.backward)]))
+    if found.gradients:
+        of = [
+            (name, "", str(tuple(found.gradients[name].shape)), number(norm))
+            for name, norm in found.gradient_norms.items()
+        ]
         tables.append(("gradients of the parameters", [("name", "", "shape", "norm"), *of]))
     return tables
 
