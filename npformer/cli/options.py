@@ -77,7 +77,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
 """The type of an option's value, by the word that stands for the value in the help, or by a name
 that the table gives."""
 
-CHOICES = {
+CHOICES: dict[str, Any] = {
     **{"mixers": MIXERS, "activations": ACTIVATIONS, "ffns": FFNS, "poolings": POOLINGS},
     **{"initializers": INITIALIZERS, "losses": LOSSES, "schedules": SCHEDULES},
     **{"positions": POSITIONS, "precisions": PRECISIONS, "metrics": (*FIGURES, "loss")},

@@ -46,6 +46,7 @@ class Exercise:
     why: str  # a short derivation of the solution
     wrong: list[Wrong] = field(default_factory=list)  # typical mistakes
     breaks: list[Wrong] = field(default_factory=list)  # bugs instead of a blank
+    invariants: list[str] = field(default_factory=list)  # of the museum, which must hold
     seconds: float = 20.0  # how long an answer may run
     unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
 

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise, Mark
-from npformer.learn.exercises.invariants import Check, nothing_else
+from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import (
     Trial,
     as_tuple,
@@ -25,11 +26,11 @@ ROUNDING, SINGLE = 1e-12, 1e-9
 the second, and what is rounded to float32 has more."""
 
 
-def pair(gradients: str, *trials: Trial, beside: Check = nothing_else) -> Mark:
+def pair(gradients: str, *trials: Trial, made: Callable[[Any], Any] = tuple) -> Mark:
     """Return how to mark NAME_backward, for which NAME is given.
 
-    `gradients` are what it returns, in order: "dx dW". If all trials are right, `beside` says what
-    else is wrong.
+    `gradients` are what it returns, in order: "dx dW". If all trials are right, the exercise's
+    invariants must hold for what is `made` of the two functions.
     """
 
     def mark(exercise: Exercise, answer: Answer) -> list[str]:
@@ -42,7 +43,7 @@ def pair(gradients: str, *trials: Trial, beside: Check = nothing_else) -> Mark:
         for trial in trials:
             where = f" for {trial.label}"
             found = found or gradcheck_problems(answer, "", where, marking.own, *trial.inputs)
-        return found or beside(answer, marking.own)
+        return found or failing_invariants(answer, made(marking.own), *exercise.invariants)
 
     return mark
 

@@ -95,9 +95,9 @@ class Scores:
         loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
         lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
         names = [name if len(name) <= 24 else f"{name[:23]}…" for name in map(str, self.classes)]
-        rows = [("class", "labels", "precision", "recall", "F1")]
+        rows = [["class", "labels", "precision", "recall", "F1"]]
         for name, (_, n, *shares) in zip(names, self.by_class(), strict=True):
-            rows.append((name, str(n), *(f"{share:.4f}" for share in shares)))
+            rows.append([name, str(n), *(f"{share:.4f}" for share in shares)])
         lines += aligned(rows, "<>>>>")
         if len(names) <= 12:
             counts = [["label / predicted", *names]]

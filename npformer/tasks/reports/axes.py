@@ -32,9 +32,8 @@ def with_axes(address: str, rows: Sequence[str], columns: Sequence[str], label: 
         y = str(top + CELL * i + BASE)
         svg.append(e("text", _visible(token), x=str(left - 4), y=y, class_="row"))
     for j, token in enumerate(columns):
-        x, y = left + CELL * j + BASE, top - 4
-        turned = f"rotate(-90 {x} {y})"
-        svg.append(e("text", _visible(token), x=str(x), y=str(y), transform=turned))
+        x, y = str(left + CELL * j + BASE), str(top - 4)
+        svg.append(e("text", _visible(token), x=x, y=y, transform=f"rotate(-90 {x} {y})"))
     return svg
 
 
