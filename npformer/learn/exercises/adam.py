@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from npformer.learn.exercises import function
 from npformer.learn.exercises.answer import Answer
 from npformer.learn.exercises.diagnosis import same
 from npformer.learn.exercises.exercise import Exercise
@@ -22,8 +23,11 @@ TRIALS = [
 ]
 
 
-def problems_in_adam(exercise: Exercise, answer: Answer, update: Callable[..., Any]) -> list[str]:
-    """Return what is wrong with npformer's Adam if its steps are made by a reader's update."""
+def mark(exercise: Exercise, answer: Answer) -> list[str]:
+    """Return what is wrong with an update, and with npformer's Adam if its steps are made by it."""
+    if problems := function.mark(exercise, answer):
+        return problems
+    update = answer.function(exercise.name)
     kind = adam_with(lambda *arguments: answer.call(update, *arguments))
     problems = failing_invariants(answer, kind, *exercise.invariants)
     ends = []

@@ -3,14 +3,13 @@
 import copy
 import inspect
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
-from npformer.learn.exercises.exercise import Exercise, Mark
+from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import (
     Trial,
@@ -26,33 +25,25 @@ ROUNDING, SINGLE = 1e-12, 1e-9
 the second, and what is rounded to float32 has more."""
 
 
-def pair(gradients: str, *trials: Trial, made: Callable[[Any], Any] = tuple) -> Mark:
-    """Return how to mark NAME_backward, for which NAME is given.
-
-    `gradients` are what it returns, in order: "dx dW". If all trials are right, the exercise's
-    invariants must hold for what is `made` of the two functions.
-    """
-
-    def mark(exercise: Exercise, answer: Answer) -> list[str]:
-        marking = Marking(exercise, answer, gradients.split())
-        found = first_problems(trials, marking.problems)
-        answer.listening = False
-        if found or answer.differences:  # neither made for float32 nor exact enough for gradcheck
-            return found
-        found = marking.dtype(trials[0])
-        for trial in trials:
-            where = f" for {trial.label}"
-            found = found or gradcheck_problems(answer, "", where, marking.own, *trial.inputs)
-        return found or failing_invariants(answer, made(marking.own), *exercise.invariants)
-
-    return mark
+def mark(exercise: Exercise, answer: Answer) -> list[str]:
+    """Return what is wrong with NAME_backward, for which NAME is given."""
+    marking = Marking(exercise, answer)
+    found = first_problems(exercise.trials, marking.problems)
+    answer.listening = False
+    if found or answer.differences:  # neither made for float32 nor exact enough for gradcheck
+        return found
+    found = marking.dtype(exercise.trials[0])
+    for trial in exercise.trials:
+        where = f" for {trial.label}"
+        found = found or gradcheck_problems(answer, "", where, marking.own, *trial.inputs)
+    return found or failing_invariants(answer, exercise.made(marking.own), *exercise.invariants)
 
 
 class Marking:
     """A reader's pair beside the right one."""
 
-    def __init__(self, exercise: Exercise, answer: Answer, gradients: list[str]) -> None:
-        self.exercise, self.answer, self.gradients = exercise, answer, gradients
+    def __init__(self, exercise: Exercise, answer: Answer) -> None:
+        self.exercise, self.answer, self.gradients = exercise, answer, exercise.returns
         self.names = exercise.name.removesuffix("_backward"), exercise.name
         solved = exercise.run(exercise.solved)
         self.right = tuple(getattr(solved, name) for name in self.names)

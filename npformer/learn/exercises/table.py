@@ -57,6 +57,10 @@ def _load(name: str) -> Exercise:
     texts = tomllib.loads((TEXTS / f"{stem(name)}.toml").read_text("utf-8"))
     for kind in ("wrong", "breaks"):
         texts[kind] = [Wrong(**each) for each in texts.get(kind, [])]
-    if name in marks.FIRST:
-        texts["unsolved"] = marks.FIRST[name]
+    for argument, table in {
+        "trials": marks.TRIALS,
+        "made": marks.MADE,
+        "unsolved": marks.FIRST,
+    }.items():
+        texts |= {argument: table[name]} if name in table else {}
     return Exercise(name, marks.MARKS[name], **texts)
