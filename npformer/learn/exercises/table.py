@@ -57,10 +57,6 @@ def _load(name: str) -> Exercise:
     texts = tomllib.loads((TEXTS / f"{stem(name)}.toml").read_text("utf-8"))
     for kind in ("wrong", "breaks"):
         texts[kind] = [Wrong(**each) for each in texts.get(kind, [])]
-    for argument, table in {
-        "trials": marks.TRIALS,
-        "made": marks.MADE,
-        "unsolved": marks.FIRST,
-    }.items():
-        texts |= {argument: table[name]} if name in table else {}
+    tables = {"trials": marks.TRIALS, "made": marks.MADE, "unsolved": marks.FIRST}
+    texts |= {argument: table[name] for argument, table in tables.items() if name in table}
     return Exercise(name, marks.MARKS[name], **texts)
