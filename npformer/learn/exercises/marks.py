@@ -41,6 +41,8 @@ def follow(tokens: list[int]) -> np.ndarray:
 MASK = np.array([[[True, True, False, True, True]] * 4, [[True, False, False, True, False]] * 4])
 MASK[1, 2] = False  # a query that may see no key
 NONE = np.zeros((0, 4))
+MAPS = (3, 4), 4, (4, 5), 5  # of a dense synthesizer, for five tokens
+LABELS, SOME = np.array([0, 3, 1, 1, 2]), np.array([2, -1, 0, -1, 1, 1])
 LOGITS = np.array([0.3, 2.0, -1.0, 1.1, 0.9, -0.4])
 
 TRIALS: dict[str, list[Trial]] = {
@@ -77,16 +79,8 @@ TRIALS: dict[str, list[Trial]] = {
         Trial("larger arrays", draw(3, 12, 20), *row(20)),
     ],
     "cross_entropy_backward": [
-        Trial(
-            "rows that all have a label", draw(5, 4), np.array([0, 3, 1, 1, 2]), rows=5, classes=4
-        ),
-        Trial(
-            "some rows without a label",
-            draw(6, 3, seed=1),
-            np.array([2, -1, 0, -1, 1, 1]),
-            rows=6,
-            labels=4,
-        ),
+        Trial("rows that all have a label", draw(5, 4), LABELS, rows=5, classes=4),
+        Trial("some rows without a label", draw(6, 3, seed=1), SOME, rows=6, labels=4),
         Trial("no label at all", draw(2, 3, seed=2), np.array([-1, -1])),
         Trial("larger arrays", draw(40, 20), np.arange(-20, 20)),
     ],
@@ -126,12 +120,9 @@ TRIALS: dict[str, list[Trial]] = {
     ],
     "dense_synthesizer_backward": [
         Trial(
-            "a sequence of max_len tokens",
-            *draws((2, 5, 3), (2, 5, 2), (3, 4), 4, (4, 5), 5),
-            batch=2,
-            rows=10,
+            "a sequence of max_len tokens", *draws((2, 5, 3), (2, 5, 2), *MAPS), batch=2, rows=10
         ),
-        Trial("a shorter sequence", *draws((3, 4, 3), (3, 4, 2), (3, 4), 4, (4, 5), 5)),
+        Trial("a shorter sequence", *draws((3, 4, 3), (3, 4, 2), *MAPS)),
         Trial("larger arrays", *draws((2, 20, 6), (2, 20, 5), (6, 9), 9, (9, 24), 24)),
     ],
     "fourier_backward": [
@@ -149,9 +140,7 @@ TRIALS: dict[str, list[Trial]] = {
     "cross_attention_backward": [
         Trial("a longer memory", draw(2, 3, 4), draw(2, 5, 4, seed=7), *weights(4, 4)),
         Trial("a shorter memory", draw(1, 4, 4, seed=8), draw(1, 2, 4, seed=9), *weights(4, 4)),
-        Trial(
-            "larger arrays", draw(2, 12, 16), draw(2, 20, 16, seed=1), *weights(16, 4, 0.25, seed=0)
-        ),
+        Trial("larger arrays", *draws((2, 12, 16), (2, 20, 16)), *weights(16, 4, 0.25, seed=0)),
     ],
     "causal_mask": [
         Trial("four tokens without a cache", 4, 4),
@@ -160,9 +149,7 @@ TRIALS: dict[str, list[Trial]] = {
         Trial("a longer sequence", 40, 100, 60),
     ],
     "cached_step": [
-        Trial(
-            "the fourth token", draw(4), *(draw(3, 4, seed=i) for i in (5, 6)), *weights(4, 3, 0.7)
-        ),
+        Trial("the fourth token", draw(4), *draws((3, 4), (3, 4), seed=5), *weights(4, 3, 0.7)),
         Trial("the first token", draw(4, seed=7), NONE, NONE, *weights(4, 3, 0.7)),
         Trial("the 41st token", draw(4), draw(40, 4), draw(40, 4, seed=1), *weights(4, 3, 0.7)),
     ],

@@ -21,6 +21,7 @@ from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rar
 from npformer.tasks.estimators.classifier_report import settings_of_report
 from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
+from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, scores_of
 from npformer.tasks.estimators.split import stratified
@@ -68,9 +69,12 @@ class Classifier(Estimator):
     def reader(self) -> Reader:
         """Return a reader that has learned nothing yet."""
 
-    @abstractmethod
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for what the reader has learned."""
+        usual = defaults.ENCODERS[self.kind()] | {"max_len": self.reader_.max_len}
+        drawn: dict[str, Any] = {"seed": seed, "dtype": self.dtype}
+        config = self.configured(usual)
+        return classifier_for(self.reader_, config, n_classes, self.pooling, **drawn)
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""

@@ -200,8 +200,8 @@ class SeriesReader(Reader):
         return self.with_mask([(x - self.mean) / self.deviation for x in samples], self.dtype)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the number of features."""
-        return {"n_features": self.n_features}
+        """Return the number of features, and whether some samples are shorter than others."""
+        return {"n_features": self.n_features, "expects_mask": not self.same_length}
 
     def preparation(self) -> dict[str, Any]:
         """Return the scaling."""
