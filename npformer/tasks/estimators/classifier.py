@@ -18,7 +18,6 @@ from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
-from npformer.tasks.estimators.classifier_report import settings_of_report
 from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import classifier_for
@@ -282,7 +281,8 @@ class Classifier(Estimator):
         It begins with the scores and, `beside` them, those of other models, by name. It shows each
         member of an ensemble. `more` are arguments of `npformer.report`, such as `samples`.
         """
-        from npformer.tasks.reports import report  # when needed
+        from npformer.tasks.estimators.classifier_report import settings_of_report  # when needed
+        from npformer.tasks.reports import report
 
         y = self.names.numbers(labels)
         scores = scores or self.evaluate(samples, labels)

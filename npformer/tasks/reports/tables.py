@@ -62,7 +62,8 @@ def _tensor_tables(judged: Answers, opened: bool) -> Element:
     rows: list[list[Child]] = []
     for name, norm in norms.items():
         array = parameters[name]
-        cells = [str(tuple(array.shape)), _norm(array), number(norm)]
+        size = float(np.linalg.norm(to_numpy(array).astype("float64").reshape(-1)))
+        cells = [str(tuple(array.shape)), number(size), number(norm)]
         rows.append([breakable(name), *cells, _bar(norm, largest)])
     summary = f"{judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
     tables = []
@@ -74,10 +75,6 @@ def _tensor_tables(judged: Answers, opened: bool) -> Element:
     tables.append(table(head, rows, caption, words=2))
     open_now = {"open": "open"} if opened else {}
     return e("details", e("summary", summary), tables, **open_now)
-
-
-def _norm(array: np.ndarray) -> str:
-    return number(float(np.linalg.norm(to_numpy(array).astype("float64").reshape(-1))))
 
 
 def _bar(norm: float, largest: float) -> Element | str:

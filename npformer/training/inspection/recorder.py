@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 from npformer.core import Array, Gradients, Layer
 from npformer.training.inspection.cached_bytes import cached_bytes
-from npformer.training.inspection.calls import BackwardCall, Call, arrays_of, shapes
+from npformer.training.inspection.calls import BackwardCall, Call, shapes
 
 NOTE = "This was in "
 
@@ -85,17 +86,11 @@ class Recorder:
                     dx = backward(dy, cache, gradients)
             finally:
                 self._going_back -= 1
-            self.backward[place] = replace(begun, dx=_copy(dx))  # whoever gets dx may add to it
+            self.backward[place] = replace(begun, dx=deepcopy(dx))  # whoever gets dx may add to it
             return dx
 
         part.forward = recorded  # type: ignore[method-assign]
         part.backward = recorded_backward  # type: ignore[method-assign]
-
-
-def _copy(dx: Any) -> Any:
-    if isinstance(dx, tuple):
-        return tuple(_copy(each) for each in dx)
-    return dx.copy() if arrays_of(dx) else dx
 
 
 @contextmanager
