@@ -32,7 +32,7 @@ BUDGET: dict[str, int] = {
     "engine": 3433,
     "training": 3732,
     "interop": 1992,
-    "tasks": 2891,
+    "tasks": 2889,
     "learn": 4343,
     "cli": 1797,
     "__init__": 27,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_004
+IN_ALL = 27_002
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

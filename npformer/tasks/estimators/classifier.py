@@ -221,7 +221,7 @@ class Classifier(Estimator):
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
         """Return, for ONNX, the models, and what is around them: as JSON values, and in words."""
         self.check_trained()
-        return self.models_, *around(self.classes_, self.reader_, self.preparation())
+        return self.models_, *self.reader_.around(self.classes_, self.preparation())
 
     def predict_proba(
         self, samples: Any, batch_size: int = 256, communicator: Any = None
@@ -292,13 +292,3 @@ class Classifier(Estimator):
         shown = settings_of_report(self.names, listed, len(models), scores, beside or {})
         settings = {"token_names": self.reader_.token_names(), **shown, **more}
         return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
-
-
-def around(
-    classes: np.ndarray, reader: Reader, preparation: Mapping[str, Any]
-) -> tuple[dict[str, Any], str]:
-    """Return what is around the models of a classifier, for ONNX: as JSON values, and in words."""
-    values: dict[str, Any] = {"classes": classes.tolist(), "preparation": preparation}
-    if (tokens := reader.token_names()) is not None:
-        values["vocabulary"] = tokens
-    return values, f"{reader.reads}; the name of the class with the largest number"

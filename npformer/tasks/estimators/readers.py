@@ -65,6 +65,13 @@ class Reader(ABC):
         """Return the names of token ids, if they have some."""
         return None
 
+    def around(self, classes: np.ndarray, preparation: Any) -> tuple[dict[str, Any], str]:
+        """Return what is around the models of a classifier, for ONNX: as JSON, and in words."""
+        values: dict[str, Any] = {"classes": classes.tolist(), "preparation": preparation}
+        if (tokens := self.token_names()) is not None:
+            values["vocabulary"] = tokens
+        return values, f"{self.reads}; the name of the class with the largest number"
+
     def note_lengths(self, samples: Samples) -> None:
         """Note how long samples are."""
         self.same_length = isinstance(samples, np.ndarray)
