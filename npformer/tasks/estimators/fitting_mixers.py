@@ -14,7 +14,8 @@ def classifier_for(
 ) -> SequenceClassifier:
     """Return an untrained model of what a reader reads, with a wide part if it knows pairs."""
     kind: type[SequenceClassifier] = SequenceClassifier
-    arguments, pairs = reader.arguments(), getattr(reader, "pairs", None)
+    arguments: dict[str, Any] = reader.arguments()
+    pairs: Any = getattr(reader, "pairs", None)
     if pairs is not None:
         kind, arguments["n_pairs"] = WideSequenceClassifier, len(pairs[0])
     arguments["pooling"] = usual_pooling(config) if pooling is None else pooling

@@ -72,7 +72,7 @@ def document(title: str, *body: Child | Iterable[Child]) -> bytes:
     text = Template(parts["report.html"]).substitute(
         title=escape(_clean(title), quote=False),
         style=parts["report.css"],
-        body="".join(tostring(part, encoding="unicode", method="html") for part in _flat(body)),
+        body=tostring(e("body", e("h1", title), *body), encoding="unicode", method="html"),
     )
     return text.encode("utf-8", "xmlcharrefreplace")  # half a surrogate pair has no UTF-8
 
