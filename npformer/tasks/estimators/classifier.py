@@ -289,6 +289,6 @@ class Classifier(Estimator):
         models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         listed = self.checked(samples, "samples")
         x, mask = self.reader_.read(listed)
-        shown = settings_of_report(self.names, listed, len(models), scores, beside or {})
+        shown = settings_of_report(self, listed, scores, beside or {})
         settings = {"token_names": self.reader_.token_names(), **shown, **more}
         return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)

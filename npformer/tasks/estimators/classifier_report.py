@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from npformer.tasks.estimators.class_names import ClassNames
 from npformer.tasks.estimators.scores import Scores
 from npformer.tasks.reports.elements import TEXTS
 
@@ -12,17 +11,14 @@ Table = list[list[str]]
 
 
 def settings_of_report(
-    names: ClassNames,
-    samples: Sequence[Any],
-    n_models: int,
-    scores: Scores,
-    beside: Mapping[str, Scores | None],
+    classifier: Any, samples: Sequence[Any], scores: Scores, beside: Mapping[str, Scores | None]
 ) -> dict[str, Any]:
     """Return arguments of `npformer.report`: names of classes and samples, and its opening."""
     texts = list(samples) if all(isinstance(each, str) for each in samples) else None
-    members = [TEXTS["results"]["members"].format(n=n_models)] if n_models > 1 else []
+    n = len(classifier.models_)
+    members = [TEXTS["results"]["members"].format(n=n)] if n > 1 else []
     title = f"A {'text' if texts else 'series'} classifier: its mistakes, and a look inside"
-    named = {"title": title, "class_names": names.words(), "sample_names": texts}
+    named = {"title": title, "class_names": classifier.names.words(), "sample_names": texts}
     return named | {"opening": [*members, *_opening(scores, beside)]}
 
 

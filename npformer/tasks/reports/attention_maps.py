@@ -30,11 +30,7 @@ class WrittenText(NamedTuple):
 
 
 def written_report(
-    model: Any,
-    samples: Sequence[WrittenText],
-    path: str | os.PathLike[str],
-    title: str,
-    paragraphs: Sequence[str] = (),
+    model: Any, samples: Sequence[WrittenText], path: str | os.PathLike[str], title: str
 ) -> Path:
     """Write what the tokens of some sequences take from each other, and return the file's path.
 
@@ -44,14 +40,11 @@ def written_report(
     samples : sequence of WrittenText
     path : str or path
     title : str
-    paragraphs : sequence of str
-        What the page begins with.
     """
     place = checks.path("path", path)
     check_place(place, "report.html")
     page = document(
         title,
-        [e("p", words) for words in paragraphs],
         e("p", TEXTS["written"]["about"]),
         e("main", [_sample(model, each) for each in samples]),
     )

@@ -23,16 +23,10 @@ from npformer.training.trainable.text_encoder import TextEncoder
 
 
 def _classifiers() -> Iterator[Case]:
-    def classifier(
-        label: str,
-        x: np.ndarray = FEATURES,
-        changes: dict[str, Any] | None = None,
-        arguments: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> Case:
+    def classifier(label: str, x: Any = FEATURES, changes: Any = (), **options: Any) -> Case:
         edge = {"vocab_size": 5} if x is IDS else {"n_features": 2}
-        given = {"n_classes": 3, **edge, **(arguments or {})}
-        made = SequenceClassifier(small(**(changes or {})), **given, **SEEDED)
+        given = {"n_classes": 3, **edge, **options.pop("arguments", {})}
+        made = SequenceClassifier(small(**dict(changes)), **given, **SEEDED)
         return layer(label, made, x, covers=("SequenceModel",), **MODEL, **options)
 
     yield classifier("tokens", IDS)

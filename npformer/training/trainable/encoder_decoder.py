@@ -144,7 +144,7 @@ class EncoderDecoder(Model, Transformer):
         return (x, y[:, :-1]), y[:, 1:], mask, types
 
     def check_samples(
-        self, inputs: tuple[Sequences, ...], y: Array | None, *counted: Any, **named: Any
+        self, inputs: Any, y: Array | None, loss: Loss | None = None, sample_weight: Any = None
     ) -> Batch:
         """Return checked samples; padding, and what follows padding, is not learned."""
         source, target = inputs
@@ -153,7 +153,7 @@ class EncoderDecoder(Model, Transformer):
                 kept = self._kept_tokens(target.x) & self._kept_tokens(y)
                 target = replace(target, padding=Padding(kept))
             y = array_module(y).where(y == self.padding_id, NO_LABEL, y)
-        return super().check_samples((source, target), y, *counted, **named)
+        return super().check_samples((source, target), y, loss, sample_weight)
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids on both sides, and make masks for sides without one."""
