@@ -63,16 +63,11 @@ def _print_verdict(label: str, verdict: Any) -> None:
     line = f"{verdict.state}{': ' if first else ''}{first}"
     columns = max(60, min(shutil.get_terminal_size((100, 24)).columns, 100))
     below = " " * len(label)
-    for i, text in enumerate([line, *rest]):
-        shown = textwrap.fill(
-            text,
-            columns,
-            initial_indent=below if i else label,
-            subsequent_indent=f"{below}  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        print(shown, flush=True)
+    lines = textwrap.TextWrapper(columns, break_long_words=False, break_on_hyphens=False)
+    lines.initial_indent, lines.subsequent_indent = label, f"{below}  "
+    for text in [line, *rest]:
+        print(lines.fill(text), flush=True)
+        lines.initial_indent = below
     for text in verdict.printed.splitlines():
         print(f"{below}| {text}", flush=True)
 
