@@ -130,8 +130,8 @@ class TextClassifier(Classifier):
     def reader(self) -> TextReader:
         """Return a reader that has learned nothing yet."""
         if (pretrained := self.pretrained) is None:
-            given = {"wide": self.wide, "refuse_empty": True, **self._vocabulary()}
-            return TextReader(self.given_max_len(), self.tokenizer, **given)
+            given = self.given_max_len(), self.tokenizer, self._vocabulary(), self.wide
+            return TextReader(*given, refuse_empty=True)
         from npformer import interop  # when needed
 
         if isinstance(pretrained, str | os.PathLike):
