@@ -27,14 +27,14 @@ BUDGET: dict[str, int] = {
     "mixers": 843,
     "models": 1033,
     "optim": 435,
-    "proof": 1372,
+    "proof": 1326,
     "data": 1826,
     "engine": 3433,
-    "training": 3807,
+    "training": 3726,
     "interop": 1992,
-    "tasks": 3131,
-    "learn": 4416,
-    "cli": 2048,
+    "tasks": 2860,
+    "learn": 4343,
+    "cli": 1791,
     "__init__": 27,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_673
+IN_ALL = 26_945
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -1,28 +1,15 @@
 """npformer evaluate: measure a trained model on the test data of its task."""
 
 import argparse
-from typing import Any
 
 from npformer.cli import common
-from npformer.cli.file_options import add_known_file
 from npformer.cli.measured import mistakes, pairs_in_words, text_in_words
-from npformer.cli.trained import Trained, add_loading
+from npformer.cli.trained import Trained
 from npformer.core import use_precision
 from npformer.tasks.estimators import Estimator, TextScores, Translations
 from npformer.training.evaluation import evaluate
 
 INSTEAD = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    summary = "measure a trained model on its test data, or on a table"
-    parser = common.add_command(commands, "evaluate", run, summary)
-    common.add_model(parser)
-    add_known_file(parser)
-    split = "for digits: stratified or ordered (default: the one that it was trained on)"
-    common.option(parser, "--split NAME", split)
-    add_loading(parser)
 
 
 def run(options: argparse.Namespace) -> int:

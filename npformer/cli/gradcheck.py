@@ -6,24 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from npformer.cli import common
 from npformer.cli.plugins import load_plugins
 from npformer.core import checks
 
 
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    summary = "check every backward pass against central differences in float64"
-    parser = common.add_command(commands, "gradcheck", run, summary)
-    words = "check only cases whose name contains one of these words (capitals do not matter)"
-    parser.add_argument("name", nargs="*", help=words)
-    common.option(parser, "--verbose", "print every tensor")
-    common.add_plugin(parser)
-
-
 def run(options: argparse.Namespace) -> int:
     """Print a line for each case, and the report of each that fails."""
-    from npformer.proof.gradcheck import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
+    from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
 
     chosen = _chosen(options)
     width = max(len(case.name) for case in chosen)

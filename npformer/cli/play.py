@@ -3,29 +3,10 @@
 import argparse
 import webbrowser
 from pathlib import Path
-from typing import Any
 
-from npformer.cli import common
-from npformer.cli.common import option
 from npformer.core import checks
 
 FOLDER = Path("runs/play")
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    epilog = (
-        "The page is served on this machine alone, and its address has a token in it. Ctrl-C ends\n"
-        "it. The same command shows the runs again: each goes on where it stopped when you say so."
-    )
-    summary = "open a page that trains a model, draws what happens inside, and lets you try it"
-    parser = common.add_command(commands, "play", run, summary, epilog)
-    what = f"a task to begin with, a CSV or text, or the folder of an earlier page ({FOLDER})"
-    parser.add_argument("what", nargs="?", metavar="TASK|FILE|DIR", help=what)
-    option(parser, "--port N", "where to listen (default: the same as last time, or any)")
-    option(parser, "--no-open", "print the address without opening a browser")
-    export = "write the last state of a folder's run as one page without a server, and end"
-    option(parser, "--export FILE", export)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ from npformer.cli import (
     train,
 )
 from npformer.cli.common import INTERRUPTED, warnings_in_words
+from npformer.cli.options import add_command
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
@@ -98,7 +99,7 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     working = (train, evaluate, predict, generate, look, play)
     for command in (*working, exercises, gradcheck, bench, doctor):
-        command.add_to(commands)
+        add_command(commands, command.__name__.rpartition(".")[2], command.run)
     return parser
 
 

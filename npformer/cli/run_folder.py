@@ -188,8 +188,9 @@ class RunFolder:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write a file of JSON, whole or not at all."""
-    write_whole(path, (json.dumps(values, indent=2) + "\n").encode())
+    """Write a file of JSON, whole or not at all; of what has a `to_dict`, what that returns."""
+    words = json.dumps(values, indent=2, default=lambda each: each.to_dict())
+    write_whole(path, f"{words}\n".encode())
 
 
 def _remove_empty(folder: Path) -> None:

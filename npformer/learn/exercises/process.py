@@ -20,13 +20,6 @@ from npformer.learn.exercises.table import exercise
 STARTING = 60.0
 """How much longer a process may take, to start and to import."""
 
-CHILD = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from npformer.learn.exercises.process import main
-main(*sys.argv[2:])
-"""
-
 
 def check(
     folder: Path, names: list[str], seconds: float | None = None
@@ -52,16 +45,17 @@ def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
         return Verdict(NOT_BEGUN)
     with tempfile.TemporaryDirectory() as place:
         found = Path(place) / "verdict.json"
-        places = json.dumps([str(Path(each).resolve()) for each in sys.path])
-        words = [places, name, str(path.resolve()), str(found), str(seconds)]
+        places = os.pathsep.join(str(Path(each).resolve()) for each in sys.path)
+        words = ["-P", "-m", __name__, name, str(path.resolve()), str(found), str(seconds)]
+        usual = {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", "PYTHONPATH": places}
         try:
             done = subprocess.run(
-                [sys.executable, "-c", CHILD, *words],
+                [sys.executable, *words],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 errors="replace",
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+                env={**os.environ, **usual},
                 timeout=seconds + STARTING,
                 cwd=path.parent,
                 check=False,
@@ -107,3 +101,7 @@ def _write(said: Verdict, verdict: Path) -> None:
 def _too_long(seconds: float, where: str) -> str:
     at = f"; it was at {where}" if where else ""
     return f"it was stopped after {seconds:g} seconds{at}. Does a loop never end?"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

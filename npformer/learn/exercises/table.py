@@ -57,6 +57,6 @@ def _load(name: str) -> Exercise:
     texts = tomllib.loads((TEXTS / f"{stem(name)}.toml").read_text("utf-8"))
     for kind in ("wrong", "breaks"):
         texts[kind] = [Wrong(**each) for each in texts.get(kind, [])]
-    if name in marks.FIRST:
-        texts["unsolved"] = marks.FIRST[name]
+    tables = {"trials": marks.TRIALS, "made": marks.MADE, "unsolved": marks.FIRST}
+    texts |= {argument: table[name] for argument, table in tables.items() if name in table}
     return Exercise(name, marks.MARKS[name], **texts)

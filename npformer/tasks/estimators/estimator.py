@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from inspect import signature
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from npformer.core import backends, checks, described
@@ -38,11 +37,11 @@ class Ensemble:
     histories_: list[History]
 
     def train(
-        self, model: Any, data: Data, validation: Data | None, place: Path | None, **settings: Any
+        self, model: Any, data: Data, validation: Data | None, checkpoint: Any, **settings: Any
     ) -> History:
         """Train a model, and keep it with its history."""
         self.models_.append(model)  # now, so that weights are kept if the training is stopped
-        found = fit(model, data, validation=validation, checkpoint=place, **settings)
+        found = fit(model, data, validation=validation, checkpoint=checkpoint, **settings)
         self.histories_.append(found)
         return found
 

@@ -141,8 +141,7 @@ class TextWriter(Estimator):
         others = None
         if held_out is not None:
             others = windows(self.ids("validation", held_out), config.max_len)
-        place = None if checkpoint is None else Path(checkpoint)
-        self.train(model, (x, y), others, place, seed=self.seed, **self.settings_)
+        self.train(model, (x, y), others, checkpoint, seed=self.seed, **self.settings_)
         return self
 
     @staticmethod
@@ -206,7 +205,8 @@ class TextWriter(Estimator):
         from npformer.tasks.reports.report import chosen_samples
 
         self.check_trained()
-        rows, _ = windows(self.ids("text", self._checked("text", text)), LONGEST_SHOWN)
+        length = min(LONGEST_SHOWN, self.model.config.max_len)
+        rows, _ = windows(self.ids("text", self._checked("text", text)), length)
         shown = [
             WrittenText(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
             for i in chosen_samples(samples, len(rows))

@@ -25,8 +25,7 @@ class Glossary:
 
     def sample(self, i: int) -> str:
         """Return the name of a sample, cut if it is long; "" if it has none."""
-        name = self.samples.get(int(i), "")
-        return name if len(name) <= LONGEST_SAMPLE else f"{name[: LONGEST_SAMPLE - 1]}…"
+        return _cut(self.samples.get(int(i), ""), LONGEST_SAMPLE)
 
     def token(self, number: Any) -> str:
         """Return the name of a token id, or the id if it has none."""
@@ -68,5 +67,5 @@ def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int
     return named
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+def _cut(name: str, most: int = LONGEST) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -42,7 +42,7 @@ def chosen_task(file: str, given: Mapping[str, Any]) -> FileTask:
     if kind == "series":
         about |= _columns_of_series(table, given)
     elif table is not None:
-        roles = KINDS[kind].columns
+        roles = [*KINDS[kind].columns]
         about |= {role: chosen_column(table, given.get(role), role) for role in roles}
         if about[roles[0]] == about[roles[1]]:
             raise ValueError(

@@ -52,16 +52,12 @@ class Trace(list[Call]):
     """
 
     def __init__(
-        self,
-        calls: Iterable[Call],
-        backward: Iterable[BackwardCall] = (),
-        gradients: Gradients | None = None,
-        loss: float | None = None,
+        self, calls: Iterable[Call], backward: Any = (), gradients: Any = None, loss: Any = None
     ) -> None:
         super().__init__(calls)
-        self.backward = list(backward)
-        self.gradients = gradients
-        self.loss = loss
+        self.backward: list[BackwardCall] = list(backward)
+        self.gradients: Gradients | None = gradients
+        self.loss: float | None = loss
 
     @property
     def bytes_cached(self) -> int:
@@ -78,7 +74,7 @@ class Trace(list[Call]):
 
     def tables(self) -> list[tuple[str, list[tuple[str, ...]]]]:
         """Return the tables as they are printed: a title, and rows; the first is a head."""
-        return trace_tables(self, self.backward, self.gradients, self.gradient_norms)
+        return trace_tables(self)
 
     def __str__(self) -> str:
         return as_text(self.tables(), self._notes())

@@ -102,12 +102,10 @@ class LanguageModel(Model, NextToken):
         probabilities : float64 array of that shape
             Only if requested. 0 after a stop token.
         """
-        n = checks.positive("n", n)
         checks.flag("probabilities", probabilities)
-        rows, several = check_prompts(prompt, self.vocab_size)
-        steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
-        tokens = np.full((len(rows), n), NOTHING)
-        chances = np.zeros((len(rows), n))
+        choice = Choice(temperature, top_k, top_p)
+        steps, shape, several = self._written(prompt, n, stop, cache, seed, choice)
+        tokens, chances = np.full(shape, NOTHING), np.zeros(shape)
         for k, (each, logits) in enumerate(steps):
             tokens[:, k] = each
             if probabilities:
@@ -130,25 +128,19 @@ class LanguageModel(Model, NextToken):
         stop: Any = None,
     ) -> Iterator[Any]:
         """Yield what `generate` returns as it comes: an int, or (batch,) for several prompts."""
-        n = checks.positive("n", n)
-        rows, several = check_prompts(prompt, self.vocab_size)
-        steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
+        choice = Choice(temperature, top_k, top_p)
+        steps, _, several = self._written(prompt, n, stop, cache, seed, choice)
         return (tokens if several else int(tokens[0]) for tokens, _ in steps)
 
     def _written(
-        self,
-        rows: list[np.ndarray],
-        n: int,
-        temperature: float,
-        top_k: int | None,
-        top_p: float | None,
-        seed: int,
-        cache: bool,
-        stop: Any,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        self, prompt: Any, n: Any, stop: Any, cache: bool, seed: int, choice: Choice
+    ) -> tuple[Iterator[tuple[np.ndarray, np.ndarray]], tuple[int, int], bool]:
+        """Return the steps, the shape of all tokens, and whether there were several prompts."""
+        n = checks.positive("n", n)
         checks.flag("cache", cache)
+        rows, several = check_prompts(prompt, self.vocab_size)
         ends = stop_tokens(stop, self.vocab_size)
-        return write_tokens(self, rows, n, Choice(temperature, top_k, top_p), seed, cache, ends)
+        return write_tokens(self, rows, n, choice, seed, cache, ends), (len(rows), n), several
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids, masks and types."""
