@@ -29,7 +29,7 @@ BUDGET: dict[str, int] = {
     "optim": 435,
     "proof": 1372,
     "data": 1826,
-    "engine": 3433,
+    "engine": 3341,
     "training": 3807,
     "interop": 1992,
     "tasks": 3131,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_673
+IN_ALL = 27_581
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -81,11 +81,8 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     db2[:, :length] = column_sums(by_head)
     dhidden = by_head @ contiguous(W2[..., :length].swapaxes(-1, -2))
     # hidden = relu(...)
-    n = dhidden.size // d_head
-    c = Columns(n, d_head)
-    arrays = (dhidden, hidden, None)
-    sizes_of_columns = (n, d_head, c.rows_of_group)
-    FEED_FORWARD.launch("relu_backward", dy, c.blocks, c.threads, *arrays, *sizes_of_columns)
+    c = Columns(dhidden.size // d_head, d_head)
+    FEED_FORWARD.launch("relu_backward", c.grid, dhidden, hidden, None, *c.sizes)
     dhv = heads_to_rows((dhidden, dvalue_turned), sizes, turned=(1,))
     dW, db = rows.T @ dhv, column_sums(dhv)
     dx = (dhv @ W.T).reshape(dy.shape)

@@ -9,7 +9,7 @@ from typing import Any
 from npformer.core import Array, array_module, checks, get_backend, like
 from npformer.core.cut_masks import Cut, by_sample, corner
 from npformer.engine.context import EngineContext
-from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
+from npformer.engine.gpu.source import Source, contiguous, per_entry
 from npformer.functional.dropout import draw_kept
 
 DROPOUT = Source("dropout")
@@ -78,23 +78,22 @@ class DeviceGenerator:
         part = by_sample(shape, self._n_samples)
         whole = part if self._cut is None else self._cut.undone(part)
         kept = array_module(reference).empty(whole, dtype=bool)
-        self._draw("draw_kept", reference, kept, round(float(rate) * (1 << 32)))
+        self._draw("draw_kept", kept, round(float(rate) * (1 << 32)))
         return contiguous(corner(kept, part)).reshape(shape)
 
     def random(self, shape: tuple[int, ...], dtype: str = "float32") -> Array:
         """Return uniform numbers in [0, 1), with 24 bits each."""
         checks.choice("dtype", dtype, checks.FLOATS)
         uniform = get_backend(self.backend).module.empty(shape, dtype=dtype)
-        self._draw("draw_uniform", uniform, uniform)
+        self._draw("draw_uniform", uniform)
         return uniform
 
-    def _draw(self, kernel: str, reference: Array, drawn: Array, *threshold: int) -> None:
+    def _draw(self, kernel: str, drawn: Array, *threshold: int) -> None:
         n, rows = drawn.size, (*drawn.shape, 1)[0]
         shared = rows % self._n_samples != 0  # by all parts
         first = 0 if shared else self._first * (n // self._n_samples)
-        blocks = elementwise_blocks(n + first % 4, each=4)
         numbers = n, *threshold, first, self.n_draws, self.seed
-        DROPOUT.launch(kernel, reference, blocks, ELEMENTWISE, drawn, *numbers)
+        DROPOUT.launch(kernel, per_entry(n + first % 4, each=4), drawn, *numbers)
         self.n_draws += 1
 
 
@@ -126,5 +125,5 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
 def _drop(x: Array, kept: Array, scale: float) -> Array:
     x = contiguous(x)
     y = array_module(x).empty(x.shape, dtype=x.dtype)
-    DROPOUT.launch("drop", x, elementwise_blocks(x.size), ELEMENTWISE, x, kept, scale, y, x.size)
+    DROPOUT.launch("drop", per_entry(x.size), x, kept, scale, y, x.size)
     return y

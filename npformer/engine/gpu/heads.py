@@ -2,7 +2,7 @@
 
 from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.gpu.source import Source, contiguous, row_threads
+from npformer.engine.gpu.source import Grid, Source, contiguous, per_row
 
 HEADS = Source("heads")
 SOFTMAX = Source("softmax")
@@ -52,13 +52,8 @@ def rows_to_heads(
         turns[part] = xp.empty((n_heads * batch, d_head, length), dtype=rows.dtype)
     added = (*biases, None, None, None)[:3]
     where = (*plains, *turns, parts, *sizes)
-    HEADS.launch(
-        "rows_to_heads",
-        rows,
-        _blocks(parts, sizes),
-        THREADS,
-        *(rows, *added, scale, int(relu), mask, *where),
-    )
+    moved = (rows, *added, scale, int(relu), mask)
+    HEADS.launch("rows_to_heads", _per_tile(parts, sizes), *moved, *where)
     return [plains[part] for part in plain] + [turns[part] for part in turned]
 
 
@@ -79,13 +74,7 @@ def heads_to_rows(
     rows = array_module(first).empty(shape, dtype=first.dtype)
     bits = sum(1 << part for part in turned)
     given = (*parts, None, None)[:3]
-    HEADS.launch(
-        "heads_to_rows",
-        first,
-        _blocks(n, sizes),
-        THREADS,
-        *(*given, bits, scale, rows, n, *sizes),
-    )
+    HEADS.launch("heads_to_rows", _per_tile(n, sizes), *given, bits, scale, rows, n, *sizes)
     return rows
 
 
@@ -121,24 +110,19 @@ def masked_softmax(
         Added to the scores of each key.
     """
     keys = scores.shape[-1]
-    n = scores.size // keys
     width = 0 if bias is None else bias.shape[-1]
-    SOFTMAX.launch(
-        "masked_softmax",
-        scores,
-        n,
-        row_threads(keys),
-        *(scores, bias, width, mask, batch, queries, keys, first, int(causal)),
-    )
+    numbers = (batch, queries, keys, first, int(causal))
+    grid = per_row(scores.size // keys, keys)
+    SOFTMAX.launch("masked_softmax", grid, scores, bias, width, mask, *numbers)
 
 
 def softmax_backward(weights: Array, dweights: Array) -> None:
     """Turn the gradient of the weights into that of the scores, in place."""
     keys = weights.shape[-1]
-    n = weights.size // keys
-    SOFTMAX.launch("softmax_backward", weights, n, row_threads(keys), weights, dweights, keys)
+    grid = per_row(weights.size // keys, keys)
+    SOFTMAX.launch("softmax_backward", grid, weights, dweights, keys)
 
 
-def _blocks(parts: int, sizes: tuple[int, int, int, int]) -> int:
+def _per_tile(parts: int, sizes: tuple[int, int, int, int]) -> Grid:
     batch, n_heads, length, d_head = sizes
-    return parts * n_heads * batch * -(-length // TILE) * -(-d_head // TILE)
+    return parts * n_heads * batch * -(-length // TILE) * -(-d_head // TILE), THREADS

@@ -5,7 +5,7 @@ from typing import Any
 from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.dropout import mask_on_device
-from npformer.engine.gpu.source import Source, contiguous, row_threads
+from npformer.engine.gpu.source import Source, contiguous, per_row
 from npformer.engine.gpu.sums import Columns, column_sums
 from npformer.functional.layer_norm import check_layer_norm
 
@@ -40,24 +40,15 @@ def residual_norm(
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
     """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array."""
-    normalised, inverse_std, gamma, kept, scale = cache
-    xp = array_module(dz)
-    dz = contiguous(dz)
-    d = gamma.shape[0]
-    n = inverse_std.size
+    normalised, inverse_std, gamma, kept, _ = cache
+    xp, dz = array_module(dz), contiguous(dz)
+    n, d = inverse_std.size, gamma.shape[0]
     dsum = xp.empty(dz.shape, dtype=dz.dtype)
     dy = dsum if kept is None else xp.empty(dz.shape, dtype=dz.dtype)
-    NORMS.launch(
-        "norm_backward",
-        dz,
-        n,
-        row_threads(d),
-        *(dz, normalised, inverse_std, gamma, kept, scale, dsum, dy, d),
-    )
+    NORMS.launch("norm_backward", per_row(n, d), dz, *cache, dsum, dy, d)
     c = Columns(n, d)
     sums = xp.empty((c.groups, 2 * d), dtype=dz.dtype)
-    sizes = (n, d, c.rows_of_group)
-    NORMS.launch("norm_parameters", dz, c.blocks, c.threads, dz, normalised, sums, *sizes)
+    NORMS.launch("norm_parameters", c.grid, dz, normalised, sums, *c.sizes)
     both = column_sums(sums)
     return dsum, dy, both[:d], both[d:]
 
@@ -81,11 +72,6 @@ def _forward(
     # Without a backward pass the normalised rows are not needed, and z takes their place.
     normalised = xp.empty(x.shape, dtype=x.dtype) if context.keep else z
     inverse_std = xp.empty(n, dtype=x.dtype)
-    NORMS.launch(
-        "residual_norm",
-        x,
-        n,
-        row_threads(d),
-        *(x, y, kept, scale, gamma, beta, float(eps), normalised, inverse_std, z, d),
-    )
+    given = (x, y, kept, scale, gamma, beta, float(eps))
+    NORMS.launch("residual_norm", per_row(n, d), *given, normalised, inverse_std, z, d)
     return z, (normalised, inverse_std, gamma, kept, scale)

@@ -407,9 +407,9 @@ def test_a_batch_without_samples_runs_nothing() -> None:
 def test_the_source_refuses_arrays_with_strides_and_of_two_dtypes() -> None:
     x, y = asarray(np.zeros((3, 3))), asarray(np.zeros(3, dtype="float32"))
     with pytest.raises(ValueError, match="not C-contiguous"):
-        gpu.adam.ADAM.launch("multiply", x, 1, 32, x[:, 0], x[:, 0], 3)
+        gpu.adam.ADAM.launch("multiply", (1, 32), x[:, 0], x[:, 0], 3)
     with pytest.raises(TypeError, match="float32 and one of float64"):
-        gpu.adam.ADAM.launch("multiply", x, 1, 32, x[0], y, 3)
+        gpu.adam.ADAM.launch("multiply", (1, 32), x[0], y, 3)
 
 
 @pytest.mark.parametrize(
