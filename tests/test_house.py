@@ -21,16 +21,16 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1673,
+    "core": 1671,
     "functional": 1052,
     "layers": 584,
-    "mixers": 843,
-    "models": 1033,
+    "mixers": 825,
+    "models": 1010,
     "optim": 435,
     "proof": 1372,
     "data": 1826,
     "engine": 3341,
-    "training": 3807,
+    "training": 3774,
     "interop": 1992,
     "tasks": 3131,
     "learn": 4416,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_581
+IN_ALL = 27_505
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

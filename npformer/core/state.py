@@ -166,11 +166,6 @@ class States(tuple[Any, ...]):
         return States(state.select(rows) for state in self)
 
 
-def with_prefix(prefix: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with longer names; `State.part` takes the beginning off again."""
-    return {prefix + name: value for name, value in names.items()}
-
-
 def n_bytes(shapes: StateShapes, itemsize: int) -> int:
     """Return how much memory a state takes for one sequence."""
     return itemsize * sum(math.prod(shape) for shape in shapes.values())

@@ -3,7 +3,7 @@
 import math
 
 from npformer.core import Array, array_module
-from npformer.engine.gpu.source import Source, contiguous, per_entry
+from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, per_entry
 from npformer.engine.updates import adam_numbers
 
 ADAM = Source("adam")
@@ -41,11 +41,10 @@ def clip_by_global_norm(flat: Array, max_norm: float) -> Array:
     """`optim.clip_by_global_norm` of a flat buffer; the host does not wait."""
     xp = array_module(flat)
     n = flat.size
-    blocks, threads = per_entry(n, each=4)
-    blocks = min(SQUARES, max(blocks, 1))
+    blocks = min(SQUARES, max(per_entry(n, each=4)[0], 1))
     sums = xp.empty(2 * blocks, dtype=flat.dtype)
     norm, factor = (xp.empty((), dtype=flat.dtype) for _ in range(2))
-    ADAM.launch("sums_of_squares", (blocks, threads), flat, sums, n)
-    ADAM.launch("clipping_factor", (1, threads), sums, float(max_norm), norm, factor, blocks)
+    ADAM.launch("sums_of_squares", (blocks, ELEMENTWISE), flat, sums, n)
+    ADAM.launch("clipping_factor", (1, ELEMENTWISE), sums, float(max_norm), norm, factor, blocks)
     ADAM.launch("multiply", per_entry(n), flat, factor, n)
     return norm

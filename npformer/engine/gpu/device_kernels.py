@@ -113,7 +113,8 @@ def main(dtype: str, precision: str) -> None:
     def say(**found: Any) -> None:
         print(json.dumps(found), flush=True)
 
-    Source.launch, Source.function = with_zones(Source.launch), timed  # type: ignore[method-assign]
+    Source.launch = with_zones(Source.launch)  # type: ignore[method-assign]
+    Source.function = timed  # type: ignore[method-assign, assignment]
     say(names=list(CASES))
     get_backend("cupy")
     for kernel, problem in problems(dtype, precision):

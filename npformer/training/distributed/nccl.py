@@ -78,13 +78,11 @@ def connect(backend: Backend, ranks: Communicator) -> NCCL | None:
     All ranks call it together, each after choosing its own device.
     """
     link = None if backend.link is None else backend.link()
-    own = None
-    if link is not None:
-        own = bool(link.nccl.available), (platform.node(), link.device())
+    own = link and (bool(link.nccl.available), (platform.node(), link.device()))
     of_ranks = ranks.gather(own)
     if (problem := _problem(of_ranks)) or link is None:
         if problem and ranks.rank == 0:
-            warnings.warn(f"{problem}. Until then {SLOWER}", stacklevel=4)
+            warnings.warn(f"{problem}. Until then {SLOWER}", stacklevel=5)
         return None
     nccl = link.nccl
     identity = ranks.first(nccl.get_unique_id() if ranks.rank == 0 else None)
