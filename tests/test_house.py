@@ -28,9 +28,9 @@ BUDGET: dict[str, int] = {
     "models": 1010,
     "optim": 435,
     "proof": 1372,
-    "data": 1826,
-    "engine": 3341,
-    "training": 3774,
+    "data": 1802,
+    "engine": 3307,
+    "training": 3759,
     "interop": 1992,
     "tasks": 3131,
     "learn": 4416,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_505
+IN_ALL = 27_432
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

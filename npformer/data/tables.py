@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ MISSING = ("", "nan", "nat", "<na>", "null")
 """What programs write, in any case, where there is no label."""
 
 
+@dataclass
 class Table:
     """Rows of a file, by column.
 
@@ -43,14 +45,13 @@ class Table:
         The line of the file in which each row begins; None if the file has no lines.
     """
 
-    def __init__(
-        self, path: Path, columns: dict[str, list[Any]], lines: list[int] | None = None
-    ) -> None:
-        self.path = path
-        self.columns = columns
-        self.lines = lines
+    path: Path
+    columns: dict[str, list[Any]]
+    lines: list[int] | None = None
+
+    def __post_init__(self) -> None:
         if len(self) == 0:
-            raise ValueError(f"{path} has no rows; expected at least one below its heading")
+            raise ValueError(f"{self.path} has no rows; expected at least one below its heading")
 
     def place(self, row: int) -> str:
         """Return where a row is, for messages: its line, as an editor shows it."""
@@ -96,6 +97,18 @@ class Table:
                 raise ValueError(
                     f"{self.path}: {self.place(i)} has half of a character in the column {name!r}: "
                     f"{found[i][:40]!a}; expected whole ones. Write it again in UTF-8"
+                )
+        return found
+
+    def words(self, name: str, wanted: str, missing: Sequence[str] = ("",)) -> list[str]:
+        """Return a column of texts without the spaces around them, none of which may be missing."""
+        found = [text.strip() for text in self.texts(name)]
+        for i, word in enumerate(found):
+            if word.casefold() in missing:
+                what = f"{word!r} for" if word else "no"
+                raise ValueError(
+                    f"{self.path}: {self.place(i)} has {what} {name!r}; expected in every row "
+                    f"{wanted}. Complete it or remove the row"
                 )
         return found
 

@@ -33,7 +33,7 @@ class DenseScores(Scores):
         return self.W1, self.b1, self.W2, self.b2
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return self._rows(x, self.length_of(x))
+        return self._rows(x, self.length_of(x))  # type: ignore[no-any-return]
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         return self._rows(x, state.longest)[0]

@@ -1,6 +1,7 @@
 """Adam over a flat buffer in one launch, and clipping in three."""
 
 import math
+from typing import Any
 
 from npformer.core import Array, array_module
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, per_entry
@@ -12,21 +13,10 @@ SQUARES = 1024
 """At most this many blocks add up squares; then one more block adds up their sums."""
 
 
-def adam_update(
-    theta: Array,
-    g: Array,
-    m: Array,
-    v: Array,
-    *,
-    t: int,
-    lr: float,
-    betas: tuple[float, float],
-    eps: float,
-    weight_decay: float = 0.0,
-) -> None:
+def adam_update(theta: Array, g: Array, m: Array, v: Array, **settings: Any) -> None:
     """`optim.adam_update`."""
-    step_size, eps, shrink = adam_numbers(t, lr, betas, eps, weight_decay)
-    beta1, beta2 = betas
+    step_size, eps, shrink = adam_numbers(**settings)
+    beta1, beta2 = settings["betas"]
     written = (theta, m, v)
     theta_, m_, v_ = (contiguous(x) for x in written)
     numbers = (step_size, beta1, 1.0 - beta1, beta2, math.sqrt(1.0 - beta2), eps, shrink)

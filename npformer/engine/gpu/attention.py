@@ -69,7 +69,7 @@ def attention_heads(
     W = xp.concatenate((W_query, W_key, W_value), axis=1)
     biases = (b_query, b_key, b_value)
     qkv = rows @ W
-    query, value, key_turned = rows_to_heads(
+    (query, _, value), (_, key_turned, _) = rows_to_heads(
         qkv, sizes, plain=(0, 2), turned=(1,), biases=biases, scale=scale, mask=mask
     )
     if store is None:
@@ -94,27 +94,16 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     drows = contiguous(dy).reshape(-1, d)
     whole = weights is not None
     by_rows = not whole and length * length > SCORES
-    # Pieces of a single head are matrices, and their products take a transposed view uncopied.
-    orders: dict[str, Any] = {"biases": biases, "scale": scale, "mask": mask}
-    key_turned = None
-    if whole:
-        key, query_turned, value_turned = rows_to_heads(
-            qkv, sizes, plain=(1,), turned=(0, 2), **orders
-        )
-    elif by_rows:
-        query, key, value_turned, key_turned = rows_to_heads(
-            qkv, sizes, plain=(0, 1), turned=(2, 1), **orders
-        )
-        query_turned = query.swapaxes(-1, -2)
-    else:
-        query, key, query_turned, value_turned, key_turned = rows_to_heads(
-            qkv, sizes, plain=(0, 1), turned=(0, 2, 1), **orders
-        )
+    plain: tuple[int, ...] = (1,) if whole else (0, 1)
+    turned: tuple[int, ...] = (0, 2) if whole else (1, 2) if by_rows else (0, 1, 2)
+    (query, key, _), (query_turned, key_turned, value_turned) = rows_to_heads(
+        qkv, sizes, plain=plain, turned=turned, biases=biases, scale=scale, mask=mask
+    )
+    turned = () if by_rows else (0,)
+    (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=turned)
     if by_rows:
-        (dout,) = rows_to_heads(drows, sizes, plain=(0,))
-        dout_turned = dout.swapaxes(-1, -2)
-    else:
-        dout, dout_turned = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
+        # Pieces of a single head are matrices, and their products take a transposed view uncopied.
+        query_turned, dout_turned = query.swapaxes(-1, -2), dout.swapaxes(-1, -2)
     dquery = xp.empty((n, length, d_head), dtype=dy.dtype)
     dkey_turned, dvalue_turned = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
     for some, queries in _pieces(n, length, whole):

@@ -50,7 +50,9 @@ def dense_heads(
     W = xp.concatenate((W1, W_value), axis=1)
     biases = (b1, b_value)
     hv = rows @ W
-    hidden, value = rows_to_heads(hv, sizes, plain=(0, 1), biases=biases, relu=True, mask=mask)
+    (hidden, value, _), _ = rows_to_heads(
+        hv, sizes, plain=(0, 1), biases=biases, relu=True, mask=mask
+    )
     scores = hidden.reshape(n_heads, batch * length, -1) @ contiguous(W2[..., :length])
     weights = scores.reshape(n_heads * batch, length, length)
     masked_softmax(weights, batch, length, mask=mask, causal=causal, bias=b2)
@@ -66,11 +68,11 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     d = n_heads * d_head
     together = 1, n_heads, batch * length, d_head  # all sequences as one
     drows = contiguous(dy).reshape(-1, d)
-    hidden, hidden_turned = rows_to_heads(
+    (hidden, *_), (hidden_turned, *_) = rows_to_heads(
         hv, together, plain=(0,), turned=(0,), biases=biases, relu=True
     )
-    (value_turned,) = rows_to_heads(hv, sizes, turned=(1,), biases=biases, mask=mask)
-    dout, dout_turned = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
+    _, (_, value_turned, _) = rows_to_heads(hv, sizes, turned=(1,), biases=biases, mask=mask)
+    (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
     dscores = dout @ value_turned
     softmax_backward(weights, dscores)
     dvalue_turned = dout_turned @ weights

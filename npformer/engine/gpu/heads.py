@@ -24,8 +24,10 @@ def rows_to_heads(
     scale: float = 1.0,
     relu: bool = False,
     mask: Array | None = None,
-) -> list[Array]:
+) -> tuple[list[Array], list[Array]]:
     """Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders.
+
+    Returns three plain parts, and the three of them turned; None stands for what was not requested.
 
     Parameters
     ----------
@@ -44,17 +46,17 @@ def rows_to_heads(
     xp = array_module(rows)
     batch, n_heads, length, d_head = sizes
     parts = rows.shape[1] // (n_heads * d_head)
-    plains: list[Array] = [None] * 3
-    turns: list[Array] = [None] * 3
-    for part in plain:
-        plains[part] = xp.empty((n_heads * batch, length, d_head), dtype=rows.dtype)
-    for part in turned:
-        turns[part] = xp.empty((n_heads * batch, d_head, length), dtype=rows.dtype)
+
+    def empty(wanted: tuple[int, ...], *shape: int) -> list[Array]:
+        heads = n_heads * batch, *shape
+        return [xp.empty(heads, dtype=rows.dtype) if i in wanted else None for i in range(3)]
+
+    plains, turns = empty(plain, length, d_head), empty(turned, d_head, length)
     added = (*biases, None, None, None)[:3]
     where = (*plains, *turns, parts, *sizes)
     moved = (rows, *added, scale, int(relu), mask)
     HEADS.launch("rows_to_heads", _per_tile(parts, sizes), *moved, *where)
-    return [plains[part] for part in plain] + [turns[part] for part in turned]
+    return plains, turns
 
 
 def heads_to_rows(

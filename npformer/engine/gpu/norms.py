@@ -16,8 +16,7 @@ def layer_norm(
     x: Array, gamma: Array, beta: Array, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
     """`functional.layer_norm`."""
-    check_layer_norm(x, gamma, beta, eps)
-    return _forward(x, None, gamma, beta, eps, None, 1.0, context)
+    return residual_norm(x, None, gamma, beta, eps, 0.0, context)
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
@@ -27,15 +26,26 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 
 
 def residual_norm(
-    x: Array, y: Array, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
+    x: Array, y: Any, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
 ) -> tuple[Array, Any]:
-    """z = layer_norm(x + dropout(y))."""
+    """z = layer_norm(x + dropout(y)), or without y layer_norm(x)."""
     check_layer_norm(x, gamma, beta, eps)
-    checks.floating(x=x, y=y)
-    checks.shape("y", y, x.shape)
+    if y is not None:
+        checks.floating(x=x, y=y)
+        checks.shape("y", y, x.shape)
+        y = contiguous(y)
     generator = context.dropout_generator() if rate > 0.0 else None
-    kept = None if generator is None else mask_on_device(y.shape, rate, generator, y)
-    return _forward(x, y, gamma, beta, eps, kept, 1.0 / (1.0 - float(rate)), context)
+    kept = None if generator is None else mask_on_device(x.shape, rate, generator, x)
+    scale = 1.0 / (1.0 - float(rate))
+    xp, x, d = array_module(x), contiguous(x), gamma.shape[0]
+    n = x.size // d
+    z = xp.empty(x.shape, dtype=x.dtype)
+    # Without a backward pass the normalised rows are not needed, and z takes their place.
+    normalised = xp.empty(x.shape, dtype=x.dtype) if context.keep else z
+    inverse_std = xp.empty(n, dtype=x.dtype)
+    given = (x, y, kept, scale, gamma, beta, float(eps))
+    NORMS.launch("residual_norm", per_row(n, d), *given, normalised, inverse_std, z, d)
+    return z, (normalised, inverse_std, gamma, kept, scale)
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
@@ -51,27 +61,3 @@ def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, 
     NORMS.launch("norm_parameters", c.grid, dz, normalised, sums, *c.sizes)
     both = column_sums(sums)
     return dsum, dy, both[:d], both[d:]
-
-
-def _forward(
-    x: Array,
-    y: Array | None,
-    gamma: Array,
-    beta: Array,
-    eps: float,
-    kept: Array | None,
-    scale: float,
-    context: EngineContext,
-) -> tuple[Array, Any]:
-    xp = array_module(x)
-    d = gamma.shape[0]
-    n = x.size // d
-    x = contiguous(x)
-    y = None if y is None else contiguous(y)
-    z = xp.empty(x.shape, dtype=x.dtype)
-    # Without a backward pass the normalised rows are not needed, and z takes their place.
-    normalised = xp.empty(x.shape, dtype=x.dtype) if context.keep else z
-    inverse_std = xp.empty(n, dtype=x.dtype)
-    given = (x, y, kept, scale, gamma, beta, float(eps))
-    NORMS.launch("residual_norm", per_row(n, d), *given, normalised, inverse_std, z, d)
-    return z, (normalised, inverse_std, gamma, kept, scale)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Context, asarray, to_numpy
+from npformer.core import Array, Context, asarray, to_numpy
 from npformer.engine import EngineContext, fast
 from npformer.models.losses import SoftmaxCrossEntropy
 
@@ -21,6 +21,8 @@ def penalty(n: int, alpha: float) -> float:
 
 class Search:
     """The beams of one source: the sequences still being written, and those that have ended.
+
+    A sequence has at most `max_len` tokens, the `end` included. One beam is greedy.
 
     score = log P / ((5 + n) / 6)^alpha for n tokens, the end included. The search is over if the
     worst of `beams` ended sequences is at least as good as the best that may still come:
@@ -67,16 +69,7 @@ class Search:
 
 
 def beam_search(
-    model: Any,
-    source: np.ndarray,
-    mask: np.ndarray | None,
-    *,
-    begin: int,
-    end: int,
-    padding: int,
-    max_len: int,
-    beams: int,
-    alpha: float,
+    model: Any, source: Array, mask: Array | None, every: list[Search], begin: int, padding: int
 ) -> list[list[int]]:
     """Return the target that a model writes for each source, without the begin and end tokens.
 
@@ -84,17 +77,16 @@ def beam_search(
     ----------
     source : int array, shape (batch, length)
     mask : bool array, shape (batch, length), optional
-    begin, end : int
-        The tokens that targets begin and end with.
+    every : list of Search
+        One for each source, all with the same settings.
+    begin : int
+        The token that targets begin with.
     padding : int
         A token that is never written: the model would not see it.
-    max_len : int
-        At most this many tokens, the end included.
-    beams, alpha
-        See `Search`. One beam is greedy.
     """
-    twin, backend = fast(model), model.backend
-    every = [Search(beams, max_len, alpha, end) for _ in source]
+    if not every:
+        return []
+    twin, backend, beams, max_len = fast(model), model.backend, every[0].beams, every[0].max_len
     rows = np.repeat(np.arange(len(source)), beams)
     given = None if mask is None else asarray(mask, backend)
     context = Context(mask=given, keep=False)

@@ -13,7 +13,7 @@ from npformer.data.samples import Batch
 from npformer.functional import NO_LABEL
 from npformer.models import Transformer
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
-from npformer.training.generation.searching import beam_search
+from npformer.training.generation.searching import Search, beam_search
 from npformer.training.storage.models import MODELS
 from npformer.training.trainable.model import Model
 
@@ -123,17 +123,10 @@ class EncoderDecoder(Model, Transformer):
         self.source.check(source, mask)
         if mask is None:
             mask = source != self.padding_id
-        return beam_search(
-            self,
-            to_numpy(source),
-            to_numpy(mask),
-            begin=self.begin_id,
-            end=self.end_id,
-            padding=self.padding_id,
-            max_len=min(max_len, self.decoder_config.max_len),
-            beams=beams,
-            alpha=float(length_penalty),
-        )
+        longest, alpha = min(max_len, self.decoder_config.max_len), float(length_penalty)
+        every = [Search(beams, longest, alpha, self.end_id) for _ in source]
+        special = self.begin_id, self.padding_id
+        return beam_search(self, to_numpy(source), to_numpy(mask), every, *special)
 
     def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return ((source, target without its last token), target without its first token)."""
