@@ -17,12 +17,8 @@ from npformer.core import a_type, checks
 from npformer.data.text_file import check_file, decoded
 
 SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     ".parquet": "parquet",
 }
 """The kind of a file by its suffix; ``.gz`` may follow that of a text file."""
@@ -115,10 +111,8 @@ class Table:
 
 def kind_of(path: Path) -> str | None:
     """Return "csv", "json" or "parquet" by a file's suffix; None for any other."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+    unpacked = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return SUFFIXES.get(unpacked.suffix.lower())
 
 
 def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Table:

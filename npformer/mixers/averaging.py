@@ -21,6 +21,7 @@ from npformer.core import (
     initializers,
 )
 from npformer.core.state import State, StateShapes
+from npformer.core.words import undefined
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
@@ -52,16 +53,11 @@ class Scores(Layer):
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the scores and what `scores_backward` needs."""
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define scores; expected scores(self, x, context)"
-        )
+        raise undefined(self, "scores(self, x, context)")
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array | None:
         """Gradient of `scores`: add those of the parameters and return dx, or None."""
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define scores_backward; expected "
-            "scores_backward(self, dscores, cache, gradients)"
-        )
+        raise undefined(self, "scores_backward(self, dscores, cache, gradients)")
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return self.scores(x, context)
@@ -82,10 +78,7 @@ class Scores(Layer):
 
         (batch, heads, n, length), or (heads, n, length) if they are the same in all rows.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define newest_scores; expected "
-            "newest_scores(self, x, state, context)"
-        )
+        raise undefined(self, "newest_scores(self, x, state, context)")
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""

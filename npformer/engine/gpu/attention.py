@@ -21,6 +21,7 @@ from typing import Any
 from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.heads import (
+    Sizes,
     heads_to_rows,
     masked_softmax,
     padding_of,
@@ -35,6 +36,9 @@ LONG = 2048
 
 SCORES = 1 << 26
 """Scores computed at once if they are not stored: 256 MiB in float32."""
+
+Piece = tuple[slice | int, slice]
+"""Some heads, or one, and some queries."""
 
 ALL = slice(None)
 """All heads, or all queries: arrays are not sliced."""
@@ -78,7 +82,7 @@ def attention_heads(
     y = xp.empty(query.shape, dtype=x.dtype)
     weights = None
     for some, queries in _pieces(len(query), length, whole):
-        weights = _weights(query, key_turned, some, queries, sizes, mask, causal)
+        weights = _weights(query, key_turned, (some, queries), sizes, mask, causal)
         xp.matmul(weights, _of(value, some), out=_rows(y, some, queries))
     merged = heads_to_rows((y,), sizes).reshape(x.shape)
     kept = weights if whole else None
@@ -109,7 +113,7 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     for some, queries in _pieces(n, length, whole):
         p = weights
         if p is None:
-            p = _weights(query, key_turned, some, queries, sizes, mask, causal)
+            p = _weights(query, key_turned, (some, queries), sizes, mask, causal)
         dscores = _rows(dout, some, queries) @ _of(value_turned, some)
         softmax_backward(p, dscores)
         xp.matmul(dscores, _of(key, some), out=_rows(dquery, some, queries))
@@ -125,16 +129,10 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
 
 def _weights(
-    query: Array,
-    key_turned: Array,
-    some: slice | int,
-    queries: slice,
-    sizes: tuple[int, int, int, int],
-    mask: Array | None,
-    causal: bool,
+    query: Array, key_turned: Array, piece: Piece, sizes: Sizes, mask: Array | None, causal: bool
 ) -> Array:
     """Return softmax(Q K^T) of some heads, or of some queries of one."""
-    batch, _, length, _ = sizes
+    (batch, _, length, _), (some, queries) = sizes, piece
     scores = _rows(query, some, queries) @ _of(key_turned, some)
     head = some if isinstance(some, int) else some.start or 0
     first = head * length + (queries.start or 0)
@@ -142,7 +140,7 @@ def _weights(
     return scores
 
 
-def _pieces(n: int, length: int, whole: bool) -> Iterator[tuple[slice | int, slice]]:
+def _pieces(n: int, length: int, whole: bool) -> Iterator[Piece]:
     """Yield heads and queries to compute together: all, some heads, or some queries of one."""
     if whole:
         yield ALL, ALL

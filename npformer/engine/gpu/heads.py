@@ -13,10 +13,13 @@ TILE = 32
 THREADS = 256
 """Threads of such a block."""
 
+Sizes = tuple[int, int, int, int]
+"""batch, heads, length, d_head."""
+
 
 def rows_to_heads(
     rows: Array,
-    sizes: tuple[int, int, int, int],
+    sizes: Sizes,
     *,
     plain: tuple[int, ...] = (),
     turned: tuple[int, ...] = (),
@@ -61,7 +64,7 @@ def rows_to_heads(
 
 def heads_to_rows(
     parts: tuple[Array, ...],
-    sizes: tuple[int, int, int, int],
+    sizes: Sizes,
     *,
     turned: tuple[int, ...] = (),
     scale: float = 1.0,
@@ -125,6 +128,6 @@ def softmax_backward(weights: Array, dweights: Array) -> None:
     SOFTMAX.launch("softmax_backward", grid, weights, dweights, keys)
 
 
-def _per_tile(parts: int, sizes: tuple[int, int, int, int]) -> Grid:
+def _per_tile(parts: int, sizes: Sizes) -> Grid:
     batch, n_heads, length, d_head = sizes
     return parts * n_heads * batch * -(-length // TILE) * -(-d_head // TILE), THREADS
