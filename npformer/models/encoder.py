@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
-from npformer.core.state import States, n_bytes
+from npformer.core.state import States
 from npformer.layers import LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
@@ -69,11 +69,6 @@ class Encoder(Layer):
         if self.final_norm is not None:
             x, _ = self.final_norm.forward(x, context)
         return x, States(after)
-
-    def state_bytes(self, length: int) -> int:
-        """Return how many bytes the state of one sequence takes, for up to `length` tokens."""
-        d_model, itemsize = self.config.d_model, self.blocks[0].mixer_norm.gamma.dtype.itemsize
-        return sum(n_bytes(b.mixer.state_shapes(length, d_model), itemsize) for b in self.blocks)
 
     def chain(self) -> list[Layer]:
         """Return the blocks, and the final norm if there is one."""
