@@ -21,16 +21,16 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1662,
+    "core": 1661,
     "functional": 1052,
     "layers": 584,
-    "mixers": 817,
+    "mixers": 815,
     "models": 1007,
     "optim": 435,
     "proof": 1372,
-    "data": 1794,
-    "engine": 3298,
-    "training": 3759,
+    "data": 1785,
+    "engine": 3293,
+    "training": 3757,
     "interop": 1992,
     "tasks": 3131,
     "learn": 4416,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_395
+IN_ALL = 27_376
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

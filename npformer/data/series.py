@@ -41,13 +41,7 @@ class SeriesData:
 
 
 def read_series(
-    path: str | os.PathLike[str],
-    *,
-    id: str | None = None,
-    time: str | None = None,
-    label: str | None = None,
-    features: Sequence[str] | None = None,
-    encoding: str = "utf-8",
+    path: str | os.PathLike[str], *, encoding: str = "utf-8", **columns: Any
 ) -> SeriesData:
     """Read series from a file.
 
@@ -61,20 +55,15 @@ def read_series(
         Or a ``.npz`` file with the arrays ``values``, (steps of all series, features), and
         ``lengths``, how many steps each series has; or with ``x``, (series, steps, features), and
         perhaps ``lengths``. Either may have ``labels``, one for each series.
-    id, time, label : str, optional
-        Columns of a table: the series that a row belongs to; the time by which its rows are
-        sorted, otherwise they stay in order; and the label, the same in each series. Times are
-        numbers, which may have a unit, dates, or times of day, all of one form.
-    features : list of str, optional
-        Columns of the features in long form; None: all others, which must hold numbers.
+    encoding : str
+        Of a table of text.
+    **columns
+        Of a table: `id`, `time`, `label` and `features`, as in `series_of_table`.
     """
     place = checks.path("path", path)
     if place.suffix.lower() != ".npz":
-        return series_of_table(
-            read_table(place, encoding=encoding), id=id, time=time, label=label, features=features
-        )
-    given = [name for name, v in (("id", id), ("time", time), ("label", label)) if v is not None]
-    if given:
+        return series_of_table(read_table(place, encoding=encoding), **columns)
+    if given := [name for name, column in columns.items() if column is not None]:
         raise ValueError(
             f"{place} is an .npz file, and {given[0]} is given, which is for tables; expected none"
         )
@@ -86,12 +75,23 @@ def read_series(
 def series_of_table(
     table: Table,
     *,
-    id: str | None,
+    id: str | None = None,
     time: str | None = None,
     label: str | None = None,
     features: Sequence[str] | None = None,
 ) -> SeriesData:
-    """Return the series of a table; arguments as in `read_series`."""
+    """Return the series of a table.
+
+    Parameters
+    ----------
+    table : Table
+    id, time, label : str, optional
+        Columns: the series that a row belongs to; the time by which its rows are sorted, otherwise
+        they stay in order; and the label, the same in each series. Times are numbers, which may
+        have a unit, dates, or times of day, all of one form.
+    features : list of str, optional
+        Columns of the features in long form; None: all others, which must hold numbers.
+    """
     if id is None:
         for name, given in (("time", time), ("features", features)):
             if given is not None:

@@ -25,7 +25,7 @@ from npformer.core.words import undefined
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
-from npformer.mixers.mixer import Mixer, MixerSettings
+from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
 
 
 class Scores(Layer):
@@ -172,9 +172,7 @@ class AveragingMixer(Mixer, Scores):
         weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
-        if context.mask is None:
-            return weights.copy()
-        return xp.where(context.mask[:, None, :, None], weights, 0.0)  # padding gets nothing
+        return between_kept(weights, context.mask)
 
 
 class Synthesizer(AveragingMixer):

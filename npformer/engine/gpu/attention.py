@@ -83,7 +83,7 @@ def attention_heads(
     weights = None
     for some, queries in _pieces(len(query), length, whole):
         weights = _weights(query, key_turned, (some, queries), sizes, mask, causal)
-        xp.matmul(weights, _of(value, some), out=_rows(y, some, queries))
+        xp.matmul(weights, _part(value, some), out=_part(y, some, queries))
     merged = heads_to_rows((y,), sizes).reshape(x.shape)
     kept = weights if whole else None
     return merged, (rows, W, biases, qkv, kept, scale, mask, causal, sizes)
@@ -114,12 +114,12 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         p = weights
         if p is None:
             p = _weights(query, key_turned, (some, queries), sizes, mask, causal)
-        dscores = _rows(dout, some, queries) @ _of(value_turned, some)
+        dscores = _part(dout, some, queries) @ _part(value_turned, some)
         softmax_backward(p, dscores)
-        xp.matmul(dscores, _of(key, some), out=_rows(dquery, some, queries))
+        xp.matmul(dscores, _part(key, some), out=_part(dquery, some, queries))
         first = queries.start in (None, 0)
-        _add(_columns(dout_turned, some, queries), p, _of(dvalue_turned, some), first)
-        _add(_columns(query_turned, some, queries), dscores, _of(dkey_turned, some), first)
+        _add(_part(dout_turned, some, ALL, queries), p, _part(dvalue_turned, some), first)
+        _add(_part(query_turned, some, ALL, queries), dscores, _part(dkey_turned, some), first)
     parts = dquery, dkey_turned, dvalue_turned
     dqkv = heads_to_rows(parts, sizes, turned=(1, 2), scale=scale)
     dW, db = rows.T @ dqkv, column_sums(dqkv)
@@ -133,7 +133,7 @@ def _weights(
 ) -> Array:
     """Return softmax(Q K^T) of some heads, or of some queries of one."""
     (batch, _, length, _), (some, queries) = sizes, piece
-    scores = _rows(query, some, queries) @ _of(key_turned, some)
+    scores = _part(query, some, queries) @ _part(key_turned, some)
     head = some if isinstance(some, int) else some.start or 0
     first = head * length + (queries.start or 0)
     masked_softmax(scores, batch, length, mask=mask, causal=causal, first=first)
@@ -155,18 +155,9 @@ def _pieces(n: int, length: int, whole: bool) -> Iterator[Piece]:
                 yield head, slice(start, min(start + step, length))
 
 
-def _of(x: Array, some: slice | int) -> Array:
-    return x if some is ALL else x[some]
-
-
-def _rows(x: Array, some: slice | int, queries: slice) -> Array:
-    part = _of(x, some)
-    return part if queries is ALL else part[..., queries, :]
-
-
-def _columns(x: Array, some: slice | int, queries: slice) -> Array:
-    part = _of(x, some)
-    return part if queries is ALL else part[..., queries]
+def _part(x: Array, some: slice | int, rows: slice = ALL, columns: slice = ALL) -> Array:
+    part = x if some is ALL else x[some]
+    return part if rows is ALL and columns is ALL else part[..., rows, columns]
 
 
 def _add(a: Array, b: Array, target: Array, first: bool) -> None:

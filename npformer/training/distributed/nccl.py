@@ -39,15 +39,13 @@ class NCCL:
         ncclReduceScatter takes shards of one size only. A group of reductions, each to the rank
         that owns the shard, takes any; NCCL runs them at the same time.
         """
-        nccl = self._link.nccl
+        nccl, stream = self._link.nccl, self._link.stream()
         dtype = getattr(nccl, f"NCCL_{x.dtype.name.upper()}")
         with self._together():
             for rank, shard in enumerate(shards):
                 if n := shard.stop - shard.start:
                     at = x.data.ptr + shard.start * x.itemsize
-                    self._connection.reduce(
-                        at, at, n, dtype, nccl.NCCL_SUM, rank, self._link.stream()
-                    )
+                    self._connection.reduce(at, at, n, dtype, nccl.NCCL_SUM, rank, stream)
 
     def all_gather(self, x: Array, shards: list[slice]) -> None:
         """Fill a vector: each rank gives its shard of it. Copies have the same bits everywhere."""
