@@ -25,11 +25,11 @@ BUDGET: dict[str, int] = {
     "functional": 1052,
     "layers": 584,
     "mixers": 815,
-    "models": 1007,
+    "models": 1002,
     "optim": 435,
     "proof": 1372,
     "data": 1785,
-    "engine": 3293,
+    "engine": 3289,
     "training": 3757,
     "interop": 1992,
     "tasks": 3131,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_376
+IN_ALL = 27_367
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

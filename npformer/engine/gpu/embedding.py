@@ -12,10 +12,6 @@ EMBEDDING = Source("embedding")
 RUN = 64
 """Sorted positions that a block adds up; RUN in embedding.cu is the same number."""
 
-DETERMINISTIC = True
-"""Whether rows of the gradient are added in a fixed order, so that a run repeats bit for bit. If
-False, atomic additions add them in any order: one launch instead of a sort and two launches."""
-
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
     """`functional.embedding` as it is: a lookup is one launch."""
@@ -30,9 +26,6 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     ids = contiguous(ids).reshape(-1).astype("int64", copy=False)
     n = ids.size
     dtable = xp.zeros((vocab_size, width), dtype=dy.dtype)
-    if not DETERMINISTIC:
-        EMBEDDING.launch("add_rows", per_row(n, width), ids, rows, dtable, width, vocab_size)
-        return dtable
     order = xp.argsort(ids, kind="stable")  # the only kind that CuPy has
     grid = per_row(-(-n // RUN), width)
     edges = xp.empty((grid[0], 2, width), dtype=dy.dtype)
