@@ -21,14 +21,14 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1661,
+    "core": 1654,
     "functional": 1052,
     "layers": 584,
     "mixers": 815,
     "models": 1002,
     "optim": 435,
     "proof": 1372,
-    "data": 1785,
+    "data": 1779,
     "engine": 3289,
     "training": 3757,
     "interop": 1992,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_367
+IN_ALL = 27_354
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -158,8 +158,8 @@ def _one_step(z: Array, kernel: Array, at: Any) -> Array:
     """Return sum_j k_{t-j} z_j, (batch, 1, d_model), for one token t of each row."""
     xp, length = array_module(z), z.shape[1]
     if isinstance(at, slice):
-        k = kernel[length - 1 :: -1] if length <= len(kernel) else kernel[::-1]
-        return (z * k).sum(axis=1, keepdims=True)
-    back = at - xp.arange(length)  # [batch, length]
-    k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
+        k = kernel[length - 1 :: -1]
+    else:
+        back = at - xp.arange(length)  # [batch, length]
+        k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
     return (z * k).sum(axis=1, keepdims=True)
