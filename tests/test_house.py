@@ -24,13 +24,13 @@ BUDGET: dict[str, int] = {
     "core": 1654,
     "functional": 1052,
     "layers": 584,
-    "mixers": 815,
-    "models": 1002,
+    "mixers": 809,
+    "models": 1001,
     "optim": 435,
     "proof": 1372,
     "data": 1779,
-    "engine": 3289,
-    "training": 3757,
+    "engine": 3287,
+    "training": 3753,
     "interop": 1992,
     "tasks": 3131,
     "learn": 4416,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_354
+IN_ALL = 27_341
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from contextlib import suppress
@@ -158,8 +157,6 @@ def _write(file: Path, found: Verdict) -> None:
     """Write a verdict in one step; without a folder to write to, the next process checks again."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=file.parent, delete=False
-        ) as new:
-            json.dump(found, new, indent=1)
-        Path(new.name).replace(file)
+        new = file.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(found, indent=1), "utf-8")
+        new.replace(file)

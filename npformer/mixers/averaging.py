@@ -208,6 +208,6 @@ class Synthesizer(AveragingMixer):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        sizes = settings.only("d_model", "n_heads", "max_len", "rank")
-        given = settings.only("causal", "initializer", "attention_dropout")
-        return cls(**sizes, **given, seed=seed, dtype=dtype)
+        names = "d_model", "n_heads", "max_len", "rank", "causal", "initializer"
+        given = settings.only(*names, "attention_dropout")
+        return cls(**given, seed=seed, dtype=dtype)

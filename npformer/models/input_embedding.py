@@ -136,14 +136,13 @@ class InputEmbedding(Layer):
         self, x: Array, mask: Array | None = None, types: Array | None = None
     ) -> tuple[Array, Array | None, Array | None]:
         """Check x, mask and types, and bring them to the model's backend, with 0 at padding."""
-        self.check(x, mask)
-        self.check_types(types, x)
+        self.check(x, mask, types)
         three = (None if a is None else asarray(a, self.backend) for a in (x, mask, types))
         x, mask, types = three
         return x if self.n_features is None else without_padding(x, mask), mask, types
 
-    def check(self, x: Array, mask: Array | None = None) -> None:
-        """Check x, ids (batch, length) or vectors (batch, length, n_features), and its mask."""
+    def check(self, x: Array, mask: Array | None = None, types: Array | None = None) -> None:
+        """Check x, ids (batch, length) or vectors (batch, length, n_features), mask and types."""
         checks.on_host_or("x", x, self)
         if self.vocab_size is not None:
             if x.ndim != 2 or x.dtype.kind in "OUST":
@@ -155,6 +154,8 @@ class InputEmbedding(Layer):
         if mask is not None:
             checks.on_host_or("mask", mask, self)
             checks.mask("mask", mask, tuple(x.shape[:2]))
+        if types is not None:
+            self._check_types(types, x)
 
     def _refuse_ids(self, x: Array) -> None:
         """Say what is wrong with an array that cannot hold token ids."""
@@ -177,10 +178,8 @@ class InputEmbedding(Layer):
             f"dtype={x.dtype.name!r}"
         )
 
-    def check_types(self, types: Array | None, x: Array) -> None:
-        """Check the types of the tokens of x, from 0 to n_token_types - 1; None means all are 0."""
-        if types is None:
-            return
+    def _check_types(self, types: Array, x: Array) -> None:
+        """Check the types of the tokens of x, from 0 to n_token_types - 1."""
         if self.n_token_types == 0:
             raise ValueError(
                 "types is given and the model has no token types. Leave types out, or build the "

@@ -153,8 +153,7 @@ class LanguageModel(Model, NextToken):
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids, masks and types."""
-        self.embed.check(inputs[0].x, inputs[0].mask)
-        self.embed.check_types(inputs[0].types, inputs[0].x)
+        self.embed.check(inputs[0].x, inputs[0].mask, inputs[0].types)
         return inputs
 
 
