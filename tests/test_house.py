@@ -28,8 +28,8 @@ BUDGET: dict[str, int] = {
     "models": 1001,
     "optim": 435,
     "proof": 1372,
-    "data": 1779,
-    "engine": 3287,
+    "data": 1771,
+    "engine": 3283,
     "training": 3753,
     "interop": 1992,
     "tasks": 3131,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_341
+IN_ALL = 27_329
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -98,8 +98,7 @@ def digest() -> str:
 
 def folder() -> Path:
     """Return the folder of verdicts, in the platform's folder for caches."""
-    given = os.environ.get(CACHE_VARIABLE)
-    if given:
+    if given := os.environ.get(CACHE_VARIABLE):
         return Path(given)
     usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
     return (Path(usual) if usual else Path.home() / ".cache") / "npformer"

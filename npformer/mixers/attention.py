@@ -131,10 +131,10 @@ class BlockwiseAttention(Attention):
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         maps = self.query, self.key, self.value
         parts, caches = zip(*(each.forward(x, context) for each in maps), strict=True)
-        by_head = (F.split_heads(part, self.n_heads) for part in parts)
+        query, key, value = (F.split_heads(part, self.n_heads) for part in parts)
         mask = over_heads(context.mask)
         # of [batch, heads, length, d_head]
-        heads, heads_cache = F.blockwise_attention(*by_head, mask=mask, causal=self.causal)
+        heads, heads_cache = F.blockwise_attention(query, key, value, mask, self.causal)
         return F.merge_heads(heads), (*caches, heads_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:

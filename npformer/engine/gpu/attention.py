@@ -76,9 +76,7 @@ def attention_heads(
     (query, _, value), (_, key_turned, _) = rows_to_heads(
         qkv, sizes, plain=(0, 2), turned=(1,), biases=biases, scale=scale, mask=mask
     )
-    if store is None:
-        store = length < LONG
-    whole = store and context.keep
+    whole = (length < LONG if store is None else store) and context.keep
     y = xp.empty(query.shape, dtype=x.dtype)
     weights = None
     for some, queries in _pieces(len(query), length, whole):
@@ -111,9 +109,8 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dquery = xp.empty((n, length, d_head), dtype=dy.dtype)
     dkey_turned, dvalue_turned = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
     for some, queries in _pieces(n, length, whole):
-        p = weights
-        if p is None:
-            p = _weights(query, key_turned, (some, queries), sizes, mask, causal)
+        piece = some, queries
+        p = weights if whole else _weights(query, key_turned, piece, sizes, mask, causal)
         dscores = _part(dout, some, queries) @ _part(value_turned, some)
         softmax_backward(p, dscores)
         xp.matmul(dscores, _part(key, some), out=_part(dquery, some, queries))
