@@ -24,13 +24,13 @@ BUDGET: dict[str, int] = {
     "core": 1654,
     "functional": 1052,
     "layers": 584,
-    "mixers": 809,
+    "mixers": 806,
     "models": 1001,
-    "optim": 435,
+    "optim": 434,
     "proof": 1372,
     "data": 1771,
-    "engine": 3283,
-    "training": 3753,
+    "engine": 3281,
+    "training": 3752,
     "interop": 1992,
     "tasks": 3131,
     "learn": 4416,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_329
+IN_ALL = 27_322
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

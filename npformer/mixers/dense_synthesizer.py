@@ -84,17 +84,14 @@ class FactorizedDenseSynthesizer(Synthesizer, FactorizedDenseScores):
     """
 
 
-def _network(
-    settings: MixerSettings, columns: int, rng: Any, dtype: str
-) -> tuple[Parameter, Parameter, Parameter, Parameter]:
+def _network(settings: MixerSettings, columns: int, rng: Any, dtype: str) -> list[Parameter]:
     """Return W1, b1, W2 and b2, for rows of `columns` scores."""
-    d_model, n_heads = settings.d_model, settings.n_heads
-    draw, zeros = initializers.draw, initializers.zeros
+    d_model, n_heads, zeros = settings.d_model, settings.n_heads, initializers.zeros
     init = initializers.INITIALIZERS.make(settings.initializer)
-    each_head = initializers.per_head(init)
-    return (
-        Parameter(draw(init, rng, (d_model, d_model), dtype)),
-        Parameter(draw(zeros, rng, (d_model,), dtype)),
-        Parameter(draw(each_head, rng, (n_heads, d_model // n_heads, columns), dtype)),
-        Parameter(draw(zeros, rng, (n_heads, columns), dtype)),
-    )
+    drawn: list[tuple[Any, tuple[int, ...]]] = [
+        (init, (d_model, d_model)),
+        (zeros, (d_model,)),
+        (initializers.per_head(init), (n_heads, d_model // n_heads, columns)),
+        (zeros, (n_heads, columns)),
+    ]
+    return [Parameter(initializers.draw(how, rng, shape, dtype)) for how, shape in drawn]

@@ -48,30 +48,28 @@ def dense_heads(
     mask = padding_of(context, batch, length)
     rows = x.reshape(-1, d)
     W = xp.concatenate((W1, W_value), axis=1)
-    biases = (b1, b_value)
     hv = rows @ W
-    (hidden, value, _), _ = rows_to_heads(
-        hv, sizes, plain=(0, 1), biases=biases, relu=True, mask=mask
-    )
+    split: dict[str, Any] = {"biases": (b1, b_value), "relu": True}
+    (hidden, value, _), _ = rows_to_heads(hv, sizes, plain=(0, 1), mask=mask, **split)
     scores = hidden.reshape(n_heads, batch * length, -1) @ contiguous(W2[..., :length])
     weights = scores.reshape(n_heads * batch, length, length)
     masked_softmax(weights, batch, length, mask=mask, causal=causal, bias=b2)
     y = heads_to_rows((weights @ value,), sizes).reshape(x.shape)
-    return y, (rows, W, biases, hv, W2, weights, mask, sizes)
+    return y, (rows, W, split, hv, W2, weights, mask, sizes)
 
 
 def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value."""
-    rows, W, biases, hv, W2, weights, mask, sizes = cache
+    rows, W, split, hv, W2, weights, mask, sizes = cache
     xp = array_module(dy)
     batch, n_heads, length, d_head = sizes
     d = n_heads * d_head
     together = 1, n_heads, batch * length, d_head  # all sequences as one
     drows = contiguous(dy).reshape(-1, d)
     (hidden, *_), (hidden_turned, *_) = rows_to_heads(
-        hv, together, plain=(0,), turned=(0,), biases=biases, relu=True
+        hv, together, plain=(0,), turned=(0,), **split
     )
-    _, (_, value_turned, _) = rows_to_heads(hv, sizes, turned=(1,), biases=biases, mask=mask)
+    _, (_, value_turned, _) = rows_to_heads(hv, sizes, turned=(1,), mask=mask, **split)
     (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
     dscores = dout @ value_turned
     softmax_backward(weights, dscores)

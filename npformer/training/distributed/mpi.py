@@ -149,8 +149,7 @@ class MPICommunicator(Communicator):
         """Wait until all ranks are here for the same call, or one of them that has failed."""
         own = CALLS.index(call)
         met = self._meeting(self.size, math.inf, own)
-        if met is None:
-            return
+        assert met is not None  # its patience is infinite
         failed, first, last = met
         if failed < self.size:
             raise RankFailed(failed)
