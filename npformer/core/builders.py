@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -60,11 +61,9 @@ def call_problem(
         signature = inspect.signature(build)
     except (TypeError, ValueError):  # it may have none if it is not written in Python
         return ""
-    try:
+    with suppress(TypeError):
         signature.bind(*arguments, **keywords, **options)
         return ""
-    except TypeError:
-        pass
     takes = signature.parameters
     by_place = [p.name for p in takes.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     named = by_place + [p.name for p in takes.values() if p.kind is p.KEYWORD_ONLY]
@@ -92,9 +91,8 @@ def call_problem(
 def check_takes(name: str, function: Any, n: int, what: str, expected: str) -> None:
     """Check that a function can be called with n arguments, if its signature is known."""
     try:
-        inspect.signature(function).bind(*(None,) * n)
-    except ValueError:  # some functions written in C have no signature
-        pass
+        with suppress(ValueError):  # some functions written in C have no signature
+            inspect.signature(function).bind(*(None,) * n)
     except TypeError as error:
         problem = f"{name} cannot be called with {what} ({error})"
         raise TypeError(f"{problem}; expected {expected}") from None

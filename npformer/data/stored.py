@@ -168,9 +168,9 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     return ShardedArray([Path(file) for file in files])
 
 
-def read(array: Any, rows: Any) -> np.ndarray:
-    """Return rows of an array, in files or not, as a plain NumPy array."""
-    return np.asarray(array[rows])
+def read(array: Any, rows: Any) -> Any:
+    """Return rows of an array, in files or not, as a plain NumPy array; None for None."""
+    return None if array is None else np.asarray(array[rows])
 
 
 def _by_number(path: Path) -> list[Any]:

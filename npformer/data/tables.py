@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,8 @@ from npformer.core import a_type, checks
 from npformer.data.text_file import check_file, decoded
 
 SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     ".parquet": "parquet",
 }
 """The kind of a file by its suffix; ``.gz`` may follow that of a text file."""
@@ -30,6 +27,7 @@ MISSING = ("", "nan", "nat", "<na>", "null")
 """What programs write, in any case, where there is no label."""
 
 
+@dataclass
 class Table:
     """Rows of a file, by column.
 
@@ -43,14 +41,13 @@ class Table:
         The line of the file in which each row begins; None if the file has no lines.
     """
 
-    def __init__(
-        self, path: Path, columns: dict[str, list[Any]], lines: list[int] | None = None
-    ) -> None:
-        self.path = path
-        self.columns = columns
-        self.lines = lines
+    path: Path
+    columns: dict[str, list[Any]]
+    lines: list[int] | None = None
+
+    def __post_init__(self) -> None:
         if len(self) == 0:
-            raise ValueError(f"{path} has no rows; expected at least one below its heading")
+            raise ValueError(f"{self.path} has no rows; expected at least one below its heading")
 
     def place(self, row: int) -> str:
         """Return where a row is, for messages: its line, as an editor shows it."""
@@ -99,13 +96,23 @@ class Table:
                 )
         return found
 
+    def words(self, name: str, wanted: str, missing: Sequence[str] = ("",)) -> list[str]:
+        """Return a column of texts without the spaces around them, none of which may be missing."""
+        found = [text.strip() for text in self.texts(name)]
+        for i, word in enumerate(found):
+            if word.casefold() in missing:
+                what = f"{word!r} for" if word else "no"
+                raise ValueError(
+                    f"{self.path}: {self.place(i)} has {what} {name!r}; expected in every row "
+                    f"{wanted}. Complete it or remove the row"
+                )
+        return found
+
 
 def kind_of(path: Path) -> str | None:
     """Return "csv", "json" or "parquet" by a file's suffix; None for any other."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+    unpacked = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return SUFFIXES.get(unpacked.suffix.lower())
 
 
 def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Table:

@@ -95,8 +95,7 @@ class Adam(GradientDescent):
         schedule: Schedule | str | None = None,
         no_decay: Sequence[str] = (),
     ) -> None:
-        self._begin(parameters, schedule)
-        checks.number("lr", lr, above=0.0)
+        self._begin(parameters, schedule, lr)
         self._set(lr, betas, eps, weight_decay)
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 

@@ -8,16 +8,10 @@ import numpy as np
 
 from npformer.core import Context, asarray, to_numpy
 from npformer.engine import EngineContext, fast
+from npformer.models.losses import SoftmaxCrossEntropy
 
 EXPANDED = 2
 """Candidates looked at for each beam: half of them may have ended."""
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Return log-probabilities, (rows, vocab_size), in float64."""
-    shifted: np.ndarray = logits.astype("float64") - logits.max(axis=1, keepdims=True)
-    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return shifted
 
 
 def penalty(n: int, alpha: float) -> float:
@@ -99,7 +93,7 @@ def beam_search(
         logits, states = twin.next_logits(ids, states, context)
         logits = to_numpy(logits)
         logits[:, model.padding_id] = -np.inf
-        log_p = log_softmax(logits)
+        log_p = SoftmaxCrossEntropy().log_probabilities(logits)
         chosen, tokens, still = [], [], []
         for k, search in enumerate(going):
             first = k * beams

@@ -157,8 +157,7 @@ def prepare(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tupl
     inputs = as_inputs(layer, x, mask, types)
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
     if layer.n_inputs == 1 and isinstance(embed, InputEmbedding):
-        x, mask = embed.prepare(x, mask)
-        return as_inputs(layer, x, mask, embed.prepare_types(types, x))
+        return as_inputs(layer, *embed.prepare(x, mask, types))
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
         checked = layer.check(x, mask=mask, types=types)
         uploaded = layer.upload(checked, layer.backend).inputs

@@ -7,9 +7,10 @@ import numpy as np
 
 from npformer.core import Seed, checks
 from npformer.core.inputs import Sequences
+from npformer.functional import softmax
 from npformer.models import EncoderConfig, NextToken
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
-from npformer.training.generation.choosing import Choice, softmax
+from npformer.training.generation.choosing import Choice
 from npformer.training.generation.writing import NOTHING, check_prompts, stop_tokens, write_tokens
 from npformer.training.storage.models import MODELS
 from npformer.training.trainable.model import Model
@@ -109,7 +110,7 @@ class LanguageModel(Model, NextToken):
         for k, (each, logits) in enumerate(steps):
             tokens[:, k] = each
             if probabilities:
-                of_all = softmax(logits.astype("float64"))[np.arange(len(each)), each]
+                of_all = softmax(logits.astype("float64"))[0][np.arange(len(each)), each]
                 chances[:, k] = np.where(each == NOTHING, 0.0, of_all)
         if not several:
             tokens, chances = tokens[0], chances[0]
@@ -144,8 +145,7 @@ class LanguageModel(Model, NextToken):
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids, masks and types."""
-        self.embed.check(inputs[0].x, inputs[0].mask)
-        self.embed.check_types(inputs[0].types, inputs[0].x)
+        self.embed.check(inputs[0].x, inputs[0].mask, inputs[0].types)
         return inputs
 
 

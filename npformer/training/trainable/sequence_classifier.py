@@ -74,11 +74,9 @@ class SequenceClassifier(Model, SequenceModel):
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids or vectors, masks and types; without a mask, make one from `padding_id`."""
         x, mask = inputs[0].x, inputs[0].mask
-        self.embed.check(x, mask)
+        self.embed.check(x, mask, inputs[0].types)
         if mask is None and (self.padding_id is not None or self.expects_mask):
             mask = self.mask_for(x)
-        if inputs[0].types is not None:
-            self.embed.check_types(inputs[0].types, x)
         if getattr(self.pool, "full_length", False) and x.shape[1] != self.config.max_len:
             raise ValueError(
                 f"x has length {x.shape[1]}; expected max_len = {self.config.max_len}, because "
