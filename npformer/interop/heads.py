@@ -55,13 +55,16 @@ def read_head(
                 stacklevel=3,
             )
         return None
-    places = architecture.with_head(head).places(head.names())
+    whole = architecture.with_head(head)
+    places = whole.places(head.names())
     if unknown := set(own) - {place.key for place in places.values()}:
         raise ValueError(
             f"the weights have {min(unknown)}, which a {architecture.class_name(head)} does not "
             "have; expected the class that it belongs to among the configuration's architectures"
         )
-    if missing := [place.key for place in places.values() if place.key not in state]:
+    short = {name.removeprefix(architecture.prefix) for name in state}
+    needed = whole.places([*head.names(), "pool.dense.weight"]).values()
+    if missing := [p.key for p in needed if p.key.removeprefix(architecture.prefix) not in short]:
         raise ValueError(
             f"the weights have no {missing[0]}; expected those of a "
             f"{architecture.class_name(head)}, which the configuration names"

@@ -58,7 +58,8 @@ class Marian(Family):
 
     def model(self, config: Mapping[str, Any], dtype: str, seed: Seed) -> EncoderDecoder:
         """Return a model of these sizes, its weights not drawn yet."""
-        scale = {"scale_embeddings": bool(config.get("scale_embedding", False))}
+        checks.flag("scale_embedding", scaled := config.get("scale_embedding", False))
+        scale = {"scale_embeddings": scaled}
         encoder, decoder = (self.settings(config, side) | scale for side in self.sides)
         size = config["vocab_size"]
         ids = {
