@@ -20,6 +20,13 @@ PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
 BEGIN, END = "[BEGIN]", "[END]"
 """Names of the tokens for a text's beginning and end, for models that write."""
 
+SETTINGS = "truncation_side", "token_types", "clean_up"
+"""Stored beside the library's own: where texts are cut, whether those of a pair have two types, and
+whether a decoded text is cleaned up."""
+
+SPACED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
+"""What loses its spaces when WordPiece's text is cleaned up."""
+
 
 class LibraryTokenizer(Tokenizer):
     """A tokenizer of Hugging Face's ``tokenizers``, the library of the extra ``text``.
@@ -37,6 +44,7 @@ class LibraryTokenizer(Tokenizer):
         if not isinstance(library, kinds.Tokenizer):
             raise TypeError(f"library is {described(library)}; expected a tokenizers.Tokenizer")
         stated = (library.padding or {}).get("pad_token")
+        self.token_types, self.clean_up = True, False
         self.truncation_side = str((library.truncation or {}).get("direction", "right"))
         self.library = kinds.Tokenizer.from_str(library.to_str())
         self.library.no_padding()
@@ -52,6 +60,11 @@ class LibraryTokenizer(Tokenizer):
         self.padding_id = int(self.library.token_to_id(self.padding))
         unknown = getattr(self.library.model, "unk_token", None)
         self.unknown_id = None if unknown is None else self.library.token_to_id(unknown)
+        bytes_alone = isinstance(self.library.model, kinds.models.BPE)
+        if unknown is not None and self.unknown_id is None and not bytes_alone:
+            raise ValueError(f"the vocabulary has no {unknown}, which stands for unknown words")
+        if getattr(self.library.model, "dropout", None):  # the same text gets other ids each time
+            raise ValueError("the tokenizer has a dropout, of merges; expected none")
         self.begin_id, self.end_id = (self.library.token_to_id(word) for word in (BEGIN, END))
         self._vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
 
@@ -143,11 +156,15 @@ class LibraryTokenizer(Tokenizer):
             found = self.library.encode_batch(list(zip(first, second, strict=True)))
         ids, mask = padded([each.ids for each in found], self.padding_id)
         types, _ = padded([each.type_ids for each in found], 0)
-        return ids, mask, types
+        return ids, mask, types if self.token_types else np.zeros_like(types)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids, without special tokens; -1 is skipped."""
-        return str(self.library.decode([id for id in ids if id >= 0]))
+        text = str(self.library.decode([id for id in ids if id >= 0]))
+        if self.clean_up and not isinstance(self.library.model, tokenizers_library().models.BPE):
+            for marks in SPACED:
+                text = text.replace(marks, marks.strip())
+        return text
 
     def token(self, id: int) -> str:
         """Return the token of an id, as the library shows it."""
@@ -155,7 +172,7 @@ class LibraryTokenizer(Tokenizer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of tokenizer.json."""
-        own = {"padding": self.padding, "truncation_side": self.truncation_side}
+        own = {name: getattr(self, name) for name in ("padding", *SETTINGS)}
         return {"kind": "library", "json": self.library.to_str(), **own}
 
     @classmethod
@@ -164,7 +181,8 @@ class LibraryTokenizer(Tokenizer):
         made = cls(
             tokenizers_library().Tokenizer.from_str(values["json"]), padding=values["padding"]
         )
-        made.truncation_side = values["truncation_side"]
+        for name in SETTINGS:
+            setattr(made, name, values[name])
         return made
 
     @contextmanager
