@@ -80,10 +80,18 @@ def read_weights(
     floats = [array.dtype for array in arrays.values() if array.dtype.kind == "f"]
     if dtype is None:
         dtype = "float64" if floats and all(kind == "float64" for kind in floats) else "float32"
-    return {
-        name: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
-        for name, array in arrays.items()
-    }
+    with np.errstate(over="ignore"):  # which is found below
+        found = {
+            name: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
+            for name, array in arrays.items()
+        }
+    for name, array in found.items():
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{folder} has NaN or infinity in {name}, as {dtype}; expected finite numbers. Did "
+                "its training diverge? Take an earlier state of it"
+            )
+    return found
 
 
 def path_in(folder: Path, path: object, where: Path) -> Path:

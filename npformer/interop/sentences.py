@@ -22,6 +22,10 @@ LENGTHS = (
 )
 """The file of the longest text, in older folders named after the kind of model."""
 
+FOREIGN = ("model_args", "tokenizer_args", "config_args", "tokenizer_name_or_path", "mask_prompt")
+FOREIGN += ("model_kwargs", "processor_kwargs", "config_kwargs")
+"""Settings in that file which change numbers, and which npformer does not have."""
+
 CHAINS = (
     ("Transformer",),
     *(("Transformer", "Pooling", *last) for last in ((), ("Normalize",), ("Dense",))),
@@ -49,14 +53,16 @@ class SentenceSettings:
         Whether vectors are scaled to norm 1.
     max_len : int or None
         Tokens of the longest text, special ones included.
-    lower : bool
-        Whether texts are converted to lower case before they reach the tokenizer.
+    lower, strip : bool
+        Whether texts are converted to lower case, and lose the spaces around them, before they
+        reach the tokenizer.
     """
 
     pooling: str = "mean"
     normalize: bool = False
     max_len: int | None = None
     lower: bool = False
+    strip: bool = False
 
     def vectors(
         self, hidden: Array, mask: Array | None, dense: tuple[np.ndarray, np.ndarray] | None = None
@@ -96,6 +102,11 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
             f"{folder / PROMPTS} has default_prompt_name = {prompt!r}; expected null, because "
             "npformer puts nothing before texts. Remove it, and write the prompt into the texts"
         )
+    if foreign := [name for name in FOREIGN if length.get(name)]:
+        raise ValueError(
+            f"{inside / LENGTH} has {foreign[0]}, which npformer does not have; expected only "
+            "max_seq_length and do_lower_case"
+        )
     if not (paths or length or place.is_file()):
         return None
     max_len = length.get("max_seq_length")
@@ -106,6 +117,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
         if max_len is None
         else checks.positive(f"max_seq_length in {LENGTH}", max_len),
         lower=bool(length.get("do_lower_case", False)),
+        strip=True,  # as sentence-transformers does
     )
 
 
@@ -162,7 +174,8 @@ def _pooling(place: Path) -> str:
     if isinstance(named, str):
         found = [THEIRS.get(named, named)]
     else:
-        on = [key for key, value in settings.items() if key[:13] == "pooling_mode_" and value]
+        usual = {"pooling_mode_mean_tokens": True, **settings}
+        on = [key for key, value in usual.items() if key[:13] == "pooling_mode_" and value]
         ours = {f"pooling_mode_{theirs}": ours for ours, theirs in POOLINGS.items()}
         found = [ours.get(key, key) for key in on]
     if len(found) != 1 or found[0] not in POOLINGS:

@@ -109,6 +109,10 @@ def test_a_family_is_found_by_its_settings(tmp_path, kind):
 def test_the_dtype_is_the_file_s_or_the_one_asked_for_and_is_written(folder, tmp_path):
     for dtype in (None, "float32", "float64"):
         assert nf.from_pretrained(folder, dtype).encoder.dtype == (dtype or "float64")
+    more(folder, {"embeddings.LayerNorm.bias": 1e300})
+    with pytest.raises(ValueError, match=r"infinity in embeddings\.LayerNorm\.bias, as float32"):
+        nf.from_pretrained(folder, "float32")
+    more(folder, {"embeddings.LayerNorm.bias": 1.0})
     changed(folder, torch_dtype="float16", dtype="float16")
     nf.from_pretrained(folder, "float32").save(tmp_path / "written")
     config = json.loads((tmp_path / "written" / "config.json").read_text())
@@ -202,7 +206,7 @@ def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / path).mkdir()
-    settings = {f"pooling_mode_{mode}": True for mode in modes}
+    settings = {f"pooling_mode_{mode}": mode in modes for mode in ("mean_tokens", *modes)}
     (folder / path / "config.json").write_text(json.dumps(settings))
     return folder
 
@@ -430,9 +434,10 @@ V, MISSING = ValueError, FileNotFoundError
 
 
 def more(folder, arrays):
-    """Add arrays, given by their value, to a folder's weights."""
-    added = {name: np.full(8, value, "float64") for name, value in arrays.items()}
-    save_file(load_file(folder / WEIGHTS) | added, folder / WEIGHTS)
+    """Add arrays, given by their value, to a folder's weights; None takes one away."""
+    added = {name: v if v is None else np.full(8, v, "float64") for name, v in arrays.items()}
+    state = load_file(folder / WEIGHTS) | added
+    save_file({name: array for name, array in state.items() if array is not None}, folder / WEIGHTS)
 
 
 def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
@@ -452,6 +457,17 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: changed(f, hidden_size=10), V, "does not fit .*config.json"),
         (lambda f: changed(f, num_hidden_layers=3), V, "layer.2.* is missing"),
         (lambda f: changed(f, is_decoder=True), V, "is_decoder = True"),
+        (lambda f: changed(f, is_causal=True), V, "is_causal = True; expected False"),
+        (lambda f: changed(f, architectures=["BertForSequenceClassification"]) and
+         more(f, {"classifier.weight": 1, "classifier.bias": 1, "pooler.dense.weight": None,
+                 "pooler.dense.bias": None}), V,
+         r"have no bert\.pooler\.dense\.weight; expected those of a BertForSequenceClass"),
+        (lambda f: more(f, {"embeddings.LayerNorm.bias": np.nan}), V,
+         r"has NaN or infinity in embeddings\.LayerNorm\.bias, as float64; expected finite"),
+        (lambda f: changed(sentence_encoder(f, modes=["cls_token"]), "1_Pooling/config.json",
+                           pooling_mode_mean_tokens=None), V, "asks for mean and first"),
+        (lambda f: changed(f, "sentence_bert_config.json", tokenizer_args={"a": 1}), V,
+         "has tokenizer_args, which npformer does not have"),
         (lambda f: (f / "config.json").write_text("{"), V, "config.json cannot be read as JSON"),
         (lambda f: (f / "config.json").write_text("[]"), V, "holds a list; expected names"),
         (lambda f: (f / "config.json").unlink(), MISSING, "has no config.json"),
