@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, Seed, checks, generators
+from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.interop.architecture import Architecture, Head
 from npformer.interop.huggingface import OF_TASKS
 from npformer.interop.sentences import WAYS
@@ -127,7 +128,8 @@ def head_config(
     listed = isinstance(classes, list | tuple) or getattr(classes, "ndim", None) == 1
     if classes is not None and not listed:
         raise TypeError(f"classes is {classes!r}; expected a list with a name for each class")
-    names = [f"LABEL_{i}" for i in range(n)] if classes is None else [str(c) for c in classes]
+    given = (f"LABEL_{i}" for i in range(n)) if classes is None else map(str, classes)
+    names = checked_texts(given, "classes")
     if len(names) != n or len(set(names)) != n:
         raise ValueError(f"classes has {names}; expected {n} different names, as n_classes is {n}")
     written: dict[str, Any] = {

@@ -96,12 +96,14 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     inside = paths.get("Transformer", folder)
     length = next(filter(None, (read_json_if_there(inside / name) for name in LENGTHS)), {})
     place = paths.get("Pooling", folder / POOLING) / "config.json"
-    prompt = read_json_if_there(folder / PROMPTS).get("default_prompt_name")
-    if prompt is not None:
-        raise ValueError(
-            f"{folder / PROMPTS} has default_prompt_name = {prompt!r}; expected null, because "
-            "npformer puts nothing before texts. Remove it, and write the prompt into the texts"
-        )
+    stated = read_json_if_there(folder / PROMPTS)
+    for name in ("default_prompt_name", "truncate_dim"):
+        if stated.get(name) is not None:
+            raise ValueError(
+                f"{folder / PROMPTS} has {name} = {stated[name]!r}; expected null, because "
+                "npformer puts nothing before texts and keeps whole vectors. Remove it, and write "
+                "a prompt into the texts"
+            )
     if foreign := [name for name in FOREIGN if length.get(name)]:
         raise ValueError(
             f"{inside / LENGTH} has {foreign[0]}, which npformer does not have; expected only "
@@ -115,7 +117,7 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
         normalize="Normalize" in paths or not paths,
         max_len=None
         if max_len is None
-        else checks.positive(f"max_seq_length in {LENGTH}", max_len),
+        else checks.whole(f"max_seq_length in {LENGTH}", max_len, at_least=3),
         lower=bool(length.get("do_lower_case", False)),
         strip=True,  # as sentence-transformers does
     )
@@ -157,7 +159,7 @@ def module_paths(folder: Path) -> dict[str, Path]:
         return {}
     if not all(isinstance(module, dict) for module in modules):
         raise ValueError(f"{file} has an entry without names; copy it again")
-    types = [str(module.get("type", "")) for module in modules]
+    types = [ascii(module.get("type", ""))[1:-1] for module in modules]
     kinds = tuple(t.rpartition(".")[2] for t in types if t.startswith("sentence_transformers."))
     if len(kinds) < len(types) or kinds not in CHAINS:
         raise ValueError(
@@ -170,9 +172,8 @@ def module_paths(folder: Path) -> dict[str, Path]:
 
 def _pooling(place: Path) -> str:
     settings = read_json(place)
-    named = settings.get("pooling_mode")
-    if isinstance(named, str):
-        found = [THEIRS.get(named, named)]
+    if (named := settings.get("pooling_mode")) is not None:
+        found = [THEIRS.get(str(named).lower(), str(named))]
     else:
         usual = {"pooling_mode_mean_tokens": True, **settings}
         on = [key for key, value in usual.items() if key[:13] == "pooling_mode_" and value]

@@ -51,6 +51,15 @@ def test_standard_input_is_read_as_a_file_is(table, trained_on_texts, prints, mo
         assert prints(*words, "-") == expected.replace(str(table), "-")
 
 
+def test_what_was_trained_on_standard_input_is_measured_on_a_file(
+    table, tmp_path, fails, prints, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
+    prints("train", "-", "--text", "review", "--label", "stars", *TINY, "--out", tmp_path)
+    for command in ("evaluate", "look"):
+        assert "on standard input, of which nothing is kept; expected a" in fails(command, tmp_path)
+
+
 def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
     assert names(trained_on_texts) - {"checkpoints", ".lock", "curves.png"} == FILES
     metrics = metrics_of(trained_on_texts)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import sys
 from functools import partial
 
@@ -490,7 +491,19 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: (f / "modules.json").mkdir(), V, "cannot be read as JSON"),
         (lambda f: (f / "modules.json").symlink_to(f / "modules.json"), V, "be read as JSON"),
         (lambda f: (f / "modules.json").write_text("[]"), V, "has the modules ; expected"),
-        (lambda f: (f / "added_tokens.json").mkdir(), V, "is no file, or a link to none"),
+        (lambda f: (f / "added_tokens.json").mkdir(), V, "as JSON: it is no file"),
+        (lambda f: os.mkfifo(f / "modules.json"), V, "as JSON: it is no file"),
+        (lambda f: (f / "special_tokens_map.json").symlink_to("/dev/zero"), V, "it is no file"),
+        (lambda f: changed(f, "tokenizer_config.json", model_max_length=-1), V,
+         "model_max_length in tokenizer_config.json is -1; expected a number above 2"),
+        (lambda f: changed(f, "sentence_bert_config.json", max_seq_length=2), V,
+         "max_seq_length in sentence_bert_config.json is 2; expected a whole number of at least 3"),
+        (lambda f: changed(sentence_encoder(f), "1_Pooling/config.json", pooling_mode=["mean"]), V,
+         r"asks for \['mean'\]; expected one"),
+        (lambda f: changed(f, "config_sentence_transformers.json", truncate_dim=4), V,
+         "truncate_dim = 4; expected null"),
+        (lambda f: more(f, {"\x1b[2J": 0}), V, r"an array named '\\x1b\[2J'; expected letters"),
+        (lambda f: modules(f, "a\n"), V, r"names the path 'a\\n'; expected one"),
         (lambda f: (sentence_encoder(f) / "1_Pooling/config.json").unlink(), V, "as JSON"),
         (lambda f: modules(f, "", "mine.Transformer"), V, "modules mine.Transformer; expected"),
         (lambda f: (f / "modules.json").write_text("[" * 10**5), V, "cannot be read as JSON"),
@@ -606,6 +619,10 @@ def test_files_that_are_there_are_kept(folder):
     with pytest.raises(FileExistsError, match=r"has model\.safetensors, .* already"):
         found.save(folder)
     found.save(folder, overwrite=True)
+    tiny(folder.with_name("other"))
+    sentence_encoder(folder.with_name("other"))
+    with pytest.raises(FileExistsError, match=r"has modules\.json of the model before, "):
+        found.save(folder.with_name("other"), overwrite=True)
     after = json.loads((folder / "config.json").read_bytes())
     assert after == json.loads(before)
 
@@ -628,6 +645,7 @@ def test_a_model_that_transformers_does_not_have_is_refused(tmp_path, changes, m
     [
         ({"classes": ["a"]}, V, r"classes has \['a'\]; expected 3 different names"),
         ({"classes": "abc"}, TypeError, "classes is 'abc'; expected a list"),
+        ({"classes": ["\ud800", "b", "c"]}, V, r"classes\[0\] has half of a character"),
         ({"classes": ["a", "b", "c"], "head": False}, V, "no head is written; expected None"),
         ({"architecture": "gpt2"}, V, "architecture is 'gpt2'; expected one of 'bert'"),
         ({"model": {}}, TypeError, "model is a dict; expected a TextEncoder, a"),

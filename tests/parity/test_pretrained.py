@@ -165,6 +165,57 @@ def test_ids_masks_and_types_are_those_of_their_tokenizer(make, name, texts, max
         assert types is None
 
 
+NAMES = {"model_input_names": ["input_ids", "attention_mask"]}
+SPECIAL = {"cls_token": "</s>", "mask_token": {"content": "<mask>", "lstrip": True}}
+SPECIAL_FILE = "special_tokens_map.json"
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize(
+    ("name", "file", "settings"),
+    [
+        ("BERT", "tokenizer_config.json", {"bos_token": "the", "unk_token": "a"}),
+        (
+            "BERT",
+            "tokenizer_config.json",
+            {"do_lower_case": False, "extra_special_tokens": ["<x>"]},
+        ),
+        ("BERT", "tokenizer_config.json", {"tokenizer_class": "DistilBertTokenizer"}),
+        ("BERT", "tokenizer_config.json", NAMES),
+        ("BERT", SPECIAL_FILE, {"pad_token": "[SEP]", "mask_token": "the"}),
+        ("BERT", "added_tokens.json", {"<x>": None}),
+        ("RoBERTa", "tokenizer_config.json", {"add_prefix_space": True}),
+        ("RoBERTa", "tokenizer_config.json", {"bos_token": "the", "eos_token": "a"}),
+        ("RoBERTa", SPECIAL_FILE, SPECIAL),
+    ],
+)
+def test_settings_of_a_tokenizer_act_as_theirs(make, tokenizer_folders, name, file, settings, old):
+    """Also those of older files; what the two files of a folder say differently is refused."""
+    folder, _, tokenizer = make(name, vocab_size=400)
+    settings = {k: len(tokenizer) if v is None else v for k, v in settings.items()}
+    place = folder / "tokenizer_config.json"
+    config = json.loads(place.read_text())
+    place.write_text(json.dumps({k: v for k, v in config.items() if k != "added_tokens_decoder"}))
+    before = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
+    (folder / file).write_text(json.dumps(before | settings))
+    if old:
+        (folder / "tokenizer.json").unlink()
+        for source in tokenizer_folders["wordpiece" if name == "BERT" else "bpe"].iterdir():
+            if source.name in ("vocab.txt", "vocab.json", "merges.txt"):
+                (folder / source.name).write_bytes(source.read_bytes())
+    elif "cls_token" in settings:
+        with pytest.raises(ValueError, match="its post_processor is not that of a RobertaTokeniz"):
+            nf.from_pretrained(folder)
+        return
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    ours = nf.from_pretrained(folder).tokenizer
+    for text in [*TEXTS, "the weather <x> <mask>today"]:
+        assert ours.ids(text) == theirs(text)["input_ids"], text
+    types = theirs(*map(list, zip(*PAIRS, strict=True)), padding=True).get("token_type_ids")
+    found = ours.encode_pairs(*zip(*PAIRS, strict=True))[2]
+    np.testing.assert_array_equal(found, np.zeros_like(found) if types is None else types)
+
+
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
 def test_the_older_files_of_a_vocabulary_give_the_same_ids(make, name, tokenizer_folders):
     folder, _, tokenizer = make(name)
