@@ -110,11 +110,21 @@ def test_sentences_and_tables_are_predicted(trained_on_texts, table, tmp_path, c
     np.testing.assert_allclose(sums, 1.0, atol=2e-6)
 
 
-def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys):
-    assert run("predict", trained_on_texts, "soup\x1b[2J\nbread") == 0
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert out.count("\n") == 1
+def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys, tmp_path):
+    """Nor can the names of classes in a model's file, or what an error quotes."""
+    model = nf.load(trained_on_texts / "model.safetensors")
+    model.take(model.models_, ["\x1b[2J", "\u202eb"])
+    nf.save(model, tmp_path / "model.safetensors")
+    for words, status in (
+        ((trained_on_texts, "soup\x1b[2J\nbread"), 0),
+        ((tmp_path / "model.safetensors", "soup"), 0),
+        ((tmp_path / "a\x1b[2J", "soup"), 2),
+    ):
+        assert run("predict", *words) == status
+        found = capsys.readouterr()
+        said = found.err if status else found.out
+        assert said.replace("\n", "").isprintable()
+        assert said.count("\n") == 1
 
 
 def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, prints):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
 
 BEGIN, END = "[BEGIN]", "[END]"
 """Names of the tokens for a text's beginning and end, for models that write."""
+
+MOST_IDS = 1 << 24
+"""Models have some hundred thousand tokens at most."""
 
 SETTINGS = "truncation_side", "token_types", "clean_up"
 """Stored beside the library's own: where texts are cut, whether those of a pair have two types, and
@@ -152,7 +156,7 @@ class LibraryTokenizer(Tokenizer):
             raise ValueError(
                 f"texts has {len(first)} and others {len(second)}; expected one other for each text"
             )
-        with self._cut_at(max_len), one_thread():
+        with self._cut_at(max_len, pairs=True), one_thread():
             found = self.library.encode_batch(list(zip(first, second, strict=True)))
         ids, mask = padded([each.ids for each in found], self.padding_id)
         types, _ = padded([each.type_ids for each in found], 0)
@@ -178,24 +182,49 @@ class LibraryTokenizer(Tokenizer):
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
+        check_ids(json.loads(values["json"]))
         made = cls(
             tokenizers_library().Tokenizer.from_str(values["json"]), padding=values["padding"]
         )
+        checks.choice("truncation_side", values["truncation_side"], ("left", "right"))
         for name in SETTINGS:
             setattr(made, name, values[name])
         return made
 
     @contextmanager
-    def _cut_at(self, max_len: int | None) -> Iterator[None]:
+    def _cut_at(self, max_len: int | None, *, pairs: bool = False) -> Iterator[None]:
         """Cut texts at a length, without cutting off the special tokens at their ends."""
-        if max_len is None:
-            yield
-            return
-        self.library.enable_truncation(max_len, direction=self.truncation_side)
+        if max_len is not None:
+            least = self.library.num_special_tokens_to_add(pairs)
+            checks.whole("max_len", max_len, at_least=max(1, least))
+            self.library.enable_truncation(max_len, direction=self.truncation_side)
         try:
             yield
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # as in `read_tokenizer`
+            raise ValueError(
+                f"the tokenizer fails at a text: {error}; expected one that takes any text apart"
+            ) from error
         finally:
             self.library.no_truncation()
+
+
+def check_ids(given: dict[str, Any]) -> None:
+    """Refuse ids that two tokens have, or no model: memory is taken for all up to the largest.
+
+    `given` is the content of a tokenizer.json or vocab.json.
+    """
+    model, added = given.get("model", {"vocab": given}), given.get("added_tokens", [])
+    vocabulary = model.get("vocab", {}) if isinstance(model, dict) else {}
+    tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
+    tokens += [(each.get("content"), each.get("id")) for each in added if isinstance(each, dict)]
+    words: dict[int, Any] = {}
+    for word, id in tokens:
+        if type(id) is int and not 0 <= id < MOST_IDS:
+            raise ValueError(f"a token has the id {id}; expected ids below {MOST_IDS}")
+        if type(id) is int and words.setdefault(id, word) != word:
+            raise ValueError(f"{words[id]!r} and {word!r} have the same id {id}")
 
 
 def tokenizers_library() -> Any:

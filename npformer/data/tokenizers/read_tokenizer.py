@@ -9,11 +9,13 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.data.json_file import read_json, read_json_if_there
-from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, tokenizers_library
+from npformer.data.tokenizers.library_tokenizer import (
+    LibraryTokenizer,
+    check_ids,
+    tokenizers_library,
+)
 
 END_OF_TEXT = "<|endoftext|>"
-MOST_IDS = 1 << 24
-"""Models have some hundred thousand tokens at most."""
 KINDS: dict[str, dict[str, Any]] = tomllib.loads(
     (importlib.resources.files("npformer.data.tokenizers") / "classes.toml").read_text("utf-8")
 )
@@ -54,7 +56,8 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     usual = KINDS[CLASSES[name]]["usual"] if name in CLASSES else {}
     padding = _word((usual | settings).get("pad_token")) or padding
     try:
-        _check_ids(file)
+        if file.suffix == ".json":
+            check_ids(read_json(file))
         library = _library(file, name, usual | settings)
         _add_tokens(library, folder, settings, usual)
         known = padding is not None and library.token_to_id(padding) is not None
@@ -166,21 +169,6 @@ def _check_parts(stored: Any, made: Any, name: str) -> None:
 
 def _told(part: dict[str, Any] | None) -> dict[str, Any]:
     return {k: v for k, v in (part or {}).items() if v and k not in SETTINGS["free"]}
-
-
-def _check_ids(file: Path) -> None:
-    """Refuse ids that two tokens have, or no model: memory is taken for all up to the largest."""
-    given = json.loads(file.read_text("utf-8")) if file.suffix == ".json" else {}
-    model, added = given.get("model", {"vocab": given}), given.get("added_tokens", [])
-    vocabulary = model.get("vocab", {}) if isinstance(model, dict) else {}
-    tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
-    tokens += [(each.get("content"), each.get("id")) for each in added if isinstance(each, dict)]
-    words: dict[int, Any] = {}
-    for word, id in tokens:
-        if type(id) is int and not 0 <= id < MOST_IDS:
-            raise ValueError(f"a token has the id {id}; expected ids below {MOST_IDS}")
-        if type(id) is int and words.setdefault(id, word) != word:
-            raise ValueError(f"{words[id]!r} and {word!r} have the same id {id}")
 
 
 def _add_tokens(

@@ -184,8 +184,30 @@ def test_ids_are_bounded_before_memory_is_taken(bert):
             read_tokenizer(bert)
 
 
+def test_what_a_file_of_a_model_says_of_its_tokenizer_is_checked(bert):
+    """Otherwise a number in it would take all memory, and a pattern end the process."""
+    values = read_tokenizer(bert).to_dict()
+    huge = values["json"].replace('"sat":7', '"sat":4000000000')
+    for change, said in (
+        ({"json": huge}, "a token has the id 4000000000; expected"),
+        ({"truncation_side": "up"}, "truncation_side is 'up'; expected one of 'left', 'right'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            tokenizer_of(values | change)
+    slow = {"type": "Replace", "pattern": {"Regex": "(x+x+)+y"}, "content": ""}
+    slowed = json.dumps(json.loads(values["json"]) | {"normalizer": slow})
+    made = tokenizer_of(values | {"json": slowed})
+    with pytest.raises(ValueError, match=r"fails at a text: .*; expected one that"):
+        made.encode(["x" * 40])
+    assert made.encode(["cat"])[0].tolist() == [[2, 6, 3]]
+
+
 def test_mistakes_are_explained(bert):
     made = read_tokenizer(bert)
+    with pytest.raises(ValueError, match="max_len is 1; expected a whole number of at least 2"):
+        made.encode(["the cat"], max_len=1)
+    with pytest.raises(ValueError, match="max_len is 2; expected a whole number of at least 3"):
+        made.encode_pairs(["the"], ["cat"], max_len=2)
     with pytest.raises(TypeError, match=r"library is .bpe.; expected a tokenizers\.Tokenizer"):
         LibraryTokenizer("bpe")
     with pytest.raises(ValueError, match="no token 'nothing' for padding"):
