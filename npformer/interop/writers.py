@@ -17,7 +17,7 @@ from npformer.interop.family import Arrays, Family
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.gpt2 import GPT2
 from npformer.interop.marian import IDS, Marian
-from npformer.interop.origin import read_tokenizer_files
+from npformer.interop.origin import check_vocabulary, read_tokenizer_files
 from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
@@ -205,9 +205,11 @@ def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
 def _tokenizer(folder: Path, model: Any) -> Tokenizer | Exception:
     """Return a folder's tokenizer, or why there is none: weights can be used without one."""
     try:
-        if isinstance(model, EncoderDecoder):
-            return MarianTokenizer.read(folder)
-        return read_tokenizer(folder, padding=END_OF_TEXT)
+        if not isinstance(model, EncoderDecoder):
+            return read_tokenizer(folder, padding=END_OF_TEXT)
+        tokenizer = MarianTokenizer.read(folder)
+        check_vocabulary(tokenizer, model.source_vocab)
+        return tokenizer
     except (ImportError, OSError, ValueError) as error:
         return error
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from npformer.core import checks, described
 from npformer.data.libraries import library
-from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, padded
+from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, cleaned_up, padded
 
 KINDS = ("word", "wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
@@ -27,9 +27,6 @@ MOST_IDS = 1 << 24
 SETTINGS = "truncation_side", "token_types", "clean_up"
 """Stored beside the library's own: where texts are cut, whether those of a pair have two types, and
 whether a decoded text is cleaned up."""
-
-SPACED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")
-"""What loses its spaces when WordPiece's text is cleaned up."""
 
 
 class LibraryTokenizer(Tokenizer):
@@ -165,10 +162,8 @@ class LibraryTokenizer(Tokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids, without special tokens; -1 is skipped."""
         text = str(self.library.decode([id for id in ids if id >= 0]))
-        if self.clean_up and not isinstance(self.library.model, tokenizers_library().models.BPE):
-            for marks in SPACED:
-                text = text.replace(marks, marks.strip())
-        return text
+        of_bytes = isinstance(self.library.model, tokenizers_library().models.BPE)
+        return cleaned_up(text) if self.clean_up and not of_bytes else text
 
     def token(self, id: int) -> str:
         """Return the token of an id, as the library shows it."""

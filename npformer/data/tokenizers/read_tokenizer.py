@@ -14,6 +14,7 @@ from npformer.data.tokenizers.library_tokenizer import (
     check_ids,
     tokenizers_library,
 )
+from npformer.data.tokenizers.tokenizer import word_of
 
 END_OF_TEXT = "<|endoftext|>"
 KINDS: dict[str, dict[str, Any]] = tomllib.loads(
@@ -54,7 +55,7 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
         raise ValueError(f"{folder} has {foreign[0]}, which npformer has not; expected false")
     name = _class(folder, file, settings)
     usual = KINDS[CLASSES[name]]["usual"] if name in CLASSES else {}
-    padding = _word((usual | settings).get("pad_token")) or padding
+    padding = word_of((usual | settings).get("pad_token")) or padding
     try:
         if file.suffix == ".json":
             check_ids(read_json(file))
@@ -124,7 +125,7 @@ def _around(model: Any, name: str, given: dict[str, Any]) -> Any:
     """Return what a class of transformers makes around a vocabulary."""
     tk, bert = tokenizers_library(), CLASSES[name] == "bert"
     made = tk.Tokenizer(model)
-    words = [_word(given[key]) for key in KINDS[CLASSES[name]]["needs"]]
+    words = [word_of(given[key]) for key in KINDS[CLASSES[name]]["needs"]]
     if missing := [word for word in words if word is None or made.token_to_id(word) is None]:
         raise ValueError(f"the vocabulary has no {missing[0]}")
     if bert:
@@ -179,7 +180,7 @@ def _add_tokens(
     named = [(in_vocabulary | settings).get(key) for key in SETTINGS["special"]]
     for more in (settings.get(key) or [] for key in SETTINGS["more"]):
         named += more.values() if isinstance(more, dict) else more
-    special = [_word(token) for token in named]
+    special = [word_of(token) for token in named]
     stated: dict[int, Any] = {
         id: {"content": word, "normalized": word not in special, "special": word in special}
         for word, id in read_json_if_there(folder / "added_tokens.json").items()
@@ -188,7 +189,7 @@ def _add_tokens(
         stated = {int(id): token for id, token in decoder.items()}
     known = {token.content for token in library.get_added_tokens_decoder().values()}
     for token in (*(stated[id] for id in sorted(stated)), *named):
-        if (word := _word(token)) is not None and word not in known:
+        if (word := word_of(token)) is not None and word not in known:
             options = {k: v for k, v in token.items() if k in OF_TOKENS} if token != word else {}
             options["special"] = word in special or options.get("special", False)
             library.add_tokens([tokenizers_library().AddedToken(word, **options)])
@@ -196,9 +197,3 @@ def _add_tokens(
     for id, token in stated.items():
         if library.token_to_id(word := token["content"]) != id:
             raise ValueError(f"{word!r} has the id {library.token_to_id(word)}, and {id} is stated")
-
-
-def _word(token: Any) -> str | None:
-    """Return a special token, which may be stored as a word or with its settings."""
-    found = token.get("content") if isinstance(token, dict) else token
-    return found if isinstance(found, str) else None
