@@ -120,12 +120,15 @@ def _labels(
     new = {PREDICTED: labels, PROBABILITY: _written(p.max(axis=1))}
     if not options.probabilities:
         rows = zip(labels, p.max(axis=1), strict=True)
-        return [f"{label}  {x:.4f}  {in_brief(part, i)}" for i, (label, x) in enumerate(rows)], new
+        return [
+            f"{common.one_line(str(label), 70)}  {x:.4f}  {in_brief(part, i)}"
+            for i, (label, x) in enumerate(rows)
+        ], new
     new |= {f"p({name})": _written(column) for name, column in zip(names, p.T, strict=True)}
     lines = [
         "  ".join(f"{x:>10.4f}" for x in row) + f"  {in_brief(part, i)}" for i, row in enumerate(p)
     ]
-    return ["  ".join(f"{name:>10}" for name in names), *lines], new
+    return ["  ".join(f"{common.one_line(name, 70):>10}" for name in names), *lines], new
 
 
 def _written(column: np.ndarray) -> list[str]:

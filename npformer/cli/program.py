@@ -77,9 +77,9 @@ def _run(options: argparse.Namespace) -> int:
             raise  # Python's own: a library is broken, and the traceback says where
         rank = options.ranks.rank
         on_rank = f"on rank {rank}, " if rank else ""
-        print(
-            f"npformer {options.command}: {on_rank}{_explanation(error, options)}", file=sys.stderr
-        )
+        words = f"npformer {options.command}: {on_rank}{_explanation(error, options)}"
+        # A file that others wrote may be quoted in it.
+        print("".join(c if c.isprintable() or c == "\n" else "?" for c in words), file=sys.stderr)
         return 2
     except RankFailed:  # that rank says why, and its status is that of the whole command
         return 0

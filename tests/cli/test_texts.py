@@ -51,6 +51,15 @@ def test_standard_input_is_read_as_a_file_is(table, trained_on_texts, prints, mo
         assert prints(*words, "-") == expected.replace(str(table), "-")
 
 
+def test_what_was_trained_on_standard_input_is_measured_on_a_file(
+    table, tmp_path, fails, prints, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
+    prints("train", "-", "--text", "review", "--label", "stars", *TINY, "--out", tmp_path)
+    for command in ("evaluate", "look"):
+        assert "on standard input, of which nothing is kept; expected a" in fails(command, tmp_path)
+
+
 def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
     assert names(trained_on_texts) - {"checkpoints", ".lock", "curves.png"} == FILES
     metrics = metrics_of(trained_on_texts)
@@ -101,11 +110,21 @@ def test_sentences_and_tables_are_predicted(trained_on_texts, table, tmp_path, c
     np.testing.assert_allclose(sums, 1.0, atol=2e-6)
 
 
-def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys):
-    assert run("predict", trained_on_texts, "soup\x1b[2J\nbread") == 0
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert out.count("\n") == 1
+def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys, tmp_path):
+    """Nor can the names of classes in a model's file, or what an error quotes."""
+    model = nf.load(trained_on_texts / "model.safetensors")
+    model.take(model.models_, ["\x1b[2J", "\u202eb"])
+    nf.save(model, tmp_path / "model.safetensors")
+    for words, status in (
+        ((trained_on_texts, "soup\x1b[2J\nbread"), 0),
+        ((tmp_path / "model.safetensors", "soup"), 0),
+        ((tmp_path / "a\x1b[2J", "soup"), 2),
+    ):
+        assert run("predict", *words) == status
+        found = capsys.readouterr()
+        said = found.err if status else found.out
+        assert said.replace("\n", "").isprintable()
+        assert said.count("\n") == 1
 
 
 def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, prints):

@@ -101,6 +101,19 @@ class Tokenizer(ABC):
         return [self.token(checks.whole("an id", id, 0, self.vocab_size - 1)) for id in ids]
 
 
+def word_of(token: Any) -> str | None:
+    """Return a special token, which may be stored as a word or with its settings."""
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else None
+
+
+def cleaned_up(text: str) -> str:
+    """Return a decoded text without the spaces that some tokenizers leave beside these marks."""
+    for marks in (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're"):
+        text = text.replace(marks, marks.strip())
+    return text
+
+
 def padded(rows: Sequence[Sequence[int]], padding_id: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows of ids as one array, filled up with `padding_id`, and its mask."""
     lengths = np.array([len(row) for row in rows], dtype="int64")

@@ -107,6 +107,11 @@ class FileTask:
     def from_notes(cls, notes: dict[str, Any], *, check: bool = True) -> FileTask:
         """Return the task that `to_dict` described; `check` that its files are unchanged."""
         given = dict(notes)
+        if check and given["file"] == "-":
+            raise ValueError(
+                "the model was trained on standard input, of which nothing is kept; expected a "
+                "file to measure it on, or - for standard input"
+            )
         for file, stated in given.pop("sha256").items() if check else ():
             if not Path(file).is_file():
                 raise FileNotFoundError(

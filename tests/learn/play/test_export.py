@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from npformer.learn.play.seen import Names
 from npformer.learn.play.trained import points_of, trained
 
 SMALL = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
+ROBERTA = replace(SMALL, positions="learned", position_padding_id=1)
 
 
 def made(**changes):
@@ -54,6 +56,10 @@ def test_nan_is_no_json_and_becomes_null():
     [
         (nf.Encoder(SMALL), "Encoder"),
         (nf.EncoderDecoder(SMALL, source_vocab=5, target_vocab=5), "EncoderDecoder"),
+        (
+            nf.SequenceClassifier(replace(SMALL, position_padding_id=1), 3, vocab_size=5),
+            "positions",
+        ),
     ],
 )
 def test_models_that_it_does_not_know_are_named(model, why):
