@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from npformer.learn.play.remote import STOPPED, Remote
+from npformer.learn.play.remote import MISTAKES, STOPPED, Remote
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.tasks import work_of
 
@@ -51,7 +51,8 @@ def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) 
     except (EOFError, BrokenPipeError, ConnectionError):  # the server has gone
         return
     except Exception as error:
-        traceback.print_exc(file=sys.stderr)
+        if not isinstance(error, MISTAKES):
+            traceback.print_exc(file=sys.stderr)
         words = str(error) or type(error).__name__
         pipe.send({"event": "state", "state": "failed", "error": words})
         if remote is not None:

@@ -130,8 +130,8 @@ class Runs:
         if run.told.get("state") == "failed" or not run.process.is_alive():
             raise ValueError(f"{run.name} has failed: {run.told.get('error')}. Start another one")
         run.waiting[key] = self._loop.create_future()
-        run.send({"id": key, "asked": asked})
         try:
+            run.send({"id": key, "asked": asked})
             return await asyncio.wait_for(run.waiting[key], PATIENCE)
         finally:
             run.waiting.pop(key, None)
@@ -170,7 +170,7 @@ class Runs:
     def _start(self, run: Run, paused: bool) -> None:
         run.pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
-        arguments = theirs, self.folder.of_run(run.name), run.settings.to_dict(), paused
+        arguments = theirs, self.folder.path / run.name, run.settings.to_dict(), paused
         run.process = context.Process(target=train, args=arguments, daemon=True, name=run.name)
         with unheard():
             run.process.start()

@@ -105,6 +105,7 @@ def test_questions_change_nothing(client, live):
         ({"task": "file", "file": "/nowhere.csv"}, "/nowhere.csv"),
         ({"task": "file"}, "file is empty; expected the path of a CSV"),
         ({"task": "text", "file": "/nowhere.txt"}, "/nowhere.txt does not exist"),
+        ({"task": "text", "file": "x" * 5000}, "File name too long: 'xxx"),
         ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected the task digits"),
     ],
 )
@@ -122,7 +123,7 @@ def test_wrong_commands_are_named(client):
         ({"runs": []}, "expected a list of 1 to 4 settings"),
         ({"runs": [TINY] * 5}, "expected a list of 1 to 4 settings"),
         ({"runs": [3]}, "settings are 3; expected an object"),
-        ({"runs": [TINY | {"file": "\ud800"}]}, "half a character"),
+        ({"runs": [TINY | {"file": "\ud800"}]}, "surrogates not allowed"),
     ):
         status, answer = client.request("POST", "/api/start", json.dumps(body).encode())
         assert (status, words in answer["error"]) == (400, True), answer
@@ -166,13 +167,13 @@ def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path, li
             client.post("control", run="all", action="step")
         while client.runs()[0]["step"] < 50:
             time.sleep(0.05)
-        address, mode = server.known, (server.folder / "server.json").stat().st_mode
+        address, mode = server.address, (server.folder / "server.json").stat().st_mode
         assert mode & 0o777 == 0o600
         server.stop()
         points = server.last / "points.jsonl"
         points.write_text(points.read_text() + '{"step": 3, "lo')  # a crash while it was written
         server.start()
-        assert server.known == address
+        assert server.address == address
         (run,) = client.runs()
         assert (run["state"], run["step"] >= 50) == ("stored", True)  # nothing goes on by itself
         client.post("control", run="all", action="go")
