@@ -119,5 +119,4 @@ def _hints_taken(folder: Path) -> dict[str, int]:
         taken = read_json_if_there(folder / HINTS)
         if all(type(n) is int and n >= 0 for n in taken.values()):
             return taken
-    words = "does not hold numbers of hints; delete it, and hints begin anew"
-    raise ValueError(f"{folder / HINTS} {words}")
+    raise ValueError(f"{folder / HINTS} holds no numbers of hints; delete it, and hints begin anew")

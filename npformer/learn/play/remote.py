@@ -110,9 +110,9 @@ class Remote(Callback):
             self.pipe.send({"event": "points", "points": self._points})
             self._points = []
 
-    def tell_state(self, name: str | None = None, error: str | None = None) -> None:
-        """Send what is known about the run."""
-        told: dict[str, Any] = {"event": "state", "error": error}
+    def tell_state(self, name: str | None = None) -> None:
+        """Send what is known about the run; at its end, what it warned of stays."""
+        told: dict[str, Any] = {"event": "state"} | ({} if name else {"error": None})
         told["state"] = name or ("paused" if self.paused else "running")
         if self.now is not None:
             state = self.now.training

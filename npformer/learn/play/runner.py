@@ -38,7 +38,14 @@ def unheard() -> Iterator[None]:
 def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) -> None:
     """Train with some settings, as the process of a run."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server says when to end
-    warnings.simplefilter("ignore", UserWarning)  # nobody reads them here
+
+    def tell(words: Any, *_: Any, **more: Any) -> None:
+        print(f"npformer play: {folder.name}: {words}", file=sys.stderr)
+        pipe.send({"event": "state", "error": str(words), **more})
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = tell  # type: ignore[assignment]
     remote = None
     try:
         work = work_of(Settings.of(settings))
@@ -53,8 +60,7 @@ def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) 
     except Exception as error:
         if not isinstance(error, MISTAKES):
             traceback.print_exc(file=sys.stderr)
-        words = str(error) or type(error).__name__
-        pipe.send({"event": "state", "state": "failed", "error": words})
+        tell(str(error) or type(error).__name__, state="failed")
         if remote is not None:
             _answer(remote, may_go_on=False)
 

@@ -99,6 +99,9 @@ def test_questions_change_nothing(client, live):
         ({"d_model": 10_000}, "at most 512"),
         ({"lr": -1}, "lr is -1; expected a number above 0"),
         ({"lr": "fast"}, "lr is 'fast'"),
+        ({"lr": None}, "lr is None; expected a number above 0"),  # a field that was emptied
+        ({"epochs": None}, "epochs is None; expected a whole number"),
+        ({"mixers": None, "activation": None}, "mixers is None; expected a list of 1 to 8 names"),
         ({"dropout": 1.5}, "dropout is 1.5"),
         ({"speed": 3}, "a setting is 'speed'; expected one of 'task'"),
         ({"bug": "none"}, "bug is 'none'; expected one of"),
@@ -153,6 +156,18 @@ def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_on
     client.begin(epochs=1)
     client.wait_for("finished")  # while that of a healthy run is loaded
     assert type(nf.load_checkpoint(live.last).model) is nf.SequenceClassifier
+
+
+def test_a_checkpoint_that_cannot_be_written_is_told_on_the_page_and_the_terminal(client, live):
+    client.begin(epochs=1000)
+    client.wait_for("running")
+    (live.last / "checkpoint.safetensors").mkdir()
+    client.post("control", run="all", action="stop")
+    (run,) = client.wait_for("stopped")
+    place = live.last / "checkpoint.safetensors"
+    said = f"the checkpoint {place} could not be written (Is a directory); the latest is none"
+    assert said in run["error"]
+    assert f"npformer play: {live.last.name}: {said}" in live.log
 
 
 @pytest.mark.processes
