@@ -69,8 +69,7 @@ class Folder:
             names.append(f"run-{max(map(_number, self.path.iterdir()), default=0) + 1}")
             place = self.path / names[-1]
             place.mkdir()
-            content = json.dumps(one.to_dict(), indent=2) + "\n"
-            write_whole(place / SETTINGS, content.encode())
+            write_whole(place / SETTINGS, f"{json.dumps(one.to_dict(), indent=2)}\n".encode())
         if (shown := self.path / SHOWN).is_symlink():  # what it points to would be replaced
             shown.unlink()
         write_whole(shown, json.dumps(names).encode())

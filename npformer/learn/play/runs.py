@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from npformer.core import checks
-from npformer.learn.play.folder import Folder, place_of
+from npformer.learn.play.folder import Folder, place_of, settings_of
 from npformer.learn.play.runner import run as train
 from npformer.learn.play.runner import unheard
 from npformer.learn.play.settings import MOST_RUNS, TASKS, Settings
@@ -168,6 +168,7 @@ class Runs:
     # The other side -------------------------------------------------------------------------------
 
     def _start(self, run: Run, paused: bool) -> None:
+        settings_of(self.folder.path / run.name)  # somebody may have put links there meanwhile
         run.pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
         arguments = theirs, self.folder.path / run.name, run.settings.to_dict(), paused

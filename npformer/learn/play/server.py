@@ -263,6 +263,5 @@ def _bound(port: int, fixed: bool) -> socket.socket:
         if not fixed and port:
             return _bound(0, fixed)
         raise OSError(
-            f"port {port} cannot be used ({os.strerror(error.errno or 0)}); expected one that is "
-            "free. Pass another with --port, or leave it out"
+            f"port {port} cannot be used ({os.strerror(error.errno or 0)}); pass a free --port"
         ) from error

@@ -107,8 +107,10 @@ def test_questions_change_nothing(client, live):
         ({"bug": "none"}, "bug is 'none'; expected one of"),
         ({"task": "file", "file": "/nowhere.csv"}, "/nowhere.csv"),
         ({"task": "file"}, "file is empty; expected the path of a CSV"),
+        ({"task": "text", "file": "-"}, "/- does not exist; expected a file"),
+        ({"task": "text", "file": "/dev/tty"}, "/dev/tty is no regular file; expected a file"),
         ({"task": "text", "file": "/nowhere.txt"}, "/nowhere.txt does not exist"),
-        ({"task": "text", "file": "x" * 5000}, "File name too long: 'xxx"),
+        ({"task": "text", "file": "x" * 5000}, "File name too long: '/"),
         ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected the task digits"),
     ],
 )
@@ -191,6 +193,11 @@ def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path, li
         assert server.address == address
         (run,) = client.runs()
         assert (run["state"], run["step"] >= 50) == ("stored", True)  # nothing goes on by itself
+        link, go = server.last / "more", json.dumps({"run": "all", "action": "go"})
+        link.symlink_to("elsewhere")  # by somebody who may write there
+        status, answer = client.request("POST", "/api/control", go.encode())
+        assert (status, "more is a link or a pipe" in answer["error"]) == (400, True), answer
+        link.unlink()
         client.post("control", run="all", action="go")
         client.wait_for("finished")
         told = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]
