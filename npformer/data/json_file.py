@@ -23,4 +23,4 @@ def read_json_if_there(path: Path) -> dict[str, Any]:
     """Return the content of a file, or {} if there is none."""
     if not path.is_file() and (path.exists() or path.is_symlink()):
         raise ValueError(f"{path} is no file, or a link to none; expected a file. Copy it again")
-    return read_json(path) if path.is_file() else {}  # type: ignore[no-any-return]
+    return read_json(path) if path.is_file() else {}
