@@ -113,7 +113,7 @@ def settings_of(place: Path) -> Settings:
 
     Raises ValueError for a folder with links or pipes: what a run writes would land elsewhere.
     """
-    for each in (place, *place.rglob("*")):
+    for each in (place, *place.iterdir()):
         if each.is_symlink() or not (each.is_file() or each.is_dir()):
             raise ValueError(f"{each} is a link or a pipe; expected a run's files and folders")
     return Settings.of(_read(place / SETTINGS))

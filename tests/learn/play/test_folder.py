@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,17 @@ def link_of(place):
 def pipe(place):
     (place / "settings.json").unlink()
     os.mkfifo(place / "settings.json")
+
+
+def test_folders_in_a_run_may_be_as_deep_as_a_path_is_long(folder, monkeypatch):
+    monkeypatch.chdir(folder.path / "run-2")
+    for _ in range(1500):
+        Path("a").mkdir()
+        os.chdir("a")
+    assert [*folder.runs()] == ["run-2", "run-3"]
+    for _ in range(1500):  # rmtree could not
+        os.chdir("..")
+        Path("a").rmdir()
 
 
 def pipe_in(place):
