@@ -14,7 +14,7 @@ from npformer.learn.play.folder import SETTINGS, Folder, settings_of
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.trained import INK, trained
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.storage.checkpoint_folder import CHECKPOINT
+from npformer.training.storage.checkpoint_folder import CHECKPOINT, read
 from npformer.training.storage.files import check_place, write_whole
 from npformer.training.storage.model_file import CheckpointError
 
@@ -80,7 +80,7 @@ def page_of_run(place: Path) -> str:
             state.stop("looked at")
 
     with TemporaryDirectory() as copy:
-        if (place / CHECKPOINT).is_file():
+        if read(place) is not None:  # one that can be used, and no endless file
             shutil.copy(place / CHECKPOINT, copy)
         try:
             work.train(callbacks=[Look()], checkpoint=copy, resume=True, progress=False, workers=1)
