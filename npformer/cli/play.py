@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
     elif what is not None:
         hint = checks.did_you_mean(what, TASKS)
         raise FileNotFoundError(
-            f"{what!r} is neither a task nor a file nor a folder; expected one of "
-            f"{', '.join(TASKS)}, a file, which each run reads anew, or a folder{hint}"
+            f"{what!r} is neither a task nor a file nor a folder; expected a folder, a file, which "
+            f"each run reads anew, or one of {', '.join(TASKS)}{hint}"
         )
     if options.export is not None:
         if first or file:

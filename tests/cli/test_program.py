@@ -161,7 +161,7 @@ def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["play", "-"], "'-' is neither a task nor a file nor a folder; expected one of digits"),
+        (["play", "-"], "'-' is neither a task nor a file nor a folder; expected a folder, a file"),
         (["play", ""], "'' is neither a task nor a file nor a folder"),
         (["play", "pipe"], "'pipe' is neither a task nor a file nor a folder"),
         (["play", "digits", "--export", "a.html"], "--export is given with digits; expected the"),
