@@ -5,6 +5,7 @@ import webbrowser
 from pathlib import Path
 
 from npformer.core import checks
+from npformer.data.libraries import library
 
 FOLDER = Path("runs/play")
 
@@ -21,27 +22,25 @@ def run(options: argparse.Namespace) -> int:
         first = [defaults(what).to_dict()]
     elif what is not None and Path(what).is_file():
         file = str(Path(what).resolve())
-    elif what is not None and Path(what).is_dir():
+    elif what and Path(what).is_dir():
         folder = Path(what)
     elif what is not None:
         hint = checks.did_you_mean(what, TASKS)
         raise FileNotFoundError(
-            f"{what} is not a task, and there is no such file or folder; expected one of "
-            f"{', '.join(TASKS)}, a file or a folder{hint}"
+            f"{what!r} is neither a task nor a file nor a folder; expected a folder, a file, which "
+            f"each run reads anew, or one of {', '.join(TASKS)}{hint}"
         )
     if options.export is not None:
+        if first or file:
+            raise ValueError(f"--export is given with {what}; expected the folder of a page")
         from npformer.learn.play.played import export_folder
 
         print(export_folder(folder, options.export))
         return 0
 
-    try:
-        from npformer.learn.play import server
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"npformer play needs {error.name}; expected the extra play. Install it: "
-            'pip install "npformer[play]", in a clone pip install ".[play]"'
-        ) from error
+    for name in ("starlette", "uvicorn"):
+        library(name, "play", "npformer play")
+    from npformer.learn.play import server
 
     def ready(address: str) -> None:
         print(f"{address}\nCtrl-C ends it.", flush=True)

@@ -117,7 +117,9 @@ def _explanation(error: BaseException, options: argparse.Namespace) -> str:
         return words.replace("micro_batch=", "--micro-batch ")
     words = str(error)
     for action in options.parser._actions:  # an argument of a function is an option here
-        given = getattr(options, action.dest, None)
-        if action.option_strings and words.startswith(f"{action.dest} is {given!r}"):
-            return words.replace(action.dest, action.option_strings[-1], 1)
+        given, flag = getattr(options, action.dest, None), "".join(action.option_strings[-1:])
+        if flag and words.startswith(f"{action.dest} is {given!r}"):
+            return words.replace(action.dest, flag, 1)
+        if flag and words.startswith(f"{given} "):
+            return f"{flag} {words}"
     return words

@@ -35,7 +35,8 @@ def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> str:
 def check_file(place: Path) -> None:
     """Check that there is a file."""
     if not place.is_file():
-        what = "is a folder" if place.is_dir() else "does not exist"
+        odd = "is no regular file" if place.exists() else "does not exist"
+        what = "is a folder" if place.is_dir() else odd
         raise FileNotFoundError(f"{place} {what}; expected a file")
 
 

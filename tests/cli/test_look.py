@@ -126,7 +126,10 @@ def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_c
         ("--compare {parity}", "was trained on parity and"),
         ("--compare {wide}", "is a model in float64 and"),
         ("--out {folder}", "is a folder; expected the name of a file"),
-        ("--out {folder}/no/such.html", "does not exist; create it first"),
+        (
+            "--out {folder}/no/such.html",
+            "/no/such.html is in a folder that does not exist; create it first",
+        ),
         ("--batch-size 0", "--batch-size is 0"),
         ("--plugin no_such_module", "no_such_module"),
     ],

@@ -323,7 +323,10 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "none.csv"], "there is no file none.csv"),
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
-        (["predict", "a", "--out", "none/x.csv"], "the folder none does not exist"),
+        (
+            ["predict", "a", "--out", "none/x.csv"],
+            "--out none/x.csv is in a folder that does not exist",
+        ),
         (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 of 2), which training never saw"),
         (["evaluate", "{folder}/gap.csv"], "1 of 2 labels are empty, the first is in line 3"),
         (["predict", "{folder}/notes.txt"], "is the name of a file or folder, not a table"),

@@ -144,6 +144,31 @@ def test_a_progress_bar_that_cannot_be_drawn_is_no_reason_to_stop(streams):
     assert subprocess.run(command, timeout=120, check=False, env=environment).returncode == 30
 
 
+INTERRUPTS = """
+import os, signal, sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == os.environ.get("AT"):
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as by hand
+"""
+
+
+@processes
+@pytest.mark.parametrize(
+    "module", ["npformer.cli.program", "numpy", "starlette.routing", "uvicorn.lifespan.off"]
+)
+def test_ctrl_c_while_modules_are_imported_ends_the_page_quietly(tmp_path, module):
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTS)
+    place = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = npformer_("play", tmp_path, "--no-open", PYTHONPATH=place, AT=module)
+    serves = module.startswith("uvicorn.")  # it ends as it should
+    assert done.returncode in ((0,) if serves else (130, -signal.SIGINT, 128 + signal.SIGINT))
+    assert done.stderr in (b"", b"interrupted\n")
+    assert done.stdout.startswith(b"http://127.0.0.1:") == serves
+
+
 @processes
 def test_ctrl_c_ends_the_page_without_a_traceback(tmp_path):
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # as by hand

@@ -16,6 +16,7 @@ from npformer.learn.exercises.answer import Answer
 from npformer.learn.exercises.folder import find, source_of
 from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, is_untouched, judge
 from npformer.learn.exercises.table import exercise
+from npformer.training.storage.files import write_whole
 
 STARTING = 60.0
 """How much longer a process may take, to start and to import."""
@@ -93,9 +94,7 @@ def _give_up(answer: Answer, thread: int, seconds: float, verdict: Path) -> None
 
 def _write(said: Verdict, verdict: Path) -> None:
     """Write all or nothing: the process may be ended at any moment."""
-    draft = verdict.with_suffix(".draft")
-    draft.write_text(json.dumps(asdict(said)), "utf-8")
-    draft.replace(verdict)
+    write_whole(verdict, json.dumps(asdict(said)).encode())
 
 
 def _too_long(seconds: float, where: str) -> str:

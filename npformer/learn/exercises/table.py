@@ -37,8 +37,7 @@ def named(word: str) -> str:
     for close in get_close_matches(plain, [*NAMES, *short], n=1):
         meant = short.get(close, close)
         raise ValueError(f"no exercise is called {word!r}. Did you mean {meant!r}?")
-    listed = "`npformer exercises list` names all of them"
-    raise ValueError(f"no exercise is called {word!r}; {listed}")
+    raise ValueError(f"no exercise is called {word!r}; `npformer exercises list` names all of them")
 
 
 def stem(name: str) -> str:

@@ -156,7 +156,13 @@ class FileTask:
         """Return the samples of a table, after checking that none is empty."""
         if self.kind == "series":
             return self._series_of(table, labelled)
-        names = [getattr(self, role) for role in KINDS[self.kind].columns]
+        roles = KINDS[self.kind].columns
+        names = [getattr(self, role) for role in roles]
+        if names[0] == names[1]:
+            raise ValueError(
+                f"the column {names[0]!r} is named for the {roles[0]}s and for the {roles[1]}s; "
+                f"expected two. {table.path} has {table.names()}"
+            )
         samples, n = table.texts(names[0], missing=""), len(table)
         if not labelled:
             return Part(samples, columns=table.columns)

@@ -170,6 +170,24 @@ def test_of_a_tokenizer_that_the_page_does_not_have_no_text_can_be_written():
     assert found["samples"][0]["text"] == "bcd"
 
 
+@pytest.mark.parametrize("name", ["metrics.json", "history.json"])
+@pytest.mark.parametrize(
+    "words",
+    ["", "3", "null", "[" * 100_000, '{"": 3, "training": 3}', '{"": {"lr": []}, "splits": [1]}'],
+)
+def test_figures_that_no_training_wrote_are_named(tmp_path, name, words):
+    nf.save(made(), tmp_path / "model.safetensors", notes={"split": ""})
+    (tmp_path / name).write_text(words)
+    with pytest.raises(ValueError, match=r"model.safetensors, its metrics.json or its history"):
+        trained(tmp_path)
+
+
+def test_notes_without_a_seed_are_named(tmp_path):
+    nf.save(made(), tmp_path / "model.safetensors", notes={"task": "digits"})
+    with pytest.raises(ValueError, match=r"does not hold what npformer train writes \(KeyError"):
+        trained(tmp_path)
+
+
 def test_a_folder_without_a_model_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="npformer train"):
         trained(tmp_path)

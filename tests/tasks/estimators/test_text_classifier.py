@@ -178,6 +178,7 @@ def fit(*data, **settings):
         (lambda: small(tokenizer=3).check(), TypeError, "tokenizer is 3; expected one of word"),
         (lambda: small(tokenizer=OWN, vocab_size=9).check(), ValueError, "together with a Token"),
         (lambda: small(members=0).check(), ValueError, "members is 0"),
+        (lambda: small(members=1001).check(), ValueError, "members is 1001; .* at most 1000"),
         (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
         (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
         (fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),

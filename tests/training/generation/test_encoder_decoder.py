@@ -130,7 +130,7 @@ def test_padding_is_never_written():
     [
         (SOURCES, "max_len", 0),
         (SOURCES, "beams", 0),
-        (SOURCES, "length_penalty", -1.0),
+        *((SOURCES, "length_penalty", penalty) for penalty in (-1.0, 10.5)),
         (np.array([[7]]), "vocab_size", 5),
     ],
 )
