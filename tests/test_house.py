@@ -21,18 +21,18 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1673,
+    "core": 1680,
     "functional": 1052,
     "layers": 584,
     "mixers": 843,
     "models": 1033,
     "optim": 435,
     "proof": 1372,
-    "data": 1826,
+    "data": 1831,
     "engine": 3433,
     "training": 3807,
     "interop": 1992,
-    "tasks": 3131,
+    "tasks": 3133,
     "learn": 4416,
     "cli": 2048,
     "__init__": 27,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_673
+IN_ALL = 27_687
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

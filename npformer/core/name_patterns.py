@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from npformer.core.builders import described
+from npformer.core.words import described
 
 
 def matching(patterns: Sequence[str], names: Iterable[str], what: str) -> list[str]:

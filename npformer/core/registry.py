@@ -17,12 +17,12 @@ from typing import Any, Generic, TypeVar, overload
 from npformer.core.builders import (
     builder_problem,
     call_problem,
-    described,
     full_name,
     same_definition,
 )
 from npformer.core.checks import did_you_mean
 from npformer.core.specs import parse_spec
+from npformer.core.words import described
 
 PLUGIN_FILE = "__npformer_plugin__"
 """In a module read from a plugin file: the attribute that holds the name of the file."""

@@ -67,7 +67,7 @@ class Table:
 
     def column(self, name: str) -> list[Any]:
         """Return a column; for an unknown name, ValueError lists the known ones."""
-        if name not in self.columns:
+        if not isinstance(name, str) or name not in self.columns:
             hint = checks.did_you_mean(name, self.columns)
             raise ValueError(f"{self.path} has no column {name!r}; it has {self.names()}{hint}")
         return self.columns[name]

@@ -147,7 +147,7 @@ class LibraryTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids, without special tokens; -1 is skipped."""
-        return str(self.library.decode([id for id in ids if id >= 0]))
+        return str(self.library.decode([id for id in self.checked(ids, -1) if id >= 0]))
 
     def token(self, id: int) -> str:
         """Return the token of an id, as the library shows it."""

@@ -80,7 +80,7 @@ class MarianTokenizer(Tokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids of a target, without special tokens."""
         special = self.padding_id, self.end_id, self.unknown_id, -1
-        pieces = [self._pieces[id] for id in ids if id not in special]
+        pieces = [self._pieces[id] for id in self.checked(ids, -1) if id not in special]
         return str(self._of_target.decode(pieces))
 
     def token(self, id: int) -> str:

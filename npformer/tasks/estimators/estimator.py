@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from npformer.core import backends, checks, described
+from npformer.data.held_out import validation_share
 from npformer.data.samples import Data
 from npformer.models import EncoderConfig
 from npformer.training.fit import fit
@@ -222,5 +223,9 @@ def check_training(training: Mapping[str, Any], validation: Any, parts: str = ""
                 "it decides which epoch is better: validation=0.1, or --validation 0.1 on the "
                 "command line"
             )
-    if isinstance(validation, tuple | list) and len(validation) != 2:
-        raise ValueError(f"validation does not have two parts; expected {parts}")
+    pair = isinstance(validation, tuple | list) and len(validation) == 2
+    if parts and not pair and validation is not None and validation_share(validation) is None:
+        raise TypeError(
+            f"validation is {described(validation)}; expected a share of the data, such as 0.1, or "
+            f"{parts}"
+        )

@@ -255,13 +255,15 @@ class TextTranslator(Estimator):
 
         self.check_trained()
         listed = checked_texts(sources, "sources")
-        shown = []
+        if targets is not None:
+            listed, targets = checked_pairs(listed, targets)
+        shown, most = [], self.model.decoder_config.max_len
         source, target = self.tokenizers_
         for i in chosen_samples(samples, len(listed)):
             x = self._read([listed[i]])[1]
             written = self.model.generate(x)[0]
             text = target.decode(written)
-            read = [[target.begin_id, *written]]
+            read = [[target.begin_id, *written][:most]]
             right = "" if targets is None or targets[i] == text else f" (right: {targets[i]})"
             names = source.tokens(x[0].tolist()), target.tokens(read[0])
             title_of = f"{listed[i]} \u2192 {text}{right}"
