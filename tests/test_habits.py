@@ -178,10 +178,9 @@ def test_half_a_character_is_no_text():
         nf.TextClassifier().fit([*TEXTS, "a\ud800"], [*LABELS, 1])
 
 
-@pytest.mark.filterwarnings("ignore:the matrix subclass")
 def test_a_matrix_is_no_array(model, data):
     """As sparse ones of SciPy become: its rows have two axes, and kernels would read past it."""
-    x, mask = data[0], np.asmatrix(np.ones((6, 4), bool))
+    x, mask = data[0], np.ones((6, 4), bool).view(np.matrix)
     for call in (lambda: model(x, mask), lambda: nf.to_numpy(mask), lambda: model.predict(x, mask)):
         with pytest.raises(TypeError, match=r"is a matrix; expected an array: numpy.asarray\("):
             call()

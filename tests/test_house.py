@@ -21,7 +21,7 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1680,
+    "core": 1681,
     "functional": 1052,
     "layers": 584,
     "mixers": 843,
@@ -29,7 +29,7 @@ BUDGET: dict[str, int] = {
     "optim": 435,
     "proof": 1372,
     "data": 1831,
-    "engine": 3433,
+    "engine": 3435,
     "training": 3807,
     "interop": 1992,
     "tasks": 3133,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_687
+IN_ALL = 27_690
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

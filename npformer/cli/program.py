@@ -23,7 +23,7 @@ from npformer.cli.common import INTERRUPTED, warnings_in_words
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
-from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
+from npformer.core import BackendUnavailableError, BatchTooLargeError, checks, described
 from npformer.engine.processes import CopyDiedError
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.watchers import NonFiniteLossError
@@ -117,6 +117,6 @@ def _explanation(error: BaseException, options: argparse.Namespace) -> str:
     words = str(error)
     for action in options.parser._actions:  # an argument of a function is an option here
         given = getattr(options, action.dest, None)
-        if action.option_strings and words.startswith(f"{action.dest} is {given!r}"):
+        if action.option_strings and words.startswith(f"{action.dest} is {described(given)}"):
             return words.replace(action.dest, action.option_strings[-1], 1)
     return words

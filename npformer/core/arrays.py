@@ -89,7 +89,7 @@ def get_backend(name: str) -> Backend:
     """
     if not isinstance(name, str) or name not in _backends:
         if not isinstance(name, str) or name not in _loaders:
-            raise ValueError(f"unknown backend {name!r}; npformer has {', '.join(backends())}")
+            raise ValueError(f"unknown backend {described(name)}; expected {', '.join(backends())}")
         register(_loaders[name]())
     return _backends[name]
 

@@ -5,7 +5,7 @@ The layouts are those of Lee-Thorp et al., 2021, arXiv 2105.03824, section 4.3 a
 
 from numbers import Integral
 
-from npformer.core import checks
+from npformer.core import checks, described
 
 LAYOUTS = ("bottom", "middle", "mixed", "top")
 
@@ -48,7 +48,7 @@ def hybrid(
     whole = isinstance(n_attention, Integral) and not isinstance(n_attention, bool)
     if not whole or not 0 <= n_attention <= n_layers:
         raise ValueError(
-            f"n_attention is {n_attention!r}; expected a whole number from 0 to n_layers, "
+            f"n_attention is {described(n_attention)}; expected a whole number from 0 to n_layers, "
             f"which is {n_layers}"
         )
     middle, apart = (n_layers - n_attention + 1) // 2, n_layers // max(n_attention, 1)

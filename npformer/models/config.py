@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial, wraps
 from typing import Any, Self, TypeVar
 
-from npformer.core import INITIALIZERS, Registry, checks
+from npformer.core import INITIALIZERS, Registry, checks, described
 from npformer.functional.heads import check_heads
 from npformer.layers import ACTIVATIONS, FFNS
 from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
@@ -176,7 +176,7 @@ class EncoderConfig:
         keep("mixture", tuple(self.mixture))
         if not isinstance(self.mixer, str | Sequence):
             raise TypeError(
-                f"mixer is {self.mixer!r}; expected a name, or a list of one name for each layer"
+                f"mixer is {described(self.mixer)}; expected a name, or a list, one for each layer"
             )
         keep("mixer", self.mixer if isinstance(self.mixer, str) else tuple(self.mixer))
         self._check_mixers()

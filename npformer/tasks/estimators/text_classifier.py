@@ -110,7 +110,7 @@ class TextClassifier(Classifier):
             checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
         if isinstance(self.freeze, str) or not isinstance(self.freeze, Sequence):
             raise TypeError(
-                f"freeze is {self.freeze!r}; expected a list of patterns, such as ['embed.*']"
+                f"freeze is {described(self.freeze)}; expected patterns in a list: ['embed.*']"
             )
         if self.pretrained is not None:
             decided = self.config is not None or self.max_len is not None
