@@ -28,13 +28,13 @@ BUDGET: dict[str, int] = {
     "models": 1033,
     "optim": 435,
     "proof": 1372,
-    "data": 1831,
+    "data": 1835,
     "engine": 3435,
     "training": 3807,
     "interop": 1992,
-    "tasks": 3133,
+    "tasks": 3136,
     "learn": 4416,
-    "cli": 2048,
+    "cli": 2050,
     "__init__": 27,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_690
+IN_ALL = 27_699
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

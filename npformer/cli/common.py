@@ -21,8 +21,9 @@ STATUS = {"interrupted": INTERRUPTED, "terminated": TERMINATED}
 
 def place(word: str) -> Path:
     """Return the path that a word names."""
-    if not word:
-        raise argparse.ArgumentTypeError("'' is empty; expected the name of a file or folder")
+    if word in ("", "-"):
+        what = "standard input" if word else "empty"
+        raise argparse.ArgumentTypeError(f"{word!r} is {what}; expected a name of a file or folder")
     return Path(word)
 
 

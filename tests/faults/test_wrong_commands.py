@@ -60,6 +60,12 @@ WRONG = [
     ("predict {model} {text}", "expected .npy or .csv"),
     ("predict {model} {ids} --mask {folder}/missing.npy", "missing.npy"),
     ("predict {model} {ids} --mask {ids}", "mask"),
+    (
+        "predict {model} {ids} --mask -",
+        "argument --mask: '-' is standard input; expected",
+    ),
+    ("evaluate -", "argument MODEL: '-' is standard input"),
+    ("bench --json -", "argument --json: '-' is standard input"),
     ("predict {model} {ids} --batch-size 0", "--batch-size is 0"),
     ("predict {model} {ids} --out {folder}/no/such/y.npy", "does not exist"),
     ("predict {model} {ids} --out {folder}/y.txt", ".npy"),
