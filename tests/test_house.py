@@ -32,9 +32,9 @@ BUDGET: dict[str, int] = {
     "engine": 3435,
     "training": 3807,
     "interop": 1992,
-    "tasks": 3136,
+    "tasks": 3138,
     "learn": 4416,
-    "cli": 2050,
+    "cli": 2058,
     "__init__": 27,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_699
+IN_ALL = 27_709
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

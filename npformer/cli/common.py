@@ -5,11 +5,12 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from npformer.cli.parser import Parser
-from npformer.core import PRECISIONS, backends, get_backend, split_names
+from npformer.core import PRECISIONS, backends, checks, get_backend, split_names
 from npformer.optim import NORMS_AND_BIASES
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
@@ -29,6 +30,21 @@ def place(word: str) -> Path:
 
 TYPES = {"N": int, "X": float, "P": float, "FILE": place, "DIR": place}
 """The type of an option's value, by the word that stands for the value in the help."""
+
+
+RANGES: dict[str, Callable[[str, Any], object]] = {"N": checks.positive, "P": checks.rate}
+RANGES["X"] = partial(checks.number, above=0.0)
+"""What numbers of each type must be."""
+MAY_BE_0 = {"seed", "ngrams", "weight_decay", "temperature"}
+
+
+def check_numbers(options: argparse.Namespace) -> None:
+    """Check that the numbers that were typed are in range, before anything is read."""
+    for action in options.parser._actions:
+        value, kind = getattr(options, action.dest, None), str(action.metavar)
+        if isinstance(value, int | float) and kind in RANGES:
+            check = checks.not_negative if action.dest in MAY_BE_0 else RANGES[kind]
+            check(action.option_strings[-1], value)
 
 
 @contextmanager

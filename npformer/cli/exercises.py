@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from npformer.cli import common
-from npformer.core import checks
 
 NAME = "an exercise: its name or its number"
 DIR = "the folder with the exercises (default: this one)"
@@ -83,8 +82,6 @@ def _check(options: argparse.Namespace) -> int:
     from npformer.learn.exercises.referee import PASSED
     from npformer.learn.exercises.table import NAMES, stem
 
-    if options.seconds is not None:
-        checks.number("--seconds", options.seconds, above=0.0)
     place, names = _place(options)
     names = names or list(NAMES)
     states = {}

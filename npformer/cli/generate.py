@@ -29,7 +29,7 @@ def add_to(commands: Any) -> None:
     temperature = "below 1 likely tokens become likelier, above 1 all become more alike"
     option(parser, "--temperature X", temperature, 1.0)
     option(parser, "--top-k N", "draw only from this many of the likeliest tokens")
-    option(parser, "--top-p P", "draw from the fewest tokens that together have this probability")
+    option(parser, "--top-p X", "draw from the fewest tokens that together have this probability")
     option(parser, "--seed N", "of the draws", 0)
     add_loading(parser)
 

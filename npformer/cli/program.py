@@ -19,7 +19,7 @@ from npformer.cli import (
     predict,
     train,
 )
-from npformer.cli.common import INTERRUPTED, warnings_in_words
+from npformer.cli.common import INTERRUPTED, check_numbers, warnings_in_words
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
@@ -65,6 +65,7 @@ def _run(options: argparse.Namespace) -> int:
             only_the_first_speaks(options.ranks),
         ):
             check_together(options.ranks, options.command)
+            check_numbers(options)
             status = int(options.run(options))
         sys.stdout.flush()
         return status

@@ -66,7 +66,7 @@ def add_training_options(group: Any) -> None:
     add("--weight-decay X", "decoupled, as in AdamW")
     spared = "parameters without weight decay: norms-and-biases, or patterns such as '*.bias'"
     add("--no-decay NAMES", spared, type=common.patterns_of)
-    add("--label-smoothing X", "at least 0 and below 1")
+    add("--label-smoothing P", "at least 0 and below 1")
     add("--clip-norm X", "upper bound on the norm of the gradient")
     best = "what decides on the validation data which epoch is best (default: accuracy)"
     add("--metric NAME", best, choices=(*FIGURES, "loss"))

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 from npformer.core import backends, checks, described
 from npformer.data.held_out import validation_share
 from npformer.data.samples import Data
+from npformer.layers import POOLINGS
 from npformer.models import EncoderConfig
 from npformer.training.fit import fit
 from npformer.training.history import History
@@ -156,6 +157,8 @@ class Estimator(Ensemble, ABC):
         if isinstance(self.config, Mapping):
             for name in self.config:
                 checks.choice("a setting in config", name, EncoderConfig.__dataclass_fields__)
+        if (pooling := getattr(self, "pooling", None)) is not None:
+            POOLINGS.parse(pooling, "pooling")
         checks.choice("dtype", self.dtype, checks.FLOATS)
         checks.choice("backend", self.backend, backends())
         checks.whole("seed", self.seed, at_least=0)
