@@ -1,12 +1,26 @@
 """Habits of other libraries: an error or a warning says in a sentence what to write here."""
 
 from collections import ChainMap, deque
+from functools import partial
 
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer.data.series import read_series
+
+METHODS = [
+    "fit",
+    "train",
+    "eval",
+    "state_dict",
+    "predict_proba",
+    "compile",
+    "cuda",
+    "zero_grad",
+    "save",
+    "evaluate",
+]
 
 
 @pytest.fixture
@@ -25,7 +39,7 @@ def test_targets_beside_the_data(model, data):
         nf.fit(model, *data)
 
 
-@pytest.mark.parametrize("name", ["fit", "train", "eval", "state_dict", "predict_proba"])
+@pytest.mark.parametrize("name", METHODS)
 def test_methods_of_other_models(model, name):
     with pytest.raises(AttributeError, match=rf"'SequenceClassifier' has no attribute '{name}'\. "):
         getattr(model, name)
@@ -33,14 +47,52 @@ def test_methods_of_other_models(model, name):
         model.other  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    ("name", "ours"), [("layers", "n_layers"), ("hidden_size", "d_model"), ("num_heads", "n_heads")]
-)
-def test_settings_under_other_names(name, ours):
-    with pytest.raises(TypeError, match=rf"has no setting '{name}'; it has .*mean '{ours}'\?$"):
-        nf.EncoderConfig(**{name: 3})
-    with pytest.raises(TypeError, match=r"has no setting 'colour'; it has \[[^]]*\]$"):
-        nf.EncoderConfig(colour=3)
+OTHERS = {
+    "EncoderConfig": "layers=n_layers hidden_size=d_model num_attention_heads=n_heads",
+    "Adam": "learning_rate=lr epsilon=eps",
+    "SequenceClassifier": "num_labels=n_classes padding_idx=padding_id torch_dtype=dtype",
+    "model": "attention_mask=mask key_padding_mask=mask token_type_ids=types",
+    "fit": "learning_rate=lr validation_data=validation num_epochs=epochs max_grad_norm=clip_norm",
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_arguments_under_other_names(model, data, what):
+    call, kind = {
+        "EncoderConfig": (nf.EncoderConfig, "EncoderConfig"),
+        "Adam": (partial(nf.Adam, model.parameters()), "Adam"),
+        "SequenceClassifier": (partial(nf.SequenceClassifier, model.config, 3), "SequenceModel"),
+        "model": (partial(model, data[0]), "SequenceClassifier.__call__"),
+        "fit": (partial(nf.fit, model, data), "fit"),
+    }[what]
+    for pair in OTHERS[what].split():
+        name, ours = pair.split("=")
+        words = rf"^{kind} takes no '{name}'; it takes .*\b{ours}\b.*\. Did you mean '{ours}'\?$"
+        with pytest.raises(TypeError, match=words):
+            call(**{name: 3})
+    with pytest.raises(TypeError, match=rf"^{kind} takes no 'colour'; it takes [\w, ]*$"):
+        call(colour=3)
+
+
+def test_what_the_package_itself_has_not():
+    with pytest.raises(AttributeError, match=r"no attribute 'Transformer'\. Whole models are"):
+        nf.Transformer  # noqa: B018
+    assert not hasattr(nf, "Linear")
+
+
+def test_parameters_hold_no_gradients(model, data):
+    before = model.parameters().flat.copy()
+    with pytest.raises(TypeError, match=r"^gradients is Parameters; expected what model\.loss_"):
+        nf.clip_by_global_norm(model.parameters(), 1.0)
+    np.testing.assert_array_equal(model.parameters().flat, before)
+    nf.clip_by_global_norm(model.loss_and_gradients(*data)[1], 1.0)
+
+
+def test_arrays_of_other_libraries(model, data):
+    torch = pytest.importorskip("torch")
+    for call in (lambda x: model(x), model.predict, lambda x: nf.fit(model, (x, data[1]))):
+        with pytest.raises(TypeError, match=r"^x( in data)? is a Tensor; .*numpy\.asarray"):
+            call(torch.tensor(data[0]))
 
 
 @pytest.mark.parametrize("name", ["relu2", "selu", "elu", "gelu_10", "swish", "gelu_fast"])

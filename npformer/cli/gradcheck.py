@@ -48,11 +48,11 @@ def run(options: argparse.Namespace) -> int:
     errors = [r.error for r in reports]
     complex_errors = [r.complex_error for r in reports if r.complex_error is not None]
     print(
-        f"\n{len(chosen)} cases, {len(chosen) - wrong} passed, {wrong} failed\n"
+        f"\n{common.counted(len(chosen), 'cases')}, {len(chosen) - wrong} passed, {wrong} failed\n"
         f"central differences: largest relative error {np.max(errors):.1e}, tolerance "
         f"{TOLERANCE:g}\n"
         f"complex step: largest relative error {np.max(complex_errors, initial=0.0):.1e} in "
-        f"{len(complex_errors)} cases, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
+        f"{common.counted(len(complex_errors), 'cases')}, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
     )
     return 1 if wrong else 0
 

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         write_whole(options.out, _table(options, part.columns, new))
-        lines = [f"{options.out}: {len(part):,} rows"]
+        lines = [f"{options.out}: {common.counted(len(part), 'rows')}"]
     print("".join(f"{line}\n" for line in lines), end="")
     return 0
 

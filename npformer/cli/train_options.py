@@ -71,7 +71,12 @@ def add_training_options(group: Any) -> None:
     best = "what decides on the validation data which epoch is best (default: accuracy)"
     add("--metric NAME", best, choices=(*FIGURES, "loss"))
     add("--seed N", "of weights, batches, dropout and generated data", 0)
-    add("--workers N", "CPU cores that share a batch of a rank, or auto", "auto", type=_workers)
+    add(
+        "--workers N",
+        "CPU cores that share a batch of a rank, or auto",
+        "auto",
+        type=auto_or_int,
+    )
     own = "with mpiexec: each rank has Adam's moments for its own part of the parameters only"
     add("--shard-moments", own, action="store_const", const=True)
     masks = "where dropout's masks are drawn: host gives the same run on every backend, device is"
@@ -92,10 +97,6 @@ def task_or_file(word: str) -> str:
     )
 
 
-def _workers(word: str) -> int | str:
-    if word == "auto":
-        return word
-    try:
-        return int(word)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{word!r} is neither a whole number nor 'auto'") from None
+def auto_or_int(word: str) -> int | str:
+    """Return the value of --workers; of any other word argparse says that it is no such value."""
+    return word if word == "auto" else int(word)

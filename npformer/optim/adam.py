@@ -8,6 +8,7 @@ import numpy as np
 
 from npformer.core import Array, checks, described
 from npformer.core.dispatch import faster
+from npformer.core.elsewhere import in_our_words
 from npformer.optim.optimizer import GradientDescent, Piece
 from npformer.optim.schedules import Schedule
 from npformer.optim.weight_decay import checked_patterns, shrink_some
@@ -85,6 +86,7 @@ class Adam(GradientDescent):
     settings: ClassVar[tuple[str, ...]] = ("lr", "betas", "eps", "weight_decay", "no_decay")
     kinds = ("m", "v")
 
+    @in_our_words
     def __init__(
         self,
         parameters: Mapping[str, Array],

@@ -120,10 +120,10 @@ def _names(words: list[str]) -> str:
     return f"{shown} and {len(words) - 8} more" if len(words) > 8 else shown
 
 
-def check_as_many(samples: Sequence[Any], y: np.ndarray) -> None:
-    """Check that there is one label for each sample, and at least one sample."""
-    if len(y) != len(samples) or len(y) == 0:
+def check_as_many(one: Any, other: Any, names: tuple[str, str] = ("samples", "labels")) -> None:
+    """Check that there are as many entries in two lists, and at least one."""
+    if len(one) != len(other) or len(one) == 0:
         raise ValueError(
-            f"there are {len(samples)} samples and {len(y)} labels; expected one label for each "
-            "sample, and at least 1"
+            f"the numbers of {' and '.join(names)} are {len(one):,} and {len(other):,}; expected "
+            "as many of both, and at least one"
         )

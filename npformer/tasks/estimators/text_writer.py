@@ -149,7 +149,7 @@ class TextWriter(Estimator):
     def _checked(name: str, text: Any) -> str:
         checks.text(name, text)
         if len(text) < 2:
-            raise ValueError(f"{name} has {len(text)} characters; expected at least 2")
+            raise ValueError(f"{name} is {text!r}; expected at least 2 characters")
         return str(text)
 
     def ids(self, name: str, text: str) -> np.ndarray:

@@ -143,7 +143,7 @@ class FileTask:
         if self.kind == "text":
             text = read_text(file, encoding=self.encoding)
             if len(text) < 2:
-                raise ValueError(f"{file} has {len(text)} characters; expected a text")
+                raise ValueError(f"{named(file)} holds {text!r}; expected at least 2 characters")
             return Part(text)
         if self.kind == "pairs" and is_generated(file):
             return Part(*pairs(file, GENERATED, self.seed))
