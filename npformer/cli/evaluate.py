@@ -46,6 +46,8 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
 
 def _on_file(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on a file."""
+    if options.split is not None:
+        raise ValueError("--split is given, and the model was trained on a file; expected none")
     model, part = trained.model, trained.held_out(options)
     scores = model.evaluate(*part.data(), batch_size=options.batch_size, communicator=options.ranks)
     if isinstance(scores, TextScores):

@@ -6,8 +6,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from npformer.core import checks
-
 
 def _place(options: argparse.Namespace) -> tuple[Path, list[str]]:
     """Return the folder and the names; the first word is a name if there is no such folder."""
@@ -38,8 +36,6 @@ def _check(options: argparse.Namespace) -> int:
     from npformer.learn.exercises.referee import PASSED
     from npformer.learn.exercises.table import NAMES, stem
 
-    if options.seconds is not None:
-        checks.number("--seconds", options.seconds, above=0.0)
     place, names = _place(options)
     names = names or list(NAMES)
     states = {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.cli.common import counted
 from npformer.cli.plugins import load_plugins
 from npformer.core import checks
 
@@ -37,11 +38,12 @@ def run(options: argparse.Namespace) -> int:
     errors = [r.error for r in reports]
     complex_errors = [r.complex_error for r in reports if r.complex_error is not None]
     print(
-        f"\n{len(chosen)} cases, {len(chosen) - wrong} passed, {wrong} failed\n"
+        f"\n{counted(len(chosen), 'cases')}, {len(chosen) - wrong} passed, {wrong} failed\n"
         f"central differences: largest relative error {np.max(errors):.1e}, tolerance "
         f"{TOLERANCE:g}\n"
         f"complex step: largest relative error {np.max(complex_errors, initial=0.0):.1e} in "
-        f"{len(complex_errors)} cases, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
+        f"{counted(len(complex_errors), 'cases')}, tolerance {COMPLEX_TOLERANCE:g}; - where it "
+        "does not apply"
     )
     return 1 if wrong else 0
 

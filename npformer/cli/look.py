@@ -94,7 +94,7 @@ def _numbers(words: str) -> int | list[int]:
         numbers = [int(word) for word in words.split(",") if word.strip()]
     except ValueError:
         numbers = []
-    if not numbers:
+    if not numbers or min(numbers) < ("," not in words):
         raise ValueError(
             f"--samples is {words!r}; expected how many, such as 4, or which, such as 0,7,12"
         )

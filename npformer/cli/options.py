@@ -4,6 +4,7 @@ import argparse
 import importlib.resources
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ EMBEDDED = {
 
 def place(word: str) -> Path:
     """Return the path that a word names."""
-    if not word:
-        raise argparse.ArgumentTypeError("'' is empty; expected the name of a file or folder")
+    if word in ("", "-"):
+        what = "standard input" if word else "empty"
+        raise argparse.ArgumentTypeError(f"{word!r} is {what}; expected a name of a file or folder")
     return Path(word)
 
 
@@ -76,6 +78,21 @@ TYPES: dict[str, Callable[[str], Any]] = {
 }
 """The type of an option's value, by the word that stands for the value in the help, or by a name
 that the table gives."""
+
+RANGES: dict[str, Callable[[str, Any], object]] = {"N": checks.positive, "P": checks.rate}
+RANGES["X"] = partial(checks.number, above=0.0)
+"""What numbers of each type must be."""
+MAY_BE_0 = {"seed", "ngrams", "weight_decay", "temperature"}
+
+
+def check_numbers(options: argparse.Namespace) -> None:
+    """Check that the numbers that were typed are in range, before anything is read."""
+    for action in options.parser._actions:
+        value, kind = getattr(options, action.dest, None), str(action.metavar)
+        if isinstance(value, int | float) and kind in RANGES:
+            check = checks.not_negative if action.dest in MAY_BE_0 else RANGES[kind]
+            check(action.option_strings[-1], value)
+
 
 CHOICES: dict[str, Any] = {
     **{"mixers": MIXERS, "activations": ACTIVATIONS, "ffns": FFNS, "poolings": POOLINGS},

@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.cli import common, predict_file
 from npformer.cli.trained import Trained
-from npformer.core import a_type, checks, use_precision
+from npformer.core import a_type, use_precision
 from npformer.data.stored import read
 from npformer.tasks.estimators import Estimator, TextWriter
 from npformer.tasks.sources.array_file import read_npy, read_samples
@@ -56,7 +56,6 @@ def _predict(options: argparse.Namespace, trained: Trained) -> int:
     else:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
-        checks.positive("--samples", options.samples)
         instead = f"Give it data: npformer predict {options.model} x.npy"
         x, labels, _ = trained.test_data(instead)
         x, labels = x[: options.samples], labels[: options.samples]

@@ -20,11 +20,11 @@ from npformer.cli import (
     train,
 )
 from npformer.cli.common import INTERRUPTED, warnings_in_words
-from npformer.cli.options import add_command
+from npformer.cli.options import add_command, check_numbers
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
-from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
+from npformer.core import BackendUnavailableError, BatchTooLargeError, checks, described
 from npformer.engine.processes import CopyDiedError
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.watchers import NonFiniteLossError
@@ -66,6 +66,7 @@ def _run(options: argparse.Namespace) -> int:
             only_the_first_speaks(options.ranks),
         ):
             check_together(options.ranks, options.command)
+            check_numbers(options)
             status = int(options.run(options))
         sys.stdout.flush()
         return status
@@ -118,7 +119,7 @@ def _explanation(error: BaseException, options: argparse.Namespace) -> str:
     words = str(error)
     for action in options.parser._actions:  # an argument of a function is an option here
         given, flag = getattr(options, action.dest, None), "".join(action.option_strings[-1:])
-        if flag and words.startswith(f"{action.dest} is {given!r}"):
+        if flag and words.startswith(f"{action.dest} is {described(given)}"):
             return words.replace(action.dest, flag, 1)
         if flag and words.startswith(f"{given} "):
             return f"{flag} {words}"

@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
                 print(f"--resume, {folder.path}: {what}")
         vars(options).update(chosen)
         if recipe is None:
+            if options.split is not None:
+                raise ValueError("--split is for tasks; expected none for a file: --test cuts it")
             return train_file.run(Training(options, folder, chosen, plugins))
         if wrong := given_options(options, {*OPTIONS} - {"pooling"}):
             raise ValueError(

@@ -14,6 +14,7 @@ from npformer.cli.model_settings import given_options
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table
+from npformer.data.text_file import named
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.sources.choice import listed
 from npformer.tasks.sources.doubts import doubt_known
@@ -139,7 +140,7 @@ class Trained:
                     known = FileTask.from_notes(self.notes["task"]).parts()[0]["train"]
                 except (OSError, ValueError):  # its files are gone or have changed
                     return part
-                doubt_known(task.kind, task.keys(known), task.keys(part), options.input)
+                doubt_known(task.kind, task.keys(known), task.keys(part), named(options.input))
             return part
         if task is None:
             raise ValueError(

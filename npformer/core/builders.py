@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from npformer.core.checks import did_you_mean
-from npformer.core.words import a_type
+from npformer.core.words import described
 
 
 def builder_problem(name: str, builder: Any, makes: type | None, method: str) -> str:
@@ -109,17 +109,6 @@ def same_definition(one: Any, other: Any) -> bool:
         for item in (one, other)
     )
     return first == second and None not in first
-
-
-def described(value: Any) -> str:
-    """Return what something is, in words."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
-        return repr(value)
-    if inspect.isroutine(value) and not isinstance(value, partial):  # a partial is, since 3.14
-        return f"the function {value.__name__}"
-    return a_type(value)
 
 
 def full_name(kind: type) -> str:

@@ -69,7 +69,7 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
     pairs, keys = checks.positive("pairs", pairs), checks.positive("keys", keys)
     if keys < pairs:
         raise ValueError(
-            f"keys is {keys!r} and pairs {pairs}; expected at least as many keys as pairs, because "
+            f"keys is {keys} and pairs {pairs}; expected at least as many keys as pairs, because "
             "the keys of a sequence differ"
         )
 

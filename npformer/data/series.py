@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.lists import listed
 from npformer.data.series_arrays import read_arrays
 from npformer.data.tables import MISSING, Table, as_number, read_table
 from npformer.data.times import EXPECTED, TimeError, ranks, times_of
@@ -98,10 +99,12 @@ def series_of_table(
                 raise ValueError(f"{name} is given without id, which it needs; expected both")
         return _series_in_rows(table, label)
     keys = table.words(id, "the series that it belongs to")
-    roles = {id, time, label} - {None}
-    names = [n for n in table.columns if n not in roles] if features is None else list(features)
+    roles = [name for name in (id, time, label) if name is not None]
+    names = [n for n in table.columns if n not in roles]
+    if features is not None:
+        names = listed("features", features, "the names of columns")
     if not names:
-        raise ValueError(f"{table.path} has no feature columns besides {sorted(map(str, roles))}")
+        raise ValueError(f"{table.path} has no feature columns besides {', '.join(roles)}")
     values = np.stack([_numbers(table, name) for name in names], axis=1)
     number_of: dict[str, int] = {}  # in the order in which they begin in the file
     groups = np.array([number_of.setdefault(key, len(number_of)) for key in keys])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import a_type, checks
-from npformer.data.text_file import check_file, decoded
+from npformer.data.text_file import check_file, decoded, named
 
 SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
@@ -64,7 +64,7 @@ class Table:
 
     def column(self, name: str) -> list[Any]:
         """Return a column; for an unknown name, ValueError lists the known ones."""
-        if name not in self.columns:
+        if not isinstance(name, str) or name not in self.columns:
             hint = checks.did_you_mean(name, self.columns)
             raise ValueError(f"{self.path} has no column {name!r}; it has {self.names()}{hint}")
         return self.columns[name]
@@ -145,7 +145,8 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     if kind != "parquet":
         text = decoded(place, encoding)
         if str(place) == "-" and text.lstrip().startswith(("[", "{")):
-            return _read_json(place, text)
+            kind = "json"
+        place = Path(named(place))
         return _read_csv(place, text) if kind == "csv" else _read_json(place, text)
     check_file(place)
     return _read_parquet(place)
@@ -209,7 +210,7 @@ def _read_json(path: Path, text: str) -> Table:
     """Return a table of objects: one in each line, or all in one list."""
     rows: list[Any]
     lines: list[int] | None = None
-    if (str(path) == "-" or ".json" in path.suffixes[-2:]) and text.lstrip().startswith("["):
+    if not {".jsonl", ".ndjson"} & {*path.suffixes[-2:]} and text.lstrip().startswith("["):
         rows = _parsed(path, "", text)
     else:
         numbered = enumerate(text.split("\n"), start=1)

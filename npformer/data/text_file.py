@@ -45,7 +45,7 @@ def decoded(path: Path, encoding: str) -> str:
 
     A mark decides the encoding of what is called UTF-8.
     """
-    content = _content(path)
+    content, path = content_of(path), Path(named(path))
     try:
         if codecs.lookup(encoding).name == "utf-8":
             marked = (name for mark, name in MARKS.items() if content.startswith(mark))
@@ -75,18 +75,24 @@ def decoded(path: Path, encoding: str) -> str:
     return text
 
 
-def _content(path: Path) -> bytes:
+def named(path: Path | str) -> str:
+    """Return what a file is called in messages."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def content_of(path: Path) -> bytes:
     """Return the bytes of a file, or of standard input, decompressed."""
     if str(path) == "-":
-        return _all_of(sys.stdin)
-    check_file(path)
-    content = path.read_bytes()
+        content = _all_of(sys.stdin)
+    else:
+        check_file(path)
+        content = path.read_bytes()
     if path.suffix.lower() != ".gz" and not content.startswith(b"\x1f\x8b"):  # no text does
         return content
     try:
         return gzip.decompress(content)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a complete .gz file: {error}") from None
+        raise ValueError(f"{named(path)} is not a complete .gz file: {error}") from None
 
 
 @lru_cache(maxsize=1)

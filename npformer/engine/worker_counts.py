@@ -8,7 +8,7 @@ attention (`EngineContext.in_parts`).
 
 from numbers import Integral
 
-from npformer.core import Layer, cores
+from npformer.core import Layer, cores, described
 from npformer.core.dispatch import enabled
 from npformer.engine import processes
 from npformer.engine.processes import processes_on_the_cores
@@ -43,13 +43,15 @@ def check_workers(workers: object) -> None:
     if isinstance(workers, str) and workers == "auto":
         return
     if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
-        raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
+        raise ValueError(
+            f"workers is {described(workers)}; expected a whole number of at least 1 or 'auto'"
+        )
 
 
 def check_processes(asked: object) -> None:
     """Raise ValueError unless `asked` is True, False or "auto"."""
     if not isinstance(asked, bool) and not (isinstance(asked, str) and asked == "auto"):
-        raise ValueError(f"processes is {asked!r}; expected True, False or 'auto'")
+        raise ValueError(f"processes is {described(asked)}; expected True, False or 'auto'")
 
 
 def choose_workers(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
+from npformer.core.elsewhere import in_our_words
 from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.config import EncoderConfig
@@ -29,6 +30,7 @@ class SequenceModel(Layer):
         Whether inputs are expected to come with a mask.
     """
 
+    @in_our_words
     def __init__(
         self,
         config: EncoderConfig,

@@ -139,7 +139,7 @@ def pair_problem(
     given, floats = _copied(bound.arguments.items(), dtype)
     arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
     if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
-        raise TypeError(f"wrt is {wrt!r}; expected a list of argument names, such as ['x']")
+        raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
     wrt = floats if wrt is None else list(wrt)
     unknown = [name for name in wrt if name not in floats]
     if unknown:

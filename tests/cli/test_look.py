@@ -116,7 +116,7 @@ def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_c
     ("words", "said"),
     [
         ("--samples many", "--samples is 'many'; expected how many, such as 4, or which"),
-        ("--samples 0", "samples is 0; expected a whole number of at least 1"),
+        ("--samples 0", "--samples is '0'; expected how many"),
         ("--samples 1,360", "a number in samples is 360; expected"),
         ("--samples 17", "at most 16"),
         ("--split random", "--split of task digits is 'random'"),

@@ -48,7 +48,26 @@ def test_standard_input_is_read_as_a_file_is(table, trained_on_texts, prints, mo
     for words in (["predict", trained_on_texts], ["evaluate", trained_on_texts]):
         expected = prints(*words, table)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(mark + table.read_bytes())))
-        assert prints(*words, "-") == expected.replace(str(table), "-")
+        assert prints(*words, "-") == expected.replace(str(table), "standard input")
+
+
+def test_standard_input_is_given_once_and_for_data(
+    table, trained_on_texts, fails, prints, monkeypatch, tmp_path
+):
+    columns = "--text", "review", "--label", "stars", *TINY
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
+    twice = "'-', standard input, is given twice; expected one use of it"
+    for part in ("--test", "--validation"):
+        assert twice in fails("train", "-", *columns, part, "-", "--out", tmp_path / "run")
+    assert "- is a table, and there is more" in fails("predict", trained_on_texts, "-", "a text")
+    for words in (("train", table, *columns, "--out", "-"), ("look", "-"), ("generate", "-")):
+        with pytest.raises(SystemExit):
+            fails(*words)
+    assert not (tmp_path / "run").exists()
+    prints("train", "-", *columns, "--out", tmp_path / "run")
+    gone = "standard input, on which the model was trained, is missing"
+    assert gone in fails("evaluate", tmp_path / "run")  # though there is something to read
+    prints("train", "-", *columns, "--out", tmp_path / "run", "--resume")
 
 
 def test_what_was_trained_on_standard_input_is_measured_on_a_file(

@@ -175,7 +175,7 @@ def test_a_generated_task(tmp_path, prints, monkeypatch):
         (("train", "missing.txt"), "missing.txt does not exist"),
         (("generate", "TRANSLATOR"), "expected a TextWriter"),
         (("generate", "WRITER", ""), "prompt is empty"),
-        (("generate", "WRITER", "a", "--tokens", "0"), "n is 0"),
+        (("generate", "WRITER", "a", "--tokens", "0"), "--tokens is 0"),
         (("predict", "WRITER", "a"), "npformer generate"),
         (("predict", "TRANSLATOR"), "there is nothing to translate"),
         (("predict", "TRANSLATOR", "1+2", "--probabilities"), "--probabilities is given"),

@@ -161,7 +161,7 @@ class LibraryTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids, without special tokens; -1 is skipped."""
-        text = str(self.library.decode([id for id in ids if id >= 0]))
+        text = str(self.library.decode([id for id in self.checked(ids, -1) if id >= 0]))
         of_bytes = isinstance(self.library.model, tokenizers_library().models.BPE)
         return cleaned_up(text) if self.clean_up and not of_bytes else text
 

@@ -17,8 +17,10 @@ FILES = ("source.spm", "target.spm", "vocab.json")
 LANGUAGE = re.compile(">>.*?<<", re.DOTALL)
 """What a text may begin with: the language to translate it into."""
 SPECIAL = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
-FOREIGN = ("separate_vocabs", "sp_model_kwargs", "split_special_tokens", "bos_token")
-FOREIGN += ("additional_special_tokens", "extra_special_tokens")
+FOREIGN = (
+    *("separate_vocabs", "sp_model_kwargs", "split_special_tokens", "bos_token"),
+    *("additional_special_tokens", "extra_special_tokens"),
+)
 """Settings of tokenizer_config.json that npformer does not have."""
 
 
@@ -97,7 +99,7 @@ class MarianTokenizer(Tokenizer):
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of a source, then that of its end."""
-        ids: list[int] = []
+        ids: list[Any] = []
         for part in re.split(f"({'|'.join(SPECIAL.values())})", text):
             language = LANGUAGE.match(part)
             pieces = [part] if part in SPECIAL.values() else [language.group()] if language else []
@@ -109,7 +111,7 @@ class MarianTokenizer(Tokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids of a target, without special tokens."""
         special = self.padding_id, self.end_id, self.unknown_id, -1
-        pieces = [self._pieces[id] for id in ids if id not in special]
+        pieces = [self._pieces[id] for id in self.checked(ids, -1) if id not in special]
         text = str(self._of_target.decode(pieces))
         return cleaned_up(text) if self.clean_up else text
 

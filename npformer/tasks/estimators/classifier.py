@@ -121,9 +121,11 @@ class Classifier(Estimator):
             checks.rate("calibration", calibration)
         reader = self.reader()
         listed = reader.checked(samples, "samples")
-        names = ClassNames.of(labels)
-        y = names.numbers(labels)
+        names, y = ClassNames.numbered(labels)
         check_as_many(listed, y)
+        if (weights := training.get("sample_weight")) is not None:
+            training["sample_weight"] = weights = checks.weights("sample_weight", weights)
+            checks.shape("sample_weight", weights, (len(y),), "One number for each sample")
         if words := rarely_repeat(y.tolist()):
             warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
         held_out: tuple[Sequence[Any], np.ndarray] | None = None
@@ -133,9 +135,8 @@ class Classifier(Estimator):
         elif validation is not None:
             rows, rest = stratified(y, validation, self.seed)
             held_out = [listed[i] for i in rest], y[rest]
-            weights = training.get("sample_weight")
             if weights is not None:
-                training["sample_weight"] = np.asarray(weights)[rows]
+                training["sample_weight"] = weights[rows]
             listed, y = [listed[i] for i in rows], y[rows]
         if isinstance(given := training.get("class_weight"), Mapping):
             of = names.numbers(list(given), "the keys of class_weight")
@@ -173,8 +174,7 @@ class Classifier(Estimator):
     def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return x and its mask, as the models expect them."""
         listed = self.checked(samples, "samples")
-        x, mask = self.reader_.read(listed)
-        return x, mask
+        return self.reader_.read(listed)  # type: ignore[no-any-return]
 
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
         """Check each sample, and return the samples as a sequence."""
@@ -193,7 +193,7 @@ class Classifier(Estimator):
         rows, rest = stratified(y, share, seed)
         options = dict(given)
         if options.get("sample_weight") is not None:
-            options["sample_weight"] = np.asarray(options["sample_weight"])[rows]
+            options["sample_weight"] = options["sample_weight"][rows]
         return (x[rows], y[rows], mask[rows]), (x[rest], y[rest], mask[rest]), options
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
@@ -284,10 +284,9 @@ class Classifier(Estimator):
         from npformer.tasks.estimators.classifier_report import settings_of_report  # when needed
         from npformer.tasks.reports import report
 
-        y = self.names.numbers(labels)
-        scores = scores or self.evaluate(samples, labels)
+        y, listed = self.names.numbers(labels), self.checked(samples, "samples")
+        scores = scores or self.evaluate(listed, self.names.labels(y))
         models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
-        listed = self.checked(samples, "samples")
         x, mask = self.reader_.read(listed)
         shown = settings_of_report(self, listed, scores, beside or {})
         settings = {"token_names": self.reader_.token_names(), **shown, **more}

@@ -9,7 +9,9 @@ from inspect import signature
 from typing import Any, ClassVar, Self
 
 from npformer.core import backends, checks, described
+from npformer.data.held_out import validation_share
 from npformer.data.samples import Data
+from npformer.layers import POOLINGS
 from npformer.models import EncoderConfig
 from npformer.training.fit import fit
 from npformer.training.history import History
@@ -154,6 +156,8 @@ class Estimator(Ensemble, ABC):
         if isinstance(self.config, Mapping):
             for name in self.config:
                 checks.choice("a setting in config", name, EncoderConfig.__dataclass_fields__)
+        if (pooling := getattr(self, "pooling", None)) is not None:
+            POOLINGS.parse(pooling, "pooling")
         checks.choice("dtype", self.dtype, checks.FLOATS)
         checks.choice("backend", self.backend, backends())
         checks.whole("seed", self.seed, at_least=0)
@@ -221,5 +225,9 @@ def check_training(training: Mapping[str, Any], validation: Any, parts: str = ""
                 "it decides which epoch is better: validation=0.1, or --validation 0.1 on the "
                 "command line"
             )
-    if isinstance(validation, tuple | list) and len(validation) != 2:
-        raise ValueError(f"validation does not have two parts; expected {parts}")
+    pair = isinstance(validation, tuple | list) and len(validation) == 2
+    if parts and not pair and validation is not None and validation_share(validation) is None:
+        raise TypeError(
+            f"validation is {described(validation)}; expected a share of the data, such as 0.1, or "
+            f"{parts}"
+        )

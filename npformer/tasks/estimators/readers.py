@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from npformer.core import a_type, checks
+from npformer.data.lists import listed
 from npformer.data.tokenizers import Tokenizer, WordTokenizer, frequent_pairs, train_tokenizer
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.tasks.estimators import defaults
@@ -158,15 +158,10 @@ class SeriesReader(Reader):
 
     def checked(self, samples: Any, name: str) -> list[np.ndarray]:
         """Check series, and return them as float64 arrays (steps, features)."""
-        if isinstance(samples, str) or not hasattr(samples, "__len__"):
-            raise TypeError(
-                f"{name} is {a_type(samples)}; expected a list of arrays (steps, "
-                "features), or one array (series, steps, features)"
-            )
-        checks.ordered(name, samples)
         if hasattr(samples, "columns"):  # a table with a series a row
             samples = samples.to_numpy()
-        series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(samples)]
+        rows = listed(name, samples, "an array (steps, features) for each series", axes=(1, 2, 3))
+        series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(rows)]
         for i, each in enumerate(series):
             if each.shape[1] != (n_features := self.n_features or series[0].shape[1]):
                 raise ValueError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from npformer.core import checks, described
+from npformer.data.lists import listed
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators.classifier import Classifier
@@ -107,10 +108,7 @@ class TextClassifier(Classifier):
             )
         if not own:
             checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
-        if isinstance(self.freeze, str) or not isinstance(self.freeze, Sequence):
-            raise TypeError(
-                f"freeze is {self.freeze!r}; expected a list of patterns, such as ['embed.*']"
-            )
+        listed("freeze", self.freeze, "patterns, such as 'embed.*'")
         if self.pretrained is not None:
             decided = self.config is not None or self.max_len is not None
             if decided or self.tokenizer != "word" or self._vocabulary():

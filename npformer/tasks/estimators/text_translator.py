@@ -242,6 +242,8 @@ class TextTranslator(Estimator):
 
         self.check_trained()
         listed = checked_texts(sources, "sources")
+        if targets is not None:
+            listed, targets = checked_pairs(listed, targets)
         shown = []
         source, target = self.tokenizers_
         for i in chosen_samples(samples, len(listed)):

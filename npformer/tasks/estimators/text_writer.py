@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.held_out import validation_share
 from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.functional import NO_LABEL
 from npformer.tasks.estimators import defaults
@@ -119,9 +120,8 @@ class TextWriter(Estimator):
         """
         self.check()
         checks.text("text", text)
-        if isinstance(validation, float):
-            checks.rate("validation", validation)
-            cut = round(len(text) * (1.0 - validation))
+        if (share := validation_share(validation)) is not None:
+            cut = round(len(text) * (1.0 - share))
             text, validation = text[:cut], text[cut:]
         held_out = None if validation is None else self._checked("validation", validation)
         check_training({n: v for n, v in training.items() if n != "metric"}, held_out)
@@ -148,7 +148,7 @@ class TextWriter(Estimator):
     def _checked(name: str, text: Any) -> str:
         checks.text(name, text)
         if len(text) < 2:
-            raise ValueError(f"{name} has {len(text)} characters; expected at least 2")
+            raise ValueError(f"{name} is {text!r}; expected at least 2 characters")
         return str(text)
 
     def ids(self, name: str, text: str) -> np.ndarray:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from npformer.core import checks, described
+from npformer.core import checks
+from npformer.data.lists import listed
 
 LONGEST = 40
 """The most characters of a name that are shown."""
@@ -44,11 +45,8 @@ def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int
     """
     if names is None:
         return {}
-    if isinstance(names, str) or not isinstance(names, Mapping | Sequence):
-        raise TypeError(
-            f"{argument} is {described(names)}; expected a list of names, one for each {of}, or a "
-            "mapping of numbers to names"
-        )
+    if not isinstance(names, Mapping):
+        names = listed(argument, names, f"a name for each {of}, or a mapping of numbers to names")
     if n is None:
         raise ValueError(f"{argument} is given, and the models have no {of}s; leave it out")
     if isinstance(names, Mapping):

@@ -159,8 +159,7 @@ class EncoderDecoder(Model, Transformer):
         """Check ids on both sides, and make masks for sides without one."""
         sides = zip(inputs, (self.source, self.target), strict=True)
         for each, embed in sides:
-            embed.check(each.x, each.mask)
-            embed.check_types(each.types, each.x)
+            embed.check(each.x, each.mask, each.types)
         source, target = inputs
         if source.mask is None:
             source = _with_mask(source, source.x != self.padding_id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npformer.core import Array, Padding, a_type, check_ends_in_padding
+from npformer.core.elsewhere import in_our_words
 from npformer.core.inputs import Sequences
 from npformer.core.telling import tell_once
 from npformer.data.samples import Batch
@@ -52,6 +53,7 @@ class SequenceClassifier(Model, SequenceModel):
         """0 without pooling, when each token has an answer; None with it."""
         return 0 if isinstance(self.pool, Pooling) and self.pool.per_token else None
 
+    @in_our_words
     def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:  # type: ignore[override]
         """Return the logits at evaluation.
 

@@ -326,7 +326,7 @@ def test_a_model_of_nan_can_be_looked_at(small_model, token_batch, shown):
         ({"samples": [8]}, ValueError, "a number in samples is 8; .* at most 7"),
         ({"samples": [-1]}, ValueError, "a number in samples is -1"),
         ({"token_names": ["a"]}, ValueError, "token_names has 1 names; expected 7"),
-        ({"token_names": "abcdefg"}, TypeError, "token_names is 'abcdefg'; expected a list"),
+        ({"token_names": "abcdefg"}, TypeError, "token_names is a str; expected a list"),
         ({"token_names": {7: "h"}}, ValueError, "a key of token_names is 7"),
         ({"class_names": [1, 2, 3]}, TypeError, r"class_names\[0\] is 1; expected a text"),
         ({"title": 3}, TypeError, "title is 3; expected a text"),
