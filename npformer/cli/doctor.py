@@ -63,8 +63,7 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
     yield _blas()
     yield _package("numba", "fast")
     why_not = importlib.import_module("npformer.engine.cpu").WHY_NO_LOOPS
-    leaves = f"NumPy's passes: {why_not}" if why_not else "loops, compiled by numba"
-    yield Finding("kernels run", leaves, ok=None if why_not else True)
+    yield Finding("loops", why_not or "compiled by numba", ok=None if why_not else True)
     yield _package("matplotlib", "plot")
     if ranks.size == 1:
         yield _package("mpi4py", "mpi")

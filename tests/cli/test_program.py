@@ -55,7 +55,7 @@ def test_version(capsys):
         ("", "the following arguments are required: COMMAND"),
         ("train", "the following arguments are required: TASK"),
         ("train nope", "TASK|FILE: 'nope' is neither a task nor a file; expected one of digits"),
-        ("train digits --workers many", "invalid auto_or_int value: 'many'"),
+        ("train digits --workers many", "'many' is neither a whole number nor 'auto'"),
         ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
         (
             "train digits --epohcs 1",

@@ -65,7 +65,7 @@ def test_standard_input_is_given_once_and_for_data(
             fails(*words)
     assert not (tmp_path / "run").exists()
     prints("train", "-", *columns, "--out", tmp_path / "run")
-    gone = "standard input, on which the model was trained, is missing"
+    gone = "the model was trained on standard input, of which nothing is kept"
     assert gone in fails("evaluate", tmp_path / "run")  # though there is something to read
     prints("train", "-", *columns, "--out", tmp_path / "run", "--resume")
 
