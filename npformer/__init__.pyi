@@ -38,8 +38,8 @@ from npformer.optim import SGD as SGD
 from npformer.optim import Adam as Adam
 from npformer.optim import NonFiniteGradientError as NonFiniteGradientError
 from npformer.optim import clip_by_global_norm as clip_by_global_norm
-from npformer.proof.gradcheck import GradcheckError as GradcheckError
-from npformer.proof.gradcheck import GradcheckReport as GradcheckReport
+from npformer.proof.report import GradcheckError as GradcheckError
+from npformer.proof.report import GradcheckReport as GradcheckReport
 from npformer.tasks import sklearn as sklearn
 from npformer.tasks.estimators import SeriesClassifier as SeriesClassifier
 from npformer.tasks.estimators import TextClassifier as TextClassifier

@@ -287,11 +287,11 @@ WRONG = [
     lambda: Attention(8, 2, memory="blocks", seed=0),
     "ValueError: memory is 'blocks' ... 'auto' or 'stored' ... BlockwiseAttention",
     lambda: hybrid(4, 5),  # a hybrid with more attention than layers
-    "ValueError: n_attention is 5 ... from 0 to n_layers, which is 4",
+    "ValueError: n_attention is 5 ... at least 0 and at most 4",
     lambda: hybrid(4, 0.5),  # a hybrid with half a layer of attention
-    "ValueError: n_attention is 0.5 ... whole number from 0",
+    "ValueError: n_attention is 0.5 ... whole number of at least 0",
     lambda: hybrid(4, True),  # a hybrid with attention, yes
-    "ValueError: n_attention is True ... whole number from 0",
+    "ValueError: n_attention is True ... whole number of at least 0",
     lambda: MixerSettings(d_model=0),
     "ValueError: d_model is 0 ... at least 1",
     # Configurations and encoders ------------------------------------------------------------------

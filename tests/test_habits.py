@@ -1,9 +1,26 @@
 """Habits of other libraries: an error or a warning says in a sentence what to write here."""
 
+from collections import ChainMap, deque
+from functools import partial
+
 import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.data.series import read_series
+
+METHODS = [
+    "fit",
+    "train",
+    "eval",
+    "state_dict",
+    "predict_proba",
+    "compile",
+    "cuda",
+    "zero_grad",
+    "save",
+    "evaluate",
+]
 
 
 @pytest.fixture
@@ -22,7 +39,7 @@ def test_targets_beside_the_data(model, data):
         nf.fit(model, *data)
 
 
-@pytest.mark.parametrize("name", ["fit", "train", "eval", "state_dict", "predict_proba"])
+@pytest.mark.parametrize("name", METHODS)
 def test_methods_of_other_models(model, name):
     with pytest.raises(AttributeError, match=rf"'SequenceClassifier' has no attribute '{name}'\. "):
         getattr(model, name)
@@ -30,14 +47,52 @@ def test_methods_of_other_models(model, name):
         model.other  # noqa: B018
 
 
-@pytest.mark.parametrize(
-    ("name", "ours"), [("layers", "n_layers"), ("hidden_size", "d_model"), ("num_heads", "n_heads")]
-)
-def test_settings_under_other_names(name, ours):
-    with pytest.raises(TypeError, match=rf"has no setting '{name}'; it has .*mean '{ours}'\?$"):
-        nf.EncoderConfig(**{name: 3})
-    with pytest.raises(TypeError, match=r"has no setting 'colour'; it has \[[^]]*\]$"):
-        nf.EncoderConfig(colour=3)
+OTHERS = {
+    "EncoderConfig": "layers=n_layers hidden_size=d_model num_attention_heads=n_heads",
+    "Adam": "learning_rate=lr epsilon=eps",
+    "SequenceClassifier": "num_labels=n_classes padding_idx=padding_id torch_dtype=dtype",
+    "model": "attention_mask=mask key_padding_mask=mask token_type_ids=types",
+    "fit": "learning_rate=lr validation_data=validation num_epochs=epochs max_grad_norm=clip_norm",
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_arguments_under_other_names(model, data, what):
+    call, kind = {
+        "EncoderConfig": (nf.EncoderConfig, "EncoderConfig"),
+        "Adam": (partial(nf.Adam, model.parameters()), "Adam"),
+        "SequenceClassifier": (partial(nf.SequenceClassifier, model.config, 3), "SequenceModel"),
+        "model": (partial(model, data[0]), "SequenceClassifier.__call__"),
+        "fit": (partial(nf.fit, model, data), "fit"),
+    }[what]
+    for pair in OTHERS[what].split():
+        name, ours = pair.split("=")
+        words = rf"^{kind} takes no '{name}'; it takes .*\b{ours}\b.*\. Did you mean '{ours}'\?$"
+        with pytest.raises(TypeError, match=words):
+            call(**{name: 3})
+    with pytest.raises(TypeError, match=rf"^{kind} takes no 'colour'; it takes [\w, ]*$"):
+        call(colour=3)
+
+
+def test_what_the_package_itself_has_not():
+    with pytest.raises(AttributeError, match=r"no attribute 'Transformer'\. Whole models are"):
+        nf.Transformer  # noqa: B018
+    assert not hasattr(nf, "Linear")
+
+
+def test_parameters_hold_no_gradients(model, data):
+    before = model.parameters().flat.copy()
+    with pytest.raises(TypeError, match=r"^gradients is Parameters; expected what model\.loss_"):
+        nf.clip_by_global_norm(model.parameters(), 1.0)
+    np.testing.assert_array_equal(model.parameters().flat, before)
+    nf.clip_by_global_norm(model.loss_and_gradients(*data)[1], 1.0)
+
+
+def test_arrays_of_other_libraries(model, data):
+    torch = pytest.importorskip("torch")
+    for call in (lambda x: model(x), model.predict, lambda x: nf.fit(model, (x, data[1]))):
+        with pytest.raises(TypeError, match=r"^x( in data)? is a Tensor; .*numpy\.asarray"):
+            call(torch.tensor(data[0]))
 
 
 @pytest.mark.parametrize("name", ["relu2", "selu", "elu", "gelu_10", "swish", "gelu_fast"])
@@ -91,10 +146,93 @@ def test_a_temperature_near_nothing_is_none():
     np.testing.assert_array_equal(writer.generate([1, 2], 5, temperature=1e-320), coldest)
 
 
-def test_what_has_no_order_is_no_list_and_half_a_character_no_text():
-    texts, labels = ["good", "bad", "very good", "so bad"] * 3, [1, 0] * 6
-    for x, y in ((set(texts), labels), (dict(enumerate(texts)), labels), (texts, {0, 1})):
-        with pytest.raises(TypeError, match=r"is a (set|dict); expected a list, whose en"):
-            nf.TextClassifier().fit(x, y)
+TEXTS, LABELS = ["good", "bad", "very good", "so bad"] * 3, [1, 0] * 6
+SERIES, WEIGHTS = np.ones((12, 2, 1)), np.arange(1.0, 13.0)
+SMALL = {"d_model": 8, "n_layers": 1, "n_heads": 2, "d_ff": 8}
+QUICK = {"epochs": 1, "progress": False}
+IDS = np.arange(24).reshape(12, 2) % 5
+
+
+def texts(x=TEXTS, y=LABELS, **more):
+    return nf.TextClassifier(SMALL, members=1).fit(x, y, **QUICK, **more)
+
+
+def translator(x=TEXTS, y=TEXTS, **more):
+    return nf.TextTranslator(SMALL).fit(x, y, **QUICK, **more)
+
+
+def through_sklearn(x, y=LABELS, weights=None):
+    pytest.importorskip("sklearn")
+    return nf.sklearn.EncoderClassifier(n_layers=1, max_iter=1).fit(x, y, weights)
+
+
+def read(tmp_path, features):
+    (tmp_path / "s.csv").write_text("id,a,b\n0,1,2\n0,3,4\n")
+    return read_series(tmp_path / "s.csv", id="id", features=features).features
+
+
+ENTRANCES = {
+    "texts": (lambda v, _: texts(v), TEXTS),
+    "labels": (lambda v, _: texts(y=v), LABELS),
+    "labels of scores": (lambda v, _: texts().evaluate(TEXTS, v), LABELS),
+    "weights": (lambda v, _: texts(sample_weight=v, validation=0.5), WEIGHTS),
+    "class weights": (lambda v, _: nf.losses.SoftmaxCrossEntropy(class_weight=v), [1.0, 2.0]),
+    "series": (lambda v, _: nf.SeriesClassifier(SMALL).fit(v, LABELS, **QUICK), SERIES),
+    "one series": (lambda v, _: nf.SeriesClassifier(SMALL).fit([v] * 12, LABELS, **QUICK), [1, 2]),
+    "validation": (lambda v, _: texts(validation=v), (TEXTS, LABELS)),
+    "validation of pairs": (lambda v, _: translator(validation=v), (TEXTS, TEXTS)),
+    "targets": (lambda v, _: translator(y=v), TEXTS),
+    "targets shown": (lambda v, path: translator().report(TEXTS, v, path / "r.html"), TEXTS),
+    "ids": (lambda v, _: translator().tokenizers_[0].decode(v), [4, 5]),
+    "ids named": (lambda v, _: translator().tokenizers_[0].tokens(v), [4, 5]),
+    "X": (lambda v, _: through_sklearn(v), IDS),
+    "y": (lambda v, _: through_sklearn(IDS, v), LABELS),
+    "sample_weight": (lambda v, _: through_sklearn(IDS, weights=v), WEIGHTS),
+    "columns": (lambda v, path: read(path, v), ["a", "b"]),
+}
+ORDERLESS = {
+    "a set": lambda v: {*map(str, v)},
+    "a frozenset": lambda v: frozenset(map(str, v)),
+    "a mapping": lambda v: dict(enumerate(v)),
+    "keys": lambda v: {str(each): 0 for each in v}.keys(),
+    "a chain of mappings": lambda v: ChainMap(dict(enumerate(v))),
+    "hidden entries": lambda v: np.ma.masked_array(np.array(v), mask=np.array(v) == np.array(v)[0]),
+}
+
+
+@pytest.mark.parametrize("what", ORDERLESS)
+@pytest.mark.parametrize("where", ENTRANCES)
+@pytest.mark.filterwarnings("ignore:.*(few samples|labels to train|repeat)")
+def test_what_has_no_order_is_no_list(where, what, tmp_path):
+    call, right = ENTRANCES[where]
+    call(right, tmp_path)
+    words = r"whose entries have an order$|is a masked array; |; expected a share of the data, "
+    with pytest.raises(TypeError, match=words):
+        call(ORDERLESS[what](right), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "made", [iter, tuple, deque, np.array, lambda v: dict(enumerate(v)).values()]
+)
+def test_what_has_an_order_is_a_list(made, tmp_path):
+    expected = texts(validation=(TEXTS, LABELS), sample_weight=WEIGHTS)
+    found = texts(
+        made(TEXTS), made(LABELS), validation=(made(TEXTS), made(LABELS)), sample_weight=WEIGHTS
+    )
+    np.testing.assert_array_equal(found.predict_proba(made(TEXTS)), expected.predict_proba(TEXTS))
+    assert str(found.evaluate(made(TEXTS), made(LABELS))) == str(expected.evaluate(TEXTS, LABELS))
+    found.report(made(TEXTS), made(LABELS), tmp_path / "r.html", samples=1)
+    translator().report(made(TEXTS[:2]), made(TEXTS[:2]), tmp_path / "r.html")
+
+
+def test_half_a_character_is_no_text():
     with pytest.raises(ValueError, match=r"^samples\[12\] has half of a character, .* 'a\\ud800'"):
-        nf.TextClassifier().fit([*texts, "a\ud800"], [*labels, 1])
+        nf.TextClassifier().fit([*TEXTS, "a\ud800"], [*LABELS, 1])
+
+
+def test_a_matrix_is_no_array(model, data):
+    """As sparse ones of SciPy become: its rows have two axes, and kernels would read past it."""
+    x, mask = data[0], np.ones((6, 4), bool).view(np.matrix)
+    for call in (lambda: model(x, mask), lambda: nf.to_numpy(mask), lambda: model.predict(x, mask)):
+        with pytest.raises(TypeError, match=r"is a matrix; expected an array: numpy.asarray\("):
+            call()

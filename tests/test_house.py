@@ -21,21 +21,21 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1673,
+    "core": 1687,
     "functional": 1052,
     "layers": 584,
-    "mixers": 843,
-    "models": 1033,
-    "optim": 435,
-    "proof": 1372,
-    "data": 1826,
-    "engine": 3433,
-    "training": 3807,
-    "interop": 1992,
-    "tasks": 3131,
-    "learn": 4416,
-    "cli": 2048,
-    "__init__": 27,
+    "mixers": 806,
+    "models": 983,
+    "optim": 437,
+    "proof": 1326,
+    "data": 1876,
+    "engine": 3623,
+    "training": 3692,
+    "interop": 2043,
+    "tasks": 2862,
+    "learn": 4345,
+    "cli": 1807,
+    "__init__": 30,
     "__main__": 1,
 }
 """Lines of code a room may have: no docstrings, comments, imports or blank lines.
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_673
+IN_ALL = 27_154
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

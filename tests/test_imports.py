@@ -223,7 +223,7 @@ KNOWS_NO_MODEL = [
     *(ROOT / "training").glob("*.py"),
     *(
         ROOT / "engine" / f"{name}.py"
-        for name in ("team", "team_copies", "micro_batches", "snapshot", "processes")
+        for name in ("team", "micro_batches", "snapshot", "threads")
     ),
 ]
 """Training and workers, which any model may use: they ask it, and know no class of it."""

@@ -1,33 +1,19 @@
-"""What commands share: a short way to write options, and the options that several of them have."""
+"""What commands share: exit statuses, warnings, and a few words."""
 
 import argparse
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from npformer.cli.parser import Parser
-from npformer.core import PRECISIONS, backends, get_backend, split_names
-from npformer.optim import NORMS_AND_BIASES
+from npformer.core import get_backend
 
 INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
 TERMINATED = 143  # and for one that SIGTERM ended
 
 STATUS = {"interrupted": INTERRUPTED, "terminated": TERMINATED}
 """Exit statuses by `History.stopped`."""
-
-
-def place(word: str) -> Path:
-    """Return the path that a word names."""
-    if not word:
-        raise argparse.ArgumentTypeError("'' is empty; expected the name of a file or folder")
-    return Path(word)
-
-
-TYPES = {"N": int, "X": float, "P": float, "FILE": place, "DIR": place}
-"""The type of an option's value, by the word that stands for the value in the help."""
 
 
 @contextmanager
@@ -47,68 +33,12 @@ def warnings_in_words(command: str) -> Iterator[None]:
         yield
 
 
-def add_command(
-    commands: Any, name: str, run: Callable[..., int], summary: str, epilog: str = ""
-) -> Parser:
-    """Add a command, and return the parser of its options."""
-    parser: Parser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # a later option could make an abbreviation ambiguous
-    )
-    parser.set_defaults(run=run, parser=parser)
-    return parser
-
-
-def option(group: Any, words: str, text: str, default: Any = None, **settings: Any) -> None:
-    """Add an option, such as "--epochs N", or a switch; `TYPES` gives its type.
-
-    The help ends with the default.
-    """
-    flag, _, metavar = words.partition(" ")
-    if metavar:
-        settings = {"metavar": metavar, "type": TYPES.get(metavar, str), **settings}
-    elif "choices" not in settings:
-        settings.setdefault("action", "store_true")
-    if default is not None:
-        settings["default"] = default
-        text += f" (default: {default})"
-    group.add_argument(flag, help=text, **settings)
-
-
-def add_model(parser: argparse.ArgumentParser, *, predicts: bool = True) -> None:
-    """Add the argument that names a trained model, and --batch-size if it predicts."""
-    parser.add_argument(
-        "model", type=place, metavar="MODEL", help="a .safetensors file or a folder"
-    )
-    if predicts:
-        option(parser, "--batch-size N", "samples that each process computes at a time", 256)
-
-
-def add_backend(parser: argparse.ArgumentParser) -> None:
-    """Add --backend and --precision."""
-    where = "where to compute: numpy is the CPU, cupy an NVIDIA GPU"
-    option(parser, "--backend", where, "numpy", choices=backends())
-    products = "of matrix products on a GPU: tf32 is faster, with 3 digits"
-    option(parser, "--precision", products, "float32", choices=PRECISIONS)
-
-
 def device_of(options: argparse.Namespace) -> str:
     """Return where a command computes, in words."""
     device = get_backend(options.backend).device()
     if options.ranks.size > 1:
         device = f"{options.ranks.size} ranks, the first on {device}"
     return device if options.precision == "float32" else f"{device}, products in TF32"
-
-
-def add_plugin(parser: argparse.ArgumentParser) -> None:
-    """Add --plugin."""
-    text = "a module or .py file to import first, whose names can then be used; can be repeated"
-    option(parser, "--plugin MODULE", f"{text} (docs/extending.md)", action="append")
-    parser.set_defaults(plugin=[])
 
 
 def counted(n: int, kind: str) -> str:
@@ -120,8 +50,3 @@ def one_line(text: str, most: int) -> str:
     """Return the beginning of a text for a terminal: one line, without control characters."""
     words = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * most]).split())
     return words if len(words) <= most else f"{words[: most - 1]}…"
-
-
-def patterns_of(words: str) -> list[str]:
-    """Return the patterns that --no-decay names."""
-    return list(NORMS_AND_BIASES) if words == "norms-and-biases" else split_names(words)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import npformer
-from npformer.cli import common
 from npformer.core import (
     PRECISIONS,
     BackendUnavailableError,
@@ -29,12 +28,6 @@ from npformer.training.storage.files import check_place
 from npformer.training.trainable import SequenceClassifier
 
 MARKS = {True: "ok", False: "PROBLEM", None: "--"}
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = common.add_command(commands, "doctor", run, "show what npformer finds on this machine")
-    common.option(parser, "--report FILE", "also write the findings to a file, to send to somebody")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,14 +58,12 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
     """Yield what is installed, and whether each backend works."""
     yield Finding("npformer", npformer.__version__)
     yield Finding("Python", f"{platform.python_version()}, {platform.platform()}")
-    for package in ("numpy", "scipy", "safetensors", "tqdm", "threadpoolctl"):
-        yield _package(package)
+    yield from map(_package, ("numpy", "scipy", "safetensors", "tqdm", "threadpoolctl"))
     yield Finding("CPU", f"{cores()} cores")
     yield _blas()
     yield _package("numba", "fast")
     why_not = importlib.import_module("npformer.engine.cpu").WHY_NO_LOOPS
-    leaves = f"NumPy's passes: {why_not}" if why_not else "loops, compiled by numba"
-    yield Finding("kernels run", leaves, ok=None if why_not else True)
+    yield Finding("loops", why_not or "compiled by numba", ok=None if why_not else True)
     yield _package("matplotlib", "plot")
     if ranks.size == 1:
         yield _package("mpi4py", "mpi")
@@ -168,12 +159,12 @@ def _kernels() -> Iterator[Finding]:
         yield Finding("kernels", words, not found["problems"], json.dumps(found, indent=1))
 
 
-def _examine(backend: str, size: int = 4096, seconds: float = 0.3) -> Iterator[Finding]:
+def _examine(backend: str) -> Iterator[Finding]:
     """Yield whether a GPU computes correctly, how fast its products are, and if a model learns."""
     try:
         yield _gradients_agree(backend)
         for precision in PRECISIONS:
-            yield _product(backend, precision, size, seconds)
+            yield _product(backend, precision)
         yield _self_test(backend)
     except Exception as error:  # drivers and libraries that do not match raise all kinds
         yield Finding("self-test", f"{backend}: {type(error).__name__}: {error}", ok=False)
@@ -198,7 +189,7 @@ def _gradients_agree(backend: str) -> Finding:
     return Finding("gradients", f"{backend} and NumPy {words}", ok=errors[worst] <= 1e-4)
 
 
-def _product(backend: str, precision: str, size: int, seconds: float) -> Finding:
+def _product(backend: str, precision: str, size: int = 4096, seconds: float = 0.3) -> Finding:
     """Time products of large matrices."""
     rng = np.random.default_rng(0)
     a, b = (asarray(rng.random((size, size), dtype="float32"), backend) for _ in range(2))

@@ -1,28 +1,15 @@
 """npformer evaluate: measure a trained model on the test data of its task."""
 
 import argparse
-from typing import Any
 
 from npformer.cli import common
-from npformer.cli.file_options import add_known_file
 from npformer.cli.measured import mistakes, pairs_in_words, text_in_words
-from npformer.cli.trained import Trained, add_loading
+from npformer.cli.trained import Trained
 from npformer.core import use_precision
 from npformer.tasks.estimators import Estimator, TextScores, Translations
 from npformer.training.evaluation import evaluate
 
 INSTEAD = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    summary = "measure a trained model on its test data, or on a table"
-    parser = common.add_command(commands, "evaluate", run, summary)
-    common.add_model(parser)
-    add_known_file(parser)
-    split = "for digits: stratified or ordered (default: the one that it was trained on)"
-    common.option(parser, "--split NAME", split)
-    add_loading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,6 +46,8 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
 
 def _on_file(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on a file."""
+    if options.split is not None:
+        raise ValueError("--split is given, and the model was trained on a file; expected none")
     model, part = trained.model, trained.held_out(options)
     scores = model.evaluate(*part.data(), batch_size=options.batch_size, communicator=options.ranks)
     if isinstance(scores, TextScores):

@@ -6,53 +6,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from npformer.cli import common
-from npformer.core import checks
-
-NAME = "an exercise: its name or its number"
-DIR = "the folder with the exercises (default: this one)"
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    summary = "write backward passes by hand, marked by a referee"
-    epilog = "Begin with: npformer exercises start my_exercises"
-    parser = common.add_command(commands, "exercises", _start, summary, epilog)
-    actions = parser.add_subparsers(
-        dest="action", required=True, metavar="ACTION", help="what to do; each has a --help"
-    )
-    start = common.add_command(actions, "start", _start, "write the exercises into a folder")
-    start.add_argument(
-        "folder", type=common.place, metavar="DIR", help="the folder; made if it is missing"
-    )
-    start.add_argument("name", nargs="*", metavar="NAME", help=f"{NAME} (default: all)")
-    common.option(start, "--notebooks", "write notebooks (.ipynb)")
-    force = "restore the named ones even if you changed them; yours are kept beside them"
-    common.option(start, "--force", force)
-
-    check = common.add_command(actions, "check", _check, "mark what you wrote")
-    _takes(check, f"{NAME} (default: all)")
-    seconds = "how long a file may run (default: 20, and 60 where a model is trained)"
-    common.option(check, "--seconds X", seconds)
-    check.epilog = "The exit status is 0 if all the exercises named are right, and 1 if not."
-
-    hint = common.add_command(actions, "hint", _hint, "give a hint; when asked again, the next one")
-    _takes(hint, NAME)
-
-    solution = common.add_command(
-        actions, "solution", _solution, "print a solution and its derivation"
-    )
-    solution.add_argument("name", metavar="NAME", help=NAME)
-
-    listing = common.add_command(actions, "list", _list, "list all exercises")
-    common.option(listing, "--markdown", "as the table of docs/exercises.md")
-
-
-def _takes(parser: argparse.ArgumentParser, about: str) -> None:
-    """Accept a folder and names; inside the folder, names alone."""
-    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help=DIR)
-    parser.add_argument("name", nargs="*", metavar="NAME", help=about)
-
 
 def _place(options: argparse.Namespace) -> tuple[Path, list[str]]:
     """Return the folder and the names; the first word is a name if there is no such folder."""
@@ -83,8 +36,6 @@ def _check(options: argparse.Namespace) -> int:
     from npformer.learn.exercises.referee import PASSED
     from npformer.learn.exercises.table import NAMES, stem
 
-    if options.seconds is not None:
-        checks.number("--seconds", options.seconds, above=0.0)
     place, names = _place(options)
     names = names or list(NAMES)
     states = {}
@@ -108,16 +59,11 @@ def _print_verdict(label: str, verdict: Any) -> None:
     line = f"{verdict.state}{': ' if first else ''}{first}"
     columns = max(60, min(shutil.get_terminal_size((100, 24)).columns, 100))
     below = " " * len(label)
-    for i, text in enumerate([line, *rest]):
-        shown = textwrap.fill(
-            text,
-            columns,
-            initial_indent=below if i else label,
-            subsequent_indent=f"{below}  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        print(shown, flush=True)
+    lines = textwrap.TextWrapper(columns, break_long_words=False, break_on_hyphens=False)
+    lines.initial_indent, lines.subsequent_indent = label, f"{below}  "
+    for text in [line, *rest]:
+        print(lines.fill(text), flush=True)
+        lines.initial_indent = below
     for text in verdict.printed.splitlines():
         print(f"{below}| {text}", flush=True)
 
@@ -157,3 +103,11 @@ def _list(options: argparse.Namespace) -> int:
     for one in every():
         print(f"{stem(one.name):<{width}}  {one.title}")
     return 0
+
+
+ACTIONS = {"start": _start, "check": _check, "hint": _hint, "solution": _solution, "list": _list}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what an action says."""
+    return ACTIONS[options.action](options)

@@ -3,35 +3,12 @@
 import argparse
 import sys
 import warnings
-from typing import Any
 
-from npformer.cli import common
-from npformer.cli.common import option
-from npformer.cli.trained import Trained, add_loading
+from npformer.cli.trained import Trained
 from npformer.core import a_type, use_precision
 from npformer.interop import PretrainedWriter, from_pretrained
 from npformer.interop.folder import CONFIG
 from npformer.tasks.estimators import TextWriter
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    epilog = (
-        "npformer generate RUN 'ROMEO:' --tokens 500 --temperature 0.8\n\n"
-        "The same seed writes the same text. --temperature 0 always takes the likeliest token."
-    )
-    summary = "let a language model continue a text"
-    parser = common.add_command(commands, "generate", run, summary, epilog)
-    common.add_model(parser, predicts=False)
-    beginning = "the text to continue (default: a line break)"
-    parser.add_argument("prompt", nargs="?", default="\n", metavar="BEGINNING", help=beginning)
-    option(parser, "--tokens N", "how many to write", 300)
-    temperature = "below 1 likely tokens become likelier, above 1 all become more alike"
-    option(parser, "--temperature X", temperature, 1.0)
-    option(parser, "--top-k N", "draw only from this many of the likeliest tokens")
-    option(parser, "--top-p P", "draw from the fewest tokens that together have this probability")
-    option(parser, "--seed N", "of the draws", 0)
-    add_loading(parser)
 
 
 def run(options: argparse.Namespace) -> int:

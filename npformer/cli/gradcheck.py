@@ -6,24 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from npformer.cli import common
+from npformer.cli.common import counted
 from npformer.cli.plugins import load_plugins
 from npformer.core import checks
 
 
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    summary = "check every backward pass against central differences in float64"
-    parser = common.add_command(commands, "gradcheck", run, summary)
-    words = "check only cases whose name contains one of these words (capitals do not matter)"
-    parser.add_argument("name", nargs="*", help=words)
-    common.option(parser, "--verbose", "print every tensor")
-    common.add_plugin(parser)
-
-
 def run(options: argparse.Namespace) -> int:
     """Print a line for each case, and the report of each that fails."""
-    from npformer.proof.gradcheck import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
+    from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
 
     chosen = _chosen(options)
     width = max(len(case.name) for case in chosen)
@@ -48,11 +38,12 @@ def run(options: argparse.Namespace) -> int:
     errors = [r.error for r in reports]
     complex_errors = [r.complex_error for r in reports if r.complex_error is not None]
     print(
-        f"\n{len(chosen)} cases, {len(chosen) - wrong} passed, {wrong} failed\n"
+        f"\n{counted(len(chosen), 'cases')}, {len(chosen) - wrong} passed, {wrong} failed\n"
         f"central differences: largest relative error {np.max(errors):.1e}, tolerance "
         f"{TOLERANCE:g}\n"
         f"complex step: largest relative error {np.max(complex_errors, initial=0.0):.1e} in "
-        f"{len(complex_errors)} cases, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
+        f"{counted(len(complex_errors), 'cases')}, tolerance {COMPLEX_TOLERANCE:g}; - where it "
+        "does not apply"
     )
     return 1 if wrong else 0
 

@@ -4,36 +4,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from npformer.cli import common
-from npformer.cli.common import option
-from npformer.cli.file_options import add_known_file
 from npformer.cli.run_folder import REPORT
-from npformer.cli.trained import Trained, add_loading
+from npformer.cli.trained import Trained
 from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
 
 INSTEAD = "In Python: npformer.report(npformer.load(path), x, y)"
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    epilog = (
-        "The report shows what each token takes from the others, in every layer and head; every\n"
-        "tensor, forward and backward; the gradient of every parameter; and the worst mistakes.\n"
-        "It is one file, without scripts, that needs no network."
-    )
-    summary = "write a report on a trained model, to open in a browser"
-    parser = common.add_command(commands, "look", run, summary, epilog)
-    common.add_model(parser)
-    add_known_file(parser)
-    option(parser, "--out FILE", f"where to write it (default: {REPORT} beside the model)")
-    which = "test samples whose matrices are shown: how many, or which, such as 0,7,12"
-    option(parser, "--samples LIST", which, "4")
-    beside = "another model of the same task, to be shown beside the first; can be repeated"
-    option(parser, "--compare MODEL", beside, action="append", type=common.place)
-    split = "for digits: stratified or ordered (default: the one that the first was trained on)"
-    option(parser, "--split NAME", split)
-    add_loading(parser, backend=False)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -118,7 +94,7 @@ def _numbers(words: str) -> int | list[int]:
         numbers = [int(word) for word in words.split(",") if word.strip()]
     except ValueError:
         numbers = []
-    if not numbers:
+    if not numbers or min(numbers) < ("," not in words):
         raise ValueError(
             f"--samples is {words!r}; expected how many, such as 4, or which, such as 0,7,12"
         )

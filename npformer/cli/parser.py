@@ -20,7 +20,8 @@ class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Return the help: with `show_first`, that of a few options."""
         whole = self.whole_help
-        seldom = [a for a in self._actions if a.option_strings and self._is_seldom(a)]
+        options = [action for action in self._actions if action.option_strings and self.often]
+        seldom = [action for action in options if not {*action.option_strings} & {*self.often}]
         if not seldom:
             return whole()
         texts = [action.help for action in seldom]
@@ -48,9 +49,6 @@ class Parser(argparse.ArgumentParser):
             near = checks.did_you_mean(value, action.choices)
             known = ", ".join(map(str, action.choices))
             raise argparse.ArgumentError(action, f"{value!r} is unknown; expected {known}{near}")
-
-    def _is_seldom(self, action: argparse.Action) -> bool:
-        return bool(self.often) and not {*action.option_strings} & {*self.often}
 
 
 class _HelpAll(argparse.Action):

@@ -13,7 +13,8 @@ from npformer.mixers import MIXERS
 from npformer.models import EncoderBlock, EncoderConfig
 from npformer.models.losses import LOSSES, Classification
 from npformer.proof.cases import Case
-from npformer.proof.gradcheck import GradcheckReport, gradcheck
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import GradcheckReport
 
 Check = Callable[[], GradcheckReport]
 

@@ -8,46 +8,13 @@ from typing import Any
 import numpy as np
 
 from npformer.cli import common, predict_file
-from npformer.cli.common import option
-from npformer.cli.file_options import add_columns_of_series
-from npformer.cli.trained import Trained, add_loading
-from npformer.core import a_type, checks, use_precision
+from npformer.cli.trained import Trained
+from npformer.core import a_type, use_precision
 from npformer.data.stored import read
 from npformer.tasks.estimators import Estimator, TextWriter
 from npformer.tasks.sources.array_file import read_npy, read_samples
 from npformer.training.storage.files import check_place
 from npformer.training.trainable import SequenceClassifier, predict_to_file
-
-
-def add_to(commands: Any) -> None:
-    """Add the command to the parser."""
-    epilog = (
-        "With a model trained on a file: npformer predict RUN 'a text' 'another text', or a file:\n"
-        "npformer predict RUN questions.csv --out answers.csv\n"
-        "A model of pairs translates: npformer predict RUN 'a source' --beams 4\n\n"
-        "For other models INPUT holds what the model was built for: token ids (samples,\n"
-        "length) or feature vectors (samples, length, features). A .csv file has one sample per\n"
-        "line: all its numbers, one after another. Numbers are converted to the model's dtype.\n"
-        "'x-*.npy', in quotes, means several files, one after another. With --out a few samples\n"
-        "are read and written at a time, so neither file has to fit into memory."
-    )
-    summary = "predict labels, or translate, with a trained model"
-    parser = common.add_command(commands, "predict", run, summary, epilog)
-    common.add_model(parser)
-    source = "texts, a table, .npy or .csv (default: some of the test data of the model's task)"
-    parser.add_argument("input", nargs="*", metavar="INPUT", help=source)
-    option(parser, "--text COLUMN", "column of the texts (default: that of the training)")
-    option(parser, "--source COLUMN", "of pairs: column of what is translated (default: likewise)")
-    option(parser, "--beams N", "of pairs: how many targets are followed at a time", 1)
-    option(parser, "--encoding NAME", "of a table (default: utf-8)")
-    add_columns_of_series(parser)
-    option(parser, "--mask FILE", "boolean .npy, (samples, length): True = keep")
-    option(parser, "--samples N", "how many test samples to predict, without INPUT", 5)
-    probabilities = "print the probabilities of all classes"
-    option(parser, "--probabilities", probabilities)
-    written = "write a file instead of printing: .csv or .tsv for texts, else .npy"
-    option(parser, "--out FILE", written)
-    add_loading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -89,7 +56,6 @@ def _predict(options: argparse.Namespace, trained: Trained) -> int:
     else:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
-        checks.positive("--samples", options.samples)
         instead = f"Give it data: npformer predict {options.model} x.npy"
         x, labels, _ = trained.test_data(instead)
         x, labels = x[: options.samples], labels[: options.samples]

@@ -38,7 +38,7 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         write_whole(options.out, _table(options, part.columns, new))
-        lines = [f"{options.out}: {len(part):,} rows"]
+        lines = [f"{options.out}: {common.counted(len(part), 'rows')}"]
     print("".join(f"{line}\n" for line in lines), end="")
     return 0
 
@@ -70,7 +70,8 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
         "texts": ("predict; expected texts in quotes, or one file", '"a text of your own"'),
         "series": ("predict; expected one file", "FILE"),
     }[kind]
-    raise ValueError(f"there is nothing to {what}: npformer predict {options.model} {own}")
+    given = "more than one file" if words else "nothing"
+    raise ValueError(f"there is {given} to {what}: npformer predict {options.model} {own}")
 
 
 def _translations(
@@ -120,12 +121,15 @@ def _labels(
     new = {PREDICTED: labels, PROBABILITY: _written(p.max(axis=1))}
     if not options.probabilities:
         rows = zip(labels, p.max(axis=1), strict=True)
-        return [f"{label}  {x:.4f}  {in_brief(part, i)}" for i, (label, x) in enumerate(rows)], new
+        return [
+            f"{common.one_line(str(label), 70)}  {x:.4f}  {in_brief(part, i)}"
+            for i, (label, x) in enumerate(rows)
+        ], new
     new |= {f"p({name})": _written(column) for name, column in zip(names, p.T, strict=True)}
     lines = [
         "  ".join(f"{x:>10.4f}" for x in row) + f"  {in_brief(part, i)}" for i, row in enumerate(p)
     ]
-    return ["  ".join(f"{name:>10}" for name in names), *lines], new
+    return ["  ".join(f"{common.one_line(name, 70):>10}" for name in names), *lines], new
 
 
 def _written(column: np.ndarray) -> list[str]:
@@ -143,14 +147,14 @@ def in_brief(part: Part, i: int) -> str:
 def named_table(words: list[str]) -> str | None:
     """Return the table that words name; None for texts, even one that ends like a table's name."""
     for word in words:
-        if not word or word == "-" or any(c.isspace() for c in word):
+        if not word or any(c.isspace() for c in word):
             continue
-        if kind_of(Path(word)) is not None:
+        if word == "-" or kind_of(Path(word)) is not None:
             if len(words) > 1:
                 raise ValueError(
                     f"{word} is a table, and there is more; expected one table, or texts, not both"
                 )
-            if not Path(word).is_file():
+            if word != "-" and not Path(word).is_file():
                 raise FileNotFoundError(f"there is no file {word}")
             return word
         if Path(word).suffix.lower() in FILES or _exists(word):
@@ -159,7 +163,7 @@ def named_table(words: list[str]) -> str | None:
                 f"or one of {', '.join(SUFFIXES)}. In Excel: save as CSV UTF-8. If the word itself "
                 "is the text, put it into a table"
             )
-    return "-" if words == ["-"] else None
+    return None
 
 
 def _exists(word: str) -> bool:

@@ -20,10 +20,11 @@ from npformer.cli import (
     train,
 )
 from npformer.cli.common import INTERRUPTED, warnings_in_words
+from npformer.cli.options import add_command, check_numbers
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
-from npformer.core import BackendUnavailableError, BatchTooLargeError, checks
+from npformer.core import BackendUnavailableError, BatchTooLargeError, checks, described
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.watchers import NonFiniteLossError
 
@@ -63,6 +64,7 @@ def _run(options: argparse.Namespace) -> int:
             only_the_first_speaks(options.ranks),
         ):
             check_together(options.ranks, options.command)
+            check_numbers(options)
             status = int(options.run(options))
         sys.stdout.flush()
         return status
@@ -74,9 +76,9 @@ def _run(options: argparse.Namespace) -> int:
             raise  # Python's own: a library is broken, and the traceback says where
         rank = options.ranks.rank
         on_rank = f"on rank {rank}, " if rank else ""
-        print(
-            f"npformer {options.command}: {on_rank}{_explanation(error, options)}", file=sys.stderr
-        )
+        words = f"npformer {options.command}: {on_rank}{_explanation(error, options)}"
+        # A file that others wrote may be quoted in it.
+        print("".join(c if c.isprintable() or c == "\n" else "?" for c in words), file=sys.stderr)
         return 2
     except RankFailed:  # that rank says why, and its status is that of the whole command
         return 0
@@ -96,7 +98,7 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     working = (train, evaluate, predict, generate, look, play)
     for command in (*working, exercises, gradcheck, bench, doctor):
-        command.add_to(commands)
+        add_command(commands, command.__name__.rpartition(".")[2], command.run)
     return parser
 
 
@@ -114,7 +116,9 @@ def _explanation(error: BaseException, options: argparse.Namespace) -> str:
         return words.replace("micro_batch=", "--micro-batch ")
     words = str(error)
     for action in options.parser._actions:  # an argument of a function is an option here
-        given = getattr(options, action.dest, None)
-        if action.option_strings and words.startswith(f"{action.dest} is {given!r}"):
-            return words.replace(action.dest, action.option_strings[-1], 1)
+        given, flag = getattr(options, action.dest, None), "".join(action.option_strings[-1:])
+        if flag and words.startswith(f"{action.dest} is {described(given)}"):
+            return words.replace(action.dest, flag, 1)
+        if flag and words.startswith(f"{given} "):
+            return f"{flag} {words}"
     return words

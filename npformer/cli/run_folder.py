@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import npformer
+from npformer.data.text_file import named
 from npformer.training.storage.checkpoint_folder import CHECKPOINT, reserve
 from npformer.training.storage.files import write_whole
 from npformer.training.storage.models import checkpoint_name
@@ -83,7 +84,7 @@ class RunFolder:
         if self.saved is None:
             return "files of an earlier run"
         saved = self.saved["options"]
-        return f"a run of {saved.get('task')} with {saved.get('mixer')}"
+        return f"a run of {named(str(saved.get('task')))} with {saved.get('mixer')}"
 
     def _left(self) -> list[Path]:
         """Return the results of an earlier run; its own description alone is no loss."""
@@ -188,8 +189,9 @@ class RunFolder:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write a file of JSON, whole or not at all."""
-    write_whole(path, (json.dumps(values, indent=2) + "\n").encode())
+    """Write a file of JSON, whole or not at all; of what has a `to_dict`, what that returns."""
+    words = json.dumps(values, indent=2, default=lambda each: each.to_dict())
+    write_whole(path, f"{words}\n".encode())
 
 
 def _remove_empty(folder: Path) -> None:

@@ -90,7 +90,7 @@ def run(training: Training, recipe: Recipe) -> int:
                     "workers": history.workers,
                     "file": name,
                 }
-                _write(training, metrics, histories)
+                training.write(metrics, histories)
             if (status := training.status(history, settings["epochs"])) is not None:
                 return status
             at_once = batch_at_evaluation(settings["batch_size"], options.micro_batch)
@@ -98,13 +98,9 @@ def run(training: Training, recipe: Recipe) -> int:
                 found = evaluate(model, data.test, at_once, communicator=options.ranks)
             for figure in TESTED:
                 metrics["splits"][split][f"test_{figure}"] = getattr(found, figure)
-            _write(training, metrics, histories)
+            training.write(metrics, histories)
         _finish(training, metrics["splits"], histories)
     return 0
-
-
-def _write(training: Training, metrics: dict[str, Any], histories: dict[str, History]) -> None:
-    training.write(metrics, {split: history.to_dict() for split, history in histories.items()})
 
 
 def _finish(training: Training, splits: dict[str, Any], histories: dict[str, History]) -> None:

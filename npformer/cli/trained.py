@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from npformer.cli.common import add_backend, add_plugin, option
 from npformer.cli.model_settings import given_options
 from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table
+from npformer.data.text_file import named
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.sources.choice import listed
 from npformer.tasks.sources.doubts import doubt_known
@@ -24,16 +24,6 @@ from npformer.tasks.sources.recipes import RECIPES, Recipe
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import checkpoint_name, load, read_notes
 from npformer.training.trainable import SequenceClassifier
-
-
-def add_loading(parser: argparse.ArgumentParser, *, backend: bool = True) -> None:
-    """Add the options of `Trained.load`: --force, --plugin, and those of the backend."""
-    option(parser, "--force", "load MODEL even if its checksum is wrong")
-    if backend:
-        add_backend(parser)
-    else:
-        parser.set_defaults(backend="numpy")
-    add_plugin(parser)
 
 
 @dataclass(frozen=True)
@@ -131,7 +121,7 @@ class Trained:
             given |= given_options(options, ("id", "time", "label"))
             if options.features is not None:
                 given["features"] = listed(options.features)
-        if not (roles := KINDS[kind].columns):
+        if not (roles := [*KINDS[kind].columns]):
             return replace(known, **given).read(file, labelled=labelled)
         table = read_table(file, encoding=given["encoding"])
         for role in roles if labelled else roles[:1]:
@@ -150,7 +140,7 @@ class Trained:
                     known = FileTask.from_notes(self.notes["task"]).parts()[0]["train"]
                 except (OSError, ValueError):  # its files are gone or have changed
                     return part
-                doubt_known(task.kind, task.keys(known), task.keys(part), options.input)
+                doubt_known(task.kind, task.keys(known), task.keys(part), named(options.input))
             return part
         if task is None:
             raise ValueError(

@@ -18,7 +18,7 @@ import npformer
 from npformer.cli.common import STATUS
 from npformer.cli.model_settings import given_options
 from npformer.cli.run_folder import RunFolder, write_json
-from npformer.core import checks, split_names
+from npformer.core import split_names
 from npformer.optim import SCHEDULES, schedule_for
 from npformer.training.fit import fit
 from npformer.training.history import History
@@ -62,14 +62,11 @@ class Training:
         return self.folder.begun(self.chosen, self.plugins, resume=self.options.resume)
 
     def given(self) -> dict[str, Any]:
-        """Return those arguments of `fit` that were given; some are checked before it begins."""
+        """Return those arguments of `fit` that were given; a schedule is checked."""
         given = given_options(self.options, TRAINING)
         if "schedule" in given:
             SCHEDULES.parse(given["schedule"], "--schedule")
             schedule_for(given["schedule"], steps=1_000_000, warmup=100_000)
-        for name in ("epochs", "batch_size"):
-            if name in given:
-                checks.positive(f"--{name.replace('_', '-')}", given[name])
         return given
 
     def settings(self, name: str) -> dict[str, Any]:

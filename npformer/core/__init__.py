@@ -17,7 +17,7 @@ from npformer.core.arrays import (
     to_numpy,
 )
 from npformer.core.backend import Array, Backend, BackendUnavailableError, Feed, Link, Module
-from npformer.core.builders import described, same_definition
+from npformer.core.builders import same_definition
 from npformer.core.context import Context
 from npformer.core.explained_errors import (
     BatchTooLargeError,
@@ -34,7 +34,7 @@ from npformer.core.parameters import FlatBuffer, Parameter, Parameters
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.registry import PLUGIN_FILE, Registry
 from npformer.core.specs import parse_spec, split_names
-from npformer.core.words import a_type
+from npformer.core.words import a_type, described
 
 __all__ = [
     "INITIALIZERS",

@@ -17,7 +17,7 @@ import numpy as np
 
 from npformer.core.backend import Array, Backend, Module
 from npformer.core.cupy_backend import load_cupy
-from npformer.core.words import a_type
+from npformer.core.words import a_type, described
 
 
 def _numpy_erf(x: Array) -> Array:
@@ -89,7 +89,7 @@ def get_backend(name: str) -> Backend:
     """
     if not isinstance(name, str) or name not in _backends:
         if not isinstance(name, str) or name not in _loaders:
-            raise ValueError(f"unknown backend {name!r}; npformer has {', '.join(backends())}")
+            raise ValueError(f"unknown backend {described(name)}; expected {', '.join(backends())}")
         register(_loaders[name]())
     return _backends[name]
 
@@ -145,6 +145,8 @@ def backend_of(**arrays: Array) -> Backend:
                 f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
                 "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
             )
+        if isinstance(x, np.matrix):  # whose rows have two axes
+            raise TypeError(f"{name} is a matrix; expected an array: numpy.asarray({name})")
     assert owner is not None, "backend_of was given no array"
     return owner
 
@@ -172,10 +174,7 @@ def asarray(x: Any, backend: str = "numpy") -> Array:
 
 def to_numpy(x: Any) -> np.ndarray:
     """Return `x`, a list or an array of any backend, as a NumPy array. This waits for a GPU."""
-    if isinstance(x, np.ndarray):
-        return np.asarray(x)
-    source = _find(x)
-    return _from_list(x) if source is None else np.asarray(source.download(x))
+    return _from_list(x) if _find(x) is None else np.asarray(backend_of(x=x).download(x))
 
 
 def _from_list(x: Any) -> np.ndarray:
@@ -186,8 +185,7 @@ def _from_list(x: Any) -> np.ndarray:
         made = None
     if made is None or made.dtype.kind not in "biufc":
         raise TypeError(
-            f"x is {type(x).__name__} {str(x)[:40]!r}; expected an array, a number, or lists of "
-            "numbers of equal lengths"
+            f"x is {described(x)}; expected an array, a number, or lists of equally many numbers"
         )
     return made
 

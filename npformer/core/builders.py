@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from npformer.core.checks import did_you_mean
-from npformer.core.words import a_type
+from npformer.core.words import described
 
 
 def builder_problem(name: str, builder: Any, makes: type | None, method: str) -> str:
@@ -60,11 +61,9 @@ def call_problem(
         signature = inspect.signature(build)
     except (TypeError, ValueError):  # it may have none if it is not written in Python
         return ""
-    try:
+    with suppress(TypeError):
         signature.bind(*arguments, **keywords, **options)
         return ""
-    except TypeError:
-        pass
     takes = signature.parameters
     by_place = [p.name for p in takes.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
     named = by_place + [p.name for p in takes.values() if p.kind is p.KEYWORD_ONLY]
@@ -92,9 +91,8 @@ def call_problem(
 def check_takes(name: str, function: Any, n: int, what: str, expected: str) -> None:
     """Check that a function can be called with n arguments, if its signature is known."""
     try:
-        inspect.signature(function).bind(*(None,) * n)
-    except ValueError:  # some functions written in C have no signature
-        pass
+        with suppress(ValueError):  # some functions written in C have no signature
+            inspect.signature(function).bind(*(None,) * n)
     except TypeError as error:
         problem = f"{name} cannot be called with {what} ({error})"
         raise TypeError(f"{problem}; expected {expected}") from None
@@ -111,17 +109,6 @@ def same_definition(one: Any, other: Any) -> bool:
         for item in (one, other)
     )
     return first == second and None not in first
-
-
-def described(value: Any) -> str:
-    """Return what something is, in words."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
-        return repr(value)
-    if inspect.isroutine(value) and not isinstance(value, partial):  # a partial is, since 3.14
-        return f"the function {value.__name__}"
-    return a_type(value)
 
 
 def full_name(kind: type) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array, Module
-from npformer.core.words import a_type, with_article
+from npformer.core.words import a_type, described, with_article
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
@@ -106,7 +106,7 @@ def choice(name: str, value: object, choices: Iterable[str], hint: bool = True) 
     known = list(choices)
     if not isinstance(value, str) or value not in known:
         words = ", ".join(map(repr, known)) + (did_you_mean(value, known) if hint else "")
-        raise ValueError(f"{name} is {value!r}; expected one of {words}")
+        raise ValueError(f"{name} is {described(value)}; expected one of {words}")
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
@@ -133,13 +133,13 @@ def misfits(arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
 def flag(name: str, value: object) -> None:
     """Check that `value` is True or False."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name} is {value!r}; expected True or False")
+        raise TypeError(f"{name} is {described(value)}; expected True or False")
 
 
 def text(name: str, value: object) -> None:
     """Check that `value` is a text."""
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {value!r}; expected a text")
+        raise TypeError(f"{name} is {described(value)}; expected a text")
 
 
 def instance(name: str, value: object, kind: type, advice: str = "") -> None:
@@ -162,7 +162,7 @@ def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -
     if not fits or not at_least <= int(value) <= at_most:  # type: ignore[call-overload]
         up_to = f" and at most {at_most}" if fits and int(value) > at_most else ""  # type: ignore[call-overload]
         raise ValueError(
-            f"{name} is {value!r}; expected a whole number of at least {at_least}{up_to}"
+            f"{name} is {described(value)}; expected a whole number of at least {at_least}{up_to}"
         )
     return int(value)  # type: ignore[call-overload,no-any-return]
 
@@ -170,23 +170,26 @@ def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -
 def number(name: str, value: object, above: float) -> None:
     """Check that `value` is a finite number above a bound."""
     if not above < _float(value) < math.inf:
-        raise ValueError(f"{name} is {value!r}; expected a number above {above:g}")
+        raise ValueError(f"{name} is {described(value)}; expected a number above {above:g}")
 
 
 def not_negative(name: str, value: object) -> None:
     """Check that `value` is a finite number of at least 0."""
     if not 0.0 <= _float(value) < math.inf:
-        raise ValueError(f"{name} is {value!r}; expected 0 or more")
+        raise ValueError(f"{name} is {described(value)}; expected 0 or more")
 
 
 def rate(name: str, value: object) -> None:
     """Check that `value` is a probability below 1."""
     if not 0.0 <= _float(value) < 1.0:
-        raise ValueError(f"{name} is {value!r}; expected a number from 0 up to, not including, 1")
+        raise ValueError(
+            f"{name} is {described(value)}; expected a number from 0 up to, not including, 1"
+        )
 
 
 def weights(name: str, value: Any) -> np.ndarray:
     """Return weights as float64 on the host: finite numbers of at least 0."""
+    ordered(name, value)
     try:
         given = np.asarray(value)
     except (TypeError, ValueError):  # rows of several lengths, or on another device
@@ -217,9 +220,11 @@ def _float(value: object) -> float:
 
 
 def ordered(name: str, value: object) -> None:
-    """Check that `value` is no set and no mapping, whose entries have no place."""
+    """Check that `value` is no set and no mapping, whose entries have no place, and hides none."""
     if isinstance(value, Mapping | Set):
         raise TypeError(f"{name} is {a_type(value)}; expected a list, whose entries have an order")
+    if isinstance(value, np.ndarray):
+        backend_of(**{name: value})
 
 
 def plain_values(name: str, value: object) -> None:
@@ -239,9 +244,9 @@ def plain_values(name: str, value: object) -> None:
 def path(name: str, value: object) -> Path:
     """Return `value` as a path after checking that it is one."""
     if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
-        raise TypeError(f"{name} is {value!r}; expected a text or a pathlib.Path")
+        raise TypeError(f"{name} is {described(value)}; expected a text or a pathlib.Path")
     if not value or "\0" in os.fspath(value):
-        raise ValueError(f"{name} is {value!r}; expected the name of a file")
+        raise ValueError(f"{name} is {described(value)}; expected the name of a file")
     return Path(value)
 
 

@@ -111,20 +111,16 @@ def _details(cupy: Module) -> list[tuple[str, str]]:
 
     properties = _properties(cupy)
     free, total = cupy.cuda.Device().mem_info
+    number, n = cupy.cuda.Device().id, cupy.cuda.runtime.getDeviceCount()
+    which = f"number {number} of {n}, counted from 0" if n > 1 else "1 in all"
     return [
-        ("GPU", _which(cupy, properties["name"].decode())),
+        ("GPU", f"{properties['name'].decode()}, {which}"),
         ("capability", f"{properties['major']}.{properties['minor']}"),
         ("memory", f"{free / 2**30:.1f} GiB free of {total / 2**30:.1f} GiB"),
         ("driver", f"for CUDA {version(cupy.cuda.runtime.driverGetVersion())}"),
         ("CUDA", f"{version(cupy.cuda.get_local_runtime_version())}, the runtime's"),
         ("cupy", str(cupy.__version__)),
     ]
-
-
-def _which(cupy: Module, name: str) -> str:
-    """Return the name of the GPU in use, and which one it is if there are several."""
-    number, n = cupy.cuda.Device().id, cupy.cuda.runtime.getDeviceCount()
-    return f"{name}, number {number} of {n}, counted from 0" if n > 1 else f"{name}, 1 in all"
 
 
 def _set_tf32(cupy: Module, on: bool) -> None:

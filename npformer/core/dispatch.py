@@ -8,6 +8,8 @@ written.
 from collections.abc import Callable
 from typing import Any
 
+from npformer.core.words import described
+
 _finders: dict[Any, Callable[[Any], Any]] = {}
 _enabled = True
 
@@ -42,7 +44,7 @@ class use_kernels:
     def __init__(self, enabled: bool) -> None:
         global _enabled
         if not isinstance(enabled, bool):
-            raise TypeError(f"enabled is {enabled!r}; expected True or False")
+            raise TypeError(f"enabled is {described(enabled)}; expected True or False")
         self._before, _enabled = _enabled, enabled
 
     def __enter__(self) -> None:

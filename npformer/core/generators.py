@@ -14,6 +14,7 @@ import numpy as np
 
 from npformer.core.arrays import is_numpy_generator
 from npformer.core.cut_masks import Cut, by_sample, corner
+from npformer.core.words import described
 
 Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.random takes time
 
@@ -33,7 +34,8 @@ def from_seed(seed: Seed) -> np.random.Generator:
         return np.random.default_rng()
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise TypeError(
-            f"seed is {seed!r}; expected a whole number of at least 0 or a numpy.random.Generator"
+            f"seed is {described(seed)}; expected a whole number of at least 0 or a "
+            "numpy.random.Generator"
         )
     return np.random.default_rng(int(seed))
 

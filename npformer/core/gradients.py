@@ -11,8 +11,8 @@ import numpy as np
 from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
-from npformer.core.builders import described
 from npformer.core.parameters import Parameter, Parameters
+from npformer.core.words import described
 
 
 class HasParameters(Protocol):

@@ -21,6 +21,7 @@ from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.name_patterns import matching
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
+from npformer.core.words import undefined
 
 
 class Layer(Attachable):
@@ -38,9 +39,7 @@ class Layer(Attachable):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the result and what `backward` needs."""
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define forward; expected forward(self, x, context)"
-        )
+        raise undefined(self, "forward(self, x, context)")
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         """Add the gradients of the parameters to `gradients` and return dx.
@@ -48,10 +47,7 @@ class Layer(Attachable):
         dy and dx are the gradients of the loss with respect to y and x. dx is None if x has no
         gradient, like token ids, or if y does not depend on x.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define backward; expected "
-            "backward(self, dy, cache, gradients)"
-        )
+        raise undefined(self, "backward(self, dy, cache, gradients)")
 
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
         """Return the result at evaluation. In `mask`, shape (batch, length), True = keep."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from npformer.core.builders import described
+from npformer.core.words import described
 
 
 def matching(patterns: Sequence[str], names: Iterable[str], what: str) -> list[str]:
@@ -21,8 +21,8 @@ def matching(patterns: Sequence[str], names: Iterable[str], what: str) -> list[s
             raise TypeError(f"a pattern is {described(pattern)}; expected a text: 'embed.*'")
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(
-                f"the pattern {pattern!r} matches none of the {what}; expected a name, or one with "
-                f"*.{_hint(pattern, names)}"
+                f"the pattern {described(pattern)} matches none of the {what}; expected a name, or "
+                f"one with *.{_hint(pattern, names)}"
             )
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import accumulate
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,9 @@ class PinnedFeed:
         self._cupy = cupy
         self._empty_pinned = empty_pinned
         self._copying = cupy.cuda.Stream(non_blocking=True)
-        self._slots = [_Slot(), _Slot()]
+        # Memory for one batch on host and device, and an event at the end of the last copy.
+        empty: dict[str, Any] = {"pinned": None, "device": None, "copied": None, "size": 0}
+        self._slots = [SimpleNamespace(**empty) for _ in range(2)]
         self._launched: Any = None  # an event after all work launched before the last call
 
     def __call__(self, *arrays: np.ndarray | None) -> tuple[Array, ...]:
@@ -70,12 +73,3 @@ class PinnedFeed:
 def _view(memory: Array, offset: int, x: np.ndarray) -> Array:
     """Return the part of `memory` for `x`, in its dtype and shape."""
     return memory[offset : offset + x.nbytes].view(x.dtype).reshape(x.shape)
-
-
-class _Slot:
-    """Memory for one batch on host and device, and an event at the end of the last copy."""
-
-    pinned: Any = None
-    device: Any = None
-    copied: Any = None
-    size = 0

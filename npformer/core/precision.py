@@ -4,6 +4,7 @@ import threading
 from contextlib import AbstractContextManager
 
 from npformer.core.arrays import backends, get_backend
+from npformer.core.words import described
 
 PRECISIONS = ("float32", "tf32")
 
@@ -42,7 +43,7 @@ class use_precision(AbstractContextManager["use_precision"]):
     def __init__(self, precision: str, backend: str = "cupy") -> None:
         if not isinstance(backend, str) or backend not in backends():
             known = ", ".join(map(repr, backends()))
-            raise ValueError(f"backend is {backend!r}; expected one of {known}")
+            raise ValueError(f"backend is {described(backend)}; expected one of {known}")
         self._backend = backend
         self._before = getattr(_in_this_thread, backend, "float32")
         self._set(precision)
@@ -54,7 +55,7 @@ class use_precision(AbstractContextManager["use_precision"]):
         backend = self._backend
         if not isinstance(wanted, str) or wanted not in PRECISIONS:
             raise ValueError(
-                f"precision is {wanted!r}; expected 'float32' or 'tf32'. npformer has no "
+                f"precision is {described(wanted)}; expected 'float32' or 'tf32'. npformer has no "
                 "float16 or bfloat16: 'tf32' is the fast choice on a GPU, with weights in float32"
             )
         if wanted == precision(backend) == _set_last.get(backend, "float32"):

@@ -17,12 +17,12 @@ from typing import Any, Generic, TypeVar, overload
 from npformer.core.builders import (
     builder_problem,
     call_problem,
-    described,
     full_name,
     same_definition,
 )
 from npformer.core.checks import did_you_mean
 from npformer.core.specs import parse_spec
+from npformer.core.words import described
 
 PLUGIN_FILE = "__npformer_plugin__"
 """In a module read from a plugin file: the attribute that holds the name of the file."""
@@ -100,13 +100,13 @@ class Registry(dict[str, Any], Generic[Item]):
         """
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(
-                f"name is {name!r}; expected letters, digits and underscores, such as "
+                f"name is {described(name)}; expected letters, digits and underscores, such as "
                 f"{self._example()!r}"
             )
         if builder is None:
             return lambda decorated: self.register(name, decorated)
         if problem := builder_problem(name, builder, self._makes, self._method):
-            raise TypeError(f"the {self.kind} {name!r} {problem}")
+            raise TypeError(f"the {self.kind} {described(name)} {problem}")
         known = self.get(name)
         if known is not None and not same_definition(known, builder):
             raise ValueError(
@@ -132,8 +132,8 @@ class Registry(dict[str, Any], Generic[Item]):
             hint = did_you_mean(name, self if self._hint else self.added()) or "."
             own = name if isinstance(name, str) and name.isidentifier() else self._example()
             raise ValueError(
-                f"{what} is {name!r}; expected one of {words}{hint} Register your own first: "
-                f"{self.table}.register({own!r}, ...)"
+                f"{what} is {described(name)}; expected one of {words}{hint} Register your own "
+                f"first: {self.table}.register({described(own)}, ...)"
             )
         return name, options
 
@@ -147,7 +147,7 @@ class Registry(dict[str, Any], Generic[Item]):
         name, options = self.parse(spec)
         build = self._build(name)
         if problem := call_problem(name, build, arguments, keywords, options, self.gets):
-            raise TypeError(f"the {self.kind} {name!r} {problem}")
+            raise TypeError(f"the {self.kind} {described(name)} {problem}")
         made: Item = build(*arguments, **keywords, **options)
         wanted = f"an object of {full_name(self._makes)}" if self._makes else self._function
         of_its_kind = isinstance(made, self._makes) if self._makes else callable(made)

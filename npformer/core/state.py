@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -164,16 +163,6 @@ class States(tuple[Any, ...]):
     def select(self, rows: Any) -> States:
         """Return the states of some rows, in memory of their own."""
         return States(state.select(rows) for state in self)
-
-
-def with_prefix(prefix: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a mapping with longer names; `State.part` takes the beginning off again."""
-    return {prefix + name: value for name, value in names.items()}
-
-
-def n_bytes(shapes: StateShapes, itemsize: int) -> int:
-    """Return how much memory a state takes for one sequence."""
-    return itemsize * sum(math.prod(shape) for shape in shapes.values())
 
 
 def positions(begin: Any, n: int, table: Array, axis: int = 0) -> Any:

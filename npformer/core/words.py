@@ -1,5 +1,18 @@
 """Words for messages."""
 
+import inspect
+from functools import partial
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+SHOWN = (bool, int, float, complex, str, bytes, list, tuple, dict, PurePath, np.generic)
+"""Values that a message shows as they are written."""
+
+LONGEST = 100
+"""Characters of a value in a message."""
+
 
 def with_article(name: str) -> str:
     """Return the name of a type with its article: "a list", "an int"."""
@@ -9,3 +22,22 @@ def with_article(name: str) -> str:
 def a_type(value: object) -> str:
     """Return the type of a value, `with_article`; "None" for None."""
     return "None" if value is None else with_article(type(value).__name__)
+
+
+def described(value: Any) -> str:
+    """Return what something is, in words: a short value itself, NumPy's as Python's."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if inspect.isroutine(value) and not isinstance(value, partial):  # a partial is, since 3.14
+        return f"the function {value.__name__}"
+    if isinstance(value, SHOWN):
+        with np.printoptions(legacy="1.25"):  # 3.0, not np.float64(3.0)
+            words = repr(value)
+        return words if len(words) <= LONGEST else f"{words[:LONGEST]}..."
+    return a_type(value)
+
+
+def undefined(owner: object, call: str) -> NotImplementedError:
+    """Return the error for a method that a class should have defined, called like this."""
+    name = call.partition("(")[0]
+    return NotImplementedError(f"{type(owner).__name__} does not define {name}; expected {call}")

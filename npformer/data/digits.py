@@ -41,11 +41,9 @@ def digits(split: str = "stratified", dtype: str = "float32") -> Dataset:
         train, test = np.arange(cut), np.arange(cut, len(x))
         held_out = np.arange(cut) >= cut - cut // 8
     else:
-        rank = np.empty(len(train), dtype="int64")  # of each sample within its class
+        held_out = np.zeros(len(train), dtype=bool)
         for label in range(10):
-            of_class = np.flatnonzero(labels[train] == label)
-            rank[of_class] = np.arange(len(of_class))
-        held_out = rank % 8 == 0
+            held_out[np.flatnonzero(labels[train] == label)[::8]] = True
     return Dataset(
         train=(x[train[~held_out]], labels[train[~held_out]]),
         validation=(x[train[held_out]], labels[train[held_out]]),

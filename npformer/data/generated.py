@@ -7,7 +7,7 @@ Another 512 samples are for validation and 2048 for testing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,29 +18,14 @@ from npformer.functional import NO_LABEL
 Draw: TypeAlias = "Callable[[np.random.Generator, int], Part]"
 
 
-def _dataset(
-    draw: Draw,
-    seed: Seed,
-    train: int,
-    labels: str,
-    *,
-    length: int,
-    vocab_size: int,
-    n_classes: int,
-) -> Dataset:
+def _dataset(draw: Draw, seed: Seed, train: int, length: int, **about: Any) -> Dataset:
     """Return what `draw` draws, after its sizes were checked; `length` is for errors."""
     train = checks.positive("train", train)
-    checks.whole("the number of token ids", vocab_size, at_least=1)
+    checks.whole("the number of token ids", about["vocab_size"], at_least=1)
     rng = generators.from_seed(seed)
     with enough_memory("the samples", (train + 512 + 2048, length)):
-        return Dataset(
-            train=draw(rng, train),
-            validation=draw(rng, 512),
-            test=draw(rng, 2048),
-            vocab_size=vocab_size,
-            n_classes=n_classes,
-            labels=labels,
-        )
+        first, validation, test = (draw(rng, n) for n in (train, 512, 2048))
+        return Dataset(first, validation, test, **about)
 
 
 def reverse(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
@@ -51,8 +36,8 @@ def reverse(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int 
         x = rng.integers(symbols, size=(n, length))
         return x, x[:, ::-1].copy()
 
-    sizes = {"length": length, "vocab_size": symbols, "n_classes": symbols}
-    return _dataset(draw, seed, train, "token", **sizes)
+    sizes = {"vocab_size": symbols, "n_classes": symbols}
+    return _dataset(draw, seed, train, length, labels="token", **sizes)
 
 
 def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
@@ -65,7 +50,7 @@ def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
         x = rng.integers(2, size=(n, length))
         return x, (x.sum(axis=1) > length // 2).astype("int64")
 
-    return _dataset(draw, seed, train, "sequence", length=length, vocab_size=2, n_classes=2)
+    return _dataset(draw, seed, train, length, vocab_size=2, n_classes=2)
 
 
 def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128) -> Dataset:
@@ -84,7 +69,7 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
     pairs, keys = checks.positive("pairs", pairs), checks.positive("keys", keys)
     if keys < pairs:
         raise ValueError(
-            f"keys is {keys!r} and pairs {pairs}; expected at least as many keys as pairs, because "
+            f"keys is {keys} and pairs {pairs}; expected at least as many keys as pairs, because "
             "the keys of a sequence differ"
         )
 
@@ -98,8 +83,8 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
         y = np.concatenate([np.full_like(answer, NO_LABEL), answer], axis=1)
         return x, y
 
-    sizes = {"length": max(keys, 2 * pairs), "vocab_size": (values + 1) * keys}
-    return _dataset(draw, seed, train, "token", **sizes, n_classes=values)
+    sizes = {"vocab_size": (values + 1) * keys, "n_classes": values}
+    return _dataset(draw, seed, train, max(keys, 2 * pairs), labels="token", **sizes)
 
 
 def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
@@ -117,8 +102,8 @@ def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int 
         y[:, -1:] = np.take_along_axis(content, position, axis=1)
         return x, y
 
-    sizes = {"length": length + 1, "vocab_size": symbols + length, "n_classes": symbols}
-    return _dataset(draw, seed, train, "token", **sizes)
+    sizes = {"vocab_size": symbols + length, "n_classes": symbols}
+    return _dataset(draw, seed, train, length + 1, labels="token", **sizes)
 
 
 def parity(seed: Seed = 0, train: int = 16_000, length: int = 12) -> Dataset:
@@ -129,4 +114,4 @@ def parity(seed: Seed = 0, train: int = 16_000, length: int = 12) -> Dataset:
         x = rng.integers(2, size=(n, length))
         return x, x.sum(axis=1) % 2
 
-    return _dataset(draw, seed, train, "sequence", length=length, vocab_size=2, n_classes=2)
+    return _dataset(draw, seed, train, length, vocab_size=2, n_classes=2)

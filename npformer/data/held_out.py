@@ -63,12 +63,7 @@ def chosen_by_class(
 
     `inverse` is the number of each row's class, and `sizes` how many rows the classes have.
     """
-    taken = _by_largest_remainder(sizes, held)
-    return np.concatenate([order[inverse[order] == k][:m] for k, m in enumerate(taken)])
-
-
-def _by_largest_remainder(sizes: np.ndarray, held: int) -> np.ndarray:
-    """Return how many of each class are held out: in proportion, but never a whole class."""
+    # By the largest remainder, but never a whole class.
     quota = sizes * (held / sizes.sum())
     taken: np.ndarray = quota.astype("int64")  # less than the class, because held < sizes.sum()
     while (missing := held - int(taken.sum())) > 0:
@@ -76,4 +71,4 @@ def _by_largest_remainder(sizes: np.ndarray, held: int) -> np.ndarray:
         open_ = int((taken < sizes - 1).sum())
         most = np.argsort(-remainder, kind="stable")[: min(missing, open_)]
         taken[most] += 1
-    return taken
+    return np.concatenate([order[inverse[order] == k][:m] for k, m in enumerate(taken)])

@@ -10,6 +10,8 @@ from npformer.core import a_type
 def read_json(path: Path, kind: type = dict) -> Any:
     """Return the content of a JSON file: names and values, or a list."""
     try:
+        if not path.is_file():  # reading a pipe or a device could wait forever
+            raise FileNotFoundError("it is no file")
         content = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError, OSError) as error:  # invalid JSON or UTF-8, or no file
         raise ValueError(f"{path} cannot be read as JSON: {error}. Copy it again") from error
@@ -21,7 +23,4 @@ def read_json(path: Path, kind: type = dict) -> Any:
 
 def read_json_if_there(path: Path) -> dict[str, Any]:
     """Return the content of a file, or {} if there is none."""
-    if not path.is_file() and (path.exists() or path.is_symlink()):
-        raise ValueError(f"{path} is no file, or a link to none; expected a file. Copy it again")
-    found: dict[str, Any] = read_json(path) if path.is_file() else {}
-    return found
+    return dict(read_json(path)) if path.exists() or path.is_symlink() else {}

@@ -77,11 +77,10 @@ class Batch:
             return self
         longest = np.maximum(self.lengths().max(axis=0), at_least).tolist()
         inputs = tuple(each.cut(n) for each, n in zip(self.inputs, longest, strict=True))
-        y, weights = self.y, self.weights
+        of_tokens = y, weights = self.y, self.weights
         if self.targets_of is not None:
             length = inputs[self.targets_of].length
-            y = None if y is None else y[:, :length]
-            weights = None if weights is None else weights[:, :length]
+            y, weights = (None if each is None else each[:, :length] for each in of_tokens)
         return replace(self, inputs=inputs, y=y, weights=weights)
 
     def counts_for(self, loss: Loss) -> Any:
@@ -208,14 +207,8 @@ def unlabelled_inputs(
 
 def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ...]:
     """Return rows of inputs, in files or not, in memory."""
-
-    def some(array: Any) -> Any:
-        return None if array is None else read(array, rows)
-
-    return tuple(
-        Sequences(some(each.x), each.padding and Padding(some(each.mask)), some(each.types))
-        for each in inputs
-    )
+    parts = ((read(each.x, rows), read(each.mask, rows), read(each.types, rows)) for each in inputs)
+    return tuple(Sequences(x, mask if mask is None else Padding(mask), t) for x, mask, t in parts)
 
 
 def is_stored(array: object) -> bool:

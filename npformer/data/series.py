@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.lists import listed
 from npformer.data.series_arrays import read_arrays
-from npformer.data.tables import Table, as_number, is_missing, read_table
+from npformer.data.tables import MISSING, Table, as_number, read_table
 from npformer.data.times import EXPECTED, TimeError, ranks, times_of
 
 NUMBERS = ("", "id", "index")
@@ -41,13 +42,7 @@ class SeriesData:
 
 
 def read_series(
-    path: str | os.PathLike[str],
-    *,
-    id: str | None = None,
-    time: str | None = None,
-    label: str | None = None,
-    features: Sequence[str] | None = None,
-    encoding: str = "utf-8",
+    path: str | os.PathLike[str], *, encoding: str = "utf-8", **columns: Any
 ) -> SeriesData:
     """Read series from a file.
 
@@ -61,20 +56,15 @@ def read_series(
         Or a ``.npz`` file with the arrays ``values``, (steps of all series, features), and
         ``lengths``, how many steps each series has; or with ``x``, (series, steps, features), and
         perhaps ``lengths``. Either may have ``labels``, one for each series.
-    id, time, label : str, optional
-        Columns of a table: the series that a row belongs to; the time by which its rows are
-        sorted, otherwise they stay in order; and the label, the same in each series. Times are
-        numbers, which may have a unit, dates, or times of day, all of one form.
-    features : list of str, optional
-        Columns of the features in long form; None: all others, which must hold numbers.
+    encoding : str
+        Of a table of text.
+    **columns
+        Of a table: `id`, `time`, `label` and `features`, as in `series_of_table`.
     """
     place = checks.path("path", path)
     if place.suffix.lower() != ".npz":
-        return series_of_table(
-            read_table(place, encoding=encoding), id=id, time=time, label=label, features=features
-        )
-    given = [name for name, v in (("id", id), ("time", time), ("label", label)) if v is not None]
-    if given:
+        return series_of_table(read_table(place, encoding=encoding), **columns)
+    if given := [name for name, column in columns.items() if column is not None]:
         raise ValueError(
             f"{place} is an .npz file, and {given[0]} is given, which is for tables; expected none"
         )
@@ -86,27 +76,35 @@ def read_series(
 def series_of_table(
     table: Table,
     *,
-    id: str | None,
+    id: str | None = None,
     time: str | None = None,
     label: str | None = None,
     features: Sequence[str] | None = None,
 ) -> SeriesData:
-    """Return the series of a table; arguments as in `read_series`."""
+    """Return the series of a table.
+
+    Parameters
+    ----------
+    table : Table
+    id, time, label : str, optional
+        Columns: the series that a row belongs to; the time by which its rows are sorted, otherwise
+        they stay in order; and the label, the same in each series. Times are numbers, which may
+        have a unit, dates, or times of day, all of one form.
+    features : list of str, optional
+        Columns of the features in long form; None: all others, which must hold numbers.
+    """
     if id is None:
         for name, given in (("time", time), ("features", features)):
             if given is not None:
                 raise ValueError(f"{name} is given without id, which it needs; expected both")
         return _series_in_rows(table, label)
-    keys = [key.strip() for key in table.texts(id)]
-    if "" in keys:
-        raise ValueError(
-            f"{table.path}: {table.place(keys.index(''))} has no {id!r}; expected in every row the "
-            "series that it belongs to. Complete it or remove the row"
-        )
-    roles = {id, time, label} - {None}
-    names = [n for n in table.columns if n not in roles] if features is None else list(features)
+    keys = table.words(id, "the series that it belongs to")
+    roles = [name for name in (id, time, label) if name is not None]
+    names = [n for n in table.columns if n not in roles]
+    if features is not None:
+        names = listed("features", features, "the names of columns")
     if not names:
-        raise ValueError(f"{table.path} has no feature columns besides {sorted(map(str, roles))}")
+        raise ValueError(f"{table.path} has no feature columns besides {', '.join(roles)}")
     values = np.stack([_numbers(table, name) for name in names], axis=1)
     number_of: dict[str, int] = {}  # in the order in which they begin in the file
     groups = np.array([number_of.setdefault(key, len(number_of)) for key in keys])
@@ -123,12 +121,7 @@ def _by_time(
     table: Table, name: str, groups: np.ndarray, in_file: np.ndarray, ids: Sequence[str]
 ) -> np.ndarray:
     """Return the rows series by series, those of each by time; `in_file` has them as they come."""
-    words = ["" if value is None else str(value).strip() for value in table.column(name)]
-    if "" in words:
-        raise ValueError(
-            f"{table.path}: {table.place(words.index(''))} has no {name!r}, by which the rows of a "
-            "series are sorted; expected a time in every row. Complete it or remove the row"
-        )
+    words = table.words(name, "a time, by which the rows of a series are sorted")
     try:
         found, of_day = times_of(words)
     except TimeError as error:
@@ -219,20 +212,12 @@ def _numbers(table: Table, name: str, gaps: bool = False) -> np.ndarray:
 
 
 def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list[str]:
-    column = [words.strip() for words in table.texts(name)]
-    if (wrong := next(filter(is_missing, column), None)) is not None:
-        what = f"{wrong!r} for" if wrong else "no"
-        raise ValueError(
-            f"{table.path}: {table.place(column.index(wrong))} has {what} {name!r}; expected a "
-            "label in every row. Complete it or remove the row"
-        )
-    found: list[str | None] = [None] * len(ids)
-    for row, (group, value) in enumerate(zip(groups, column, strict=True)):
-        if found[group] is None:
-            found[group] = value
-        elif found[group] != value:
+    found: dict[int, str] = {}  # in the order of the groups, which begin one after the other
+    for row, value in enumerate(table.words(name, "a label", MISSING)):
+        group = int(groups[row])
+        if (earlier := found.setdefault(group, value)) != value:
             raise ValueError(
                 f"{table.path}: {table.place(row)} gives series {ids[group]!r} the label "
-                f"{value!r}, and an earlier row {found[group]!r}; expected one label for a series"
+                f"{value!r}, and an earlier row {earlier!r}; expected one label for a series"
             )
-    return [str(value) for value in found]
+    return [*found.values()]

@@ -154,8 +154,8 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
         found = [Path(name) for name in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - pathlib takes no absolute pattern
         if not found:
             raise FileNotFoundError(
-                f"no file matches {pattern!r}; expected .npy files. The pattern is relative to "
-                f"{Path.cwd()}"
+                f"no file matches {described(pattern)}; expected .npy files. The pattern is "
+                f"relative to {Path.cwd()}"
             )
         return ShardedArray(sorted(found, key=_by_number))
     if not isinstance(files, Sequence) or not all(isinstance(f, str | os.PathLike) for f in files):
@@ -168,9 +168,9 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     return ShardedArray([Path(file) for file in files])
 
 
-def read(array: Any, rows: Any) -> np.ndarray:
-    """Return rows of an array, in files or not, as a plain NumPy array."""
-    return np.asarray(array[rows])
+def read(array: Any, rows: Any) -> Any:
+    """Return rows of an array, in files or not, as a plain NumPy array; None for None."""
+    return None if array is None else np.asarray(array[rows])
 
 
 def _by_number(path: Path) -> list[Any]:

@@ -211,8 +211,8 @@ class StoredSamples(Samples):
 
     def _read(self, rows: Any) -> tuple[tuple[Sequences, ...], Any, Any]:
         """Return rows of inputs, targets and weights."""
-        y, weights = (None if a is None else read(a, rows) for a in (self._y, self._weights))
-        return read_inputs(self._inputs, rows), y, weights
+        inputs = read_inputs(self._inputs, rows)
+        return inputs, read(self._y, rows), read(self._weights, rows)
 
     def _checked(self, inputs: tuple[Sequences, ...], y: Any, weights: Any) -> Batch:
         """Return checked samples."""

@@ -9,19 +9,16 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from npformer.core import a_type, checks
-from npformer.data.text_file import check_file, decoded
+from npformer.data.text_file import check_file, decoded, named
 
 SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
+    **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
     ".parquet": "parquet",
 }
 """The kind of a file by its suffix; ``.gz`` may follow that of a text file."""
@@ -30,6 +27,7 @@ MISSING = ("", "nan", "nat", "<na>", "null")
 """What programs write, in any case, where there is no label."""
 
 
+@dataclass
 class Table:
     """Rows of a file, by column.
 
@@ -43,14 +41,13 @@ class Table:
         The line of the file in which each row begins; None if the file has no lines.
     """
 
-    def __init__(
-        self, path: Path, columns: dict[str, list[Any]], lines: list[int] | None = None
-    ) -> None:
-        self.path = path
-        self.columns = columns
-        self.lines = lines
+    path: Path
+    columns: dict[str, list[Any]]
+    lines: list[int] | None = None
+
+    def __post_init__(self) -> None:
         if len(self) == 0:
-            raise ValueError(f"{path} has no rows; expected at least one below its heading")
+            raise ValueError(f"{self.path} has no rows; expected at least one below its heading")
 
     def place(self, row: int) -> str:
         """Return where a row is, for messages: its line, as an editor shows it."""
@@ -67,7 +64,7 @@ class Table:
 
     def column(self, name: str) -> list[Any]:
         """Return a column; for an unknown name, ValueError lists the known ones."""
-        if name not in self.columns:
+        if not isinstance(name, str) or name not in self.columns:
             hint = checks.did_you_mean(name, self.columns)
             raise ValueError(f"{self.path} has no column {name!r}; it has {self.names()}{hint}")
         return self.columns[name]
@@ -99,13 +96,23 @@ class Table:
                 )
         return found
 
+    def words(self, name: str, wanted: str, missing: Sequence[str] = ("",)) -> list[str]:
+        """Return a column of texts without the spaces around them, none of which may be missing."""
+        found = [text.strip() for text in self.texts(name)]
+        for i, word in enumerate(found):
+            if word.casefold() in missing:
+                what = f"{word!r} for" if word else "no"
+                raise ValueError(
+                    f"{self.path}: {self.place(i)} has {what} {name!r}; expected in every row "
+                    f"{wanted}. Complete it or remove the row"
+                )
+        return found
+
 
 def kind_of(path: Path) -> str | None:
     """Return "csv", "json" or "parquet" by a file's suffix; None for any other."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    return SUFFIXES.get(suffixes[-1]) if suffixes else None
+    unpacked = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return SUFFIXES.get(unpacked.suffix.lower())
 
 
 def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Table:
@@ -138,7 +145,8 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     if kind != "parquet":
         text = decoded(place, encoding)
         if str(place) == "-" and text.lstrip().startswith(("[", "{")):
-            return _read_json(place, text)
+            kind = "json"
+        place = Path(named(place))
         return _read_csv(place, text) if kind == "csv" else _read_json(place, text)
     check_file(place)
     return _read_parquet(place)
@@ -202,7 +210,7 @@ def _read_json(path: Path, text: str) -> Table:
     """Return a table of objects: one in each line, or all in one list."""
     rows: list[Any]
     lines: list[int] | None = None
-    if (str(path) == "-" or ".json" in path.suffixes[-2:]) and text.lstrip().startswith("["):
+    if not {".jsonl", ".ndjson"} & {*path.suffixes[-2:]} and text.lstrip().startswith("["):
         rows = _parsed(path, "", text)
     else:
         numbered = enumerate(text.split("\n"), start=1)

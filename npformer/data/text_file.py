@@ -35,7 +35,8 @@ def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> str:
 def check_file(place: Path) -> None:
     """Check that there is a file."""
     if not place.is_file():
-        what = "is a folder" if place.is_dir() else "does not exist"
+        odd = "is no regular file" if place.exists() else "does not exist"
+        what = "is a folder" if place.is_dir() else odd
         raise FileNotFoundError(f"{place} {what}; expected a file")
 
 
@@ -44,7 +45,7 @@ def decoded(path: Path, encoding: str) -> str:
 
     A mark decides the encoding of what is called UTF-8.
     """
-    content = _content(path)
+    content, path = content_of(path), Path(named(path))
     try:
         if codecs.lookup(encoding).name == "utf-8":
             marked = (name for mark, name in MARKS.items() if content.startswith(mark))
@@ -74,18 +75,24 @@ def decoded(path: Path, encoding: str) -> str:
     return text
 
 
-def _content(path: Path) -> bytes:
+def named(path: Path | str) -> str:
+    """Return what a file is called in messages."""
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def content_of(path: Path) -> bytes:
     """Return the bytes of a file, or of standard input, decompressed."""
     if str(path) == "-":
-        return _all_of(sys.stdin)
-    check_file(path)
-    content = path.read_bytes()
+        content = _all_of(sys.stdin)
+    else:
+        check_file(path)
+        content = path.read_bytes()
     if path.suffix.lower() != ".gz" and not content.startswith(b"\x1f\x8b"):  # no text does
         return content
     try:
         return gzip.decompress(content)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is not a complete .gz file: {error}") from None
+        raise ValueError(f"{named(path)} is not a complete .gz file: {error}") from None
 
 
 @lru_cache(maxsize=1)

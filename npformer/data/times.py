@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from math import isfinite
 from typing import Any
@@ -59,21 +60,17 @@ OF_DAY = ("time", True), ("time", False)
 
 def _time_of(word: str) -> tuple[Any, Any]:
     """Return the form of a time, which all in a column share, and the time; None for neither."""
-    try:
+    with suppress(ValueError):
         return "number", int(word)  # with all its digits
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         return ("number", number) if isfinite(number := float(word)) else (None, None)
-    except ValueError:
-        pass
     if (match := NUMBER.fullmatch(word)) and not BACKWARDS.fullmatch(match[2]):
         return ("number", match[2]), float(match[1]) if "." in match[1] else int(match[1])
     if match := NAMED.fullmatch(word):
         return ("named", match[1], match[3]), int(match[2])
     # More digits of a second than six are not read by the library.
     rest = match[1].rstrip("0") if (match := re.search(r"[.,]\d{6}(\d+)", word)) else ""
-    try:
+    with suppress(ValueError):  # no such day, or hour
         if re.fullmatch(r"\d{4}-\d\d", word):
             return "month", date.fromisoformat(f"{word}-01")
         if re.fullmatch(DAY, word):
@@ -84,6 +81,4 @@ def _time_of(word: str) -> tuple[Any, Any]:
         if re.match(HOUR, word):
             of_day = time.fromisoformat(word)
             return ("time", of_day.tzinfo is None), (of_day, rest)
-    except ValueError:  # no such day, or hour
-        pass
     return None, None

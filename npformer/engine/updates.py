@@ -35,7 +35,7 @@ for _plain in (adam_update, clip_by_global_norm):
 
 
 def adam_numbers(
-    t: int, lr: float, betas: tuple[float, float], eps: float, weight_decay: float
+    t: int, lr: float, betas: tuple[float, float], eps: float, weight_decay: float = 0.0
 ) -> tuple[float, float, float]:
     """Return (size, eps, shrink) with theta = shrink theta - size m / (sqrt(v) + eps) at step t.
 

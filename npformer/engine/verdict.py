@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from contextlib import suppress
@@ -99,8 +98,7 @@ def digest() -> str:
 
 def folder() -> Path:
     """Return the folder of verdicts, in the platform's folder for caches."""
-    given = os.environ.get(CACHE_VARIABLE)
-    if given:
+    if given := os.environ.get(CACHE_VARIABLE):
         return Path(given)
     usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
     return (Path(usual) if usual else Path.home() / ".cache") / "npformer"
@@ -111,31 +109,23 @@ def _ask(dtype: str, precision: str) -> Verdict:
 
     Kernels that it did not get to are left out.
     """
-    end, command = "", [sys.executable, *PROGRAM, dtype, precision]
+    command = [sys.executable, *PROGRAM, dtype, precision]
     environment = os.environ | {
         CHECK_VARIABLE: "0",
         LOCAL_RANKS[0]: str(get_backend("cupy").number()),  # the same GPU
         "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),  # the same npformer
     }
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=errors,
-                env=environment,
-                timeout=TIMEOUT,
-            )
-            end = f"ended with status {done.returncode}"
-        except subprocess.TimeoutExpired:
-            end = f"was ended after {TIMEOUT:g} seconds"
-        except OSError as error:
-            end = f"could not be started: {error}"
-        out.seek(0)
-        errors.seek(0)
-        said = [_line(line) for line in out.read().splitlines()]
-        last = errors.read().decode(errors="replace").strip()[-2000:]
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True}
+    try:
+        done: Any = subprocess.run(command, **streams, env=environment, timeout=TIMEOUT)
+        end = f"ended with status {done.returncode}"
+    except subprocess.TimeoutExpired as error:
+        done, end = error, f"was ended after {TIMEOUT:g} seconds"
+    except OSError as error:
+        done, end = None, f"could not be started: {error}"
+    out, errors = (b"", b"") if done is None else (done.stdout or b"", done.stderr or b"")
+    said = [_line(line) for line in out.splitlines()]
+    last = errors.decode(errors="replace").strip()[-2000:]
     names = next((line["names"] for line in said if "names" in line), [""])
     judged = {line["kernel"]: line["problem"] for line in said if "kernel" in line}
     missing = ": ".join((f"the process that checks it {end}", *last.splitlines()[-1:]))
@@ -166,8 +156,6 @@ def _write(file: Path, found: Verdict) -> None:
     """Write a verdict in one step; without a folder to write to, the next process checks again."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=file.parent, delete=False
-        ) as new:
-            json.dump(found, new, indent=1)
-        Path(new.name).replace(file)
+        new = file.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(found, indent=1), "utf-8")
+        new.replace(file)

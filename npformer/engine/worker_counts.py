@@ -8,7 +8,7 @@ attention (`EngineContext.in_parts`).
 
 from numbers import Integral
 
-from npformer.core import cores
+from npformer.core import cores, described
 from npformer.core.dispatch import enabled
 from npformer.engine.snapshot import Snapshot
 
@@ -31,7 +31,9 @@ def check_workers(workers: object) -> None:
     if isinstance(workers, str) and workers == "auto":
         return
     if not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1:
-        raise ValueError(f"workers is {workers!r}; expected a whole number of at least 1 or 'auto'")
+        raise ValueError(
+            f"workers is {described(workers)}; expected a whole number of at least 1 or 'auto'"
+        )
 
 
 def choose_workers(

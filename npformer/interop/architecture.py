@@ -91,6 +91,8 @@ class Architecture:
         Our settings that all models of the family have.
     only : mapping of str to object
         Their settings of which npformer supports one value; null is the same as not set.
+    same : mapping of str to str
+        {their setting: another one, which it has to equal}, such as a second name of it.
     defaults : mapping of str to object
         The values of their keys that a config.json leaves out.
     layers : mapping of str to str
@@ -118,6 +120,7 @@ class Architecture:
     activations: Mapping[str, str]
     fixed: Mapping[str, Any]
     only: Mapping[str, Any]
+    same: Mapping[str, str]
     defaults: Mapping[str, Any]
     layers: Mapping[str, str]
     prefix: str = ""

@@ -19,6 +19,9 @@ OTHER_WEIGHTS = (
     *("model.ckpt.index", "model.onnx"),
 )
 
+SENTENCES = "modules.json", "sentence_bert_config.json"
+"""Files that make of an encoder a sentence encoder."""
+
 OF_A_FILE = ("torch_dtype", "dtype", "_name_or_path", "quantization_config", "transformers_version")
 """Keys of config.json that do not describe a model, but the file that it was read from."""
 
@@ -80,17 +83,27 @@ def read_weights(
     floats = [array.dtype for array in arrays.values() if array.dtype.kind == "f"]
     if dtype is None:
         dtype = "float64" if floats and all(kind == "float64" for kind in floats) else "float32"
-    return {
-        name: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
-        for name, array in arrays.items()
-    }
+    with np.errstate(over="ignore"):  # which is found below
+        found = {
+            name: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
+            for name, array in arrays.items()
+        }
+    for name, array in found.items():
+        if len(name) > 255 or not name.isprintable():
+            raise ValueError(f"{folder} has an array named {name[:40]!r}; expected letters alone")
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"{folder} has NaN or infinity in {name}, as {dtype}; expected finite numbers. Did "
+                "its training diverge? Take an earlier state of it"
+            )
+    return found
 
 
 def path_in(folder: Path, path: object, where: Path) -> Path:
     """Return a path that a file, `where`, names relative to a folder, and in it."""
     parts = PureWindowsPath(str(path)) if isinstance(path, str) else None  # both "/" and "\\"
     wrong = parts is None or parts.anchor or ".." in parts.parts or len(str(path)) > 255
-    if wrong or "\0" in str(path):
+    if wrong or not str(path).isprintable():
         raise ValueError(f"{where} names the path {path!r}; expected one in its folder")
     return folder / str(path)
 
@@ -172,6 +185,12 @@ def write_contents(folder: Path, contents: Mapping[str, Any], overwrite: bool) -
         raise FileExistsError(
             f"{folder} has {', '.join(there)} already; expected a new folder. To replace them, "
             "pass overwrite=True"
+        )
+    left = [name for name in SENTENCES if (folder / name).exists() and name not in contents]
+    if there and left:
+        raise FileExistsError(
+            f"{folder} has {left[0]} of the model before, which would be read with the new one; "
+            "expected none. Remove it, or name another folder"
         )
     for name, content in contents.items():
         check_writable((folder / name).parent)

@@ -142,6 +142,7 @@ def from_pretrained(
 
 def _stated_length(folder: Path, settings: SentenceSettings, most: int) -> int:
     """Return how many tokens a text may have: as the folder says, but at most one per position."""
-    of_tokenizer = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
-    stated = [length for length in (settings.max_len, of_tokenizer) if isinstance(length, int)]
-    return min([most, *stated[:1]])
+    stated = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
+    if stated is not None:
+        checks.number("model_max_length in tokenizer_config.json", stated, above=2.0)
+    return int(min(most, settings.max_len or stated or most))

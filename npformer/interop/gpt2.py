@@ -39,7 +39,7 @@ class GPT2(Family):
         """Return a model of these sizes, its weights not drawn yet."""
         ours, inner = self.settings(config), config.get("n_inner")
         ours["d_ff"] = 4 * ours["d_model"] if inner is None else checks.positive("n_inner", inner)
-        tied = bool(config.get("tie_word_embeddings", True))
+        checks.flag("tie_word_embeddings", tied := config.get("tie_word_embeddings", True))
         size = config["vocab_size"]
         return LanguageModel(EncoderConfig(**ours), size, tied=tied, seed=seed, dtype=dtype)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, Seed, checks, generators
+from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.interop.architecture import Architecture, Head
 from npformer.interop.huggingface import OF_TASKS
 from npformer.interop.sentences import WAYS
@@ -55,13 +56,16 @@ def read_head(
                 stacklevel=3,
             )
         return None
-    places = architecture.with_head(head).places(head.names())
+    whole = architecture.with_head(head)
+    places = whole.places(head.names())
     if unknown := set(own) - {place.key for place in places.values()}:
         raise ValueError(
             f"the weights have {min(unknown)}, which a {architecture.class_name(head)} does not "
             "have; expected the class that it belongs to among the configuration's architectures"
         )
-    if missing := [place.key for place in places.values() if place.key not in state]:
+    short = {name.removeprefix(architecture.prefix) for name in state}
+    needed = whole.places([*head.names(), "pool.dense.weight"]).values()
+    if missing := [p.key for p in needed if p.key.removeprefix(architecture.prefix) not in short]:
         raise ValueError(
             f"the weights have no {missing[0]}; expected those of a "
             f"{architecture.class_name(head)}, which the configuration names"
@@ -124,7 +128,8 @@ def head_config(
     listed = isinstance(classes, list | tuple) or getattr(classes, "ndim", None) == 1
     if classes is not None and not listed:
         raise TypeError(f"classes is {classes!r}; expected a list with a name for each class")
-    names = [f"LABEL_{i}" for i in range(n)] if classes is None else [str(c) for c in classes]
+    given = (f"LABEL_{i}" for i in range(n)) if classes is None else map(str, classes)
+    names = checked_texts(given, "classes")
     if len(names) != n or len(set(names)) != n:
         raise ValueError(f"classes has {names}; expected {n} different names, as n_classes is {n}")
     written: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.data.tokenizers import LibraryTokenizer, read_tokenizer
+from npformer.data.tokenizers import LibraryTokenizer, Tokenizer, read_tokenizer
 from npformer.interop.sentences import SentenceSettings
 
 TOKENIZER_FILES = (
@@ -59,7 +59,7 @@ def tokenizer_or_error(folder: Path, vocab_size: int) -> LibraryTokenizer | Exce
     return tokenizer
 
 
-def check_vocabulary(tokenizer: LibraryTokenizer, vocab_size: int) -> None:
+def check_vocabulary(tokenizer: Tokenizer, vocab_size: int) -> None:
     """Check that a model has a vector for each id of a tokenizer; it may have more."""
     if tokenizer.vocab_size > vocab_size:
         raise ValueError(

@@ -189,7 +189,7 @@ class PretrainedEncoder:
     def _inputs(self, texts: Iterable[Text], max_len: int | None, stacklevel: int) -> Inputs:
         if max_len is not None:
             max_len = checks.whole("max_len", max_len, 3, self.encoder.config.max_len)
-        listed = listed_texts(texts, self.settings.lower)
+        listed = listed_texts(texts, self.settings.lower, self.settings.strip)
         ids, mask, types = inputs_of(
             listed, self.tokenizer, max_len or self.max_len, stacklevel=stacklevel + 1
         )

@@ -22,6 +22,12 @@ LENGTHS = (
 )
 """The file of the longest text, in older folders named after the kind of model."""
 
+FOREIGN = (
+    *("model_args", "tokenizer_args", "config_args", "tokenizer_name_or_path", "mask_prompt"),
+    *("model_kwargs", "processor_kwargs", "config_kwargs"),
+)
+"""Settings in that file which change numbers, and which npformer does not have."""
+
 CHAINS = (
     ("Transformer",),
     *(("Transformer", "Pooling", *last) for last in ((), ("Normalize",), ("Dense",))),
@@ -49,14 +55,16 @@ class SentenceSettings:
         Whether vectors are scaled to norm 1.
     max_len : int or None
         Tokens of the longest text, special ones included.
-    lower : bool
-        Whether texts are converted to lower case before they reach the tokenizer.
+    lower, strip : bool
+        Whether texts are converted to lower case, and lose the spaces around them, before they
+        reach the tokenizer.
     """
 
     pooling: str = "mean"
     normalize: bool = False
     max_len: int | None = None
     lower: bool = False
+    strip: bool = False
 
     def vectors(
         self, hidden: Array, mask: Array | None, dense: tuple[np.ndarray, np.ndarray] | None = None
@@ -90,11 +98,18 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     inside = paths.get("Transformer", folder)
     length = next(filter(None, (read_json_if_there(inside / name) for name in LENGTHS)), {})
     place = paths.get("Pooling", folder / POOLING) / "config.json"
-    prompt = read_json_if_there(folder / PROMPTS).get("default_prompt_name")
-    if prompt is not None:
+    stated = read_json_if_there(folder / PROMPTS)
+    for name in ("default_prompt_name", "truncate_dim"):
+        if stated.get(name) is not None:
+            raise ValueError(
+                f"{folder / PROMPTS} has {name} = {stated[name]!r}; expected null, because "
+                "npformer puts nothing before texts and keeps whole vectors. Remove it, and write "
+                "a prompt into the texts"
+            )
+    if foreign := [name for name in FOREIGN if length.get(name)]:
         raise ValueError(
-            f"{folder / PROMPTS} has default_prompt_name = {prompt!r}; expected null, because "
-            "npformer puts nothing before texts. Remove it, and write the prompt into the texts"
+            f"{inside / LENGTH} has {foreign[0]}, which npformer does not have; expected only "
+            "max_seq_length and do_lower_case"
         )
     if not (paths or length or place.is_file()):
         return None
@@ -104,8 +119,9 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
         normalize="Normalize" in paths or not paths,
         max_len=None
         if max_len is None
-        else checks.positive(f"max_seq_length in {LENGTH}", max_len),
+        else checks.whole(f"max_seq_length in {LENGTH}", max_len, at_least=3),
         lower=bool(length.get("do_lower_case", False)),
+        strip=True,  # as sentence-transformers does
     )
 
 
@@ -145,7 +161,7 @@ def module_paths(folder: Path) -> dict[str, Path]:
         return {}
     if not all(isinstance(module, dict) for module in modules):
         raise ValueError(f"{file} has an entry without names; copy it again")
-    types = [str(module.get("type", "")) for module in modules]
+    types = [ascii(module.get("type", ""))[1:-1] for module in modules]
     kinds = tuple(t.rpartition(".")[2] for t in types if t.startswith("sentence_transformers."))
     if len(kinds) < len(types) or kinds not in CHAINS:
         raise ValueError(
@@ -158,11 +174,11 @@ def module_paths(folder: Path) -> dict[str, Path]:
 
 def _pooling(place: Path) -> str:
     settings = read_json(place)
-    named = settings.get("pooling_mode")
-    if isinstance(named, str):
-        found = [THEIRS.get(named, named)]
+    if (named := settings.get("pooling_mode")) is not None:
+        found = [THEIRS.get(str(named).lower(), str(named))]
     else:
-        on = [key for key, value in settings.items() if key[:13] == "pooling_mode_" and value]
+        usual = {"pooling_mode_mean_tokens": True, **settings}
+        on = [key for key, value in usual.items() if key[:13] == "pooling_mode_" and value]
         ours = {f"pooling_mode_{theirs}": ours for ours, theirs in POOLINGS.items()}
         found = [ours.get(key, key) for key in on]
     if len(found) != 1 or found[0] not in POOLINGS:

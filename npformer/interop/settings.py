@@ -27,7 +27,7 @@ def our_settings(
     only = {
         "model_type": architecture.model_type,
         **architecture.only,
-        "embedding_size": ours["d_model"],
+        **{key: given[other] for key, other in architecture.same.items()},
     }
     for key, value in only.items():
         if given.get(key) is not None and given[key] != value:

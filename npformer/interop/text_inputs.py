@@ -43,7 +43,7 @@ def _whole(
     return ids, mask, np.zeros_like(ids)
 
 
-def listed_texts(texts: Any, lower: bool) -> list[Any]:
+def listed_texts(texts: Any, lower: bool, strip: bool) -> list[Any]:
     """Check texts or pairs, and return them as a list; pairs become tuples."""
     checks.ordered("texts", texts)
     one_axis = isinstance(texts, Iterable) and getattr(texts, "ndim", 1) == 1
@@ -51,9 +51,10 @@ def listed_texts(texts: Any, lower: bool) -> list[Any]:
         return checked_texts(texts)  # which raises
     listed = list(texts)
     if not (listed and isinstance(listed[0], tuple | list)):
-        return [text.lower() if lower else text for text in checked_texts(listed)]
+        found = [text.strip() if strip else text for text in checked_texts(listed)]
+        return [text.lower() for text in found] if lower else found
     for i, pair in enumerate(listed):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(f"texts[{i}] is {pair!r}; expected a pair of texts, as in texts[0]")
-    first, second = (listed_texts([pair[k] for pair in listed], lower) for k in (0, 1))
+    first, second = (listed_texts([p[k] for p in listed], lower, strip) for k in (0, 1))
     return [*zip(first, second, strict=True)]

@@ -16,8 +16,8 @@ from npformer.data.tokenizers.tokenizer import checked_texts, padded
 from npformer.interop.family import Arrays, Family
 from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
 from npformer.interop.gpt2 import GPT2
-from npformer.interop.marian import Marian
-from npformer.interop.origin import read_tokenizer_files
+from npformer.interop.marian import IDS, Marian
+from npformer.interop.origin import check_vocabulary, read_tokenizer_files
 from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
@@ -28,6 +28,10 @@ USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "t
 USUAL |= dict.fromkeys(("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "min_length"), 0)
 USUAL |= dict.fromkeys(("min_new_tokens", "suppress_tokens", "begin_suppress_tokens"))
 USUAL |= dict.fromkeys(("forced_bos_token_id", "sequence_bias", "min_p", "guidance_scale"))
+USUAL |= dict.fromkeys(("exponential_decay_length_penalty", "stop_strings", "watermarking_config"))
+USUAL |= dict.fromkeys(("penalty_alpha", "dola_layers", "constraints", "force_words_ids", "top_h"))
+USUAL |= {"forced_eos_token_id": None, "token_healing": False, "encoder_repetition_penalty": 1.0}
+USUAL |= {"epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "num_beams": 1}
 """Settings of generation that npformer does not have, and what they are without an effect."""
 
 
@@ -183,6 +187,9 @@ def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(end := stated.get("eos_token_id"), list) and len(end) == 1:
         stated["eos_token_id"] = end[0]
     usual = {**USUAL, "bad_words_ids": [[hf_config.get("pad_token_id")]]}
+    if hf_config["model_type"] == "marian":  # whose ids are those of the model, and beams are given
+        usual |= {key: hf_config.get(key) for key in IDS.values()}
+        usual |= {"num_beams": stated.get("num_beams"), "forced_eos_token_id": usual[IDS["end_id"]]}
     other = {k: stated[k] for k, v in usual.items() if stated.get(k) not in (None, v, [])}
     if isinstance(stated.get("eos_token_id"), list):
         other["eos_token_id"] = end
@@ -198,9 +205,11 @@ def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
 def _tokenizer(folder: Path, model: Any) -> Tokenizer | Exception:
     """Return a folder's tokenizer, or why there is none: weights can be used without one."""
     try:
-        if isinstance(model, EncoderDecoder):
-            return MarianTokenizer.read(folder)
-        return read_tokenizer(folder, padding=END_OF_TEXT)
+        if not isinstance(model, EncoderDecoder):
+            return read_tokenizer(folder, padding=END_OF_TEXT)
+        tokenizer = MarianTokenizer.read(folder)
+        check_vocabulary(tokenizer, model.source_vocab)
+        return tokenizer
     except (ImportError, OSError, ValueError) as error:
         return error
 

@@ -99,9 +99,8 @@ class Attention(AveragingMixer, AttentionScores):
         whole = settings.attention_dropout > 0.0  # which weights it dropped must be kept
         in_blocks |= settings.memory == "auto" and settings.max_len >= LONG and not whole
         kind = BlockwiseAttention if cls is Attention and in_blocks else cls
-        sizes = settings.only("d_model", "n_heads")
-        given = settings.only("causal", "memory", "initializer", "attention_dropout")
-        return kind(**sizes, **given, seed=seed, dtype=dtype)
+        names = "d_model", "n_heads", "causal", "memory", "initializer", "attention_dropout"
+        return kind(**settings.only(*names), seed=seed, dtype=dtype)
 
 
 class BlockwiseAttention(Attention):
@@ -130,17 +129,13 @@ class BlockwiseAttention(Attention):
             )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
-        key, key_cache = self.key.forward(x, context)
-        value, value_cache = self.value.forward(x, context)
-        heads, heads_cache = F.blockwise_attention(
-            F.split_heads(query, self.n_heads),  # [batch, heads, length, d_head]
-            F.split_heads(key, self.n_heads),
-            F.split_heads(value, self.n_heads),
-            mask=over_heads(context.mask),
-            causal=self.causal,
-        )
-        return F.merge_heads(heads), (query_cache, key_cache, value_cache, heads_cache)
+        maps = self.query, self.key, self.value
+        parts, caches = zip(*(each.forward(x, context) for each in maps), strict=True)
+        query, key, value = (F.split_heads(part, self.n_heads) for part in parts)
+        mask = over_heads(context.mask)
+        # of [batch, heads, length, d_head]
+        heads, heads_cache = F.blockwise_attention(query, key, value, mask, self.causal)
+        return F.merge_heads(heads), (*caches, heads_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
         query_cache, key_cache, value_cache, heads_cache = cache

@@ -21,10 +21,11 @@ from npformer.core import (
     initializers,
 )
 from npformer.core.state import State, StateShapes
+from npformer.core.words import undefined
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
-from npformer.mixers.mixer import Mixer, MixerSettings
+from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
 
 
 class Scores(Layer):
@@ -52,16 +53,11 @@ class Scores(Layer):
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the scores and what `scores_backward` needs."""
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define scores; expected scores(self, x, context)"
-        )
+        raise undefined(self, "scores(self, x, context)")
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array | None:
         """Gradient of `scores`: add those of the parameters and return dx, or None."""
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define scores_backward; expected "
-            "scores_backward(self, dscores, cache, gradients)"
-        )
+        raise undefined(self, "scores_backward(self, dscores, cache, gradients)")
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return self.scores(x, context)
@@ -82,10 +78,7 @@ class Scores(Layer):
 
         (batch, heads, n, length), or (heads, n, length) if they are the same in all rows.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define newest_scores; expected "
-            "newest_scores(self, x, state, context)"
-        )
+        raise undefined(self, "newest_scores(self, x, state, context)")
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""
@@ -179,9 +172,7 @@ class AveragingMixer(Mixer, Scores):
         weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
-        if context.mask is None:
-            return weights.copy()
-        return xp.where(context.mask[:, None, :, None], weights, 0.0)  # padding gets nothing
+        return between_kept(weights, context.mask)
 
 
 class Synthesizer(AveragingMixer):
@@ -217,6 +208,6 @@ class Synthesizer(AveragingMixer):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        sizes = settings.only("d_model", "n_heads", "max_len", "rank")
-        given = settings.only("causal", "initializer", "attention_dropout")
-        return cls(**sizes, **given, seed=seed, dtype=dtype)
+        names = "d_model", "n_heads", "max_len", "rank", "causal", "initializer"
+        given = settings.only(*names, "attention_dropout")
+        return cls(**given, seed=seed, dtype=dtype)

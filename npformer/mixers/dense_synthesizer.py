@@ -23,6 +23,8 @@ class DenseScores(Scores):
     W2, b2 : Parameter, shapes (n_heads, d_model / n_heads, max_len) and (n_heads, max_len)
     """
 
+    pair: tuple[Any, Any] = (F.dense_scores, F.dense_scores_backward)
+
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
         self.W1, self.b1, self.W2, self.b2 = _network(settings, settings.max_len, rng, dtype)
 
@@ -31,21 +33,22 @@ class DenseScores(Scores):
         return self.W1, self.b1, self.W2, self.b2
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
-        W1, b1, W2, b2 = (parameter.value for parameter in self.in_order())
-        return F.dense_scores(x, W1, b1, W2, b2, self.length_of(x))
+        return self._rows(x, self.length_of(x))  # type: ignore[no-any-return]
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        W1, b1, W2, b2 = (parameter.value for parameter in self.in_order())
-        return F.dense_scores(x, W1, b1, W2, b2, state.longest)[0]
+        return self._rows(x, state.longest)[0]
+
+    def _rows(self, x: Array, length: int) -> Any:
+        return self.pair[0](x, *(parameter.value for parameter in self.in_order()), length)
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, *dparameters = F.dense_scores_backward(dscores, cache)
+        dx, *dparameters = self.pair[1](dscores, cache)
         for parameter, gradient in zip(self.in_order(), dparameters, strict=True):
             gradients.add(parameter, gradient)
         return dx
 
 
-class FactorizedDenseScores(Scores):
+class FactorizedDenseScores(DenseScores):
     """S_i = F(x_i) tiled times G(x_i) repeated: two short rows make one of max_len entries.
 
     F gives a numbers and G gives b numbers for each token. a and b are about sqrt(max_len).
@@ -58,6 +61,8 @@ class FactorizedDenseScores(Scores):
         Those of G, with b instead of max_len.
     """
 
+    pair = (F.factorized_dense_scores, F.factorized_dense_scores_backward)
+
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
         a = math.isqrt(settings.max_len - 1) + 1  # the square root of max_len, rounded up
         b = -(-settings.max_len // a)
@@ -65,22 +70,7 @@ class FactorizedDenseScores(Scores):
         self.V1, self.c1, self.V2, self.c2 = _network(settings, b, rng, dtype)
 
     def in_order(self) -> tuple[Parameter, ...]:
-        """Return the parameters in the order in which `functional` takes them."""
-        return self.W1, self.b1, self.W2, self.b2, self.V1, self.c1, self.V2, self.c2
-
-    def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
-        W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self.in_order())
-        return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, self.length_of(x))
-
-    def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        W1, b1, W2, b2, V1, c1, V2, c2 = (parameter.value for parameter in self.in_order())
-        return F.factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, state.longest)[0]
-
-    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, *dparameters = F.factorized_dense_scores_backward(dscores, cache)
-        for parameter, gradient in zip(self.in_order(), dparameters, strict=True):
-            gradients.add(parameter, gradient)
-        return dx
+        return *super().in_order(), self.V1, self.c1, self.V2, self.c2
 
 
 class DenseSynthesizer(Synthesizer, DenseScores):
@@ -94,17 +84,14 @@ class FactorizedDenseSynthesizer(Synthesizer, FactorizedDenseScores):
     """
 
 
-def _network(
-    settings: MixerSettings, columns: int, rng: Any, dtype: str
-) -> tuple[Parameter, Parameter, Parameter, Parameter]:
+def _network(settings: MixerSettings, columns: int, rng: Any, dtype: str) -> list[Parameter]:
     """Return W1, b1, W2 and b2, for rows of `columns` scores."""
-    d_model, n_heads = settings.d_model, settings.n_heads
-    draw, zeros = initializers.draw, initializers.zeros
+    d_model, n_heads, zeros = settings.d_model, settings.n_heads, initializers.zeros
     init = initializers.INITIALIZERS.make(settings.initializer)
-    each_head = initializers.per_head(init)
-    return (
-        Parameter(draw(init, rng, (d_model, d_model), dtype)),
-        Parameter(draw(zeros, rng, (d_model,), dtype)),
-        Parameter(draw(each_head, rng, (n_heads, d_model // n_heads, columns), dtype)),
-        Parameter(draw(zeros, rng, (n_heads, columns), dtype)),
-    )
+    drawn: list[tuple[Any, tuple[int, ...]]] = [
+        (init, (d_model, d_model)),
+        (zeros, (d_model,)),
+        (initializers.per_head(init), (n_heads, d_model // n_heads, columns)),
+        (zeros, (n_heads, columns)),
+    ]
+    return [Parameter(initializers.draw(how, rng, shape, dtype)) for how, shape in drawn]

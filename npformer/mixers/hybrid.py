@@ -3,8 +3,6 @@
 The layouts are those of Lee-Thorp et al., 2021, arXiv 2105.03824, section 4.3 and appendix.
 """
 
-from numbers import Integral
-
 from npformer.core import checks
 
 LAYOUTS = ("bottom", "middle", "mixed", "top")
@@ -45,12 +43,7 @@ def hybrid(
     checks.text("mixer", mixer)
     checks.text("attention", attention)
     checks.choice("layout", layout, LAYOUTS)
-    whole = isinstance(n_attention, Integral) and not isinstance(n_attention, bool)
-    if not whole or not 0 <= n_attention <= n_layers:
-        raise ValueError(
-            f"n_attention is {n_attention!r}; expected a whole number from 0 to n_layers, "
-            f"which is {n_layers}"
-        )
+    n_attention = checks.whole("n_attention", n_attention, at_least=0, at_most=n_layers)
     middle, apart = (n_layers - n_attention + 1) // 2, n_layers // max(n_attention, 1)
     places = {
         "bottom": range(n_attention),

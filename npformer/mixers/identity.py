@@ -5,7 +5,7 @@ from typing import Any, Self
 from npformer.core import Array, Context, Gradients, Seed, array_module, backend_of, checks
 from npformer.core.state import State, StateShapes
 from npformer.layers.pooling import finite_at_padding
-from npformer.mixers.mixer import Mixer, MixerSettings
+from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
 
 
 class Identity(Mixer):
@@ -36,5 +36,5 @@ class Identity(Mixer):
     def explain(self, x: Array, context: Context) -> Array:
         xp = array_module(x)
         batch, length = x.shape[:2]
-        kept = xp.ones((batch, length), dtype=bool) if context.mask is None else context.mask
-        return xp.eye(length, dtype=x.dtype) * kept[:, None, None, :]
+        same = xp.broadcast_to(xp.eye(length, dtype=x.dtype), (batch, 1, length, length))
+        return between_kept(same, context.mask)

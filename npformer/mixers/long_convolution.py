@@ -17,7 +17,7 @@ from npformer.core import initializers as init
 from npformer.core.state import State, StateShapes, take_positions
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
-from npformer.mixers.mixer import Mixer, MixerSettings
+from npformer.mixers.mixer import Mixer, MixerSettings, between_kept, looking_back
 
 SHORT = 3
 """Tokens that the convolution before the gates sees."""
@@ -130,16 +130,13 @@ class GatedConvolution(Mixer):
         return self.output.forward(x0 * s, context)[0], state
 
     def explain(self, x: Array, context: Context) -> Array:
-        mask, xp = context.mask, array_module(x)
+        mask = context.mask
         inner, _ = self.inner.forward(without_padding(x, mask), context)
         near, _ = F.short_convolution(without_padding(inner, mask), self.short.value)
         x0, x1, _ = _thirds(near)
-        length = x.shape[1]
-        back = xp.arange(length)[:, None] - xp.arange(length)  # [length, length]
-        k = self.kernel.value[xp.maximum(back, 0)] * (back >= 0)[..., None]
-        k = k + xp.eye(length, dtype=x.dtype)[..., None] * self.skip.value
-        taken = abs(xp.einsum("bif,ijf,bjf->bfij", x0, k, x1)).mean(axis=1, keepdims=True)
-        return taken if mask is None else taken * (mask[:, None, :, None] & mask[:, None, None, :])
+        k = looking_back(self.kernel.value, self.skip.value, x.shape[1])
+        gated = array_module(x).einsum("bif,ijf,bjf->bfij", x0, k, x1)
+        return between_kept(abs(gated).mean(axis=1, keepdims=True), mask)
 
 
 def _thirds(x: Array) -> tuple[Array, Array, Array]:
@@ -161,8 +158,8 @@ def _one_step(z: Array, kernel: Array, at: Any) -> Array:
     """Return sum_j k_{t-j} z_j, (batch, 1, d_model), for one token t of each row."""
     xp, length = array_module(z), z.shape[1]
     if isinstance(at, slice):
-        k = kernel[length - 1 :: -1] if length <= len(kernel) else kernel[::-1]
-        return (z * k).sum(axis=1, keepdims=True)
-    back = at - xp.arange(length)  # [batch, length]
-    k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
+        k = kernel[length - 1 :: -1]
+    else:
+        back = at - xp.arange(length)  # [batch, length]
+        k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
     return (z * k).sum(axis=1, keepdims=True)

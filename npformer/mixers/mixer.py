@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, Self
 
-from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, checks
+from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, array_module, checks
 from npformer.core.state import State, StateShapes, take_positions
 from npformer.core.telling import tell_once
 from npformer.mixers.padding import STRATEGIES
@@ -119,3 +119,19 @@ class Mixer(Layer):
         and Hartley give the transform over the sequence, which is complex, linear mixing gives
         W_sequence, and long convolutions the mean over features of absolute values.
         """
+
+
+def between_kept(matrices: Array, mask: Array | None) -> Array:
+    """Return what tokens take from others, a copy with 0 where one of both is padding."""
+    if mask is None:
+        return matrices.copy()
+    both = mask[:, None, :, None] & mask[:, None, None, :]
+    return array_module(matrices).where(both, matrices, 0.0)
+
+
+def looking_back(weights: Array, skip: Array, length: int) -> Array:
+    """Return a long convolution, and `skip` of the token itself: (length, length, d_model)."""
+    xp = array_module(weights)
+    back = xp.arange(length)[:, None] - xp.arange(length)
+    matrices = weights[xp.maximum(back, 0)] * (back >= 0)[..., None]
+    return matrices + xp.eye(length, dtype=weights.dtype)[..., None] * skip

@@ -1,11 +1,11 @@
 """A mixture of attention and synthesizers (Tay et al., 2020, section 3.3)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Parameter, checks, initializers
-from npformer.core.state import State, StateShapes, with_prefix
+from npformer.core import Array, Context, Gradients, Parameter, checks, described, initializers
+from npformer.core.state import State, StateShapes
 from npformer.mixers.attention import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.dense_synthesizer import DenseScores, FactorizedDenseScores
@@ -48,14 +48,10 @@ class MixtureScores(Scores):
         return scores, (mixture_cache, part_caches)
 
     def score_state_shapes(self, length: int) -> StateShapes:
-        parts = enumerate(self.parts)
-        of_parts = (with_prefix(f"{i}.", part.score_state_shapes(length)) for i, part in parts)
-        return {name: shape for each in of_parts for name, shape in each.items()}
+        return _numbered(part.score_state_shapes(length) for part in self.parts)
 
     def score_state(self, x: Array, context: Context) -> dict[str, Array]:
-        parts = enumerate(self.parts)
-        of_parts = (with_prefix(f"{i}.", part.score_state(x, context)) for i, part in parts)
-        return {name: array for each in of_parts for name, array in each.items()}
+        return _numbered(part.score_state(x, context) for part in self.parts)
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         parts = enumerate(self.parts)
@@ -78,11 +74,16 @@ class Mixture(AveragingMixer, MixtureScores):
     """head_i = softmax(sum_k alpha_k S_k^i(x)) x W_V^i; ``settings.mixture`` names the parts."""
 
 
+def _numbered(of_parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what several parts keep, under names that `State.part` takes apart again."""
+    return {f"{i}.{name}": kept for i, each in enumerate(of_parts) for name, kept in each.items()}
+
+
 def check_parts(names: Sequence[str]) -> None:
     """Check the names of a mixture's parts."""
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) < 2:
         raise ValueError(
-            f"mixture is {names!r}; expected at least two names, such as "
+            f"mixture is {described(names)}; expected at least two names, such as "
             "('attention', 'random_synthesizer')"
         )
     for name in names:

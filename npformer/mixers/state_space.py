@@ -18,7 +18,7 @@ from npformer.core import initializers as init
 from npformer.core.state import State, StateShapes
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
-from npformer.mixers.mixer import Mixer, MixerSettings
+from npformer.mixers.mixer import Mixer, MixerSettings, between_kept, looking_back
 
 N_STATES = 16
 """Complex numbers that are kept of each feature."""
@@ -92,8 +92,7 @@ class StateSpace(Mixer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         x = without_padding(x, context.mask)
-        log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
-        of_space = log_step, log_decay, frequency, C, x.shape[1]
+        of_space = *(p.value for p in self.kernel_parameters()), x.shape[1]
         kernel, kernel_cache = F.state_space_kernel(*of_space)
         s, long_cache = F.causal_convolution(x, kernel)
         a, gelu_cache = F.gelu(s + self.skip.value * x)
@@ -140,13 +139,8 @@ class StateSpace(Mixer):
 
     def explain(self, x: Array, context: Context) -> Array:
         xp, length = array_module(x), x.shape[1]
-        log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
-        kernel, _ = F.state_space_kernel(log_step, log_decay, frequency, C, length)
-        back = xp.arange(length)[:, None] - xp.arange(length)
-        k = kernel[xp.maximum(back, 0)] * (back >= 0)[..., None]
-        k = k + xp.eye(length, dtype=x.dtype)[..., None] * self.skip.value
+        of_space = *(p.value for p in self.kernel_parameters()), length
+        kernel, _ = F.state_space_kernel(*of_space)
+        k = looking_back(kernel, self.skip.value, length)
         taken = xp.broadcast_to(abs(k).mean(axis=-1), (len(x), 1, length, length))
-        mask = context.mask
-        if mask is None:
-            return taken.copy()
-        return taken * (mask[:, None, :, None] & mask[:, None, None, :])
+        return between_kept(taken, context.mask)

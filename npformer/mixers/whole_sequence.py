@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import Any, Self
 
 from npformer.core import Array, Context, Gradients, Seed, array_module, checks
-from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings
+from npformer.mixers.mixer import PADDINGS, Mixer, MixerSettings, between_kept
 from npformer.mixers.padding import STRATEGIES
 
 
@@ -60,13 +60,10 @@ class WholeSequenceMixer(Mixer):
         whole = self.sequence_matrix(length, x)
         xp = array_module(x)
         matrices = xp.broadcast_to(whole, (batch, 1, length, length)).copy()
-        if context.padding is None:
-            return matrices
-        if self.padding == "per_length":
+        if self.padding == "per_length" and context.padding is not None:
             for n, rows in context.padding.rows_of_length():
                 matrices[rows, :, :n, :n] = self.sequence_matrix(n, x)
-        kept = context.padding.mask
-        return xp.where(kept[:, None, :, None] & kept[:, None, None, :], matrices, 0.0)
+        return between_kept(matrices, context.mask)
 
 
 def refuse_causal(settings: MixerSettings, name: str) -> None:

@@ -159,6 +159,11 @@ class EncoderBlock(Layer):
         """Return the halves of the block: the mixer's, then the feed-forward network's."""
         return [Residual(self.residual(), *part) for part in self.parts()]
 
+    def halves(self, mixer: Any, *between: Any) -> list[Residual]:
+        """Return the residual connections around a mixer, other sublayers, and the network."""
+        (_, *mix), *network = self.parts()
+        return [Residual(self.residual(), *part) for part in ((mixer, *mix), *between, *network)]
+
     def parts(self) -> tuple[tuple[Layer, Layer, Layer], ...]:
         """Return sublayer, dropout and norm of each half of the block: of one, or of both."""
         mix = self.mixer, self.mixer_dropout, self.mixer_norm
@@ -175,10 +180,8 @@ class EncoderBlock(Layer):
 
         See `Mixer.prefill`.
         """
-        (_, *mix), *network = self.parts()
-        step: Any = MixerStep(self.mixer, state)
-        halves: list[Any] = [Residual(self.residual(), *part) for part in ((step, *mix), *network)]
-        return forward_chain(halves, x, context)[0], step.state
+        step = MixerStep(self.mixer, state)
+        return forward_chain(self.halves(step), x, context)[0], step.state
 
     def residual(self) -> tuple[Any, Any]:
         """Return the forward and the backward function of the residual connections."""

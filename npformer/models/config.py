@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import partial, wraps
-from typing import Any, Self, TypeVar
+from functools import partial
+from typing import Any, Self
 
-from npformer.core import INITIALIZERS, Registry, checks
+from npformer.core import INITIALIZERS, Registry, checks, described
+from npformer.core.elsewhere import in_our_words
 from npformer.functional.heads import check_heads
 from npformer.layers import ACTIVATIONS, FFNS
 from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
@@ -25,35 +26,7 @@ TABLES: dict[str, Registry[Any]] = {
     "initializer": INITIALIZERS,
 }
 
-Config = TypeVar("Config")
 
-ELSEWHERE = {
-    **dict.fromkeys(("hidden_size", "embed_dim", "n_embd", "dim"), "d_model"),
-    **dict.fromkeys(("num_layers", "num_hidden_layers", "depth"), "n_layers"),
-    **dict.fromkeys(("nhead", "num_heads", "num_attention_heads"), "n_heads"),
-    **dict.fromkeys(("dim_feedforward", "intermediate_size"), "d_ff"),
-    "max_position_embeddings": "max_len",
-}
-"""What other libraries call some settings."""
-
-
-def refuse_other_names(kind: type[Config]) -> type[Config]:
-    """Make a dataclass say which fields it has, if it is given another."""
-    known, init = [field.name for field in fields(kind)], kind.__init__  # type: ignore[arg-type]
-
-    @wraps(init)
-    def checked(self: Config, *values: Any, **settings: Any) -> None:
-        for name in settings:
-            if name not in known:
-                hint = checks.did_you_mean(ELSEWHERE.get(name, name), known)
-                raise TypeError(f"{kind.__name__} has no setting {name!r}; it has {known}{hint}")
-        init(self, *values, **settings)
-
-    kind.__init__ = checked  # type: ignore[assignment]
-    return kind
-
-
-@refuse_other_names
 @dataclass(frozen=True)
 class EncoderConfig:
     """The settings of an encoder. They cannot be changed: `dataclasses.replace` makes a copy.
@@ -176,7 +149,7 @@ class EncoderConfig:
         keep("mixture", tuple(self.mixture))
         if not isinstance(self.mixer, str | Sequence):
             raise TypeError(
-                f"mixer is {self.mixer!r}; expected a name, or a list of one name for each layer"
+                f"mixer is {described(self.mixer)}; expected a name, or a list, one for each layer"
             )
         keep("mixer", self.mixer if isinstance(self.mixer, str) else tuple(self.mixer))
         self._check_mixers()
@@ -231,3 +204,6 @@ class EncoderConfig:
                 "not know; it was written by a newer one. Update npformer"
             )
         return cls(**plain)
+
+
+EncoderConfig.__init__ = in_our_words(EncoderConfig.__init__)  # type: ignore[method-assign]

@@ -105,26 +105,24 @@ class DecoderBlock(EncoderBlock):
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
         attention = MemoryAttention(self.cross_attention, memory)
-        return forward_chain(self.halves(attention), x, context)
+        return forward_chain(self.halves(self.mixer, attention), x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
         attention = MemoryAttention(self.cross_attention)
-        dx = backward_chain(self.halves(attention), dy, cache, gradients)
+        dx = backward_chain(self.halves(self.mixer, attention), dy, cache, gradients)
         return dx, attention.dmemory
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, States]:
         """As `EncoderBlock.prefill`; a state is the mixer's, and what is kept of the memory."""
         of_mixer, memory = state
         step = MixerStep(self.mixer, of_mixer)
-        halves = self.halves(CachedMemoryAttention(self.cross_attention, memory), step)
+        halves = self.halves(step, CachedMemoryAttention(self.cross_attention, memory))
         return forward_chain(halves, x, context)[0], States((step.state, memory))
 
-    def halves(self, reading: Any, mixer: Any = None) -> list[Residual]:
-        """Return the sublayers of the block with their dropout, norm and residual connection."""
-        (own, *mix), *network = self.parts()
+    def halves(self, mixer: Any, *between: Any) -> list[Residual]:
+        (reading,) = between
         read = reading, self.cross_attention_dropout, self.cross_attention_norm
-        parts = (mixer or own, *mix), read, *network
-        return [Residual(self.residual(), *part) for part in parts]
+        return super().halves(mixer, read)
 
 
 class Decoder(Encoder):
@@ -158,14 +156,8 @@ class Decoder(Encoder):
         d_memory: int | None = None,
     ) -> None:
         check_causal(config)
-        rng = generators.from_seed(seed)
-        self.config = config
-        make = partial(DecoderBlock, d_memory=d_memory, seed=rng, dtype=dtype)
-        self.blocks = self.made_blocks(make)
-        self.final_norm: LayerNorm | None = None
-        if config.norm == "pre":
-            self.final_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
-        self.flatten()
+        made: dict[str, Any] = {"seed": generators.from_seed(seed), "dtype": dtype}
+        self._stack(config, dtype, partial(DecoderBlock, config, d_memory=d_memory, **made))
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
         self.check(x)

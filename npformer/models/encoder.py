@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
-from npformer.core.state import States, n_bytes
+from npformer.core.state import States
 from npformer.layers import LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
@@ -30,19 +30,17 @@ class Encoder(Layer):
         advice = "Write npformer.EncoderConfig(d_model=64, ...)"
         checks.instance("config", config, EncoderConfig, advice)
         rng = generators.from_seed(seed)
-        self.config = config
-        self.blocks = self.made_blocks(partial(EncoderBlock, seed=rng, dtype=dtype))
+        self._stack(config, dtype, partial(EncoderBlock, config, seed=rng, dtype=dtype))
+
+    def _stack(self, config: EncoderConfig, dtype: str, make: Callable[[str], Any]) -> None:
+        """Make a block for each layer, or with `share_layers` one that is there n_layers times."""
+        self.config, mixers = config, config.mixers()
+        shared = config.share_layers
+        self.blocks = [make(mixers[0])] * len(mixers) if shared else [*map(make, mixers)]
         self.final_norm: LayerNorm | None = None
         if config.norm == "pre":
             self.final_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
         self.flatten()
-
-    def made_blocks(self, make: Callable[[EncoderConfig, str], Any]) -> list[Any]:
-        """Return a block for each layer, or with `share_layers` the same one n_layers times."""
-        mixers = self.config.mixers()
-        if self.config.share_layers:
-            return [make(self.config, mixers[0])] * self.config.n_layers
-        return [make(self.config, mixer) for mixer in mixers]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         self.check(x)
@@ -71,11 +69,6 @@ class Encoder(Layer):
         if self.final_norm is not None:
             x, _ = self.final_norm.forward(x, context)
         return x, States(after)
-
-    def state_bytes(self, length: int) -> int:
-        """Return how many bytes the state of one sequence takes, for up to `length` tokens."""
-        d_model, itemsize = self.config.d_model, self.blocks[0].mixer_norm.gamma.dtype.itemsize
-        return sum(n_bytes(b.mixer.state_shapes(length, d_model), itemsize) for b in self.blocks)
 
     def chain(self) -> list[Layer]:
         """Return the blocks, and the final norm if there is one."""

@@ -76,9 +76,8 @@ class InputEmbedding(Layer):
             self.tokens = Embedding(vocab_size, d_model, scale=scaled, seed=rng, dtype=dtype)
         elif n_features is not None:
             self.tokens = Linear(n_features, d_model, seed=rng, dtype=dtype)
-        self.token_dropout: TokenDropout | None = None
-        if config.token_dropout > 0.0:
-            self.token_dropout = TokenDropout(config.token_dropout)
+        rate = config.token_dropout
+        self.token_dropout = TokenDropout(rate) if rate > 0.0 else None
         self.positions: Positions | None = None
         if config.positions != "none":
             sizes, std = (config.max_len, d_model), 1.0 if scaled else 0.02
@@ -87,12 +86,9 @@ class InputEmbedding(Layer):
         if config.n_token_types > 0:
             sizes = config.n_token_types, d_model
             self.types = TokenTypes(*sizes, scale=scaled, seed=rng, dtype=dtype)
-        self.norm: LayerNorm | None = None
-        if config.embedding_norm:
-            self.norm = LayerNorm(d_model, config.norm_eps, dtype=dtype)
-        self.projection: Linear | None = None
-        if config.embedding_projection:
-            self.projection = Linear(d_model, d_model, seed=rng, dtype=dtype)
+        normed, projected = config.embedding_norm, config.embedding_projection
+        self.norm = LayerNorm(d_model, config.norm_eps, dtype=dtype) if normed else None
+        self.projection = Linear(d_model, d_model, seed=rng, dtype=dtype) if projected else None
         self.dropout = Dropout(config.dropout)
 
     def chain(self) -> list[Layer]:
@@ -136,15 +132,17 @@ class InputEmbedding(Layer):
                 "False there in the mask"
             )
 
-    def prepare(self, x: Array, mask: Array | None = None) -> tuple[Array, Array | None]:
-        """Check x and its mask and bring them to the model's backend, with 0 at padding."""
-        self.check(x, mask)
-        x = asarray(x, self.backend)
-        mask = None if mask is None else asarray(mask, self.backend)
-        return self.without_padding(x, mask), mask
+    def prepare(
+        self, x: Array, mask: Array | None = None, types: Array | None = None
+    ) -> tuple[Array, Array | None, Array | None]:
+        """Check x, mask and types, and bring them to the model's backend, with 0 at padding."""
+        self.check(x, mask, types)
+        three = (None if a is None else asarray(a, self.backend) for a in (x, mask, types))
+        x, mask, types = three
+        return x if self.n_features is None else without_padding(x, mask), mask, types
 
-    def check(self, x: Array, mask: Array | None = None) -> None:
-        """Check x, ids (batch, length) or vectors (batch, length, n_features), and its mask."""
+    def check(self, x: Array, mask: Array | None = None, types: Array | None = None) -> None:
+        """Check x, ids (batch, length) or vectors (batch, length, n_features), mask and types."""
         checks.on_host_or("x", x, self)
         if self.vocab_size is not None:
             if x.ndim != 2 or x.dtype.kind in "OUST":
@@ -156,10 +154,8 @@ class InputEmbedding(Layer):
         if mask is not None:
             checks.on_host_or("mask", mask, self)
             checks.mask("mask", mask, tuple(x.shape[:2]))
-
-    def without_padding(self, x: Array, mask: Array | None) -> Array:
-        """Return feature vectors with 0 at padding; token ids stay as they are."""
-        return x if self.n_features is None else without_padding(x, mask)
+        if types is not None:
+            self._check_types(types, x)
 
     def _refuse_ids(self, x: Array) -> None:
         """Say what is wrong with an array that cannot hold token ids."""
@@ -182,10 +178,8 @@ class InputEmbedding(Layer):
             f"dtype={x.dtype.name!r}"
         )
 
-    def check_types(self, types: Array | None, x: Array) -> None:
-        """Check the types of the tokens of x, from 0 to n_token_types - 1; None means all are 0."""
-        if types is None:
-            return
+    def _check_types(self, types: Array, x: Array) -> None:
+        """Check the types of the tokens of x, from 0 to n_token_types - 1."""
         if self.n_token_types == 0:
             raise ValueError(
                 "types is given and the model has no token types. Leave types out, or build the "
@@ -194,8 +188,3 @@ class InputEmbedding(Layer):
         checks.on_host_or("types", types, self)
         checks.shape("types", types, tuple(x.shape[:2]), "One type for each token")
         check_ids("types", types, self.n_token_types, f"n_token_types is {self.n_token_types}")
-
-    def prepare_types(self, types: Array | None, x: Array) -> Array | None:
-        """Check token types and bring them to the model's backend."""
-        self.check_types(types, x)
-        return None if types is None else asarray(types, self.backend)

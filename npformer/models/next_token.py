@@ -91,7 +91,7 @@ class NextToken(Layer):
 
     def state_bytes(self, length: int) -> int:
         """Return how many bytes the state of one sequence takes, for up to `length` tokens."""
-        return self.encoder.state_bytes(length)
+        return int(self.start(1, length).nbytes)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return forward_chain(self.chain(), x, context)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
+from npformer.core.elsewhere import in_our_words
 from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.config import EncoderConfig
@@ -29,6 +30,7 @@ class SequenceModel(Layer):
         Whether inputs are expected to come with a mask.
     """
 
+    @in_our_words
     def __init__(
         self,
         config: EncoderConfig,
@@ -66,24 +68,15 @@ class SequenceModel(Layer):
         self.n_features = self.embed.n_features
         self.encoder = encoder
         self.pool = POOLINGS.make(pooling, config.d_model, rng, dtype)
-        d_pooled = config.d_model
-        if isinstance(self.pool, Pooling):
-            d_pooled = self.pool.d_pooled(config.d_model, config.max_len)
+        sizes = config.d_model, config.max_len
+        d_pooled = self.pool.d_pooled(*sizes) if isinstance(self.pool, Pooling) else config.d_model
         self.classify = Linear(d_pooled, loss.n_outputs(n_classes), seed=rng, dtype=dtype)
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `__init__` except the configuration and the seed."""
-        return {
-            "n_classes": self.n_classes,
-            "vocab_size": self.vocab_size,
-            "n_features": self.n_features,
-            "pooling": self.pooling,
-            "output": self.output,
-            "padding_id": self.padding_id,
-            "expects_mask": self.expects_mask,
-            "dtype": self.dtype,
-        }
+        names = "n_classes", "vocab_size", "n_features", "pooling", "output", "padding_id"
+        return {name: getattr(self, name) for name in (*names, "expects_mask", "dtype")}
 
     def chain(self) -> list[Layer]:
         """Return the layers in the order in which they act.

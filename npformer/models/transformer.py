@@ -84,14 +84,9 @@ class Transformer(TwoInputLayer):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `__init__` except the configuration and the seed."""
-        return {
-            "source_vocab": self.source_vocab,
-            "target_vocab": self.target_vocab,
-            "decoder": self.decoder_config.to_dict(),
-            "tied": self.tied,
-            "output_bias": self.output_bias,
-            "dtype": self.dtype,
-        }
+        names = "source_vocab", "target_vocab", "decoder", "tied", "output_bias", "dtype"
+        own = {name: getattr(self, name) for name in names}
+        return own | {"decoder": self.decoder_config.to_dict()}
 
     def start(self, source: Array, length: int, context: Context) -> States:
         """Return the state before the first token of each target, of up to `length` tokens.

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from npformer.core import Array, checks
+from npformer.core import Array, checks, described
 from npformer.core.dispatch import faster
+from npformer.core.elsewhere import in_our_words
 from npformer.optim.optimizer import GradientDescent, Piece
 from npformer.optim.schedules import Schedule
 from npformer.optim.weight_decay import checked_patterns, shrink_some
@@ -85,6 +86,7 @@ class Adam(GradientDescent):
     settings: ClassVar[tuple[str, ...]] = ("lr", "betas", "eps", "weight_decay", "no_decay")
     kinds = ("m", "v")
 
+    @in_our_words
     def __init__(
         self,
         parameters: Mapping[str, Array],
@@ -95,8 +97,7 @@ class Adam(GradientDescent):
         schedule: Schedule | str | None = None,
         no_decay: Sequence[str] = (),
     ) -> None:
-        self._begin(parameters, schedule)
-        checks.number("lr", lr, above=0.0)
+        self._begin(parameters, schedule, lr)
         self._set(lr, betas, eps, weight_decay)
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 
@@ -104,7 +105,7 @@ class Adam(GradientDescent):
         checks.not_negative("lr", lr)  # a callback may have set it to 0
         checks.number("eps", eps, above=0.0)
         if not isinstance(betas, tuple | list) or len(betas) != 2:
-            raise ValueError(f"betas is {betas!r}; expected two numbers, such as (0.9, 0.999)")
+            raise ValueError(f"betas is {described(betas)}; expected two numbers, (0.9, 0.999)")
         for beta in betas:
             checks.rate("betas", beta)
         checks.not_negative("weight_decay", weight_decay)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, array_module, backend_of, checks
+from npformer.core import Array, Parameters, array_module, backend_of, checks
 from npformer.core.dispatch import faster
 from npformer.core.gradients import flat_of
 
@@ -58,6 +58,8 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
     On a GPU nothing waits for the norm: if it is not finite, all gradients become NaN instead.
     """
     checks.number("max_norm", max_norm, above=0.0)
+    if isinstance(gradients, Parameters):  # as elsewhere, where parameters hold their gradients
+        raise TypeError("gradients is Parameters; expected what model.loss_and_gradients returns")
     arrays = _arrays(gradients)
     check_writable("the gradient of", zip(gradients, arrays, strict=False))
     if flat_of(gradients) is not None and (fast := faster(clip_by_global_norm, arrays[0])):

@@ -83,8 +83,8 @@ class GradientDescent:
     parameters: Mapping[str, Array]
     lr: float
 
-    def _begin(self, parameters: Mapping[str, Array], schedule: Schedule | str | None) -> None:
-        """Check what is to be updated, and start at step 0."""
+    def _begin(self, parameters: Mapping[str, Array], schedule: Any, lr: Any) -> None:
+        """Check what is to be updated, and how fast, and start at step 0."""
         if flat_of(parameters) is None:  # a model has checked its own
             advice = f"Write {type(self).__name__}(model.parameters())"
             check_arrays("parameter", "parameters", parameters, advice)
@@ -93,6 +93,7 @@ class GradientDescent:
         self.parameters = parameters
         self.steps = 0
         self._moments = Moments(parameters, self.kinds)
+        checks.number("lr", lr, above=0.0)
 
     def current_lr(self) -> float:
         """Return the learning rate of the next step."""

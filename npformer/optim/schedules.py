@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
-from npformer.core import Registry, checks
+from npformer.core import Registry, checks, described
 
 Schedule = Callable[[int], float]
 """Takes the number of a step, counted from 1, and returns a factor for the learning rate."""
@@ -103,7 +103,7 @@ def schedule_of(schedule: Schedule | str | None) -> Schedule:
         return SCHEDULES.make(schedule)
     built = [name for name, builder in SCHEDULES.items() if builder is schedule]
     if built or not callable(schedule):
-        given = f"the builder {built[0]} itself" if built else repr(schedule)
+        given = f"the builder {built[0]} itself" if built else described(schedule)
         raise TypeError(
             f"schedule is {given}; expected a function of the step that returns a factor, "
             "such as npformer.optim.cosine(total), or its name: 'cosine(total=1000)'"

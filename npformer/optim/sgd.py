@@ -59,8 +59,7 @@ class SGD(GradientDescent):
         nesterov: bool = False,
         schedule: Schedule | str | None = None,
     ) -> None:
-        self._begin(parameters, schedule)
-        checks.number("lr", lr, above=0.0)
+        self._begin(parameters, schedule, lr)
         self._set(lr, momentum, nesterov)
 
     def _set(self, lr: Any, momentum: Any, nesterov: Any) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from npformer.core import Array, checks
+from npformer.core import Array, checks, described
 
 NORMS_AND_BIASES = (
     *("*.bias", "*.b[12]", "*.c[12]", "*.gamma", "*.beta"),
@@ -30,8 +30,8 @@ def checked_patterns(patterns: Any, parameters: Mapping[str, Array]) -> tuple[st
     """Return the patterns of ``no_decay``, after checking that some parameter matches."""
     if isinstance(patterns, str) or not isinstance(patterns, Sequence):
         raise TypeError(
-            f"no_decay is {patterns!r}; expected a list of patterns, such as ['*.bias'], or "
-            "npformer.optim.NORMS_AND_BIASES"
+            f"no_decay is {described(patterns)}; expected a list of patterns, such as ['*.bias'], "
+            "or npformer.optim.NORMS_AND_BIASES"
         )
     for pattern in patterns:
         checks.text("a pattern in no_decay", pattern)

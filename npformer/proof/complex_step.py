@@ -135,24 +135,17 @@ def derivative(run: Callable[[], tuple[Any, Any]], array: np.ndarray, u: np.ndar
 
 
 @contextmanager
-def _complex_allowed() -> Iterator[None]:
-    token = checks.complex_step.set(True)
-    try:
-        yield
-    finally:
-        checks.complex_step.reset(token)
-
-
-@contextmanager
 def _complex_world() -> Iterator[None]:
     """Let npformer's functions take complex numbers, and make dropping imaginary parts an error."""
     import scipy.fft
 
-    with (
-        _complex_allowed(),
-        scipy.fft.set_backend(_Fourier),  # type: ignore[arg-type]
-        warnings.catch_warnings(),
-        np.errstate(all="ignore"),
-    ):
-        warnings.simplefilter("error", np.exceptions.ComplexWarning)
-        yield
+    token = checks.complex_step.set(True)
+    try:
+        with (
+            scipy.fft.set_backend(_Fourier),  # type: ignore[arg-type]
+            warnings.catch_warnings(action="error", category=np.exceptions.ComplexWarning),
+            np.errstate(all="ignore"),
+        ):
+            yield
+    finally:
+        checks.complex_step.reset(token)

@@ -3,7 +3,7 @@
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -64,13 +64,8 @@ def layer_problem(
     names, parameters = names_of(inputs), layer.parameters()
     # A parameter may also be called x.
     names = tuple(f"input {name}" if name in parameters else name for name in names)
-    given = {name: np.array(x) for name, x in zip(names, inputs, strict=True)}  # changed in place
+    given, floats = _copied(zip(names, map(np.array, inputs), strict=True), dtype)
     runs: Any = layer if twin is None else twin
-    floats = [name for name, x in given.items() if x.dtype.kind == "f"]
-    for name in floats:
-        if dtype == "float64":
-            _require_float64(name, given[name])
-        given[name] = given[name].astype(dtype)
     for name, value in parameters.items():
         if dtype == "float64":
             _require_float64(name, value, type(layer).__name__)
@@ -107,6 +102,16 @@ def layer_problem(
     return Problem(title, forward, backward, arrays, on_complex, constants, in_float32)
 
 
+def _copied(values: Iterable[tuple[str, Any]], dtype: str) -> tuple[dict[str, Any], list[str]]:
+    """Return values with arrays copied, those of floats in a dtype, and the names of the latter."""
+    given = {name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in values}
+    floats = [n for n, x in given.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
+    for name in floats:  # gradcheck changes them in place
+        _require_float64(name, given[name])
+        given[name] = given[name].astype(dtype)
+    return given, floats
+
+
 def _per_input(found: Any, names: tuple[str, ...], layer: Layer) -> dict[str, Any]:
     """Return what a layer's backward pass returned, by the names of the layer's inputs."""
     if len(names) == 1:
@@ -131,17 +136,10 @@ def pair_problem(
     """Return a pair of functions as a function of the arguments that `wrt` names."""
     forward_pass, backward_pass = _pair_of(target)
     bound = _bound(forward_pass, inputs, options)
-    given = {
-        name: np.array(value) if isinstance(value, np.ndarray) else value
-        for name, value in bound.arguments.items()
-    }
+    given, floats = _copied(bound.arguments.items(), dtype)
     arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
-    floats = [name for name, value in arrays.items() if value.dtype.kind == "f"]
-    for name in floats:
-        _require_float64(name, arrays[name])
-        given[name] = arrays[name] = arrays[name].astype(dtype)
     if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
-        raise TypeError(f"wrt is {wrt!r}; expected a list of argument names, such as ['x']")
+        raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
     wrt = floats if wrt is None else list(wrt)
     unknown = [name for name in wrt if name not in floats]
     if unknown:

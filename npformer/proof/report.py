@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,19 @@ class TensorReport:
         )
 
 
+COLUMNS: dict[str, Callable[[TensorReport], str]] = {
+    "tensor": lambda t: t.name,
+    "shape": lambda t: str(t.shape),
+    "checked": lambda t: t.checked,
+    "error": lambda t: f"{t.error:.1e}",
+    "complex step": lambda t: "-" if t.complex_error is None else f"{t.complex_error:.1e}",
+    "at": lambda t: "" if t.where is None else str(list(t.where)),
+    "backward": lambda t: f"{t.analytic:.9g}",
+    "difference": lambda t: f"{t.numeric:.9g}",
+}
+"""Of a printed report."""
+
+
 @dataclass(frozen=True)
 class GradcheckReport:
     """What gradcheck found. Print it for a table of all tensors."""
@@ -97,24 +111,11 @@ class GradcheckReport:
         )
 
     def _table(self) -> list[str]:
-        head = "tensor", "shape", "checked", "error", "complex step", "at", "backward", "difference"
-        rows: list[tuple[str, ...]] = [(*head, "")]
-        wrong = self._wrong_tensors()
-        for t in self.tensors:
-            corners = f"{t.no_derivative} without a derivative" if t.no_derivative else ""
-            rows.append(
-                (
-                    t.name,
-                    str(t.shape),
-                    t.checked,
-                    f"{t.error:.1e}",
-                    "-" if t.complex_error is None else f"{t.complex_error:.1e}",
-                    "" if t.where is None else str(list(t.where)),
-                    f"{t.analytic:.9g}",
-                    f"{t.numeric:.9g}",
-                    ", ".join(filter(None, ["<-- wrong" if t in wrong else "", corners])),
-                )
-            )
+        rows, wrong = [[*COLUMNS, ""]], self._wrong_tensors()
+        for tensor in self.tensors:
+            corners = f"{n} without a derivative" if (n := tensor.no_derivative) else ""
+            notes = filter(None, ["<-- wrong" if tensor in wrong else "", corners])
+            rows.append([*(write(tensor) for write in COLUMNS.values()), ", ".join(notes)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 

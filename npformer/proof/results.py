@@ -43,7 +43,9 @@ def check_float32(
             found = results_of(single, v)
     except Exception:  # in a user's code
         return None, []
-    floors = _floors(problem, truth["y"])
+    share = Y_SHARE * float(np.abs(truth["y"]).max(initial=0.0))
+    # The least size taken for each gradient: a 0 is a sum of terms that cancel.
+    floors = {n: share / float(np.abs(x).max(initial=1.0)) for n, x in problem.arrays.items()}
     error, tensor = difference("float32", found, truth, floors)
     wide = [n for n, g in found.items() if found["y"].dtype == "float32" != g.dtype and g.ndim]
     if is_layer and wide:  # a function may use hidden constants in float64
@@ -53,12 +55,6 @@ def check_float32(
     if error <= NUDGE_FACTOR * _sensitivity(problem, v, truth, floors):
         return error, []
     return error, [f"in float32 {tensor} differs by {error:.1e} from its value in float64"]
-
-
-def _floors(problem: Problem, y: np.ndarray) -> dict[str, float]:
-    """Return the least size taken for each gradient: a 0 is a sum of terms that cancel."""
-    share = Y_SHARE * float(np.abs(y).max(initial=0.0))
-    return {n: share / float(np.abs(x).max(initial=1.0)) for n, x in problem.arrays.items()}
 
 
 def _sensitivity(

@@ -1,13 +1,10 @@
 """Compare a layer with its twin, the engine's version of it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from npformer.core import Context, Layer
-from npformer.proof.problem import layer_problem
+from npformer.proof.problem import Problem
 from npformer.proof.results import TOLERANCES, Results, difference, results_of
 from npformer.proof.rules import check_rules
 
@@ -33,19 +30,12 @@ class TwinReport:
 
 
 def check_twin(
-    layer: Layer,
-    twin: Layer,
-    inputs: tuple[Any, ...],
-    new_context: Callable[[], Context],
-    v: np.ndarray,
-    truth: Results,
-    of_plain: float | None,
+    problem: Problem, v: np.ndarray, truth: Results, of_plain: float | None
 ) -> tuple[list[TwinReport], list[str]]:
     """Compare a twin with its layer's results in float64; return reports and broken rules.
 
     `of_plain` is the layer's own error in float32; None if it does not run in float32.
     """
-    problem = layer_problem(layer, inputs, new_context, twin)
     y, gradients, broken = check_rules(problem, v)
     reports = [twin_report("float64", {**gradients, "y": y}, truth)]
     if of_plain is not None:

@@ -175,11 +175,11 @@ def require_model(model: Model) -> None:
         raise TypeError(str(error)) from None
     checks.instance(f"loss of {kind}", loss, Loss, "npformer.losses.MeanSquaredError() is one")
     if model.n_inputs not in (1, 2):
-        raise ValueError(f"n_inputs of {kind} is {model.n_inputs!r}; expected 1 or 2")
+        raise ValueError(f"n_inputs of {kind} is {described(model.n_inputs)}; expected 1 or 2")
     if model.targets_of not in (None, *range(model.n_inputs)):
         raise ValueError(
-            f"targets_of of {kind} is {model.targets_of!r}, and n_inputs is {model.n_inputs}; "
-            "expected None, or the number of the input whose tokens have targets, from 0"
+            f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
+            f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
         )
     for name, figure in model.figures.items():
         if not callable(figure):

@@ -8,6 +8,7 @@ from typing import Any
 
 from npformer.core import Seed, checks, get_backend
 from npformer.core.dispatch import enabled
+from npformer.core.elsewhere import in_our_words
 from npformer.data.samples import Data
 from npformer.engine.team import Team
 from npformer.models.losses import Loss
@@ -48,6 +49,7 @@ from npformer.training.trainable.metrics import Metric, name_of
 from npformer.training.watchers import ProgressBar, own_watchers
 
 
+@in_our_words
 def fit(
     model: Model,
     data: Data,

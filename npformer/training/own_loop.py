@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, checks, is_numpy_generator
+from npformer.core import Layer, checks, described, is_numpy_generator
 from npformer.optim import SCHEDULES, SGD, Adam, Optimizer, Schedule, schedule_of
 from npformer.training.arguments import check_trains
 from npformer.training.history import History
@@ -87,7 +87,7 @@ def save_checkpoint(
     of_loop = {} if generators is None else generators
     if not isinstance(of_loop, Mapping) or not all(map(is_numpy_generator, of_loop.values())):
         raise TypeError(
-            f"generators is {generators!r}; expected a dict of names and numpy.random.Generator"
+            f"generators is {described(generators)}; expected a dict of numpy.random.Generator"
         )
     if history is not None:
         checks.instance("history", history, History, "fit returns one")

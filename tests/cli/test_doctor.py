@@ -20,8 +20,8 @@ def gpu(monkeypatch):
     backends.register(replace(fake_device.backend(), name="cupy"))
     for kernels in ("KERNELS", "UPDATES"):  # of real CUDA
         monkeypatch.setattr(f"npformer.engine.gpu.{kernels}", {})
-    examine = doctor._examine
-    monkeypatch.setattr(doctor, "_examine", lambda backend: examine(backend, 16, 0.001))
+    product = doctor._product
+    monkeypatch.setattr(doctor, "_product", lambda *given: product(*given, 16, 0.001))
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_c
     ("words", "said"),
     [
         ("--samples many", "--samples is 'many'; expected how many, such as 4, or which"),
-        ("--samples 0", "samples is 0; expected a whole number of at least 1"),
+        ("--samples 0", "--samples is '0'; expected how many"),
         ("--samples 1,360", "a number in samples is 360; expected"),
         ("--samples 17", "at most 16"),
         ("--split random", "--split of task digits is 'random'"),
@@ -126,7 +126,10 @@ def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_c
         ("--compare {parity}", "was trained on parity and"),
         ("--compare {wide}", "is a model in float64 and"),
         ("--out {folder}", "is a folder; expected the name of a file"),
-        ("--out {folder}/no/such.html", "does not exist; create it first"),
+        (
+            "--out {folder}/no/such.html",
+            "/no/such.html is in a folder that does not exist; create it first",
+        ),
         ("--batch-size 0", "--batch-size is 0"),
         ("--plugin no_such_module", "no_such_module"),
     ],

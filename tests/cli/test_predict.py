@@ -189,7 +189,7 @@ def test_token_ids_that_do_not_fit_are_one_line(tokens, fails, tmp_path, text, m
         ("--mask mask.npy", "--mask is given without INPUT"),
         ("--samples 0", "--samples is 0; expected a whole number"),
         # An error before anything is read:
-        ("x.npy --out nowhere/y.npy", "the folder nowhere does not exist; create it first"),
+        ("x.npy --out nowhere/y.npy", "--out nowhere/y.npy is in a folder that does not exist"),
         ("--out y.txt", "--out is y.txt; expected the name of a file that ends in .npy"),
         ("--out y", "--out is y; expected the name of a file that ends in .npy"),
         ("--out folder.npy", "folder.npy is a folder; expected the name of a file"),

@@ -75,7 +75,7 @@ def test_the_command_line_fine_tunes(folder, tmp_path, prints):
     [
         ({"pretrained": "bert-base-uncased"}, FileNotFoundError, "bert-base-uncased"),
         ({"pretrained": 3}, TypeError, "pretrained is"),
-        ({"freeze": "embed.*"}, TypeError, "expected a list of patterns"),
+        ({"freeze": "embed.*"}, TypeError, "expected a list with patterns"),
         ({"config": {"d_model": 8}}, ValueError, "pretrained is given together with config"),
         ({"max_len": 8}, ValueError, "pretrained is given together with config"),
     ],

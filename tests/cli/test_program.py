@@ -1,6 +1,7 @@
 """The program: help, mistakes on the command line, and errors that commands share."""
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -155,6 +156,45 @@ def test_a_damaged_model_is_reported(tmp_path, trained, fails, command):
 def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
     nf.save(tokens[1], tokens[0], notes=notes)
     assert "does not say which task, split and seed" in fails(command, tokens[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["play", "-"], "'-' is neither a task nor a file nor a folder; expected a folder, a file"),
+        (["play", ""], "'' is neither a task nor a file nor a folder"),
+        (["play", "pipe"], "'pipe' is neither a task nor a file nor a folder"),
+        (["play", "digits", "--export", "a.html"], "--export is given with digits; expected the"),
+        (["play", "a.csv", "--export", "a.html"], "--export is given with a.csv; expected the"),
+        (["play", "--port", "0"], "--port is 0; expected a whole number of at least 1"),
+    ],
+)
+def test_what_a_page_cannot_show_is_named(words, said, tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("text,label\nsoup,food\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert said in fails(*words)
+    assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "pipe"}
+
+
+def test_a_page_whose_first_run_cannot_begin_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "play" / "shown.json").mkdir(parents=True)
+    assert run("play", "digits", "--no-open") == 2
+    assert capsys.readouterr().err == "npformer play: runs/play/shown.json: Is a directory\n"
+
+
+@pytest.mark.parametrize("command", ["play --export", "bench --json", "doctor --report"])
+def test_results_replace_no_file_of_a_run_and_need_a_folder(command, tmp_path, fails):
+    name, option = command.split()
+    for ending in (".safetensors", ".jsonl" if name == "bench" else ".json"):
+        place = tmp_path / f"a{ending}"
+        place.write_text("precious")
+        assert f"{option} {place} has the ending of a file of a run" in fails(name, option, place)
+        assert place.read_text() == "precious"
+    place = tmp_path / "no" / "a.txt"
+    said = f"{option} {place} is in a folder that does not exist; create it first"
+    assert said in fails(name, option, place)
 
 
 def test_ctrl_c_is_one_word(trained, capsys, monkeypatch):

@@ -3,14 +3,13 @@
 import json
 import os
 import signal
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer.cli import train_task as command
-from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.storage import checkpoint_folder as folders
 from tests.cli.conftest import metrics_of, names, run
 
@@ -22,11 +21,8 @@ SMALL = ["majority", "--d-model", "8", "--heads", "2", "--d-ff", "8", "--layers"
 @pytest.fixture(scope="module")
 def few_samples():
     """Let an epoch have ten steps: what happens to files does not depend on it."""
-    few = replace(
-        RECIPES["majority"], make=lambda _, seed, dtype: nf.data.majority(seed, train=640)
-    )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(RECIPES, "majority", few)
+        patch.setattr(nf.data, "majority", partial(nf.data.majority, train=640))
         yield
 
 

@@ -48,7 +48,35 @@ def test_standard_input_is_read_as_a_file_is(table, trained_on_texts, prints, mo
     for words in (["predict", trained_on_texts], ["evaluate", trained_on_texts]):
         expected = prints(*words, table)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(mark + table.read_bytes())))
-        assert prints(*words, "-") == expected.replace(str(table), "-")
+        assert prints(*words, "-") == expected.replace(str(table), "standard input")
+
+
+def test_standard_input_is_given_once_and_for_data(
+    table, trained_on_texts, fails, prints, monkeypatch, tmp_path
+):
+    columns = "--text", "review", "--label", "stars", *TINY
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
+    twice = "'-', standard input, is given twice; expected one use of it"
+    for part in ("--test", "--validation"):
+        assert twice in fails("train", "-", *columns, part, "-", "--out", tmp_path / "run")
+    assert "- is a table, and there is more" in fails("predict", trained_on_texts, "-", "a text")
+    for words in (("train", table, *columns, "--out", "-"), ("look", "-"), ("generate", "-")):
+        with pytest.raises(SystemExit):
+            fails(*words)
+    assert not (tmp_path / "run").exists()
+    prints("train", "-", *columns, "--out", tmp_path / "run")
+    gone = "the model was trained on standard input, of which nothing is kept"
+    assert gone in fails("evaluate", tmp_path / "run")  # though there is something to read
+    prints("train", "-", *columns, "--out", tmp_path / "run", "--resume")
+
+
+def test_what_was_trained_on_standard_input_is_measured_on_a_file(
+    table, tmp_path, fails, prints, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
+    prints("train", "-", "--text", "review", "--label", "stars", *TINY, "--out", tmp_path)
+    for command in ("evaluate", "look"):
+        assert "on standard input, of which nothing is kept; expected a" in fails(command, tmp_path)
 
 
 def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
@@ -101,11 +129,21 @@ def test_sentences_and_tables_are_predicted(trained_on_texts, table, tmp_path, c
     np.testing.assert_allclose(sums, 1.0, atol=2e-6)
 
 
-def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys):
-    assert run("predict", trained_on_texts, "soup\x1b[2J\nbread") == 0
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert out.count("\n") == 1
+def test_a_text_cannot_control_the_terminal(trained_on_texts, capsys, tmp_path):
+    """Nor can the names of classes in a model's file, or what an error quotes."""
+    model = nf.load(trained_on_texts / "model.safetensors")
+    model.take(model.models_, ["\x1b[2J", "\u202eb"])
+    nf.save(model, tmp_path / "model.safetensors")
+    for words, status in (
+        ((trained_on_texts, "soup\x1b[2J\nbread"), 0),
+        ((tmp_path / "model.safetensors", "soup"), 0),
+        ((tmp_path / "a\x1b[2J", "soup"), 2),
+    ):
+        assert run("predict", *words) == status
+        found = capsys.readouterr()
+        said = found.err if status else found.out
+        assert said.replace("\n", "").isprintable()
+        assert said.count("\n") == 1
 
 
 def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, prints):
@@ -304,7 +342,10 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "none.csv"], "there is no file none.csv"),
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
-        (["predict", "a", "--out", "none/x.csv"], "the folder none does not exist"),
+        (
+            ["predict", "a", "--out", "none/x.csv"],
+            "--out none/x.csv is in a folder that does not exist",
+        ),
         (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 of 2), which training never saw"),
         (["evaluate", "{folder}/gap.csv"], "1 of 2 labels are empty, the first is in line 3"),
         (["predict", "{folder}/notes.txt"], "is the name of a file or folder, not a table"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.cli import train_options
+from npformer.cli.options import task_or_file
 from npformer.data.pairs import pairs
 from npformer.engine.team import Team
 from tests.cli.conftest import metrics_of, names, run
@@ -150,8 +150,8 @@ def test_a_stopped_training_goes_on_to_the_same_weights(book, writer, tmp_path, 
 
 def test_words_for_what_comes_with_the_package():
     for word, end in (("shakespeare", ".txt.gz"), ("pronunciations", ".csv.gz")):
-        assert train_options.task_or_file(word).endswith(word + end)
-    assert train_options.task_or_file("sort") == "sort"
+        assert task_or_file(word).endswith(word + end)
+    assert task_or_file("sort") == "sort"
 
 
 def test_a_generated_task(tmp_path, prints, monkeypatch):
@@ -175,7 +175,7 @@ def test_a_generated_task(tmp_path, prints, monkeypatch):
         (("train", "missing.txt"), "missing.txt does not exist"),
         (("generate", "TRANSLATOR"), "expected a TextWriter"),
         (("generate", "WRITER", ""), "prompt is empty"),
-        (("generate", "WRITER", "a", "--tokens", "0"), "n is 0"),
+        (("generate", "WRITER", "a", "--tokens", "0"), "--tokens is 0"),
         (("predict", "WRITER", "a"), "npformer generate"),
         (("predict", "TRANSLATOR"), "there is nothing to translate"),
         (("predict", "TRANSLATOR", "1+2", "--probabilities"), "--probabilities is given"),

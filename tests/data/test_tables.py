@@ -75,11 +75,17 @@ def test_parquet_without_a_library(tmp_path, monkeypatch):
 
 
 def test_standard_input_is_read_once_and_without_its_mark(monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(as_csv().encode("utf-8-sig"))))
-    assert columns(read_table("-")) == columns(read_table("-")) == EXPECTED
-    for words in (json.dumps(ROWS), "\n".join(map(json.dumps, ROWS))):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(words.encode())))
-        assert columns(read_table("-")) == EXPECTED
+    as_lines = "\n".join(map(json.dumps, ROWS))
+    given = [as_csv().encode(code) for code in ("utf-8-sig", "utf-16", "utf-32")]
+    given += [json.dumps(ROWS).encode(), as_lines.encode(), as_lines.encode("utf-16")]
+    given += [gzip.compress(as_csv().encode())]
+    for content in given:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert columns(read_table("-")) == columns(read_table("-")) == EXPECTED
+    for content, words in ((b"", "is empty;"), (b"\x1f\x8b", "is not a complete .gz file")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        with pytest.raises(ValueError, match=f"^standard input {words}"):
+            read_table("-")
 
 
 def test_another_encoding(tmp_path):

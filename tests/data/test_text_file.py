@@ -1,6 +1,7 @@
 """A file of text is read whole, whatever wrote it; what is wrong with it is named with its line."""
 
 import gzip
+import os
 
 import pytest
 
@@ -22,3 +23,6 @@ def test_what_is_no_file_is_named(tmp_path):
         read_text(tmp_path)
     with pytest.raises(FileNotFoundError, match="does not exist; expected a file"):
         read_text(tmp_path / "none.txt")
+    os.mkfifo(tmp_path / "pipe.txt")  # to open it would be to wait
+    with pytest.raises(FileNotFoundError, match="is no regular file; expected a file"):
+        read_text(tmp_path / "pipe.txt")

@@ -54,12 +54,36 @@ WRONG = [
     ("evaluate {folder}", "model.safetensors"),
     ("evaluate {text}", "safetensors"),
     ("evaluate {model}", "task"),
-    ("evaluate {model} --batch-size 0", "task"),
+    # What was typed comes before what lies on the disk.
+    *(
+        (f"{words} {{folder}}/missing --{option}", f"--{option.split()[0]} is ")
+        for words, options in (
+            ("evaluate", ["batch-size 0"]),
+            ("predict", ["batch-size -1", "samples 0", "beams 0"]),
+            ("look", ["samples 0", "samples few", "batch-size 0"]),
+            ("generate", ["tokens 0", "temperature -1", "top-k 0", "top-p 0", "seed -1"]),
+            ("play", ["port 0"]),
+        )
+        for option in options
+    ),
+    *(
+        (f"train {file} --quiet --out {{used}} --{option}", f"--{option.split()[0]} is ")
+        for file in ("digits", "{table}", "{folder}/missing.csv")
+        for option in ("workers 0", "lr 0", "members 0", "seed -1", "micro-batch 0 --overwrite")
+    ),
+    ("train {table} --quiet --out {used} --pooling nope --overwrite", "--pooling is 'nope'"),
+    ("train {table} --quiet --out {used} --split ordered", "--split is for tasks; expected none"),
     ("predict {model}", "task"),
     ("predict {model} {folder}/missing.npy", "missing.npy"),
     ("predict {model} {text}", "expected .npy or .csv"),
     ("predict {model} {ids} --mask {folder}/missing.npy", "missing.npy"),
     ("predict {model} {ids} --mask {ids}", "mask"),
+    (
+        "predict {model} {ids} --mask -",
+        "argument --mask: '-' is standard input; expected",
+    ),
+    ("evaluate -", "argument MODEL: '-' is standard input"),
+    ("bench --json -", "argument --json: '-' is standard input"),
     ("predict {model} {ids} --batch-size 0", "--batch-size is 0"),
     ("predict {model} {ids} --out {folder}/no/such/y.npy", "does not exist"),
     ("predict {model} {ids} --out {folder}/y.txt", ".npy"),
@@ -86,7 +110,7 @@ WRONG = [
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """Files for the commands: a model of token ids, fitting and other data, and a text."""
+    """A model of token ids, fitting and other data, a text, a table, and a folder of a run."""
     folder = tmp_path_factory.mktemp("commands")
     names = {name: folder / f"{name}.npy" for name in ("ids", "vectors")}
     config = nf.EncoderConfig(d_model=4, n_layers=1, n_heads=2, d_ff=4, max_len=5)
@@ -96,6 +120,11 @@ def places(tmp_path_factory):
     np.save(names["vectors"], np.full((2, 3, 4), 0.5))
     names["text"] = folder / "notes.txt"
     names["text"].write_text("no model\n")
+    names["table"] = folder / "table.csv"
+    names["table"].write_text("text,label\ngood day,1\nbad day,0\n" * 4)
+    names["used"] = folder / "runs" / "used"
+    names["used"].mkdir(parents=True)
+    nf.save(nf.load(names["model"]), names["used"] / "model.safetensors")
     return {"folder": folder, **names}
 
 
@@ -111,3 +140,4 @@ def test_a_wrong_command_ends_with_status_2_and_words(words, said, places, capsy
     assert said in err
     assert "Traceback" not in err
     assert err.strip().splitlines()[-1].startswith("npformer")
+    assert [path.name for path in places["used"].rglob("*")] == ["model.safetensors"]

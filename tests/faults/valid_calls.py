@@ -311,7 +311,7 @@ def place(name: str, write: Callable[[Path], Any] = lambda path: None) -> Made:
 
 rng = np.random.default_rng(0)
 X, Y, KEPT = rng.integers(7, size=(6, 3)), rng.integers(3, size=6), np.ones((6, 3), bool)
-fit = partial(nf.fit, progress=False, workers=1, processes=False, epochs=1, batch_size=4)
+fit = partial(nf.fit, progress=False, workers=1, epochs=1, batch_size=4)
 call(
     "fit",
     fit,

@@ -13,7 +13,7 @@ EPOCHS = 6
 
 
 def main(folder: str, weights: str) -> None:
-    """Train on two workers, which are copies of the process, with dropout."""
+    """Train on two workers, with dropout."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(160, 12, 8)).astype("float32")
     y = (x[:, 3, 0] + x[:, 7, 1] > 0).astype("int64")
@@ -29,7 +29,6 @@ def main(folder: str, weights: str) -> None:
         clip_norm=1.0,
         seed=2,
         workers=2,
-        processes=True,
         progress=False,
         checkpoint=folder,
         resume=True,

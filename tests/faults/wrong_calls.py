@@ -55,6 +55,7 @@ OF_PYTHON = re.compile(
 
 RAW = re.compile(
     r"'\w+' object|object is not|unsupported operand|not subscriptable|could not broadcast|ufunc|"
+    r"\bnp\.(float|int|bool|str)|"
     r"cannot be interpreted|only length-1|only integer|invalid literal|list index|not iterable|"
     r"must be real number|array is too big|dimensions? (exceeded|mismatch)|could not be broadcast|"
     r"object cannot|has no attribute|has no len|Unable to allocate|truth value of an array"

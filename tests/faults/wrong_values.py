@@ -55,6 +55,7 @@ ARRAYS: dict[str, Callable[[np.ndarray], Any]] = {
     "as a list": lambda x: x.tolist(),
     "as a memoryview": lambda x: memoryview(np.ascontiguousarray(x)),
     "as a masked array": lambda x: np.ma.masked_array(x),
+    "as a matrix": lambda x: x.view(np.matrix),
     "in the other byte order": lambda x: x.astype(x.dtype.newbyteorder()),
     "one axis more": lambda x: x[None],
     "an axis at the end": lambda x: x[..., None],

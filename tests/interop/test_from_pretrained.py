@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import sys
 from functools import partial
 
@@ -109,6 +110,10 @@ def test_a_family_is_found_by_its_settings(tmp_path, kind):
 def test_the_dtype_is_the_file_s_or_the_one_asked_for_and_is_written(folder, tmp_path):
     for dtype in (None, "float32", "float64"):
         assert nf.from_pretrained(folder, dtype).encoder.dtype == (dtype or "float64")
+    more(folder, {"embeddings.LayerNorm.bias": 1e300})
+    with pytest.raises(ValueError, match=r"infinity in embeddings\.LayerNorm\.bias, as float32"):
+        nf.from_pretrained(folder, "float32")
+    more(folder, {"embeddings.LayerNorm.bias": 1.0})
     changed(folder, torch_dtype="float16", dtype="float16")
     nf.from_pretrained(folder, "float32").save(tmp_path / "written")
     config = json.loads((tmp_path / "written" / "config.json").read_text())
@@ -202,7 +207,7 @@ def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / path).mkdir()
-    settings = {f"pooling_mode_{mode}": True for mode in modes}
+    settings = {f"pooling_mode_{mode}": mode in modes for mode in ("mean_tokens", *modes)}
     (folder / path / "config.json").write_text(json.dumps(settings))
     return folder
 
@@ -430,9 +435,10 @@ V, MISSING = ValueError, FileNotFoundError
 
 
 def more(folder, arrays):
-    """Add arrays, given by their value, to a folder's weights."""
-    added = {name: np.full(8, value, "float64") for name, value in arrays.items()}
-    save_file(load_file(folder / WEIGHTS) | added, folder / WEIGHTS)
+    """Add arrays, given by their value, to a folder's weights; None takes one away."""
+    added = {name: v if v is None else np.full(8, v, "float64") for name, v in arrays.items()}
+    state = load_file(folder / WEIGHTS) | added
+    save_file({name: array for name, array in state.items() if array is not None}, folder / WEIGHTS)
 
 
 def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
@@ -452,6 +458,17 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: changed(f, hidden_size=10), V, "does not fit .*config.json"),
         (lambda f: changed(f, num_hidden_layers=3), V, "layer.2.* is missing"),
         (lambda f: changed(f, is_decoder=True), V, "is_decoder = True"),
+        (lambda f: changed(f, is_causal=True), V, "is_causal = True; expected False"),
+        (lambda f: changed(f, architectures=["BertForSequenceClassification"]) and
+         more(f, {"classifier.weight": 1, "classifier.bias": 1, "pooler.dense.weight": None,
+                 "pooler.dense.bias": None}), V,
+         r"have no bert\.pooler\.dense\.weight; expected those of a BertForSequenceClass"),
+        (lambda f: more(f, {"embeddings.LayerNorm.bias": np.nan}), V,
+         r"has NaN or infinity in embeddings\.LayerNorm\.bias, as float64; expected finite"),
+        (lambda f: changed(sentence_encoder(f, modes=["cls_token"]), "1_Pooling/config.json",
+                           pooling_mode_mean_tokens=None), V, "asks for mean and first"),
+        (lambda f: changed(f, "sentence_bert_config.json", tokenizer_args={"a": 1}), V,
+         "has tokenizer_args, which npformer does not have"),
         (lambda f: (f / "config.json").write_text("{"), V, "config.json cannot be read as JSON"),
         (lambda f: (f / "config.json").write_text("[]"), V, "holds a list; expected names"),
         (lambda f: (f / "config.json").unlink(), MISSING, "has no config.json"),
@@ -474,7 +491,19 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
         (lambda f: (f / "modules.json").mkdir(), V, "cannot be read as JSON"),
         (lambda f: (f / "modules.json").symlink_to(f / "modules.json"), V, "be read as JSON"),
         (lambda f: (f / "modules.json").write_text("[]"), V, "has the modules ; expected"),
-        (lambda f: (f / "added_tokens.json").mkdir(), V, "is no file, or a link to none"),
+        (lambda f: (f / "added_tokens.json").mkdir(), V, "as JSON: it is no file"),
+        (lambda f: os.mkfifo(f / "modules.json"), V, "as JSON: it is no file"),
+        (lambda f: (f / "special_tokens_map.json").symlink_to("/dev/zero"), V, "it is no file"),
+        (lambda f: changed(f, "tokenizer_config.json", model_max_length=-1), V,
+         "model_max_length in tokenizer_config.json is -1; expected a number above 2"),
+        (lambda f: changed(f, "sentence_bert_config.json", max_seq_length=2), V,
+         "max_seq_length in sentence_bert_config.json is 2; expected a whole number of at least 3"),
+        (lambda f: changed(sentence_encoder(f), "1_Pooling/config.json", pooling_mode=["mean"]), V,
+         r"asks for \['mean'\]; expected one"),
+        (lambda f: changed(f, "config_sentence_transformers.json", truncate_dim=4), V,
+         "truncate_dim = 4; expected null"),
+        (lambda f: more(f, {"\x1b[2J": 0}), V, r"an array named '\\x1b\[2J'; expected letters"),
+        (lambda f: modules(f, "a\n"), V, r"names the path 'a\\n'; expected one"),
         (lambda f: (sentence_encoder(f) / "1_Pooling/config.json").unlink(), V, "as JSON"),
         (lambda f: modules(f, "", "mine.Transformer"), V, "modules mine.Transformer; expected"),
         (lambda f: (f / "modules.json").write_text("[" * 10**5), V, "cannot be read as JSON"),
@@ -590,6 +619,10 @@ def test_files_that_are_there_are_kept(folder):
     with pytest.raises(FileExistsError, match=r"has model\.safetensors, .* already"):
         found.save(folder)
     found.save(folder, overwrite=True)
+    tiny(folder.with_name("other"))
+    sentence_encoder(folder.with_name("other"))
+    with pytest.raises(FileExistsError, match=r"has modules\.json of the model before, "):
+        found.save(folder.with_name("other"), overwrite=True)
     after = json.loads((folder / "config.json").read_bytes())
     assert after == json.loads(before)
 
@@ -612,6 +645,7 @@ def test_a_model_that_transformers_does_not_have_is_refused(tmp_path, changes, m
     [
         ({"classes": ["a"]}, V, r"classes has \['a'\]; expected 3 different names"),
         ({"classes": "abc"}, TypeError, "classes is 'abc'; expected a list"),
+        ({"classes": ["\ud800", "b", "c"]}, V, r"classes\[0\] has half of a character"),
         ({"classes": ["a", "b", "c"], "head": False}, V, "no head is written; expected None"),
         ({"architecture": "gpt2"}, V, "architecture is 'gpt2'; expected one of 'bert'"),
         ({"model": {}}, TypeError, "model is a dict; expected a TextEncoder, a"),

@@ -254,7 +254,7 @@ def test_arguments_that_do_not_fit(tmp_path):
         ({"path": 3}, TypeError, "path is 3; expected a text"),
         ({"path": ""}, ValueError, "path is ''; expected the name"),
         ({"path": "."}, IsADirectoryError, "is a folder; expected the name of a file"),
-        ({"path": "missing/model.onnx"}, FileNotFoundError, "missing does not exist; create it"),
+        ({"path": "missing/model.onnx"}, FileNotFoundError, "is in a folder that does not exist"),
         ({"mask": 1}, TypeError, "mask is 1; expected True or False"),
         ({"types": "no"}, TypeError, "types is 'no'; expected True or False"),
         ({"model": None}, TypeError, "model is None; expected a Layer"),

@@ -58,6 +58,17 @@ def changed(folder, **settings):
         (marian, {"normalize_before": True}, "normalize_before = True; expected False"),
         (marian, {"pad_token_id": None}, "pad_token_id is None"),
         (marian, {"encoder_ffn_dim": 13}, "fits config.json"),
+        (gpt2, {"num_attention_heads": 4}, "num_attention_heads = 4; expected 2"),
+        (gpt2, {"is_causal": False}, "is_causal = False; expected True"),
+        (gpt2, {"sliding_window": 4}, "sliding_window = 4"),
+        (gpt2, {"embd_pdrop": 0.5}, "embd_pdrop = 0.5; expected 0.0"),
+        (gpt2, {"embd_pdrop": None}, "embd_pdrop = 0.1; expected 0.0"),  # the usual one
+        (gpt2, {"tie_word_embeddings": "no"}, "tie_word_embeddings is 'no'; expected True or"),
+        (marian, {"num_hidden_layers": 2}, "num_hidden_layers = 2; expected 1"),
+        (marian, {"decoder_vocab_size": 21}, "decoder_vocab_size = 21; expected 20"),
+        (marian, {"is_causal": True}, "is_causal = True"),
+        (marian, {"decoder_layerdrop": 0.5}, "decoder_layerdrop = 0.5; expected 0.0"),
+        (marian, {"scale_embedding": "false"}, "scale_embedding is 'false'; expected True or"),
         (gpt2, {"auto_map": {"AutoModel": "own.Model"}}, "auto_map = "),
         (gpt2, {"n_layer": 10**5}, "n_layers is 100000"),
         (marian, {"d_model": 2**40}, "an array of shape (20, 1099511627776)"),
@@ -71,7 +82,8 @@ def test_what_npformer_has_not_is_said(make, settings, said, tmp_path):
     assert said in str(raised.value)
 
 
-TABLE = np.ones((20, 8), "float32")
+TABLE, NEAR = np.ones((20, 8), "float32"), SINUSOIDS.astype("float32")
+UPPER = (NEAR.view("uint32") & 0xFFFF0000).view("float32")  # as in bfloat16
 
 
 @pytest.mark.parametrize(
@@ -87,6 +99,13 @@ TABLE = np.ones((20, 8), "float32")
         (marian, {"model.encoder.embed_positions.weight": TABLE[:9]}, "differs from sinusoids"),
         (marian, {"model.decoder.embed_positions.weight": TABLE[0]}, "differs from sinusoids"),
         (marian, {"model.encoder.embed_positions.weight": SINUSOIDS.astype("float16")}, ""),
+        (marian, {"model.encoder.embed_positions.weight": UPPER}, ""),
+        (
+            marian,
+            {"model.encoder.embed_positions.weight": NEAR + np.float32(1e-5)},
+            "differs from s",
+        ),
+        (marian, {"model.encoder.embed_positions.weight": NEAR + np.float32(1e-7)}, ""),
         (marian, {"model.encoder.final_norm.weight": TABLE}, "have 'model.encoder.final_norm"),
     ],
 )
@@ -107,13 +126,19 @@ def test_an_array_is_used_or_refused(make, more, said, tmp_path):
 
 
 def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
-    save_pretrained(gpt2(), tmp_path)
-    for settings, said in (({"repetition_penalty": 1.2}, "generation repetition_penalty = 1.2, wh"),
-                           ({"eos_token_id": [1, 2]}, r"eos_token_id = \[1, 2\]"),
-                           ({"bad_words_ids": [[3]]}, "bad_words_ids")):  # fmt: skip
+    for make, settings, said in (
+        (gpt2, {"repetition_penalty": 1.2}, "generation repetition_penalty = 1.2, wh"),
+        (gpt2, {"eos_token_id": [1, 2]}, r"eos_token_id = \[1, 2\]"),
+        (gpt2, {"bad_words_ids": [[3]]}, "bad_words_ids"),
+        (gpt2, {"num_beams": 3, "stop_strings": ["a"]}, r"stop_strings = \['a'\], .*num_beams = 3"),
+        (marian, {"decoder_start_token_id": 3, "num_beams": 3}, "decoder_start_token_id = 3, wh"),
+        (marian, {"forced_eos_token_id": 5}, "forced_eos_token_id = 5"),
+    ):  # fmt: skip
+        save_pretrained(make(), tmp_path, overwrite=True)
         (tmp_path / "generation_config.json").write_text(json.dumps(settings))
         with pytest.warns(UserWarning, match=said):
             nf.from_pretrained(tmp_path)
+    save_pretrained(gpt2(), tmp_path, overwrite=True)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [7], "min_length": 0}')
     assert nf.from_pretrained(tmp_path)._stated["eos_token_id"] == 7
 

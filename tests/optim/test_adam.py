@@ -178,7 +178,7 @@ ONES = np.ones(3)
         ({"betas": (0.9, 0.99, 0.999)}, ValueError, r"betas is \(0\.9, 0\.99, 0\.999\); .* two"),
         ({"betas": (0.9,)}, ValueError, r"betas is \(0\.9,\); expected two numbers"),
         ({"betas": 0.9}, ValueError, r"betas is 0\.9; expected two numbers"),
-        ({"betas": ONES[:2]}, ValueError, "betas is array.*; expected two numbers"),
+        ({"betas": ONES[:2]}, ValueError, "betas is an ndarray; expected two numbers"),
         ({"betas": ("0.9", 0.99)}, ValueError, "betas is '0.9'; expected a number from 0"),
         ({"betas": (0.9, -0.1)}, ValueError, r"betas is -0\.1; expected a number from 0"),
         ({"lr": "0.1"}, ValueError, "lr is '0.1'; expected a number above 0"),

@@ -81,7 +81,7 @@ def test_a_schedule_is_a_value_that_can_be_copied_pickled_and_written_down(sched
         (lambda: cosine(100, final=math.nan), "final is nan; expected 0 or more"),
         (lambda: cosine(100, final="0"), "final is '0'; expected 0 or more"),
         (lambda: cosine(100)(0), "step is 0; expected a whole number of at least 1"),
-        (lambda: cosine(100)(np.arange(3)), "step is array"),
+        (lambda: cosine(100)(np.arange(3)), "step is an ndarray"),
         (lambda: warmup_inverse_sqrt(4)(0), "step is 0; expected a whole number of at least 1"),
     ],
 )

@@ -28,6 +28,7 @@ TEXTS = [
     "a [MASK] b </s> c",
     "two\nlines\tand  spaces ",
 ]
+STRIPPED = [text.strip() for text in TEXTS]  # as sentence-transformers does
 PAIRS = [("Who drove?", "He drove."), ("", "today"), (TEXTS[3], TEXTS[0])]
 
 SIZES = {"hidden_size": 24, "num_hidden_layers": 2, "intermediate_size": 40}
@@ -164,6 +165,53 @@ def test_ids_masks_and_types_are_those_of_their_tokenizer(make, name, texts, max
         assert types is None
 
 
+NAMES = {"model_input_names": ["input_ids", "attention_mask"]}
+SPECIAL = {"bos_token": "a", "mask_token": {"content": "<mask>", "lstrip": True}}
+SPECIAL_FILE = "special_tokens_map.json"
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize(
+    ("name", "file", "settings"),
+    [
+        ("BERT", "tokenizer_config.json", {"bos_token": "the", "unk_token": "a"}),
+        (
+            "BERT",
+            "tokenizer_config.json",
+            {"do_lower_case": False, "extra_special_tokens": ["<x>"]},
+        ),
+        ("BERT", "tokenizer_config.json", {"tokenizer_class": "DistilBertTokenizer"}),
+        ("BERT", "tokenizer_config.json", NAMES),
+        ("BERT", SPECIAL_FILE, {"pad_token": "[SEP]", "mask_token": "the"}),
+        ("BERT", "added_tokens.json", {"<x>": None}),
+        ("RoBERTa", "tokenizer_config.json", {"add_prefix_space": True}),
+        ("RoBERTa", "tokenizer_config.json", {"bos_token": "the", "eos_token": "a"}),
+        ("RoBERTa", SPECIAL_FILE, SPECIAL),
+    ],
+)
+def test_settings_of_a_tokenizer_act_as_theirs(make, tokenizer_folders, name, file, settings, old):
+    """Also those of older files."""
+    folder, _, tokenizer = make(name, vocab_size=400)
+    settings = {k: len(tokenizer) if v is None else v for k, v in settings.items()}
+    place = folder / "tokenizer_config.json"
+    config = json.loads(place.read_text())
+    place.write_text(json.dumps({k: v for k, v in config.items() if k != "added_tokens_decoder"}))
+    before = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
+    (folder / file).write_text(json.dumps(before | settings))
+    if old:
+        (folder / "tokenizer.json").unlink()
+        for source in tokenizer_folders["wordpiece" if name == "BERT" else "bpe"].iterdir():
+            if source.name in ("vocab.txt", "vocab.json", "merges.txt"):
+                (folder / source.name).write_bytes(source.read_bytes())
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    ours = nf.from_pretrained(folder).tokenizer
+    for text in [*TEXTS, "the weather <x> <mask>today"]:
+        assert ours.ids(text) == theirs(text)["input_ids"], text
+    types = theirs(*map(list, zip(*PAIRS, strict=True)), padding=True).get("token_type_ids")
+    found = ours.encode_pairs(*zip(*PAIRS, strict=True))[2]
+    np.testing.assert_array_equal(found, np.zeros_like(found) if types is None else types)
+
+
 @pytest.mark.parametrize("name", ["BERT", "RoBERTa"])
 def test_the_older_files_of_a_vocabulary_give_the_same_ids(make, name, tokenizer_folders):
     folder, _, tokenizer = make(name)
@@ -252,7 +300,7 @@ def test_embeddings_are_those_of_a_sentence_encoder(make, name, mode, normalize)
     ours = nf.from_pretrained(folder)
     with pytest.warns(UserWarning, match="texts have more than max_len = 12 tokens"):
         found = ours.embed(TEXTS, batch_size=2)
-    given, theirs = run(model, tokenizer, TEXTS, max_length=12)
+    given, theirs = run(model, tokenizer, STRIPPED, max_length=12)
     expected = pooled_by_hand(theirs.last_hidden_state, given["attention_mask"], mode)
     if normalize:
         expected = torch.nn.functional.normalize(expected, dim=1)
@@ -445,7 +493,7 @@ def test_a_head_on_the_mean_is_an_encoder_and_a_linear_layer_of_theirs(make, nam
     dense = torch.nn.Linear(24, 3, dtype=torch.float64)
     state = load_file(tmp_path / "tuned" / "2_Dense" / "model.safetensors")
     dense.load_state_dict({key.removeprefix("linear."): value for key, value in state.items()})
-    given, found = run(theirs, tokenizer, TEXTS)
+    given, found = run(theirs, tokenizer, STRIPPED)
     pooled = pooled_by_hand(found.last_hidden_state, given["attention_mask"], "mean_tokens")
     ids, mask, types = ours.encode(TEXTS)
     assert_near(classifier(ids, mask, types), dense(pooled), 1e-12)

@@ -1,6 +1,7 @@
 """GPT-2's and Marian's folders that transformers writes, with random weights; and back."""
 
 import json
+import shutil
 import warnings
 from itertools import product
 
@@ -10,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 import npformer as nf
 from npformer.core import constants
+from npformer.data.tokenizers import tokenizer_of
 from npformer.interop import save_pretrained
 
 from .helpers import torch
@@ -257,7 +259,8 @@ def test_texts_of_marian(tmp_path):
     sizes = {"vocab_size": size, "decoder_vocab_size": size, "max_position_embeddings": 128}
     theirs = marian(tmp_path, **sizes, **padding)
     ours = nf.from_pretrained(tmp_path)
-    for text in [*TEXTS, ">>xx<< The weather"]:
+    odd = ("a </s> b", "<pad> x<unk>", "the</s>>>xx<< a", ">><< the", ">>x\n<< a", ">>xx<<", " ")
+    for text in [*TEXTS, ">>xx<< The weather", *odd]:
         ids = own(text)["input_ids"]
         assert ours.tokenizer.ids(text) == ids, text
     batch = own(TEXTS, return_tensors="pt", padding=True)
@@ -266,6 +269,32 @@ def test_texts_of_marian(tmp_path):
     expected = own.batch_decode(found, skip_special_tokens=True)
     assert ours.generate(TEXTS, 10) == expected
     assert ours.generate(TEXTS[0], 10) == expected[0]
+    vocabulary = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
+    spaced = [vocabulary[piece] for piece in ("\u2581the", "\u2581", ".")]
+    values = ours.tokenizer.to_dict()
+    for clean_up, said in ((False, "the ."), (True, "the.")):
+        assert tokenizer_of(values | {"clean_up": clean_up}).decode(spaced) == said
+    piece, other, *_ = vocabulary.keys() - {"</s>", "<unk>", "<pad>"}
+    for file, change, said in (
+        (
+            "tokenizer_config.json",
+            {"sp_model_kwargs": {"alpha": 0.1}},
+            "has sp_model_kwargs of its",
+        ),
+        ("special_tokens_map.json", {"eos_token": "<unk>"}, "has eos_token of its own; expected"),
+        ("vocab.json", vocabulary | {piece: vocabulary[other]}, "have the same id"),
+        (
+            "vocab.json",
+            vocabulary | {"new": size},
+            f"the tokenizer has {size + 1} ids, and the mod",
+        ),
+        ("source.spm", None, "source.spm or target.spm is damaged: it is empty"),
+    ):
+        shutil.copytree(tmp_path, folder := tmp_path.with_name(f"{tmp_path.name}-odd"))
+        (folder / file).write_text("" if change is None else json.dumps(change), "utf-8")
+        with pytest.raises(ValueError, match=said):
+            nf.from_pretrained(folder).generate("a")
+        shutil.rmtree(folder)
     ours.save(tmp_path / "again")
     assert nf.from_pretrained(tmp_path / "again").generate(TEXTS, 10, beams=2) == ours.generate(
         TEXTS, 10, beams=2

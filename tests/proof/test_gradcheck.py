@@ -7,7 +7,8 @@ import pytest
 from npformer import functional as F
 from npformer import layers as L
 from npformer.core import Layer
-from npformer.proof.gradcheck import GradcheckError, gradcheck
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import GradcheckError
 from npformer.proof.twincheck import twin_report
 
 

@@ -5,7 +5,8 @@ import pytest
 
 from npformer import functional as F
 from npformer import layers as L
-from npformer.proof.gradcheck import GradcheckError, gradcheck
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import GradcheckError
 
 
 @pytest.mark.parametrize("seed", range(20))

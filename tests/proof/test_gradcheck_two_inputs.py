@@ -6,8 +6,9 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
-from npformer.proof.gradcheck import GradcheckError, gradcheck
+from npformer.proof.gradcheck import gradcheck
 from npformer.proof.problem import layer_problem
+from npformer.proof.report import GradcheckError
 from npformer.proof.rules import check_rules
 from npformer.proof.twincheck import check_twin
 from tests.two_inputs import Bilinear, CrossAttention, Twice, WordsToVectors
@@ -220,7 +221,9 @@ def test_a_twin_is_compared_in_both_inputs(a, b, kind):
     twin.__dict__ = layer.__dict__
     dy = np.cos(np.arange(24.0)).reshape(2, 4, 3)
     y, gradients, _ = check_rules(layer_problem(layer, (a, b), nf.Context), dy)
-    reports, broken = check_twin(layer, twin, (a, b), nf.Context, dy, {**gradients, "y": y}, 0.0)
+    reports, broken = check_twin(
+        layer_problem(layer, (a, b), nf.Context, twin), dy, {**gradients, "y": y}, 0.0
+    )
     assert [report.dtype for report in reports] == ["float64", "float32"]
     assert [report.passed for report in reports] == [kind in (Bilinear, ScalesDy)] * 2
     assert ("the backward pass changed its dy" in broken) is (kind is ScalesDy)
@@ -240,7 +243,7 @@ def test_a_twin_runs_in_each_dtype(a, b):
     twin = object.__new__(Noting)
     twin.__dict__ = layer.__dict__
     y, gradients, _ = check_rules(layer_problem(layer, (a, b), nf.Context), dy)
-    check_twin(layer, twin, (a, b), nf.Context, dy, {**gradients, "y": y}, 0.0)
+    check_twin(layer_problem(layer, (a, b), nf.Context, twin), dy, {**gradients, "y": y}, 0.0)
     assert all(len(dtypes) == 1 for dtypes in seen)
     assert set.union(*seen) == {"float64", "float32"}
 

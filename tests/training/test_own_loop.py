@@ -102,7 +102,7 @@ def test_wrong_arguments_are_explained(make, tmp_path):
     with pytest.raises(FileNotFoundError, match=f"there is no {CHECKPOINT} in"):
         nf.load_checkpoint(tmp_path / "nowhere")
     for wrong in (3, [np.random.default_rng(0)], {"rng": 3}):
-        with pytest.raises(TypeError, match=r"generators is .*; expected a dict of names and"):
+        with pytest.raises(TypeError, match=r"generators is .*; expected a dict of numpy"):
             nf.save_checkpoint(tmp_path, model, optimizer, generators=wrong)
     with pytest.raises(TypeError, match=r"history is a dict; expected a History\. fit"):
         nf.save_checkpoint(tmp_path, model, optimizer, history={})

@@ -284,7 +284,7 @@ def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
     ("arguments", "error", "words"),
     [
         ({"path": "p.npz"}, ValueError, "a name that ends in '.npy'"),
-        ({"path": "missing/p.npy"}, FileNotFoundError, "the folder missing does not exist"),
+        ({"path": "missing/p.npy"}, FileNotFoundError, "npy is in a folder that does not"),
         ({"kind": "label"}, ValueError, "kind is 'label'; .*Did you mean 'labels'"),
         ({"x": [[1, 2]]}, TypeError, "x is a list; expected a NumPy array"),
         ({"mask": np.ones((3, LENGTH), bool)}, ValueError, "mask has 3 samples and x has 97"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ import numpy as np
 
 from npformer.core import checks, described
 from npformer.data.libraries import library
-from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, padded
+from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, cleaned_up, padded
 
 KINDS = ("word", "wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
@@ -19,6 +20,13 @@ PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
 
 BEGIN, END = "[BEGIN]", "[END]"
 """Names of the tokens for a text's beginning and end, for models that write."""
+
+MOST_IDS = 1 << 24
+"""Models have some hundred thousand tokens at most."""
+
+SETTINGS = "truncation_side", "token_types", "clean_up"
+"""Stored beside the library's own: where texts are cut, whether those of a pair have two types, and
+whether a decoded text is cleaned up."""
 
 
 class LibraryTokenizer(Tokenizer):
@@ -37,6 +45,7 @@ class LibraryTokenizer(Tokenizer):
         if not isinstance(library, kinds.Tokenizer):
             raise TypeError(f"library is {described(library)}; expected a tokenizers.Tokenizer")
         stated = (library.padding or {}).get("pad_token")
+        self.token_types, self.clean_up = True, False
         self.truncation_side = str((library.truncation or {}).get("direction", "right"))
         self.library = kinds.Tokenizer.from_str(library.to_str())
         self.library.no_padding()
@@ -52,6 +61,11 @@ class LibraryTokenizer(Tokenizer):
         self.padding_id = int(self.library.token_to_id(self.padding))
         unknown = getattr(self.library.model, "unk_token", None)
         self.unknown_id = None if unknown is None else self.library.token_to_id(unknown)
+        bytes_alone = isinstance(self.library.model, kinds.models.BPE)
+        if unknown is not None and self.unknown_id is None and not bytes_alone:
+            raise ValueError(f"the vocabulary has no {unknown}, which stands for unknown words")
+        if getattr(self.library.model, "dropout", None):  # the same text gets other ids each time
+            raise ValueError("the tokenizer has a dropout, of merges; expected none")
         self.begin_id, self.end_id = (self.library.token_to_id(word) for word in (BEGIN, END))
         self._vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
 
@@ -139,15 +153,17 @@ class LibraryTokenizer(Tokenizer):
             raise ValueError(
                 f"texts has {len(first)} and others {len(second)}; expected one other for each text"
             )
-        with self._cut_at(max_len), one_thread():
+        with self._cut_at(max_len, pairs=True), one_thread():
             found = self.library.encode_batch(list(zip(first, second, strict=True)))
         ids, mask = padded([each.ids for each in found], self.padding_id)
         types, _ = padded([each.type_ids for each in found], 0)
-        return ids, mask, types
+        return ids, mask, types if self.token_types else np.zeros_like(types)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids, without special tokens; -1 is skipped."""
-        return str(self.library.decode([id for id in ids if id >= 0]))
+        text = str(self.library.decode([id for id in self.checked(ids, -1) if id >= 0]))
+        of_bytes = isinstance(self.library.model, tokenizers_library().models.BPE)
+        return cleaned_up(text) if self.clean_up and not of_bytes else text
 
     def token(self, id: int) -> str:
         """Return the token of an id, as the library shows it."""
@@ -155,29 +171,55 @@ class LibraryTokenizer(Tokenizer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of tokenizer.json."""
-        own = {"padding": self.padding, "truncation_side": self.truncation_side}
+        own = {name: getattr(self, name) for name in ("padding", *SETTINGS)}
         return {"kind": "library", "json": self.library.to_str(), **own}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
+        check_ids(json.loads(values["json"]))
         made = cls(
             tokenizers_library().Tokenizer.from_str(values["json"]), padding=values["padding"]
         )
-        made.truncation_side = values["truncation_side"]
+        checks.choice("truncation_side", values["truncation_side"], ("left", "right"))
+        for name in SETTINGS:
+            setattr(made, name, values[name])
         return made
 
     @contextmanager
-    def _cut_at(self, max_len: int | None) -> Iterator[None]:
+    def _cut_at(self, max_len: int | None, *, pairs: bool = False) -> Iterator[None]:
         """Cut texts at a length, without cutting off the special tokens at their ends."""
-        if max_len is None:
-            yield
-            return
-        self.library.enable_truncation(max_len, direction=self.truncation_side)
+        if max_len is not None:
+            least = self.library.num_special_tokens_to_add(pairs)
+            checks.whole("max_len", max_len, at_least=max(1, least))
+            self.library.enable_truncation(max_len, direction=self.truncation_side)
         try:
             yield
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:  # as in `read_tokenizer`
+            raise ValueError(
+                f"the tokenizer fails at a text: {error}; expected one that takes any text apart"
+            ) from error
         finally:
             self.library.no_truncation()
+
+
+def check_ids(given: dict[str, Any]) -> None:
+    """Refuse ids that two tokens have, or no model: memory is taken for all up to the largest.
+
+    `given` is the content of a tokenizer.json or vocab.json.
+    """
+    model, added = given.get("model", {"vocab": given}), given.get("added_tokens", [])
+    vocabulary = model.get("vocab", {}) if isinstance(model, dict) else {}
+    tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
+    tokens += [(each.get("content"), each.get("id")) for each in added if isinstance(each, dict)]
+    words: dict[int, Any] = {}
+    for word, id in tokens:
+        if type(id) is int and not 0 <= id < MOST_IDS:
+            raise ValueError(f"a token has the id {id}; expected ids below {MOST_IDS}")
+        if type(id) is int and words.setdefault(id, word) != word:
+            raise ValueError(f"{words[id]!r} and {word!r} have the same id {id}")
 
 
 def tokenizers_library() -> Any:

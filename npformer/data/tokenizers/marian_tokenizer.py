@@ -11,11 +11,17 @@ from typing import Any, Self
 from npformer.core import checks
 from npformer.data.json_file import read_json, read_json_if_there
 from npformer.data.libraries import library
-from npformer.data.tokenizers.tokenizer import Tokenizer
+from npformer.data.tokenizers.tokenizer import Tokenizer, cleaned_up, word_of
 
 FILES = ("source.spm", "target.spm", "vocab.json")
-LANGUAGE = re.compile(">>.+?<<")
+LANGUAGE = re.compile(">>.*?<<", re.DOTALL)
 """What a text may begin with: the language to translate it into."""
+SPECIAL = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
+FOREIGN = (
+    *("separate_vocabs", "sp_model_kwargs", "split_special_tokens", "bos_token"),
+    *("additional_special_tokens", "extra_special_tokens"),
+)
+"""Settings of tokenizer_config.json that npformer does not have."""
 
 
 class MarianTokenizer(Tokenizer):
@@ -29,13 +35,24 @@ class MarianTokenizer(Tokenizer):
         The content of ``source.spm`` and ``target.spm``.
     vocabulary : mapping of str to int
         The id of each piece, and of ``</s>``, ``<unk>`` and ``<pad>``.
+    clean_up : bool
+        Whether spaces before punctuation are taken out of decoded texts.
     """
 
-    def __init__(self, source: bytes, target: bytes, vocabulary: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        source: bytes,
+        target: bytes,
+        vocabulary: Mapping[str, int],
+        *,
+        clean_up: bool = False,
+    ) -> None:
         needed = library("sentencepiece", "translate", "Marian's tokenizer")
         processor = needed.SentencePieceProcessor
-        self._source, self._target = source, target
+        self._source, self._target, self.clean_up = source, target, clean_up
         try:
+            if not (source and target):
+                raise RuntimeError("it is empty")
             self._of_source = processor(model_proto=source)
             self._of_target = processor(model_proto=target)
         except RuntimeError as error:
@@ -44,7 +61,10 @@ class MarianTokenizer(Tokenizer):
         for piece, id in self.vocabulary.items():
             checks.whole(f"the id of {piece!r} in {FILES[2]}", id, at_least=0)
         self._pieces = {id: piece for piece, id in self.vocabulary.items()}
-        for name in ("</s>", "<unk>", "<pad>"):
+        for piece, id in self.vocabulary.items():
+            if self._pieces[id] != piece:
+                raise ValueError(f"{piece!r} and {self._pieces[id]!r} have the same id {id}")
+        for name in SPECIAL.values():
             if name not in self.vocabulary:
                 raise ValueError(f"the vocabulary has no {name!r}; expected that of Marian")
         self.unknown_id = self.vocabulary["<unk>"]
@@ -58,9 +78,19 @@ class MarianTokenizer(Tokenizer):
         if missing := [name for name in FILES if not (path / name).is_file()]:
             raise FileNotFoundError(f"{path} has no {missing[0]}; expected {', '.join(FILES)}")
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
-        if read_json_if_there(path / "tokenizer_config.json").get("separate_vocabs"):
-            raise ValueError(f"{path} has a vocabulary for each side; expected one for both")
-        return cls(source, target, read_json(path / FILES[2]))
+        vocabulary = read_json(path / FILES[2])
+        settings = read_json_if_there(path / "tokenizer_config.json")
+        if "added_tokens_decoder" not in settings:  # as for other tokenizers
+            settings |= read_json_if_there(path / "special_tokens_map.json")
+        own = [key for key in FOREIGN if settings.get(key)]
+        own += [key for key, usual in SPECIAL.items() if word_of(settings.get(key, usual)) != usual]
+        words = {word: str(vocabulary.get(word)) for word in SPECIAL.values()}
+        for id, token in (settings.get("added_tokens_decoder") or {}).items():
+            own += [] if words.get(str(word_of(token))) == id else [f"the token {id}"]
+        if own:
+            raise ValueError(f"{path} has {own[0]} of its own; expected that of Marian's models")
+        clean_up = settings.get("clean_up_tokenization_spaces") is True
+        return cls(source, target, vocabulary, clean_up=clean_up)
 
     @property
     def vocab_size(self) -> int:
@@ -69,19 +99,21 @@ class MarianTokenizer(Tokenizer):
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of a source, then that of its end."""
-        language = LANGUAGE.match(text)
-        pieces = [] if language is None else [language.group()]
-        rest = text if language is None else text[language.end() :]
-        pieces += self._of_source.encode(rest, out_type=str)
-        unknown = self.vocabulary["<unk>"]
-        ids = [self.vocabulary.get(piece, unknown) for piece in pieces]
+        ids: list[Any] = []
+        for part in re.split(f"({'|'.join(SPECIAL.values())})", text):
+            language = LANGUAGE.match(part)
+            pieces = [part] if part in SPECIAL.values() else [language.group()] if language else []
+            rest = part[sum(map(len, pieces)) :]
+            pieces += self._of_source.encode(rest, out_type=str)
+            ids += [self.vocabulary.get(piece, self.unknown_id) for piece in pieces]
         return [*ids[: None if max_len is None else max_len - 1], self.vocabulary["</s>"]]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids of a target, without special tokens."""
         special = self.padding_id, self.end_id, self.unknown_id, -1
-        pieces = [self._pieces[id] for id in ids if id not in special]
-        return str(self._of_target.decode(pieces))
+        pieces = [self._pieces[id] for id in self.checked(ids, -1) if id not in special]
+        text = str(self._of_target.decode(pieces))
+        return cleaned_up(text) if self.clean_up else text
 
     def token(self, id: int) -> str:
         """Return the piece of an id."""
@@ -90,10 +122,11 @@ class MarianTokenizer(Tokenizer):
     def to_dict(self) -> dict[str, Any]:
         """Return the files' contents, ready for JSON."""
         both = (each.decode("latin-1") for each in (self._source, self._target))
-        return {"kind": "marian", "models": list(both), "vocabulary": self.vocabulary}
+        own = {"models": list(both), "vocabulary": self.vocabulary, "clean_up": self.clean_up}
+        return {"kind": "marian", **own}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
         source, target = (each.encode("latin-1") for each in values["models"])
-        return cls(source, target, values["vocabulary"])
+        return cls(source, target, values["vocabulary"], clean_up=values["clean_up"])

@@ -1,31 +1,28 @@
 """read_tokenizer: a tokenizer from the files that pretrained models come with."""
 
+import importlib.resources
 import json
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
-from npformer.data.json_file import read_json_if_there
-from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, tokenizers_library
+from npformer.data.json_file import read_json, read_json_if_there
+from npformer.data.tokenizers.library_tokenizer import (
+    LibraryTokenizer,
+    check_ids,
+    tokenizers_library,
+)
+from npformer.data.tokenizers.tokenizer import word_of
 
 END_OF_TEXT = "<|endoftext|>"
-MOST_IDS = 1 << 24
-"""Models have some hundred thousand tokens at most."""
-CLASSES = {
-    "vocab.txt": ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
-    "vocab.json": ("RobertaTokenizer", "GPT2Tokenizer", "BartTokenizer", "LongformerTokenizer"),
-}
-"""The tokenizers of transformers whose vocabulary this is."""
-ANY = "PreTrainedTokenizer", "TokenizersBackend"
-"""Those that take everything from tokenizer.json."""
-STATED = {
-    "do_lower_case": ("normalizer", "lowercase"),
-    "strip_accents": ("normalizer", "strip_accents"),
-    "tokenize_chinese_chars": ("normalizer", "handle_chinese_chars"),
-    "add_prefix_space": ("pre_tokenizer", "add_prefix_space"),
-}
-"""{key of tokenizer_config.json: what it sets, in BERT's normaliser or in byte-level BPE}."""
+KINDS: dict[str, dict[str, Any]] = tomllib.loads(
+    (importlib.resources.files("npformer.data.tokenizers") / "classes.toml").read_text("utf-8")
+)
+"""The tables of ``classes.toml``: "bert", "roberta" and "gpt2"."""
+SETTINGS = KINDS.pop("settings")
+CLASSES = {name: kind for kind, table in KINDS.items() for name in table["classes"]}
 OF_TOKENS = ("lstrip", "rstrip", "normalized", "single_word", "special")
 FILES = "tokenizer.json, vocab.txt, or vocab.json with merges.txt"
 
@@ -52,117 +49,151 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     if file is None:
         raise FileNotFoundError(f"{path} has no tokenizer; expected {FILES} in it")
     settings = read_json_if_there(folder / "tokenizer_config.json")
-    _check_class(folder, file, settings)
-    padding = _word(settings.get("pad_token")) or padding
+    if "added_tokens_decoder" not in settings:  # with it, transformers does not read that file
+        settings |= read_json_if_there(folder / "special_tokens_map.json")
+    if foreign := [name for name in SETTINGS["foreign"] if settings.get(name)]:
+        raise ValueError(f"{folder} has {foreign[0]}, which npformer has not; expected false")
+    name = _class(folder, file, settings)
+    usual = KINDS[CLASSES[name]]["usual"] if name in CLASSES else {}
+    padding = word_of((usual | settings).get("pad_token")) or padding
     try:
-        _check_ids(file)
-        if file.suffix == ".txt":
-            library = _wordpiece(file, settings)
-        elif (folder / "merges.txt").is_file() and file.name != "tokenizer.json":
-            library = _bpe(file, folder / "merges.txt", settings)
-        else:
-            library = tokenizers_library().Tokenizer.from_file(str(file))
-        _apply(settings, library)
-        _add_tokens(library, folder, settings)
+        if file.suffix == ".json":
+            check_ids(read_json(file))
+        library = _library(file, name, usual | settings)
+        _add_tokens(library, folder, settings, usual)
         known = padding is not None and library.token_to_id(padding) is not None
+        made = LibraryTokenizer(library, padding=padding if known else None)
     except (ImportError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises plain Exception, and panics that are none
         raise ValueError(f"{file} is not a tokenizer: {error}; expected {FILES}") from error
-    return LibraryTokenizer(library, padding=padding if known else None)
+    inputs = settings.get("model_input_names")
+    made.token_types = "token_type_ids" in inputs if inputs else name in SETTINGS["with_types"]
+    made.clean_up = settings.get("clean_up_tokenization_spaces") is True
+    return made
 
 
-def _wordpiece(file: Path, settings: dict[str, Any]) -> Any:
-    """Return the tokenizer of BERT with a vocabulary: one token per line."""
-    # At "\n" alone: a token may hold U+2028 and other ends of lines.
-    words = file.read_text("utf-8").removesuffix("\n").split("\n")
-    vocabulary = {word: id for id, word in enumerate(words)}
-    usual = {"unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    special = {name: _word(settings.get(name)) or word for name, word in usual.items()}
-    if missing := [word for word in special.values() if word not in vocabulary]:
-        raise ValueError(f"the vocabulary has no {missing[0]}")
-    made = tokenizers_library().BertWordPieceTokenizer(
-        vocabulary,
-        **special,
-    )
-    return tokenizers_library().Tokenizer.from_str(made.to_str())
-
-
-def _check_ids(file: Path) -> None:
-    """Refuse ids that no model has: the library would take memory for all ids up to the largest."""
-    given = json.loads(file.read_text("utf-8")) if file.suffix == ".json" else {}
-    model, added = given.get("model", {"vocab": given}), given.get("added_tokens", [])
-    vocabulary = model.get("vocab", {}) if isinstance(model, dict) else {}
-    ids = [*vocabulary.values()] if isinstance(vocabulary, dict) else []
-    ids += [token.get("id") for token in added if isinstance(token, dict)]
-    wrong = [id for id in ids if type(id) is int and not 0 <= id < MOST_IDS]
-    if wrong:
-        raise ValueError(f"a token has the id {wrong[0]}; expected ids below {MOST_IDS}")
-
-
-def _bpe(vocabulary: Path, merges: Path, settings: dict[str, Any]) -> Any:
-    """Return the tokenizer of RoBERTa with a vocabulary and its merges."""
-    tk = tokenizers_library()
-    library = tk.Tokenizer(tk.models.BPE.from_file(str(vocabulary), str(merges)))
-    library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    library.decoder = tk.decoders.ByteLevel()
-    if library.token_to_id(END_OF_TEXT) is not None:  # of GPT-2, which adds no special tokens
-        library.add_special_tokens([END_OF_TEXT])
-        return library
-    special = [
-        _word(settings.get(name)) or usual
-        for name, usual in (("bos_token", "<s>"), ("eos_token", "</s>"), ("pad_token", "<pad>"))
-    ]
-    if missing := [word for word in special if library.token_to_id(word) is None]:
-        raise ValueError(f"the vocabulary has no {missing[0]}")
-    others = [word for word in ("<unk>", "<mask>") if library.token_to_id(word) is not None]
-    library.add_special_tokens([*special, *others])
-    first, last = special[:2]
-    library.post_processor = tk.processors.RobertaProcessing(
-        (last, library.token_to_id(last)),
-        (first, library.token_to_id(first)),
-    )
-    return library
-
-
-def _check_class(folder: Path, file: Path, settings: dict[str, Any]) -> None:
-    """Refuse a vocabulary of a tokenizer that divides texts in another way."""
-    of_model = read_json_if_there(folder / "config.json").get("tokenizer_class")
-    name, known = settings.get("tokenizer_class") or of_model, CLASSES.get(file.name, ())
-    if name and known and str(name).removesuffix("Fast") not in (*known, *ANY):
+def _class(folder: Path, file: Path, settings: dict[str, Any]) -> str:
+    """Return the tokenizer of transformers that reads a file; ValueError if npformer has it not."""
+    config = read_json_if_there(folder / "config.json")
+    stated = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    name = str(stated).removesuffix("Fast")
+    if file.suffix == ".txt":
+        kinds = ["bert"]
+    elif _has_merges(file):
+        kinds = ["gpt2", "roberta"] if END_OF_TEXT in read_json(file) else ["roberta", "gpt2"]
+    else:
+        usual = SETTINGS["of_models"].get(str(config.get("model_type")))
+        return name if stated else f"{usual}Tokenizer"
+    if stated and name not in SETTINGS["any"] and CLASSES.get(name) not in kinds:
+        known = ", ".join(each for each, kind in CLASSES.items() if kind in kinds)
         raise ValueError(
-            f"{folder} has the tokenizer_class {name!r}, which npformer reads from tokenizer.json "
-            f"alone; expected that file, or one of {', '.join(known)}"
+            f"{folder} has the tokenizer_class {stated!r}, which npformer reads from "
+            f"tokenizer.json alone; expected that file, or one of {known}"
         )
+    return name if name in CLASSES else str(KINDS[kinds[0]]["classes"][0])
 
 
-def _apply(settings: dict[str, Any], library: Any) -> None:
-    """Set what tokenizer_config.json says: in transformers it counts more than tokenizer.json."""
-    if str(settings.get("tokenizer_class")).removesuffix("Fast") not in ANY:
-        for key, (part, name) in STATED.items():
-            if key in settings and hasattr(owner := getattr(library, part), name):
-                setattr(owner, name, settings[key])
-    if side := settings.get("truncation_side"):
-        library.enable_truncation(1 << 30, direction=side)
+def _has_merges(file: Path) -> bool:
+    return file.name != "tokenizer.json" and file.with_name("merges.txt").is_file()
 
 
-def _add_tokens(library: Any, folder: Path, settings: dict[str, Any]) -> None:
+def _library(file: Path, name: str, given: dict[str, Any]) -> Any:
+    """Return the tokenizer that a class of transformers makes of a file."""
+    tk = tokenizers_library()
+    if file.suffix == ".txt":
+        # At "\n" alone: a token may hold U+2028 and other ends of lines.
+        words = file.read_text("utf-8").removesuffix("\n").split("\n")
+        made = _around(tk.models.WordPiece({w: id for id, w in enumerate(words)}), name, given)
+    elif _has_merges(file):
+        model = tk.models.BPE.from_file(str(file), str(file.with_name("merges.txt")))
+        made = _around(model, name, given)
+    else:
+        made = stored = tk.Tokenizer.from_file(str(file))
+        given = {"truncation_side": (stored.truncation or {}).get("direction")} | given
+        if name in CLASSES:
+            made = _around(stored.model, name, given)
+            _check_parts(stored, made, name)
+            if "added_tokens_decoder" not in given:
+                made.add_tokens([*stored.get_added_tokens_decoder().values()])
+    if side := given.get("truncation_side"):
+        made.enable_truncation(1 << 30, direction=side)
+    return made
+
+
+def _around(model: Any, name: str, given: dict[str, Any]) -> Any:
+    """Return what a class of transformers makes around a vocabulary."""
+    tk, bert = tokenizers_library(), CLASSES[name] == "bert"
+    made = tk.Tokenizer(model)
+    words = [word_of(given[key]) for key in KINDS[CLASSES[name]]["needs"]]
+    if missing := [word for word in words if word is None or made.token_to_id(word) is None]:
+        raise ValueError(f"the vocabulary has no {missing[0]}")
+    if bert:
+        made.model.unk_token = words[0]
+        chosen = given["tokenize_chinese_chars"], given.get("strip_accents"), given["do_lower_case"]
+        made.normalizer = tk.normalizers.BertNormalizer(True, *chosen)
+        made.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
+        made.decoder = tk.decoders.WordPiece()
+    else:
+        made.pre_tokenizer = tk.pre_tokenizers.ByteLevel(given["add_prefix_space"])
+        made.decoder = tk.decoders.ByteLevel()
+    if words:
+        ends = ((word, made.token_to_id(word)) for word in words[-2:])
+        kinds = tk.processors.BertProcessing, tk.processors.RobertaProcessing
+        made.post_processor = kinds[not bert](*ends)
+    return made
+
+
+def _check_parts(stored: Any, made: Any, name: str) -> None:
+    """Refuse a tokenizer.json with other parts than its class makes: transformers drops them."""
+    tk = tokenizers_library()
+    if made.post_processor is None and stored.post_processor is not None:
+        made.post_processor = stored.post_processor  # transformers makes none for GPT-2
+    text = made.encode("a", add_special_tokens=False)
+    stored.no_padding()
+    stored.no_truncation()
+    found, own = (
+        {**json.loads(each.to_str()), "post_processor": {"ids": pair.ids, "types": pair.type_ids}}
+        for each in (stored, made)
+        for pair in (each.post_process(text, text),)
+    )
+    plain = tk.models.WordPiece() if CLASSES[name] == "bert" else tk.models.BPE()
+    own["model"] = json.loads(tk.Tokenizer(plain).to_str())["model"]
+    for part in ("normalizer", "pre_tokenizer", "model", "post_processor"):
+        if _told(found[part]) != _told(own[part]):
+            raise ValueError(
+                f"its {part} is not that of a {name}, which is what transformers takes. Expected "
+                'the same, or "tokenizer_class": "PreTrainedTokenizerFast" in '
+                "tokenizer_config.json, which takes all from this file"
+            )
+
+
+def _told(part: dict[str, Any] | None) -> dict[str, Any]:
+    return {k: v for k, v in (part or {}).items() if v and k not in SETTINGS["free"]}
+
+
+def _add_tokens(
+    library: Any, folder: Path, settings: dict[str, Any], usual: dict[str, Any]
+) -> None:
     """Add the tokens that stand in files beside the vocabulary, each with its id."""
+    in_vocabulary = {k: v for k, v in usual.items() if library.token_to_id(str(v)) is not None}
+    named = [(in_vocabulary | settings).get(key) for key in SETTINGS["special"]]
+    for more in (settings.get(key) or [] for key in SETTINGS["more"]):
+        named += more.values() if isinstance(more, dict) else more
+    special = [word_of(token) for token in named]
     stated: dict[int, Any] = {
-        id: {"content": word, "normalized": False}
+        id: {"content": word, "normalized": word not in special, "special": word in special}
         for word, id in read_json_if_there(folder / "added_tokens.json").items()
     }
-    stated |= {int(k): v for k, v in (settings.get("added_tokens_decoder") or {}).items()}
+    if (decoder := settings.get("added_tokens_decoder")) is not None:
+        stated = {int(id): token for id, token in decoder.items()}
     known = {token.content for token in library.get_added_tokens_decoder().values()}
-    for id, token in sorted(stated.items()):
-        if (word := token["content"]) not in known:
-            options = {k: v for k, v in token.items() if k in OF_TOKENS}
+    for token in (*(stated[id] for id in sorted(stated)), *named):
+        if (word := word_of(token)) is not None and word not in known:
+            options = {k: v for k, v in token.items() if k in OF_TOKENS} if token != word else {}
+            options["special"] = word in special or options.get("special", False)
             library.add_tokens([tokenizers_library().AddedToken(word, **options)])
-        if library.token_to_id(word) != id:
+            known.add(word)
+    for id, token in stated.items():
+        if library.token_to_id(word := token["content"]) != id:
             raise ValueError(f"{word!r} has the id {library.token_to_id(word)}, and {id} is stated")
-
-
-def _word(token: Any) -> str | None:
-    """Return a special token, which may be stored as a word or with its settings."""
-    found = token.get("content") if isinstance(token, dict) else token
-    return found if isinstance(found, str) else None

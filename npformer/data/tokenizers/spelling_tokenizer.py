@@ -88,7 +88,7 @@ class SpellingTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids; the first four ids and -1 are skipped."""
-        return "".join(self._pieces[id] for id in ids if id >= len(self.special))
+        return "".join(self._pieces[id] for id in self.checked(ids, -1) if id >= len(self.special))
 
     def token(self, id: int) -> str:
         """Return what an id stands for."""

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type, checks
+from npformer.core import a_type, checks, described
+from npformer.data.lists import listed
 
 WRITING = ("char", "word", "bpe")
 """Tokenizers of models that write, which lose nothing: see `writing_tokenizer`."""
@@ -98,7 +99,25 @@ class Tokenizer(ABC):
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """Return what each of some ids stands for."""
-        return [self.token(checks.whole("an id", id, 0, self.vocab_size - 1)) for id in ids]
+        return [self.token(id) for id in self.checked(ids)]
+
+    def checked(self, ids: Any, at_least: int = 0) -> list[int]:
+        """Return token ids as a list, after checking that each is in the vocabulary."""
+        entries = listed("ids", ids, "a whole number for each token")
+        return [checks.whole("an id", id, at_least, self.vocab_size - 1) for id in entries]
+
+
+def word_of(token: Any) -> str | None:
+    """Return a special token, which may be stored as a word or with its settings."""
+    found = token.get("content") if isinstance(token, dict) else token
+    return found if isinstance(found, str) else None
+
+
+def cleaned_up(text: str) -> str:
+    """Return a decoded text without the spaces that some tokenizers leave beside these marks."""
+    for marks in (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're"):
+        text = text.replace(marks, marks.strip())
+    return text
 
 
 def padded(rows: Sequence[Sequence[int]], padding_id: int) -> tuple[np.ndarray, np.ndarray]:
@@ -112,25 +131,14 @@ def padded(rows: Sequence[Sequence[int]], padding_id: int) -> tuple[np.ndarray, 
 
 def checked_texts(texts: Any, name: str = "texts") -> list[str]:
     """Return texts as a list, after checking that each is a string."""
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-        raise TypeError(
-            f"{name} is {a_type(texts)}; expected a list of strings, one for each text. "
-            f"For a single text write [text]"
-        )
-    checks.ordered(name, texts)
-    if (axes := getattr(texts, "ndim", 1)) != 1:
-        raise ValueError(
-            f"{name} has {axes} axes; expected one, with a string for each text. Choose the "
-            "column of a table, such as table['text']"
-        )
-    listed = list(texts)
-    for i, text in enumerate(listed):
+    found = listed(name, texts, "a string for each text")
+    for i, text in enumerate(found):
         if not isinstance(text, str):
             what = "missing" if text is None or text != text else a_type(text)
-            raise TypeError(f"{name}[{i}] is {what}: {text!r}; expected a string")
+            raise TypeError(f"{name}[{i}] is {what}: {described(text)}; expected a string")
         if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
             raise ValueError(
                 f"{name}[{i}] has half of a character, as of a wrong encoding: {text[:40]!a}; "
                 "expected whole ones. text.encode('utf-8', 'replace').decode('utf-8') puts a '?'"
             )
-    return listed
+    return found

@@ -21,6 +21,7 @@ from typing import Any
 from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.heads import (
+    Sizes,
     heads_to_rows,
     masked_softmax,
     padding_of,
@@ -35,6 +36,9 @@ LONG = 2048
 
 SCORES = 1 << 26
 """Scores computed at once if they are not stored: 256 MiB in float32."""
+
+Piece = tuple[slice | int, slice]
+"""Some heads, or one, and some queries."""
 
 ALL = slice(None)
 """All heads, or all queries: arrays are not sliced."""
@@ -69,17 +73,15 @@ def attention_heads(
     W = xp.concatenate((W_query, W_key, W_value), axis=1)
     biases = (b_query, b_key, b_value)
     qkv = rows @ W
-    query, value, key_turned = rows_to_heads(
+    (query, _, value), (_, key_turned, _) = rows_to_heads(
         qkv, sizes, plain=(0, 2), turned=(1,), biases=biases, scale=scale, mask=mask
     )
-    if store is None:
-        store = length < LONG
-    whole = store and context.keep
+    whole = (length < LONG if store is None else store) and context.keep
     y = xp.empty(query.shape, dtype=x.dtype)
     weights = None
     for some, queries in _pieces(len(query), length, whole):
-        weights = _weights(query, key_turned, some, queries, sizes, mask, causal)
-        xp.matmul(weights, _of(value, some), out=_rows(y, some, queries))
+        weights = _weights(query, key_turned, (some, queries), sizes, mask, causal)
+        xp.matmul(weights, _part(value, some), out=_part(y, some, queries))
     merged = heads_to_rows((y,), sizes).reshape(x.shape)
     kept = weights if whole else None
     return merged, (rows, W, biases, qkv, kept, scale, mask, causal, sizes)
@@ -94,39 +96,27 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     drows = contiguous(dy).reshape(-1, d)
     whole = weights is not None
     by_rows = not whole and length * length > SCORES
-    # Pieces of a single head are matrices, and their products take a transposed view uncopied.
-    orders: dict[str, Any] = {"biases": biases, "scale": scale, "mask": mask}
-    key_turned = None
-    if whole:
-        key, query_turned, value_turned = rows_to_heads(
-            qkv, sizes, plain=(1,), turned=(0, 2), **orders
-        )
-    elif by_rows:
-        query, key, value_turned, key_turned = rows_to_heads(
-            qkv, sizes, plain=(0, 1), turned=(2, 1), **orders
-        )
-        query_turned = query.swapaxes(-1, -2)
-    else:
-        query, key, query_turned, value_turned, key_turned = rows_to_heads(
-            qkv, sizes, plain=(0, 1), turned=(0, 2, 1), **orders
-        )
+    plain: tuple[int, ...] = (1,) if whole else (0, 1)
+    turned: tuple[int, ...] = (0, 2) if whole else (1, 2) if by_rows else (0, 1, 2)
+    (query, key, _), (query_turned, key_turned, value_turned) = rows_to_heads(
+        qkv, sizes, plain=plain, turned=turned, biases=biases, scale=scale, mask=mask
+    )
+    turned = () if by_rows else (0,)
+    (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=turned)
     if by_rows:
-        (dout,) = rows_to_heads(drows, sizes, plain=(0,))
-        dout_turned = dout.swapaxes(-1, -2)
-    else:
-        dout, dout_turned = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
+        # Pieces of a single head are matrices, and their products take a transposed view uncopied.
+        query_turned, dout_turned = query.swapaxes(-1, -2), dout.swapaxes(-1, -2)
     dquery = xp.empty((n, length, d_head), dtype=dy.dtype)
     dkey_turned, dvalue_turned = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
     for some, queries in _pieces(n, length, whole):
-        p = weights
-        if p is None:
-            p = _weights(query, key_turned, some, queries, sizes, mask, causal)
-        dscores = _rows(dout, some, queries) @ _of(value_turned, some)
+        piece = some, queries
+        p = weights if whole else _weights(query, key_turned, piece, sizes, mask, causal)
+        dscores = _part(dout, some, queries) @ _part(value_turned, some)
         softmax_backward(p, dscores)
-        xp.matmul(dscores, _of(key, some), out=_rows(dquery, some, queries))
+        xp.matmul(dscores, _part(key, some), out=_part(dquery, some, queries))
         first = queries.start in (None, 0)
-        _add(_columns(dout_turned, some, queries), p, _of(dvalue_turned, some), first)
-        _add(_columns(query_turned, some, queries), dscores, _of(dkey_turned, some), first)
+        _add(_part(dout_turned, some, ALL, queries), p, _part(dvalue_turned, some), first)
+        _add(_part(query_turned, some, ALL, queries), dscores, _part(dkey_turned, some), first)
     parts = dquery, dkey_turned, dvalue_turned
     dqkv = heads_to_rows(parts, sizes, turned=(1, 2), scale=scale)
     dW, db = rows.T @ dqkv, column_sums(dqkv)
@@ -136,24 +126,18 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
 
 def _weights(
-    query: Array,
-    key_turned: Array,
-    some: slice | int,
-    queries: slice,
-    sizes: tuple[int, int, int, int],
-    mask: Array | None,
-    causal: bool,
+    query: Array, key_turned: Array, piece: Piece, sizes: Sizes, mask: Array | None, causal: bool
 ) -> Array:
     """Return softmax(Q K^T) of some heads, or of some queries of one."""
-    batch, _, length, _ = sizes
-    scores = _rows(query, some, queries) @ _of(key_turned, some)
+    (batch, _, length, _), (some, queries) = sizes, piece
+    scores = _part(query, some, queries) @ _part(key_turned, some)
     head = some if isinstance(some, int) else some.start or 0
     first = head * length + (queries.start or 0)
     masked_softmax(scores, batch, length, mask=mask, causal=causal, first=first)
     return scores
 
 
-def _pieces(n: int, length: int, whole: bool) -> Iterator[tuple[slice | int, slice]]:
+def _pieces(n: int, length: int, whole: bool) -> Iterator[Piece]:
     """Yield heads and queries to compute together: all, some heads, or some queries of one."""
     if whole:
         yield ALL, ALL
@@ -168,18 +152,9 @@ def _pieces(n: int, length: int, whole: bool) -> Iterator[tuple[slice | int, sli
                 yield head, slice(start, min(start + step, length))
 
 
-def _of(x: Array, some: slice | int) -> Array:
-    return x if some is ALL else x[some]
-
-
-def _rows(x: Array, some: slice | int, queries: slice) -> Array:
-    part = _of(x, some)
-    return part if queries is ALL else part[..., queries, :]
-
-
-def _columns(x: Array, some: slice | int, queries: slice) -> Array:
-    part = _of(x, some)
-    return part if queries is ALL else part[..., queries]
+def _part(x: Array, some: slice | int, rows: slice = ALL, columns: slice = ALL) -> Array:
+    part = x if some is ALL else x[some]
+    return part if rows is ALL and columns is ALL else part[..., rows, columns]
 
 
 def _add(a: Array, b: Array, target: Array, first: bool) -> None:

@@ -48,29 +48,29 @@ def dense_heads(
     mask = padding_of(context, batch, length)
     rows = x.reshape(-1, d)
     W = xp.concatenate((W1, W_value), axis=1)
-    biases = (b1, b_value)
     hv = rows @ W
-    hidden, value = rows_to_heads(hv, sizes, plain=(0, 1), biases=biases, relu=True, mask=mask)
+    split: dict[str, Any] = {"biases": (b1, b_value), "relu": True}
+    (hidden, value, _), _ = rows_to_heads(hv, sizes, plain=(0, 1), mask=mask, **split)
     scores = hidden.reshape(n_heads, batch * length, -1) @ contiguous(W2[..., :length])
     weights = scores.reshape(n_heads * batch, length, length)
     masked_softmax(weights, batch, length, mask=mask, causal=causal, bias=b2)
     y = heads_to_rows((weights @ value,), sizes).reshape(x.shape)
-    return y, (rows, W, biases, hv, W2, weights, mask, sizes)
+    return y, (rows, W, split, hv, W2, weights, mask, sizes)
 
 
 def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value."""
-    rows, W, biases, hv, W2, weights, mask, sizes = cache
+    rows, W, split, hv, W2, weights, mask, sizes = cache
     xp = array_module(dy)
     batch, n_heads, length, d_head = sizes
     d = n_heads * d_head
     together = 1, n_heads, batch * length, d_head  # all sequences as one
     drows = contiguous(dy).reshape(-1, d)
-    hidden, hidden_turned = rows_to_heads(
-        hv, together, plain=(0,), turned=(0,), biases=biases, relu=True
+    (hidden, *_), (hidden_turned, *_) = rows_to_heads(
+        hv, together, plain=(0,), turned=(0,), **split
     )
-    (value_turned,) = rows_to_heads(hv, sizes, turned=(1,), biases=biases, mask=mask)
-    dout, dout_turned = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
+    _, (_, value_turned, _) = rows_to_heads(hv, sizes, turned=(1,), mask=mask, **split)
+    (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
     dscores = dout @ value_turned
     softmax_backward(weights, dscores)
     dvalue_turned = dout_turned @ weights
@@ -81,11 +81,8 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     db2[:, :length] = column_sums(by_head)
     dhidden = by_head @ contiguous(W2[..., :length].swapaxes(-1, -2))
     # hidden = relu(...)
-    n = dhidden.size // d_head
-    c = Columns(n, d_head)
-    arrays = (dhidden, hidden, None)
-    sizes_of_columns = (n, d_head, c.rows_of_group)
-    FEED_FORWARD.launch("relu_backward", dy, c.blocks, c.threads, *arrays, *sizes_of_columns)
+    c = Columns(dhidden.size // d_head, d_head)
+    FEED_FORWARD.launch("relu_backward", c.grid, dhidden, hidden, None, *c.sizes)
     dhv = heads_to_rows((dhidden, dvalue_turned), sizes, turned=(1,))
     dW, db = rows.T @ dhv, column_sums(dhv)
     dx = (dhv @ W.T).reshape(dy.shape)

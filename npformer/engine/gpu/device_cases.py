@@ -4,11 +4,12 @@ A case runs either with the plain pairs or with the one kernel that it tests.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from npformer.core import Gradients, asarray, get_backend, to_numpy
+from npformer.core import Array, Gradients, Layer, asarray, backend_of, get_backend, to_numpy
 from npformer.engine import EngineContext, gpu
 from npformer.engine.fast_losses import FastSoftmaxCrossEntropy
 from npformer.engine.gpu.adam import SQUARES
@@ -32,20 +33,28 @@ Case = Callable[[str, str, bool], Results]
 """Takes backend, dtype and whether to use the kernel; returns y and all gradients."""
 
 
-def of_layer(kernel: str, make: Callable[[str], Any], *shape: int) -> Case:
+def of_arrays(compute: Callable[..., dict[str, Array]], *given: np.ndarray) -> Case:
+    """Return a case of what ``compute(fast, *arrays)`` returns; numbers are cast to the dtype."""
+
+    def run(backend: str, dtype: str, fast: bool) -> Results:
+        arrays = (asarray(x.astype(dtype) if x.dtype.kind == "f" else x, backend) for x in given)
+        return {name: to_numpy(array) for name, array in compute(fast, *arrays).items()}
+
+    return run
+
+
+def of_layer(kernel: str, make: Callable[..., Layer], *shape: int) -> Case:
     """Return a case of a layer on an array of this shape."""
     rng, ids = np.random.default_rng(0), kernel == "embedding"
     x = rng.integers(7, size=shape) if ids else rng.normal(size=shape)
     mask = np.arange(shape[-2]) < rng.integers(1, shape[-2] + 1, size=shape[:1])[:, None]
 
     def run(backend: str, dtype: str, fast: bool) -> Results:
-        layer = make(dtype).to(backend)
+        layer: Any = make(dtype=dtype).to(backend)
         padding = asarray(mask, backend) if kernel in ("attention_heads", "dense_heads") else None
         context = EngineContext(training=True, generator=np.random.default_rng(1), mask=padding)
-        twin = layer
-        if fast:
-            only = {kernel: gpu.KERNELS[kernel]}
-            twin = Twins(only, get_backend(backend).array_type).make(layer, first=False)
+        twins = Twins({kernel: gpu.KERNELS[kernel]}, get_backend(backend).array_type)
+        twin = twins.make(layer, first=False) if fast else layer
         y, cache = twin.forward(asarray(x if ids else x.astype(dtype), backend), context)
         dy = np.random.default_rng(2).normal(size=y.shape).astype(dtype)
         gradients = Gradients(layer)
@@ -59,65 +68,41 @@ def of_layer(kernel: str, make: Callable[[str], Any], *shape: int) -> Case:
 def of_loss(rows: int, classes: int, smoothing: float) -> Case:
     """Return a case of softmax cross-entropy, in which some rows have no label."""
     rng = np.random.default_rng(0)
-    logits, labels = 5.0 * rng.normal(size=(rows, classes)), rng.integers(-1, classes, size=rows)
 
-    def run(backend: str, dtype: str, fast: bool) -> Results:
+    def compute(fast: bool, logits: Array, labels: Array) -> dict[str, Array]:
         loss: Any = SoftmaxCrossEntropy(smoothing)
         if fast:
             pair = gpu.KERNELS["softmax_cross_entropy"]
             loss = FastSoftmaxCrossEntropy(pair, smoothing, EngineContext(training=True))
-        given = asarray(logits.astype(dtype), backend), asarray(labels, backend)
-        value, cache = loss.forward(*given)
-        return {"y": to_numpy(value), "dlogits": to_numpy(loss.backward(0.7, cache))}
+        value, cache = loss.forward(logits, labels)
+        return {"y": value, "dlogits": loss.backward(0.7, cache)}
 
-    return run
-
-
-def of_adam(n: int) -> Case:
-    """Return a case of Adam's update."""
-    drawn = np.random.default_rng(0).normal(size=(4, n))
-
-    def run(backend: str, dtype: str, fast: bool) -> Results:
-        numbers = *drawn[:3], drawn[3] * drawn[3]
-        theta, g, m, v = (asarray(x.astype(dtype), backend) for x in numbers)
-        update = gpu.UPDATES["adam_update"] if fast else adam_update
-        update(theta, g, m, v, t=3, lr=0.1, betas=(0.9, 0.98), eps=1e-6, weight_decay=0.1)
-        return {"y": to_numpy(theta), "m": to_numpy(m), "v": to_numpy(v)}
-
-    return run
+    logits = 5.0 * rng.normal(size=(rows, classes))
+    return of_arrays(compute, logits, rng.integers(-1, classes, size=rows))
 
 
-def of_clipping(n: int) -> Case:
-    """Return a case of clipping."""
-    drawn = np.random.default_rng(0).normal(size=n)
-
-    def run(backend: str, dtype: str, fast: bool) -> Results:
-        g = asarray(drawn.astype(dtype), backend)
-        norm = (
-            gpu.UPDATES["clip_by_global_norm"](g, 0.5)
-            if fast
-            else clip_by_global_norm({"": g}, 0.5)
-        )
-        return {"y": to_numpy(norm), "g": to_numpy(g)}
-
-    return run
+def adam(fast: bool, theta: Array, g: Array, m: Array, v: Array) -> dict[str, Array]:
+    """Return what Adam's update leaves."""
+    update = gpu.UPDATES["adam_update"] if fast else adam_update
+    update(theta, g, m, v, t=3, lr=0.1, betas=(0.9, 0.98), eps=1e-6, weight_decay=0.1)
+    return {"y": theta, "m": m, "v": v}
 
 
-def of_generator(n: int) -> Case:
-    """Return a case of masks and numbers drawn on the device; `philox` is its plain version."""
+def clipping(fast: bool, g: Array) -> dict[str, Array]:
+    """Return a norm, and what clipping leaves."""
+    clip = gpu.UPDATES["clip_by_global_norm"]
+    return {"y": clip(g, 0.5) if fast else clip_by_global_norm({"": g}, 0.5), "g": g}
 
-    def run(backend: str, dtype: str, fast: bool) -> Results:
-        if not fast:
-            words = [philox(n, draw, 7) for draw in range(2)]
-            return {
-                "y": (words[0] >= 1 << 30) * 1.0,
-                "uniform": (words[1] >> np.uint64(8)) / float(1 << 24),
-            }
-        generator = gpu.DeviceGenerator(7, backend)
-        kept = generator.dropout_mask((n,), 0.25, asarray(np.zeros(1, dtype), backend))
-        return {"y": to_numpy(kept) * 1.0, "uniform": to_numpy(generator.random((n,), dtype))}
 
-    return run
+def generator(fast: bool, zeros: Array) -> dict[str, Array]:
+    """Return masks and numbers drawn on the device; `philox` is the plain version."""
+    n = len(zeros)
+    if not fast:
+        kept, words = (philox(n, draw, 7) for draw in range(2))
+        return {"y": (kept >= 1 << 30) * 1.0, "uniform": (words >> np.uint64(8)) / float(1 << 24)}
+    drawn = gpu.DeviceGenerator(7, backend_of(zeros=zeros).name)
+    kept = drawn.dropout_mask((n,), 0.25, zeros)
+    return {"y": kept * 1.0, "uniform": drawn.random((n,), zeros.dtype.name)}
 
 
 def philox(n: int, draw: int, seed: int) -> np.ndarray:
@@ -133,45 +118,30 @@ def philox(n: int, draw: int, seed: int) -> np.ndarray:
     return np.stack((a, b, c, d), axis=1).reshape(-1)[:n]
 
 
-def _feed_forward(activation: Any) -> Callable[[str], Any]:
-    return lambda dtype: PositionwiseFeedForward(8, 12, activation=activation, seed=0, dtype=dtype)
-
-
-def _mixer(name: str, n_heads: int = 2, **settings: Any) -> Callable[[str], Any]:
+def _mixer(name: str, n_heads: int = 2, **settings: Any) -> Callable[..., Layer]:
     chosen = MixerSettings(8, n_heads, max_len=33, padding="zero", **settings)
-    return lambda dtype: MIXERS[name].build(chosen, seed=0, dtype=dtype)
-
-
-def _block(dtype: str) -> EncoderBlock:
-    config = EncoderConfig(
-        d_model=8, n_layers=1, n_heads=1, max_len=5, mixer="fourier", ffn="none", dropout=0.3
-    )
-    return EncoderBlock(config, seed=0, dtype=dtype)
-
-
-def _linear(dtype: str) -> Linear:
-    return Linear(8, 5, seed=0, dtype=dtype)
-
-
-def _embedding(dtype: str) -> Embedding:
-    return Embedding(7, 8, seed=0, dtype=dtype)
-
-
-def _norm(d: int) -> Callable[[str], Any]:
-    return lambda dtype: LayerNorm(d, dtype=dtype)
+    return partial(MIXERS[name].build, chosen, seed=0)
 
 
 SMALL, MANY, WIDE, SEQUENCES = (3, 5, 8), (BEYOND, 1, 8), (1, 3, 2100), (BEYOND // 33 + 1, 33, 8)
 
-LAYERS: dict[str, list[tuple[Callable[[str], Any], tuple[int, ...]]]] = {
-    "linear": [(_linear, SMALL), (_linear, MANY)],
-    "layer_norm": [(_norm(8), SMALL), (_norm(2100), WIDE), (_norm(8), MANY)],
-    "residual_norm": [(_block, SMALL), (_block, MANY)],
+LINEAR, NORM = partial(Linear, 8, 5, seed=0), partial(LayerNorm, 8)
+SIZES: dict[str, Any] = {"d_model": 8, "n_layers": 1, "n_heads": 1, "max_len": 5}
+ALONE = EncoderConfig(**SIZES, mixer="fourier", ffn="none", dropout=0.3)
+BLOCK = partial(EncoderBlock, ALONE, seed=0)
+EMBEDDING = partial(Embedding, 7, 8, seed=0)
+NETWORK = partial(PositionwiseFeedForward, 8, 12, seed=0)
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "tanh")
+
+LAYERS: dict[str, list[tuple[Callable[..., Layer], tuple[int, ...]]]] = {
+    "linear": [(LINEAR, SMALL), (LINEAR, MANY)],
+    "layer_norm": [(NORM, SMALL), (partial(LayerNorm, 2100), WIDE), (NORM, MANY)],
+    "residual_norm": [(BLOCK, SMALL), (BLOCK, MANY)],
     "dropout": [(lambda dtype: Dropout(0.3), shape) for shape in (SMALL, WIDE, MANY)],
-    "embedding": [(_embedding, (3, 5)), (_embedding, (3, BEYOND))],
+    "embedding": [(EMBEDDING, (3, 5)), (EMBEDDING, (3, BEYOND))],
     "feed_forward": [
-        *((_feed_forward(name), SMALL) for name in ("relu", "gelu", "gelu_tanh", "silu", "tanh")),
-        (_feed_forward("gelu"), MANY),
+        *((partial(NETWORK, activation=name), SMALL) for name in ACTIVATIONS),
+        (NETWORK, MANY),
     ],
     "fourier_mixing": [(_mixer("fourier"), SMALL), (_mixer("fourier"), SEQUENCES)],
     "attention_heads": [
@@ -185,12 +155,14 @@ LAYERS: dict[str, list[tuple[Callable[[str], Any], tuple[int, ...]]]] = {
     ],
 }
 
+DRAWN = [np.random.default_rng(0).normal(size=(4, n)) for n in (5, BEYOND_ENTRIES)]
+
 CASES: dict[str, list[Case]] = {
     name: [of_layer(name, make, *shape) for make, shape in found] for name, found in LAYERS.items()
 } | {
     "softmax_cross_entropy": [of_loss(7, 3, 0.0), of_loss(3, 2100, 0.1), of_loss(BEYOND, 8, 0.1)],
-    "adam_update": [of_adam(5), of_adam(BEYOND_ENTRIES)],
-    "clip_by_global_norm": [of_clipping(5), of_clipping(BEYOND_ENTRIES)],
-    "DeviceGenerator": [of_generator(5), of_generator(BEYOND_ENTRIES)],
+    "adam_update": [of_arrays(adam, *drawn[:3], drawn[3] ** 2) for drawn in DRAWN],
+    "clip_by_global_norm": [of_arrays(clipping, drawn[0]) for drawn in DRAWN],
+    "DeviceGenerator": [of_arrays(generator, 0.0 * drawn[0]) for drawn in DRAWN],
 }
 """By kernel: small cases, and last one larger than a grid."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from npformer.core import Array, array_module, checks, get_backend, like
 from npformer.core.cut_masks import Cut, by_sample, corner
 from npformer.engine.context import EngineContext
-from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, elementwise_blocks
+from npformer.engine.gpu.source import Source, contiguous, per_entry
 from npformer.functional.dropout import draw_kept
 
 DROPOUT = Source("dropout")
 
 
+@dataclass(eq=False)
 class DeviceGenerator:
     """Random numbers drawn on the device: Philox4x32-10 (Salmon et al., 2011).
 
@@ -33,16 +35,20 @@ class DeviceGenerator:
     ----------
     n_draws : int
         How many arrays were drawn. Setting it back repeats them.
+    samples : (int, int)
+        The first sample of a part, and how many it has.
+    cut : Cut, optional
+        Padding of the part that is cut.
     """
 
-    def __init__(self, seed: int, backend: str = "cupy") -> None:
-        self.seed = checks.whole("seed", seed, at_least=0)
-        if self.seed >= 1 << 63:
-            raise ValueError(f"seed is {seed}; expected a whole number below 2^63")
-        self.backend = backend
-        self.n_draws = 0
-        self._first, self._n_samples = 0, 1  # of the part
-        self._cut: Cut | None = None
+    seed: int
+    backend: str = "cupy"
+    n_draws: int = 0
+    samples: tuple[int, int] = 0, 1
+    cut: Cut | None = None
+
+    def __post_init__(self) -> None:
+        self.seed = checks.whole("seed", self.seed, at_least=0, at_most=(1 << 63) - 1)
 
     def state(self) -> dict[str, int]:
         """Return what `restore` takes, in plain numbers."""
@@ -55,46 +61,39 @@ class DeviceGenerator:
     def step_key(self) -> DeviceGenerator:
         """Return the generator of a training step, with 2^32 draws of its own; count one draw."""
         self.n_draws += 1
-        return self._at(self.n_draws << 32, 0, 1)
+        return DeviceGenerator(self.seed, self.backend, self.n_draws << 32)
 
     def part(self, first: int, n_samples: int, cut: Cut | None = None) -> DeviceGenerator:
         """Return the generator of some samples of the step, of which padding may be `cut`."""
-        made = self._at(self.n_draws, first, n_samples)
-        made._cut = cut
-        return made
+        return replace(self, samples=(first, n_samples), cut=cut)
 
     @cached_property
     def shared(self) -> DeviceGenerator:
         """A generator that draws the same in all parts of the step, from numbers of its own."""
-        return self._at((self.n_draws >> 32 << 32) + (1 << 31), 0, 1)
-
-    def _at(self, n_draws: int, first: int, n_samples: int) -> DeviceGenerator:
-        made = DeviceGenerator(self.seed, self.backend)
-        made.n_draws, made._first, made._n_samples = n_draws, first, n_samples
-        return made
+        own = (self.n_draws >> 32 << 32) + (1 << 31)
+        return DeviceGenerator(self.seed, self.backend, own)
 
     def dropout_mask(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
         """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""
-        part = by_sample(shape, self._n_samples)
-        whole = part if self._cut is None else self._cut.undone(part)
+        part = by_sample(shape, self.samples[1])
+        whole = part if self.cut is None else self.cut.undone(part)
         kept = array_module(reference).empty(whole, dtype=bool)
-        self._draw("draw_kept", reference, kept, round(float(rate) * (1 << 32)))
+        self._draw("draw_kept", kept, round(float(rate) * (1 << 32)))
         return contiguous(corner(kept, part)).reshape(shape)
 
     def random(self, shape: tuple[int, ...], dtype: str = "float32") -> Array:
         """Return uniform numbers in [0, 1), with 24 bits each."""
         checks.choice("dtype", dtype, checks.FLOATS)
         uniform = get_backend(self.backend).module.empty(shape, dtype=dtype)
-        self._draw("draw_uniform", uniform, uniform)
+        self._draw("draw_uniform", uniform)
         return uniform
 
-    def _draw(self, kernel: str, reference: Array, drawn: Array, *threshold: int) -> None:
-        n, rows = drawn.size, (*drawn.shape, 1)[0]
-        shared = rows % self._n_samples != 0  # by all parts
-        first = 0 if shared else self._first * (n // self._n_samples)
-        blocks = elementwise_blocks(n + first % 4, each=4)
+    def _draw(self, kernel: str, drawn: Array, *threshold: int) -> None:
+        n, rows, (first, n_samples) = drawn.size, (*drawn.shape, 1)[0], self.samples
+        shared = rows % n_samples != 0  # by all parts
+        first = 0 if shared else first * (n // n_samples)
         numbers = n, *threshold, first, self.n_draws, self.seed
-        DROPOUT.launch(kernel, reference, blocks, ELEMENTWISE, drawn, *numbers)
+        DROPOUT.launch(kernel, per_entry(n + first % 4, each=4), drawn, *numbers)
         self.n_draws += 1
 
 
@@ -126,5 +125,5 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
 def _drop(x: Array, kept: Array, scale: float) -> Array:
     x = contiguous(x)
     y = array_module(x).empty(x.shape, dtype=x.dtype)
-    DROPOUT.launch("drop", x, elementwise_blocks(x.size), ELEMENTWISE, x, kept, scale, y, x.size)
+    DROPOUT.launch("drop", per_entry(x.size), x, kept, scale, y, x.size)
     return y

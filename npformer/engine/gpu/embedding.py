@@ -5,16 +5,12 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, array_module
 from npformer.engine.context import EngineContext
-from npformer.engine.gpu.source import Source, contiguous, row_threads
+from npformer.engine.gpu.source import Source, contiguous, per_row
 
 EMBEDDING = Source("embedding")
 
 RUN = 64
 """Sorted positions that a block adds up; RUN in embedding.cu is the same number."""
-
-DETERMINISTIC = True
-"""Whether rows of the gradient are added in a fixed order, so that a run repeats bit for bit. If
-False, atomic additions add them in any order: one launch instead of a sort and two launches."""
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
@@ -30,14 +26,10 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     ids = contiguous(ids).reshape(-1).astype("int64", copy=False)
     n = ids.size
     dtable = xp.zeros((vocab_size, width), dtype=dy.dtype)
-    threads = row_threads(width)
-    if not DETERMINISTIC:
-        EMBEDDING.launch("add_rows", dy, n, threads, ids, rows, dtable, width, vocab_size)
-        return dtable
     order = xp.argsort(ids, kind="stable")  # the only kind that CuPy has
-    blocks = -(-n // RUN)
-    edges = xp.empty((blocks, 2, width), dtype=dy.dtype)
+    grid = per_row(-(-n // RUN), width)
+    edges = xp.empty((grid[0], 2, width), dtype=dy.dtype)
     sizes = (n, width, vocab_size)
-    EMBEDDING.launch("sums_of_runs", dy, blocks, threads, ids, order, rows, dtable, edges, *sizes)
-    EMBEDDING.launch("sums_of_edges", dy, blocks, threads, ids, order, edges, dtable, *sizes)
+    EMBEDDING.launch("sums_of_runs", grid, ids, order, rows, dtable, edges, *sizes)
+    EMBEDDING.launch("sums_of_edges", grid, ids, order, edges, dtable, *sizes)
     return dtable

@@ -25,9 +25,7 @@ def feed_forward(
     keep = context.keep and activation != "relu"
     hidden = array_module(x).empty(before.shape, dtype=x.dtype) if keep else before
     c = Columns(*before.shape)
-    arrays = (before, b1, hidden)
-    sizes = (*before.shape, c.rows_of_group)
-    FEED_FORWARD.launch(f"bias_{activation}", x, c.blocks, c.threads, *arrays, *sizes, int(keep))
+    FEED_FORWARD.launch(f"bias_{activation}", c.grid, before, b1, hidden, *c.sizes, int(keep))
     y = hidden @ W2
     y += b2
     y = y.reshape(*x.shape[:-1], W2.shape[1])
@@ -46,8 +44,7 @@ def feed_forward_backward(
     sums = array_module(dy).empty((c.groups, hidden.shape[1]), dtype=dy.dtype)
     kernel = "relu_backward" if derivative is None else "times_derivative"
     saved = hidden if derivative is None else derivative
-    sizes = (*hidden.shape, c.rows_of_group)
-    FEED_FORWARD.launch(kernel, dy, c.blocks, c.threads, dhidden, saved, sums, *sizes)
+    FEED_FORWARD.launch(kernel, c.grid, dhidden, saved, sums, *c.sizes)
     dW1 = rows.T @ dhidden
     dx = (dhidden @ W1.T).reshape(x_shape) if of_input else None
     return dx, dW1, column_sums(sums), dW2, column_sums(drows)

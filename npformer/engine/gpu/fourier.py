@@ -4,7 +4,7 @@ from typing import Any
 
 from npformer.core import Array, checks, fft_module
 from npformer.engine.context import EngineContext
-from npformer.engine.gpu.source import Source, contiguous, row_threads
+from npformer.engine.gpu.source import Source, contiguous, per_row
 
 FOURIER = Source("fourier")
 
@@ -21,8 +21,7 @@ def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
     sequences = contiguous(x).reshape(-1, length, d)
     spectrum = contiguous(fft_module(x).rfft2(sequences, axes=(-2, -1)))
     y = xp.empty(x.shape, dtype=x.dtype)
-    blocks = len(sequences) * length
-    FOURIER.launch("real_part", x, blocks, row_threads(d), spectrum, y, length, d)
+    FOURIER.launch("real_part", per_row(len(sequences) * length, d), spectrum, y, length, d)
     return y, context
 
 

@@ -2,7 +2,7 @@
 
 from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.gpu.source import Source, contiguous, row_threads
+from npformer.engine.gpu.source import Grid, Source, contiguous, per_row
 
 HEADS = Source("heads")
 SOFTMAX = Source("softmax")
@@ -13,10 +13,13 @@ TILE = 32
 THREADS = 256
 """Threads of such a block."""
 
+Sizes = tuple[int, int, int, int]
+"""batch, heads, length, d_head."""
+
 
 def rows_to_heads(
     rows: Array,
-    sizes: tuple[int, int, int, int],
+    sizes: Sizes,
     *,
     plain: tuple[int, ...] = (),
     turned: tuple[int, ...] = (),
@@ -24,8 +27,10 @@ def rows_to_heads(
     scale: float = 1.0,
     relu: bool = False,
     mask: Array | None = None,
-) -> list[Array]:
+) -> tuple[list[Array], list[Array]]:
     """Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders.
+
+    Returns three plain parts, and the three of them turned; None stands for what was not requested.
 
     Parameters
     ----------
@@ -44,27 +49,22 @@ def rows_to_heads(
     xp = array_module(rows)
     batch, n_heads, length, d_head = sizes
     parts = rows.shape[1] // (n_heads * d_head)
-    plains: list[Array] = [None] * 3
-    turns: list[Array] = [None] * 3
-    for part in plain:
-        plains[part] = xp.empty((n_heads * batch, length, d_head), dtype=rows.dtype)
-    for part in turned:
-        turns[part] = xp.empty((n_heads * batch, d_head, length), dtype=rows.dtype)
+
+    def empty(wanted: tuple[int, ...], *shape: int) -> list[Array]:
+        heads = n_heads * batch, *shape
+        return [xp.empty(heads, dtype=rows.dtype) if i in wanted else None for i in range(3)]
+
+    plains, turns = empty(plain, length, d_head), empty(turned, d_head, length)
     added = (*biases, None, None, None)[:3]
     where = (*plains, *turns, parts, *sizes)
-    HEADS.launch(
-        "rows_to_heads",
-        rows,
-        _blocks(parts, sizes),
-        THREADS,
-        *(rows, *added, scale, int(relu), mask, *where),
-    )
-    return [plains[part] for part in plain] + [turns[part] for part in turned]
+    moved = (rows, *added, scale, int(relu), mask)
+    HEADS.launch("rows_to_heads", _per_tile(parts, sizes), *moved, *where)
+    return plains, turns
 
 
 def heads_to_rows(
     parts: tuple[Array, ...],
-    sizes: tuple[int, int, int, int],
+    sizes: Sizes,
     *,
     turned: tuple[int, ...] = (),
     scale: float = 1.0,
@@ -79,13 +79,7 @@ def heads_to_rows(
     rows = array_module(first).empty(shape, dtype=first.dtype)
     bits = sum(1 << part for part in turned)
     given = (*parts, None, None)[:3]
-    HEADS.launch(
-        "heads_to_rows",
-        first,
-        _blocks(n, sizes),
-        THREADS,
-        *(*given, bits, scale, rows, n, *sizes),
-    )
+    HEADS.launch("heads_to_rows", _per_tile(n, sizes), *given, bits, scale, rows, n, *sizes)
     return rows
 
 
@@ -121,24 +115,19 @@ def masked_softmax(
         Added to the scores of each key.
     """
     keys = scores.shape[-1]
-    n = scores.size // keys
     width = 0 if bias is None else bias.shape[-1]
-    SOFTMAX.launch(
-        "masked_softmax",
-        scores,
-        n,
-        row_threads(keys),
-        *(scores, bias, width, mask, batch, queries, keys, first, int(causal)),
-    )
+    numbers = (batch, queries, keys, first, int(causal))
+    grid = per_row(scores.size // keys, keys)
+    SOFTMAX.launch("masked_softmax", grid, scores, bias, width, mask, *numbers)
 
 
 def softmax_backward(weights: Array, dweights: Array) -> None:
     """Turn the gradient of the weights into that of the scores, in place."""
     keys = weights.shape[-1]
-    n = weights.size // keys
-    SOFTMAX.launch("softmax_backward", weights, n, row_threads(keys), weights, dweights, keys)
+    grid = per_row(weights.size // keys, keys)
+    SOFTMAX.launch("softmax_backward", grid, weights, dweights, keys)
 
 
-def _blocks(parts: int, sizes: tuple[int, int, int, int]) -> int:
+def _per_tile(parts: int, sizes: Sizes) -> Grid:
     batch, n_heads, length, d_head = sizes
-    return parts * n_heads * batch * -(-length // TILE) * -(-d_head // TILE)
+    return parts * n_heads * batch * -(-length // TILE) * -(-d_head // TILE), THREADS

@@ -4,7 +4,7 @@ from typing import Any
 
 from npformer.core import Array, array_module, backend_of, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.gpu.source import Source, contiguous, row_threads
+from npformer.engine.gpu.source import Source, contiguous, per_row
 from npformer.functional.embedding import check_ids
 
 CROSS_ENTROPY = Source("cross_entropy")
@@ -31,13 +31,13 @@ def softmax_cross_entropy(
     logits = contiguous(logits)
     labels = contiguous(labels.astype("int64", copy=False))
     rows = labels.size
-    smoothing, threads = float(label_smoothing), row_threads(n_classes)
+    smoothing = float(label_smoothing)
     each = xp.empty(rows, dtype=logits.dtype)
     saved = xp.empty((rows, 2), dtype=logits.dtype)
     loss, share = (xp.empty((), dtype=logits.dtype) for _ in range(2))
     arguments = (logits, labels, smoothing, each, saved, n_classes)
-    CROSS_ENTROPY.launch("cross_entropy", logits, rows, threads, *arguments)
-    CROSS_ENTROPY.launch("mean_over_labels", logits, 1, MEAN, each, labels, loss, share, rows)
+    CROSS_ENTROPY.launch("cross_entropy", per_row(rows, n_classes), *arguments)
+    CROSS_ENTROPY.launch("mean_over_labels", (1, MEAN), each, labels, loss, share, rows)
     return loss, (logits, labels, saved, share, smoothing)
 
 
@@ -49,7 +49,5 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
         dloss, share = 1.0, share * dloss
     dlogits = array_module(logits).empty(logits.shape, dtype=logits.dtype)
     arguments = (logits, labels, saved, share, float(dloss), smoothing, dlogits, n_classes)
-    CROSS_ENTROPY.launch(
-        "cross_entropy_backward", logits, labels.size, row_threads(n_classes), *arguments
-    )
+    CROSS_ENTROPY.launch("cross_entropy_backward", per_row(labels.size, n_classes), *arguments)
     return dlogits

@@ -5,7 +5,7 @@ from typing import Any
 from npformer.core import Array, array_module, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.gpu.dropout import mask_on_device
-from npformer.engine.gpu.source import Source, contiguous, row_threads
+from npformer.engine.gpu.source import Source, contiguous, per_row
 from npformer.engine.gpu.sums import Columns, column_sums
 from npformer.functional.layer_norm import check_layer_norm
 
@@ -16,8 +16,7 @@ def layer_norm(
     x: Array, gamma: Array, beta: Array, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
     """`functional.layer_norm`."""
-    check_layer_norm(x, gamma, beta, eps)
-    return _forward(x, None, gamma, beta, eps, None, 1.0, context)
+    return residual_norm(x, None, gamma, beta, eps, 0.0, context)
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
@@ -27,65 +26,38 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 
 
 def residual_norm(
-    x: Array, y: Array, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
+    x: Array, y: Any, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
 ) -> tuple[Array, Any]:
-    """z = layer_norm(x + dropout(y))."""
+    """z = layer_norm(x + dropout(y)), or without y layer_norm(x)."""
     check_layer_norm(x, gamma, beta, eps)
-    checks.floating(x=x, y=y)
-    checks.shape("y", y, x.shape)
+    if y is not None:
+        checks.floating(x=x, y=y)
+        checks.shape("y", y, x.shape)
+        y = contiguous(y)
     generator = context.dropout_generator() if rate > 0.0 else None
-    kept = None if generator is None else mask_on_device(y.shape, rate, generator, y)
-    return _forward(x, y, gamma, beta, eps, kept, 1.0 / (1.0 - float(rate)), context)
-
-
-def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
-    """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array."""
-    normalised, inverse_std, gamma, kept, scale = cache
-    xp = array_module(dz)
-    dz = contiguous(dz)
-    d = gamma.shape[0]
-    n = inverse_std.size
-    dsum = xp.empty(dz.shape, dtype=dz.dtype)
-    dy = dsum if kept is None else xp.empty(dz.shape, dtype=dz.dtype)
-    NORMS.launch(
-        "norm_backward",
-        dz,
-        n,
-        row_threads(d),
-        *(dz, normalised, inverse_std, gamma, kept, scale, dsum, dy, d),
-    )
-    c = Columns(n, d)
-    sums = xp.empty((c.groups, 2 * d), dtype=dz.dtype)
-    sizes = (n, d, c.rows_of_group)
-    NORMS.launch("norm_parameters", dz, c.blocks, c.threads, dz, normalised, sums, *sizes)
-    both = column_sums(sums)
-    return dsum, dy, both[:d], both[d:]
-
-
-def _forward(
-    x: Array,
-    y: Array | None,
-    gamma: Array,
-    beta: Array,
-    eps: float,
-    kept: Array | None,
-    scale: float,
-    context: EngineContext,
-) -> tuple[Array, Any]:
-    xp = array_module(x)
-    d = gamma.shape[0]
+    kept = None if generator is None else mask_on_device(x.shape, rate, generator, x)
+    scale = 1.0 / (1.0 - float(rate))
+    xp, x, d = array_module(x), contiguous(x), gamma.shape[0]
     n = x.size // d
-    x = contiguous(x)
-    y = None if y is None else contiguous(y)
     z = xp.empty(x.shape, dtype=x.dtype)
     # Without a backward pass the normalised rows are not needed, and z takes their place.
     normalised = xp.empty(x.shape, dtype=x.dtype) if context.keep else z
     inverse_std = xp.empty(n, dtype=x.dtype)
-    NORMS.launch(
-        "residual_norm",
-        x,
-        n,
-        row_threads(d),
-        *(x, y, kept, scale, gamma, beta, float(eps), normalised, inverse_std, z, d),
-    )
+    given = (x, y, kept, scale, gamma, beta, float(eps))
+    NORMS.launch("residual_norm", per_row(n, d), *given, normalised, inverse_std, z, d)
     return z, (normalised, inverse_std, gamma, kept, scale)
+
+
+def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
+    """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array."""
+    normalised, inverse_std, gamma, kept, _ = cache
+    xp, dz = array_module(dz), contiguous(dz)
+    n, d = inverse_std.size, gamma.shape[0]
+    dsum = xp.empty(dz.shape, dtype=dz.dtype)
+    dy = dsum if kept is None else xp.empty(dz.shape, dtype=dz.dtype)
+    NORMS.launch("norm_backward", per_row(n, d), dz, *cache, dsum, dy, d)
+    c = Columns(n, d)
+    sums = xp.empty((c.groups, 2 * d), dtype=dz.dtype)
+    NORMS.launch("norm_parameters", c.grid, dz, normalised, sums, *c.sizes)
+    both = column_sums(sums)
+    return dsum, dy, both[:d], both[d:]

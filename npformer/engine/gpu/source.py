@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from npformer.core import Array, Module, array_module
 
 FOLDER = Path(__file__).parent / "cuda"
@@ -15,6 +17,10 @@ WARP = 32
 
 ELEMENTWISE = 256
 """Threads per block of elementwise kernels."""
+
+
+Grid = tuple[int, int]
+"""How many blocks, and the threads of each."""
 
 
 class Source:
@@ -33,32 +39,22 @@ class Source:
         parts = [(FOLDER / file).read_text("utf-8") for file in ("common.cuh", f"{self.name}.cu")]
         return "\n".join([f"#define real {REAL[char]}", *parts])
 
-    def launch(
-        self, kernel: str, reference: Array, blocks: int, threads: int, *arguments: Any
-    ) -> None:
-        """Start a kernel without waiting for its end; `real` is the dtype of `reference`.
+    def launch(self, kernel: str, grid: Grid, *arguments: Any) -> None:
+        """Start a kernel without waiting for its end.
 
         Arguments follow the kernel's declaration: a C-contiguous array for a pointer or None for a
-        null pointer, an int for an index_t, a float for a real.
+        null pointer, an int for an index_t, a float for a real, which is as the arrays of floats.
         """
+        blocks, threads = grid
         if blocks == 0:  # CuPy would run one block anyway
             return
-        dtype = reference.dtype
-        xp = array_module(reference)
-        key = xp, kernel, dtype.char
-        function = self._kernels.get(key)
-        if function is None:
-            function = self._kernels[key] = self._module(xp, dtype.char).get_function(kernel)
-        number = dtype.type
+        arrays = [x for x in arguments if x is not None and not isinstance(x, int | float)]
+        dtype = next((x.dtype for x in arrays if x.dtype.kind == "f"), np.dtype("float32"))
         given = []
         for argument in arguments:
-            if argument is None:
-                given.append(0)  # CuPy takes 0 as a null pointer, but refuses None
-            elif isinstance(argument, float):
-                given.append(number(argument))
-            elif isinstance(argument, int):
-                given.append(argument)
-            else:
+            if isinstance(argument, float):
+                argument = dtype.type(argument)
+            elif argument is not None and not isinstance(argument, int):
                 # A kernel sees neither strides nor dtypes, and would read wrong numbers.
                 if not argument.flags.c_contiguous:
                     raise ValueError(f"{self.name}.{kernel} got an array that is not C-contiguous")
@@ -67,23 +63,27 @@ class Source:
                         f"{self.name}.{kernel} got an array of {argument.dtype} and one of "
                         f"{dtype}; expected one dtype"
                     )
-                given.append(argument)
+            given.append(0 if argument is None else argument)  # CuPy's null pointer
+        function = self.function(array_module(arrays[0]), dtype.char, kernel)
         function((blocks,), (threads,), tuple(given))
 
-    def _module(self, xp: Module, char: str) -> Any:
-        if (xp, char) not in self._modules:
-            self._modules[xp, char] = xp.RawModule(code=self.text(char))
-        return self._modules[xp, char]
+    def function(self, xp: Module, char: str, kernel: str) -> Any:
+        """Return a kernel, compiled."""
+        if (xp, char, kernel) not in self._kernels:
+            if (xp, char) not in self._modules:
+                self._modules[xp, char] = xp.RawModule(code=self.text(char))
+            self._kernels[xp, char, kernel] = self._modules[xp, char].get_function(kernel)
+        return self._kernels[xp, char, kernel]
 
 
-def row_threads(width: int) -> int:
-    """Return the threads of a block for one row: one thread for every four entries, up to 512."""
-    return WARP * min(max(-(-width // (4 * WARP)), 1), 16)
+def per_row(n: int, width: int) -> Grid:
+    """Return a block for each of n rows: one thread for every four entries, up to 512."""
+    return n, WARP * min(max(-(-width // (4 * WARP)), 1), 16)
 
 
-def elementwise_blocks(n: int, each: int = 1) -> int:
-    """Return how many blocks `n` entries need if each thread takes `each` of them."""
-    return -(-n // (each * ELEMENTWISE))
+def per_entry(n: int, each: int = 1) -> Grid:
+    """Return blocks for `n` entries, of which each thread takes `each`."""
+    return -(-n // (each * ELEMENTWISE)), ELEMENTWISE
 
 
 def contiguous(x: Array) -> Array:

@@ -18,16 +18,16 @@ ROWS = 16
 class Columns:
     """How a matrix is divided if each thread has one column of a group of rows.
 
-    `blocks` and `threads` are for `Source.launch`, in kernels for a single matrix. The last group
-    may have fewer rows than `rows_of_group`.
+    `grid` and `sizes` are for `Source.launch`, in kernels for a single matrix. The last group may
+    have fewer rows than the others.
     """
 
     def __init__(self, rows: int, width: int) -> None:
-        self.rows_of_group = max(ROWS, -(-rows // GROUPS))
-        self.groups = -(-rows // self.rows_of_group)
-        self.threads = min(8 * WARP, WARP * max(-(-width // WARP), 1))
-        self.tiles = -(-width // self.threads)
-        self.blocks = self.groups * self.tiles
+        rows_of_group = max(ROWS, -(-rows // GROUPS))
+        self.sizes = rows, width, rows_of_group
+        self.groups = -(-rows // rows_of_group)
+        threads = min(8 * WARP, WARP * max(-(-width // WARP), 1))
+        self.grid = self.groups * -(-width // threads), threads
 
 
 def column_sums(x: Array) -> Array:
@@ -39,13 +39,12 @@ def column_sums(x: Array) -> Array:
     n = math.prod(leading)
     while True:
         shared_out = Columns(rows, width)
-        groups = shared_out.groups
+        groups, (blocks, threads) = shared_out.groups, shared_out.grid
         if groups == 0:
             return array_module(x).zeros((*leading, width), dtype=x.dtype)
         sums = array_module(x).empty((*leading, groups, width), dtype=x.dtype)
-        blocks = n * shared_out.blocks
-        sizes = (rows, width, groups, shared_out.rows_of_group)
-        SUMS.launch("column_sums", x, blocks, shared_out.threads, x, sums, *sizes)
+        sizes = (rows, width, groups, shared_out.sizes[-1])
+        SUMS.launch("column_sums", (n * blocks, threads), x, sums, *sizes)
         if groups == 1:
             return sums.reshape(*leading, width)
         x, rows = sums, groups

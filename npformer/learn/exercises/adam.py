@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from npformer.learn.exercises import function
 from npformer.learn.exercises.answer import Answer
 from npformer.learn.exercises.diagnosis import same
+from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import Trial
 from npformer.optim import Adam
@@ -21,12 +23,13 @@ TRIALS = [
 ]
 
 
-def problems_in_adam(answer: Answer, update: Callable[..., Any]) -> list[str]:
-    """Return what is wrong with npformer's Adam if its steps are made by a reader's update."""
+def mark(exercise: Exercise, answer: Answer) -> list[str]:
+    """Return what is wrong with an update, and with npformer's Adam if its steps are made by it."""
+    if problems := function.mark(exercise, answer):
+        return problems
+    update = answer.function(exercise.name)
     kind = adam_with(lambda *arguments: answer.call(update, *arguments))
-    problems = failing_invariants(
-        answer, kind, "adams_first_step_has_size_lr", "adam_counts_steps_and_not_tensors"
-    )
+    problems = failing_invariants(answer, kind, *exercise.invariants)
     ends = []
     for one in (kind, Adam):
         theta = {"a": START.copy()}

@@ -14,18 +14,6 @@ from npformer.proof.cases.case import draw
 
 PARTS = ("MyLayerNorm", "MyDropout", "MyAttention", "MyBlock")
 
-INVARIANTS = (
-    "gradient_of_layer_norm",
-    "a_constant_row_is_finite",
-    "gradient_of_dropout_at_evaluation",
-    "dropout_does_nothing_at_evaluation",
-    "attention_averages_over_the_keys",
-    "causal_attention_does_not_look_ahead",
-    "padding_changes_no_kept_token",
-    "a_block_owns_two_norms",
-    "layers_are_tied_only_when_asked",
-)
-
 WITHOUT_DROPOUT = "each_residual_adds_its_own_input"
 
 WITHOUT_ORDER = "attention_without_positions_knows_no_order"
@@ -38,7 +26,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     _built_from(model, answer)
     for i, array in enumerate(model.parameters().values()):
         array += 0.3 * draw(*array.shape, seed=i)  # a fresh gamma is 1, a fresh bias 0
-    problems = failing_invariants(answer, model, *INVARIANTS)
+    problems = failing_invariants(answer, model, *exercise.invariants)
     plain = copy.deepcopy(model)
     for block in plain.encoder.blocks:
         block.mixer.causal = False
@@ -47,7 +35,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     problems += _expectation(model, answer)
     problems += _gradients(model, answer)
     if problems:
-        n = len(INVARIANTS) + 5
+        n = len(exercise.invariants) + 5
         problems.insert(0, f"{n - len(problems)} of {n} checks pass, {len(problems)} fail:")
     return problems
 

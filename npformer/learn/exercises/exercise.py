@@ -4,9 +4,9 @@ import functools
 import importlib.resources
 import re
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from npformer.learn.exercises.answer import Answer
@@ -46,6 +46,12 @@ class Exercise:
     why: str  # a short derivation of the solution
     wrong: list[Wrong] = field(default_factory=list)  # typical mistakes
     breaks: list[Wrong] = field(default_factory=list)  # bugs instead of a blank
+    invariants: list[str] = field(default_factory=list)  # of the museum, which must hold
+    returns: list[str] = field(default_factory=list)  # what its function returns, in order
+    truth: str = "the slope of the loss"  # what right numbers are called
+    function: str = ""  # its name, if not the exercise's
+    trials: Sequence[Any] = ()  # arguments of the function, as `Trial`
+    made: Callable[[Any], Any] = tuple  # of a pair: what the invariants are for
     seconds: float = 20.0  # how long an answer may run
     unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
 

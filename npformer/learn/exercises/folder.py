@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from npformer.data.json_file import read_json_if_there
 from npformer.learn.exercises import notebook
 from npformer.learn.exercises.referee import is_untouched
 from npformer.learn.exercises.table import NAMES, TEXTS, exercise, named, stem
@@ -113,13 +115,8 @@ def next_hint(folder: Path, name: str) -> tuple[int, int, str]:
 
 def _hints_taken(folder: Path) -> dict[str, int]:
     """Return how many hints were taken for each exercise."""
-    path = folder / HINTS
-    if not path.exists():
-        return {}
-    try:
-        taken = json.loads(path.read_text("utf-8"))
-    except ValueError:  # no JSON, or no UTF-8
-        taken = None
-    if not isinstance(taken, dict) or not all(type(n) is int and n >= 0 for n in taken.values()):
-        raise ValueError(f"{path} does not hold numbers of hints; delete it, and hints begin anew")
-    return taken
+    with suppress(ValueError):  # no JSON, or none of names and values
+        taken = read_json_if_there(folder / HINTS)
+        if all(type(n) is int and n >= 0 for n in taken.values()):
+            return taken
+    raise ValueError(f"{folder / HINTS} holds no numbers of hints; delete it, and hints begin anew")

@@ -1,22 +1,18 @@
 """The museum's invariants, applied to what a reader wrote."""
 
-from collections.abc import Callable
 from typing import Any
 
 from npformer.core import Array, Context, Gradients
 from npformer.layers import Dropout, LayerNorm, Sequential, Tanh
 from npformer.learn.exercises.answer import Answer, Stuck
 
-Check = Callable[[Answer, Any], list[str]]
-"""Returns, in words, what is wrong with a function or a pair of an answer."""
-
 
 def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
     """Return, in words, which of these invariants a thing breaks, without saying where."""
-    from npformer.learn.museum import INVARIANTS
-
     found = []
     for name in names:
+        from npformer.learn.museum import INVARIANTS  # when needed
+
         try:
             answer.call(INVARIANTS[name], thing)
         except Stuck as stuck:
@@ -24,11 +20,6 @@ def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
             broken = isinstance(stuck.__cause__, AssertionError)
             found.append(f"{name} fails: {says}" if broken else f"{name}: {stuck}")
     return found
-
-
-def invariants(*names: str, made: Callable[[Any], Any] = lambda pair: pair) -> Check:
-    """Return what tells which of these invariants the thing that is `made` of a pair breaks."""
-    return lambda answer, pair: failing_invariants(answer, made(pair), *names)
 
 
 def layer_norm_by(pair: Any) -> LayerNorm:

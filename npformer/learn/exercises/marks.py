@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.learn.exercises import adam, broken_model, encoder, mixer
+from npformer.learn.exercises import adam, broken_model, encoder, function, mixer, pair
 from npformer.learn.exercises.exercise import Mark
-from npformer.learn.exercises.function import Function
-from npformer.learn.exercises.invariants import invariants, layer_norm_by, two_dropouts_by
-from npformer.learn.exercises.pair import Pair
+from npformer.learn.exercises.invariants import layer_norm_by, two_dropouts_by
 from npformer.learn.exercises.trials import Trial
 from npformer.proof.cases.case import draw, keep
 
@@ -43,165 +41,119 @@ def follow(tokens: list[int]) -> np.ndarray:
 MASK = np.array([[[True, True, False, True, True]] * 4, [[True, False, False, True, False]] * 4])
 MASK[1, 2] = False  # a query that may see no key
 NONE = np.zeros((0, 4))
+MAPS = (3, 4), 4, (4, 5), 5  # of a dense synthesizer, for five tokens
+LABELS, SOME = np.array([0, 3, 1, 1, 2]), np.array([2, -1, 0, -1, 1, 1])
 LOGITS = np.array([0.3, 2.0, -1.0, 1.1, 0.9, -0.4])
 
-MARKS: dict[str, Mark] = {
-    "linear_backward": Pair(
-        "dx dW db",
+TRIALS: dict[str, list[Trial]] = {
+    "linear_backward": [
         Trial("x of shape (6, 3)", *draws((6, 3), (3, 4), 4), rows=6),
         Trial("x of shape (2, 5, 3)", *draws((2, 5, 3), (3, 4), 4), rows=10, batch=2),
         Trial("larger arrays", *draws((5, 12, 9), (9, 14), 14)),
-    ),
-    "conv1d_backward": Pair(
-        "dx dW db",
+    ],
+    "conv1d_backward": [
         Trial("a kernel of size 3", *draws((2, 5, 3), (3, 3, 4), 4), rows=10, batch=2, kernel=3),
         Trial("a kernel of size 1", *draws((2, 5, 3), (1, 3, 4), 4)),
         Trial("a kernel of size 5", *draws((2, 5, 3), (5, 3, 2), 2)),
         Trial("larger arrays", *draws((5, 20, 4), (11, 4, 5), 5)),
-    ),
-    "relu_backward": Pair(
-        "dx",
+    ],
+    "relu_backward": [
         Trial("a matrix", draw(4, 5)),
         Trial("numbers above 100", 100.0 + np.abs(draw(2, 2, 3))),
         Trial("larger arrays", draw(3, 12, 20)),
-    ),
-    "gelu_backward": Pair(
-        "dx",
+    ],
+    "gelu_backward": [
         Trial("a matrix", 2.0 * draw(4, 5)),
         Trial("three axes", draw(2, 3, 4)),
         Trial("larger arrays", draw(3, 12, 20)),
-    ),
-    "softmax_backward": Pair(
-        "dx",
+    ],
+    "softmax_backward": [
         Trial("a matrix", draw(4, 5), rows=4, columns=5),
         Trial("three axes", draw(2, 3, 4)),
         Trial("a single row", draw(6)),
         Trial("larger arrays", draw(3, 12, 20)),
-        beside=invariants("gradient_of_softmax", "softmax_sums_to_1_over_the_last_axis"),
-    ),
-    "layer_norm_backward": Pair(
-        "dx dgamma dbeta",
+    ],
+    "layer_norm_backward": [
         Trial("x of shape (4, 5)", draw(4, 5), *row(5), rows=4, features=5),
         Trial("x of shape (2, 3, 4)", draw(2, 3, 4), *row(4), rows=6, batch=2),
         Trial("larger arrays", draw(3, 12, 20), *row(20)),
-        beside=invariants("gradient_of_layer_norm", "a_constant_row_is_finite", made=layer_norm_by),
-    ),
-    "cross_entropy_backward": Pair(
-        "dlogits",
-        Trial(
-            "rows that all have a label", draw(5, 4), np.array([0, 3, 1, 1, 2]), rows=5, classes=4
-        ),
-        Trial(
-            "some rows without a label",
-            draw(6, 3, seed=1),
-            np.array([2, -1, 0, -1, 1, 1]),
-            rows=6,
-            labels=4,
-        ),
+    ],
+    "cross_entropy_backward": [
+        Trial("rows that all have a label", draw(5, 4), LABELS, rows=5, classes=4),
+        Trial("some rows without a label", draw(6, 3, seed=1), SOME, rows=6, labels=4),
         Trial("no label at all", draw(2, 3, seed=2), np.array([-1, -1])),
         Trial("larger arrays", draw(40, 20), np.arange(-20, 20)),
-    ),
-    "embedding_backward": Pair(
-        "dtable",
+    ],
+    "embedding_backward": [
         Trial("ids that all differ", np.array([4, 1, 2]), draw(6, 3)),
         Trial("ids that occur twice", np.array([[1, 1, 4], [0, 4, 4]]), draw(5, 3)),
         Trial("larger arrays", np.arange(60).reshape(3, 20) % 50, draw(70, 8)),
-    ),
-    "dropout_backward": Pair(
-        "dx",
+    ],
+    "dropout_backward": [
         Trial("training", draw(4, 5), 0.25, np.random.default_rng(3)),
         Trial("evaluation", draw(4, 5), 0.25, None),
         Trial("another rate", draw(2, 3, 4), 0.6, np.random.default_rng(4)),
         Trial("larger arrays", draw(3, 12, 20), 0.1, np.random.default_rng(5)),
-        beside=invariants(
-            "gradient_of_dropout_at_evaluation",
-            "dropout_does_nothing_at_evaluation",
-            "gradient_of_one_dropout_used_twice",
-            made=two_dropouts_by,
-        ),
-    ),
-    "residual_backward": Pair(
-        "dx dW1 dW2",
+    ],
+    "residual_backward": [
         Trial("x of shape (5, 4)", draw(5, 4), *weights(4, 2)),
         Trial("x of shape (2, 3, 4)", draw(2, 3, 4), *weights(4, 2)),
         Trial("larger arrays", draw(3, 12, 16), *weights(16, 2, 0.25, seed=0)),
-    ),
-    "scores_backward": Pair(
-        "dquery dkey",
+    ],
+    "scores_backward": [
         Trial("a single head", *draws((4, 3), (5, 3)), root=math.sqrt(3), d_head=3, queries=4),
         Trial("batch and heads", *draws((2, 2, 3, 4), (2, 2, 5, 4))),
         Trial("as many keys as queries", *draws((4, 3), (4, 3))),
         Trial("larger arrays", *draws((2, 3, 12, 8), (2, 3, 20, 8))),
-    ),
-    "attention_backward": Pair(
-        "dquery dkey dvalue",
+    ],
+    "attention_backward": [
         Trial("a single head", *draws((4, 3), (5, 3), (5, 2)), root=math.sqrt(3), d_head=3),
         Trial("a batch with a mask", *draws((2, 4, 3), (2, 5, 3), (2, 5, 2)), MASK),
         Trial("batch and heads", *draws(*[(2, 2, 3, 4)] * 3)),
         Trial("larger arrays", *draws(*[(2, 3, 12, 8)] * 3)),
-        beside=invariants("queries_ask_and_keys_answer"),
-    ),
-    "multi_head_backward": Pair(
-        "dx dWq dWk dWv dWo",
+    ],
+    "multi_head_backward": [
         Trial("two heads", draw(2, 4, 6), *weights(6, 4), 2, batch=2, heads=2, rows=8),
         Trial("three heads", draw(3, 2, 6, seed=5), *weights(6, 4), 3),
         Trial("one head", draw(1, 3, 6, seed=6), *weights(6, 4), 1),
         Trial("larger arrays", draw(2, 12, 16), *weights(16, 4, 0.25, seed=0), 8),
-    ),
-    "dense_synthesizer_backward": Pair(
-        "dx dvalue dW1 db1 dW2 db2",
+    ],
+    "dense_synthesizer_backward": [
         Trial(
-            "a sequence of max_len tokens",
-            *draws((2, 5, 3), (2, 5, 2), (3, 4), 4, (4, 5), 5),
-            batch=2,
-            rows=10,
+            "a sequence of max_len tokens", *draws((2, 5, 3), (2, 5, 2), *MAPS), batch=2, rows=10
         ),
-        Trial("a shorter sequence", *draws((3, 4, 3), (3, 4, 2), (3, 4), 4, (4, 5), 5)),
+        Trial("a shorter sequence", *draws((3, 4, 3), (3, 4, 2), *MAPS)),
         Trial("larger arrays", *draws((2, 20, 6), (2, 20, 5), (6, 9), 9, (9, 24), 24)),
-    ),
-    "fourier_backward": Pair(
-        "dx",
+    ],
+    "fourier_backward": [
         Trial("x of shape (5, 3)", draw(5, 3)),
         Trial("a batch", draw(2, 4, 6)),
         Trial("larger arrays", draw(3, 20, 12)),
-    ),
-    "pooling_backward": Pair(
-        "dx",
+    ],
+    "pooling_backward": [
         Trial("sequences without padding", draw(2, 4, 3), keep([4, 4], 4), length=4),
         Trial("sequences with padding", draw(3, 4, 2, seed=1), keep([4, 2, 1], 4), length=4),
         Trial("a sequence of padding alone", draw(2, 3, 2, seed=2), keep([2, 0], 3)),
         Trial("larger arrays", draw(6, 20, 9), keep([20, 15, 9, 20, 3, 1], 20)),
-    ),
-    "adam_update": Function(
-        *("adam_update", "theta, m, v", "Adam's"), *adam.TRIALS, beside=adam.problems_in_adam
-    ),
-    "own_mixer": mixer.mark,
-    "broken_model": broken_model.mark,
-    "cross_attention_backward": Pair(
-        "dx dmemory dWq dWk dWv dWo",
+    ],
+    "adam_update": adam.TRIALS,
+    "cross_attention_backward": [
         Trial("a longer memory", draw(2, 3, 4), draw(2, 5, 4, seed=7), *weights(4, 4)),
         Trial("a shorter memory", draw(1, 4, 4, seed=8), draw(1, 2, 4, seed=9), *weights(4, 4)),
-        Trial(
-            "larger arrays", draw(2, 12, 16), draw(2, 20, 16, seed=1), *weights(16, 4, 0.25, seed=0)
-        ),
-    ),
-    "causal_mask": Function(
-        *("causal_mask", "mask", "what a query may see"),
+        Trial("larger arrays", *draws((2, 12, 16), (2, 20, 16)), *weights(16, 4, 0.25, seed=0)),
+    ],
+    "causal_mask": [
         Trial("four tokens without a cache", 4, 4),
         Trial("one query after three tokens", 1, 4, 3),
         Trial("three queries after two tokens", 3, 5, 2),
         Trial("a longer sequence", 40, 100, 60),
-    ),
-    "cached_step": Function(
-        *("cached_step", "y, keys, values", "attention's"),
-        Trial(
-            "the fourth token", draw(4), *(draw(3, 4, seed=i) for i in (5, 6)), *weights(4, 3, 0.7)
-        ),
+    ],
+    "cached_step": [
+        Trial("the fourth token", draw(4), *draws((3, 4), (3, 4), seed=5), *weights(4, 3, 0.7)),
         Trial("the first token", draw(4, seed=7), NONE, NONE, *weights(4, 3, 0.7)),
         Trial("the 41st token", draw(4), draw(40, 4), draw(40, 4, seed=1), *weights(4, 3, 0.7)),
-    ),
-    "sampling": Function(
-        *("distribution", "the distribution", "the one to draw from"),
+    ],
+    "sampling": [
         Trial("temperature 1", LOGITS),
         Trial("temperature 0.5", LOGITS, 0.5),
         Trial("top_k of 3", LOGITS, 1.0, 3),
@@ -209,15 +161,24 @@ MARKS: dict[str, Mark] = {
         Trial("top_p of 0.15", LOGITS, 1.0, None, 0.15),
         Trial("all three", LOGITS, 0.5, 4, 0.6),
         Trial("a larger vocabulary", np.sin(np.arange(300.0)), 1.0, 100, 0.9),
-    ),
-    "beam_search": Function(
-        *("beam_search", "the sequence", "the likeliest that is left"),
+    ],
+    "beam_search": [
         Trial("one beam, which is greedy", follow, 4, 1),
         Trial("two beams", follow, 4, 2),
         Trial("81 beams, which are all sequences", follow, 4, 81),
-    ),
+    ],
+}
+
+"""Of the exercises that are functions: those called NAME_backward are pairs."""
+
+MARKS: dict[str, Mark] = {
+    **{name: pair.mark if name.endswith("_backward") else function.mark for name in TRIALS},
+    **{"adam_update": adam.mark, "own_mixer": mixer.mark, "broken_model": broken_model.mark},
     "own_encoder": encoder.mark,
 }
+
+MADE = {"layer_norm_backward": layer_norm_by, "dropout_backward": two_dropouts_by}
+"""What the invariants of an exercise look at, if not at the pair itself."""
 
 FIRST = {"own_encoder": encoder.unsolved}
 """What has to be done before an exercise, in words."""

@@ -35,7 +35,11 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
         problems = problems or _gradients(answer, mixer, x, MASK, AGAIN)
     except Stuck as stuck:
         raise Stuck(f"{AGAIN}, {stuck}") from None
-    return problems or _gradcheck(answer, mixer, x)
+    return (
+        problems
+        or gradcheck_problems(answer, " without a mask", "", mixer, x)
+        or gradcheck_problems(answer, " with a mask", "", mixer, x, mask=MASK)
+    )
 
 
 def _build(answer: Answer) -> Mixer:
@@ -146,8 +150,10 @@ def _explanation_problems(
     _run(answer, mixer, *OTHERS)  # what it leaves must not matter
     matrices = answer.call(mixer.explain, x, Context(mask=mask))
     if not isinstance(matrices, np.ndarray) or matrices.ndim != 4:
-        found = f"explain gives {_in_words(matrices)}"
-        return [f"{found}; expected an array (batch, heads, length, length)"]
+        found = "nothing" if matrices is None else a_type(matrices)
+        if isinstance(matrices, np.ndarray):
+            found = f"an array with {matrices.ndim} axes"
+        return [f"explain gives {found}; expected an array (batch, heads, length, length)"]
     batch, heads, *pairs = matrices.shape
     if batch != len(x) or not heads or pairs != [x.shape[1]] * 2:
         expected = f"({len(x)}, heads, {x.shape[1]}, {x.shape[1]})"
@@ -169,16 +175,3 @@ def _explanation_problems(
     if takes[b, i, j]:
         return [f"explain {when} says that {of} takes something from token {j}, and it does not"]
     return [f"explain {when} says that {of} takes nothing from token {j}, but it changes with it"]
-
-
-def _in_words(found: object) -> str:
-    if isinstance(found, np.ndarray):
-        return f"an array with {found.ndim} axes"
-    return "nothing" if found is None else a_type(found)
-
-
-def _gradcheck(answer: Answer, mixer: Mixer, x: Array) -> list[str]:
-    """Let gradcheck have the last word."""
-    return gradcheck_problems(answer, " without a mask", "", mixer, x) or gradcheck_problems(
-        answer, " with a mask", "", mixer, x, mask=MASK
-    )

@@ -3,7 +3,6 @@
 import copy
 import inspect
 import math
-import types
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,10 @@ import numpy as np
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.invariants import Check
+from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import (
     Trial,
+    as_tuple,
     check_returned,
     first_problems,
     gradcheck_problems,
@@ -25,38 +25,25 @@ ROUNDING, SINGLE = 1e-12, 1e-9
 the second, and what is rounded to float32 has more."""
 
 
-class Pair:
-    """How to mark NAME_backward, for which NAME is given. Called, it returns what is wrong.
-
-    `gradients` are what it returns, in order: "dx dW". If all trials are right, `beside` says what
-    else is wrong.
-    """
-
-    def __init__(
-        self, gradients: str, *trials: Trial, beside: Check = lambda answer, own: []
-    ) -> None:
-        self.gradients, self.trials, self.beside = gradients.split(), trials, beside
-
-    def __call__(self, exercise: Exercise, answer: Answer) -> list[str]:
-        """Return what is wrong, in words; an empty list if all is right."""
-        marking = Marking(exercise, answer, self.gradients)
-        if problems := first_problems(self.trials, marking.problems):
-            return problems
-        answer.listening = False
-        if answer.differences:  # which are neither made for float32 nor exact enough for gradcheck
-            return []
-        found = marking.dtype(self.trials[0])
-        for trial in self.trials:
-            where = f" for {trial.label}"
-            found = found or gradcheck_problems(answer, "", where, marking.own, *trial.inputs)
-        return found or self.beside(answer, marking.own)
+def mark(exercise: Exercise, answer: Answer) -> list[str]:
+    """Return what is wrong with NAME_backward, for which NAME is given."""
+    marking = Marking(exercise, answer)
+    found = first_problems(exercise.trials, marking.problems)
+    answer.listening = False
+    if found or answer.differences:  # neither made for float32 nor exact enough for gradcheck
+        return found
+    found = marking.dtype(exercise.trials[0])
+    for trial in exercise.trials:
+        where = f" for {trial.label}"
+        found = found or gradcheck_problems(answer, "", where, marking.own, *trial.inputs)
+    return found or failing_invariants(answer, exercise.made(marking.own), *exercise.invariants)
 
 
 class Marking:
     """A reader's pair beside the right one."""
 
-    def __init__(self, exercise: Exercise, answer: Answer, gradients: list[str]) -> None:
-        self.exercise, self.answer, self.gradients = exercise, answer, gradients
+    def __init__(self, exercise: Exercise, answer: Answer) -> None:
+        self.exercise, self.answer, self.gradients = exercise, answer, exercise.returns
         self.names = exercise.name.removesuffix("_backward"), exercise.name
         solved = exercise.run(exercise.solved)
         self.right = tuple(getattr(solved, name) for name in self.names)
@@ -74,24 +61,20 @@ class Marking:
         """Compare values with those of the solution and of typical mistakes."""
         y, _ = self.right[0](*copy.deepcopy(trial.inputs))
         dy = upstream(y)
-        result = self._tuple(self._backward(trial, dy, y))
+        result = as_tuple(self._backward(trial, dy, y), self.gradients)
         right, ones = (self._run(self.right, trial, each) for each in (dy, np.ones_like(dy)))
-
-        def gradients(names: types.SimpleNamespace) -> tuple[Any, ...]:
-            return self._run([getattr(names, name) for name in self.names], trial, dy)
-
-        mistakes = mistaken_results(self.exercise.variants(), gradients)
+        mistakes = mistaken_results(
+            self.exercise.variants(),
+            lambda names: self._run([getattr(names, name) for name in self.names], trial, dy),
+        )
         problems = {}
-        for i, name in enumerate(self.gradients):
-            others = zip(self.gradients, right, strict=True)
+        for i, (name, wanted) in enumerate(zip(self.gradients, right, strict=True)):
+            others = {o: g for o, g in zip(self.gradients, right, strict=True) if o != name}
+            others = {o: g for o, g in others.items() if not same(g, wanted)}
+            variants = [(says, found[i]) for says, found in mistakes]
+            more: dict[str, Any] = {"of_ones": ones[i], "counts": trial.counts}
             problems[name] = fault_of(
-                name,
-                result[i],
-                right[i],
-                variants=[(says, found[i]) for says, found in mistakes],
-                others={o: g for o, g in others if o != name and not same(g, right[i])},
-                of_ones=ones[i],
-                counts=trial.counts,
+                name, result[i], wanted, variants=variants, others=others, **more
             )
         if not any(problems.values()):
             return self._digits(max(map(_error, result, right)))
@@ -141,17 +124,15 @@ class Marking:
         """Return the gradients that the right pair, or a mistake, gives."""
         forward, backward = pair
         _, cache = forward(*copy.deepcopy(trial.inputs))
-        return self._tuple(backward(np.array(dy), cache))
-
-    def _tuple(self, result: Any) -> tuple[Any, ...]:
-        return result if len(self.gradients) > 1 else (result,)
+        return as_tuple(backward(np.array(dy), cache), self.gradients)
 
     def dtype(self, trial: Trial) -> list[str]:
         """Check that float32 stays float32."""
         inputs = tuple(map(_single, copy.deepcopy(trial.inputs)))
         y, cache = self.answer.call(self.own[0], *inputs)
-        result = self._tuple(self.answer.call(self.own[1], _single(upstream(y)), cache))
-        for name, gradient in zip(self.gradients, result, strict=True):
+        result = self.answer.call(self.own[1], _single(upstream(y)), cache)
+        every = zip(self.gradients, as_tuple(result, self.gradients), strict=True)
+        for name, gradient in every:
             if (found := np.asarray(gradient).dtype) != np.float32:
                 return [
                     f"{name} is right in float64, but where all arrays are float32 it comes out as "

@@ -16,16 +16,10 @@ from npformer.learn.exercises.answer import Answer
 from npformer.learn.exercises.folder import find, source_of
 from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, is_untouched, judge
 from npformer.learn.exercises.table import exercise
+from npformer.training.storage.files import write_whole
 
 STARTING = 60.0
 """How much longer a process may take, to start and to import."""
-
-CHILD = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from npformer.learn.exercises.process import main
-main(*sys.argv[2:])
-"""
 
 
 def check(
@@ -52,16 +46,17 @@ def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
         return Verdict(NOT_BEGUN)
     with tempfile.TemporaryDirectory() as place:
         found = Path(place) / "verdict.json"
-        places = json.dumps([str(Path(each).resolve()) for each in sys.path])
-        words = [places, name, str(path.resolve()), str(found), str(seconds)]
+        places = os.pathsep.join(str(Path(each).resolve()) for each in sys.path)
+        words = ["-P", "-m", __name__, name, str(path.resolve()), str(found), str(seconds)]
+        usual = {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", "PYTHONPATH": places}
         try:
             done = subprocess.run(
-                [sys.executable, "-c", CHILD, *words],
+                [sys.executable, *words],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 errors="replace",
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+                env={**os.environ, **usual},
                 timeout=seconds + STARTING,
                 cwd=path.parent,
                 check=False,
@@ -99,11 +94,13 @@ def _give_up(answer: Answer, thread: int, seconds: float, verdict: Path) -> None
 
 def _write(said: Verdict, verdict: Path) -> None:
     """Write all or nothing: the process may be ended at any moment."""
-    draft = verdict.with_suffix(".draft")
-    draft.write_text(json.dumps(asdict(said)), "utf-8")
-    draft.replace(verdict)
+    write_whole(verdict, json.dumps(asdict(said)).encode())
 
 
 def _too_long(seconds: float, where: str) -> str:
     at = f"; it was at {where}" if where else ""
     return f"it was stopped after {seconds:g} seconds{at}. Does a loop never end?"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -37,8 +37,7 @@ def named(word: str) -> str:
     for close in get_close_matches(plain, [*NAMES, *short], n=1):
         meant = short.get(close, close)
         raise ValueError(f"no exercise is called {word!r}. Did you mean {meant!r}?")
-    listed = "`npformer exercises list` names all of them"
-    raise ValueError(f"no exercise is called {word!r}; {listed}")
+    raise ValueError(f"no exercise is called {word!r}; `npformer exercises list` names all of them")
 
 
 def stem(name: str) -> str:
@@ -57,6 +56,6 @@ def _load(name: str) -> Exercise:
     texts = tomllib.loads((TEXTS / f"{stem(name)}.toml").read_text("utf-8"))
     for kind in ("wrong", "breaks"):
         texts[kind] = [Wrong(**each) for each in texts.get(kind, [])]
-    if name in marks.FIRST:
-        texts["unsolved"] = marks.FIRST[name]
+    tables = {"trials": marks.TRIALS, "made": marks.MADE, "unsolved": marks.FIRST}
+    texts |= {argument: table[name] for argument, table in tables.items() if name in table}
     return Exercise(name, marks.MARKS[name], **texts)

@@ -10,7 +10,8 @@ import numpy as np
 from npformer.core import Array, a_type
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.proof.central_difference import central_difference
-from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import GradcheckError, GradcheckReport
 
 EPS = 1e-5
 
@@ -60,6 +61,11 @@ def mistaken_results(
         except Exception:  # a mistake that does not run here explains nothing
             continue
     return found
+
+
+def as_tuple(found: Any, names: list[str]) -> tuple[Any, ...]:
+    """Return what a function with these results returned: if several, it is a tuple already."""
+    return found if len(names) > 1 else (found,)
 
 
 def check_returned(name: str, found: Any, expected: list[str]) -> None:

@@ -13,7 +13,8 @@ from npformer.learn.museum.probes import N_HEADS, WIDTH, small
 from npformer.mixers import Mixer
 from npformer.models import Encoder, EncoderBlock
 from npformer.proof.cases.case import SEEDED, draw
-from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import GradcheckError, GradcheckReport
 from npformer.training.trainable import SequenceClassifier
 
 REFEREES = ("differences", "complex step", "protocol")

@@ -28,8 +28,9 @@ from npformer.mixers import Attention, AveragingMixer, Fourier, Mixer, WholeSequ
 from npformer.models import Encoder, EncoderBlock
 from npformer.optim import Adam, warmup_inverse_sqrt
 from npformer.proof.cases.case import draw
-from npformer.proof.gradcheck import GradcheckError, GradcheckReport, gradcheck
+from npformer.proof.gradcheck import gradcheck
 from npformer.proof.problem import parameters_as
+from npformer.proof.report import GradcheckError, GradcheckReport
 
 INVARIANTS: dict[str, Callable[[Any], None]] = {}
 

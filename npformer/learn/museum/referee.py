@@ -3,7 +3,7 @@
 # ruff: noqa: D102 -- documented in GradcheckReport
 
 from npformer.learn.museum.table import plain
-from npformer.proof.gradcheck import GradcheckReport
+from npformer.proof.report import GradcheckReport
 
 
 @plain(18, "a_referee_passes_no_nan")

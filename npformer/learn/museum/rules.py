@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from npformer.core import Layer
 from npformer.learn.museum.invariants import invariant
-from npformer.proof.gradcheck import TOLERANCE
+from npformer.proof.report import TOLERANCE
 
 Files = Mapping[str, str]
 """Source files: ``{path: text}``, with paths relative to the repository."""

@@ -160,6 +160,8 @@ def model_file(model: Any) -> dict[str, Any]:
     except (TypeError, ValueError) as error:
         raise NotRunnableError(re.split(r"; expected|\. ", str(error))[0] + ".") from error
     config, arguments = description["config"], description["arguments"]
+    if config["position_padding_id"] is not None:
+        raise NotRunnableError("its positions count tokens, as RoBERTa's do, and a page's places.")
     config["mixer"] = list(model.config.mixers())
     for name in config["mixer"]:
         check_known("mixer", MIXERS.parse(name, "mixer")[0])

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from npformer.training.storage.files import write_whole
 SERVER, SHOWN, SETTINGS, POINTS = "server.json", "shown.json", "settings.json", "points.jsonl"
 
 MOST_BYTES = 1 << 20
-"""The largest file of an address or of settings."""
+"""The largest file of an address or of settings, and the longest line of one with points."""
+
+MOST_OF_POINTS = 1 << 24
+"""Bytes of points that are all read; of a longer file every second line, or every third, is."""
 
 
 @dataclass
@@ -58,20 +62,17 @@ class Folder:
         with os.fdopen(handle, "w") as file:
             json.dump({"token": token, "port": port, "place": _place(os.fstat(handle))}, file)
 
-    def of_run(self, name: str) -> Path:
-        """Return the folder of a run."""
-        return self.path / name
-
     def begin(self, settings: Sequence[Settings]) -> list[str]:
         """Make the folders of new runs beside all that is there, and return their names."""
         names = []
         for one in settings:
             names.append(f"run-{max(map(_number, self.path.iterdir()), default=0) + 1}")
-            place = self.of_run(names[-1])
+            place = self.path / names[-1]
             place.mkdir()
-            content = json.dumps(one.to_dict(), indent=2) + "\n"
-            write_whole(place / SETTINGS, content.encode())
-        write_whole(self.path / SHOWN, json.dumps(names).encode())
+            write_whole(place / SETTINGS, f"{json.dumps(one.to_dict(), indent=2)}\n".encode())
+        if (shown := self.path / SHOWN).is_symlink():  # what it points to would be replaced
+            shown.unlink()
+        write_whole(shown, json.dumps(names).encode())
         return names
 
     def runs(self) -> dict[str, Settings]:
@@ -91,29 +92,30 @@ class Folder:
 
     def add_points(self, name: str, points: list[dict[str, Any]]) -> None:
         """Write what a run has measured."""
-        with suppress(OSError), (self.of_run(name) / POINTS).open("a") as file:
+        with suppress(OSError), (self.path / name / POINTS).open("a") as file:
             file.writelines(json.dumps(point) + "\n" for point in points)
 
     def points(self, name: str) -> list[dict[str, Any]]:
         """Return what a run has measured so far; for a repeated step, its last point."""
-        place = self.of_run(name) / POINTS
         found: dict[tuple[int, bool], dict[str, Any]] = {}
-        with suppress(OSError, ValueError):
-            for line in place.read_text("utf-8").split("\n") if place.is_file() else ():
-                with suppress(ValueError, RecursionError):  # the last one may be half a line
-                    point = json.loads(line)
-                    if _is_point(point):
-                        found[place_of(point)] = point
+        with suppress(OSError), (self.path / name / POINTS).open("rb") as file:
+            every = 1 + os.fstat(file.fileno()).st_size // MOST_OF_POINTS
+            for k, line in enumerate(iter(partial(file.readline, MOST_BYTES), b"")):
+                if k % every == 0 or b'"loss": null' in line:
+                    with suppress(ValueError, RecursionError):  # the last one may be half a line
+                        if _is_point(point := json.loads(line)):
+                            found[place_of(point)] = point
         return [found[key] for key in sorted(found)]
 
 
 def settings_of(place: Path) -> Settings:
     """Return the settings of a run in its folder.
 
-    Raises ValueError for a folder with links: what the run writes would land elsewhere.
+    Raises ValueError for a folder with links or pipes: what a run writes would land elsewhere.
     """
-    if linked := [each for each in (place, *place.rglob("*")) if each.is_symlink()]:
-        raise ValueError(f"{linked[0]} is a link; expected files and folders of a run alone")
+    for each in (place, *place.iterdir()):
+        if each.is_symlink() or not (each.is_file() or each.is_dir()):
+            raise ValueError(f"{each} is a link or a pipe; expected a run's files and folders")
     return Settings.of(_read(place / SETTINGS))
 
 
@@ -126,11 +128,14 @@ def _is_point(point: Any) -> bool:
     """Return whether a line is a point as `Remote` sends them."""
     if not isinstance(point, dict) or not {"step", "epoch", "loss", "lr", "accuracy"} <= {*point}:
         return False
-    lists = [point.get(name) or [] for name in ("norms", "dead")]
-    one = [value for name, value in point.items() if name not in ("norms", "dead")]
-    numbers = all(value is None or type(value) in (int, float) for value in one)
-    whole = type(point["step"]) is int and type(point["epoch"]) is int
-    return whole and numbers and all(isinstance(each, list) for each in lists)
+
+    def fits(name: str, value: Any) -> bool:
+        each = (value or []) if name in ("norms", "dead") else [value]
+        numbers = (int, float, type(None))
+        return isinstance(each, list) and all(type(one) in numbers for one in each)
+
+    whole = all(type(n) is int and 0 <= n < 1 << 53 for n in (point["step"], point["epoch"]))
+    return whole and all(fits(*item) for item in point.items())
 
 
 def _read(place: Path, kind: type = dict) -> Any:
@@ -145,7 +150,7 @@ def _read(place: Path, kind: type = dict) -> Any:
 
 def _number(place: Path) -> int:
     """Return the number of a run's folder; 0 for any other name."""
-    found = re.fullmatch(r"run-([1-9][0-9]{0,8})", place.name)
+    found = re.fullmatch(r"run-([1-9][0-9]*)", place.name)
     return int(found[1]) if found else 0
 
 

@@ -14,7 +14,9 @@ from npformer.learn.play.folder import SETTINGS, Folder, settings_of
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.trained import INK, trained
 from npformer.training.callbacks import Callback, TrainingState
+from npformer.training.storage.checkpoint_folder import CHECKPOINT, read
 from npformer.training.storage.files import check_place, write_whole
+from npformer.training.storage.model_file import CheckpointError
 
 LEFT_OUT = ("file", "text_column", "label_column", "bug")
 """Settings with places on this machine, or that are shown elsewhere."""
@@ -31,7 +33,7 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         "kind_of_input": work.kind,
         "classes": work.classes,
         "bug": now.settings.bug,
-        "layers": [name for name, _ in groups_of(now.model)],
+        "layers": [name for name, _ in groups_of(state.model)],
     }
     facts = {"step": f"{state.step} of {state.n_steps * state.epochs}"}
     data: Any = inputs, targets, masks
@@ -61,7 +63,7 @@ def page_of_folder(folder: str | os.PathLike[str]) -> str:
 
 
 def page_of_run(place: Path) -> str:
-    """Return the page of a run in its folder, which is not changed: a copy of it is read."""
+    """Return the page of a run in its folder, which is not changed: its checkpoint is copied."""
     from npformer.learn.play.tasks import work_of  # when needed: it imports all tasks
 
     folder = Folder(place.parent)
@@ -73,10 +75,15 @@ def page_of_run(place: Path) -> str:
 
         def on_start(self, state: TrainingState) -> None:
             nonlocal html
-            html = export(Now(work, state), folder.points(place.name))["html"]
+            points = [p for p in folder.points(place.name) if p["step"] <= state.step]
+            html = export(Now(work, state), points)["html"]
             state.stop("looked at")
 
     with TemporaryDirectory() as copy:
-        shutil.copytree(place, copy, dirs_exist_ok=True)
-        work.train(callbacks=[Look()], checkpoint=copy, resume=True, progress=False, workers=1)
+        if read(place) is not None:  # one that can be used, and no endless file
+            shutil.copy(place / CHECKPOINT, copy)
+        try:
+            work.train(callbacks=[Look()], checkpoint=copy, resume=True, progress=False, workers=1)
+        except CheckpointError as error:
+            raise CheckpointError(str(error).replace(copy, str(place))) from error
     return html

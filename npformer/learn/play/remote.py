@@ -29,6 +29,9 @@ A_FEW = slice(0, 32)
 
 STOPPED = "stopped on the page"
 
+MISTAKES = (ValueError, TypeError, OSError, MemoryError, RecursionError, ArithmeticError)
+"""Errors whose message is the answer."""
+
 
 class Remote(Callback):
     """Sends what happens in a training through a pipe, and answers what comes through it.
@@ -45,7 +48,6 @@ class Remote(Callback):
         self._points: list[dict[str, Any]] = []
         self._groups: list[tuple[str, list[str]]] = []
         self._last = self._last_dead = -np.inf
-        self._began = time.perf_counter()
 
     # Hooks of the training ------------------------------------------------------------------------
 
@@ -55,19 +57,17 @@ class Remote(Callback):
         self._groups = groups_of(state.model)
         self.tell_state()
         self._serve(state)
-        self._began = time.perf_counter()
 
     def after_step(self, state: TrainingState) -> None:
         """Record the step; now and then send the records; answer; wait while paused."""
         now = time.perf_counter()
         whole = now - self._last >= EVERY or self.paused
-        self._points.append(self._point(state, now - self._began, whole))
+        self._points.append(self._point(state, whole))
         if whole:
             self._last = now
             self._send_points()
         self.steps_left = max(self.steps_left - 1, 0)
         self._serve(state)
-        self._began = time.perf_counter()
 
     def after_epoch(self, state: TrainingState) -> None:
         """Send the figures of the validation."""
@@ -83,11 +83,11 @@ class Remote(Callback):
 
     # What is sent ---------------------------------------------------------------------------------
 
-    def _point(self, state: TrainingState, seconds: float, whole: bool) -> dict[str, Any]:
+    def _point(self, state: TrainingState, whole: bool) -> dict[str, Any]:
         optimizer = state.optimizer
         lr = float(optimizer.lr * optimizer.schedule(optimizer.steps))
         point: dict[str, Any] = {"step": state.step, "epoch": state.epoch, "loss": state.loss}
-        point |= {"lr": lr, "accuracy": None, "seconds": seconds}
+        point |= {"lr": lr, "accuracy": None}
         if whole and state.gradients is not None:
             norms = {n: float(np.vdot(g, g)) for n, g in state.gradients.items()}
             point["norms"] = [sum(norms[n] for n in of) ** 0.5 for _, of in self._groups]
@@ -110,9 +110,9 @@ class Remote(Callback):
             self.pipe.send({"event": "points", "points": self._points})
             self._points = []
 
-    def tell_state(self, name: str | None = None, error: str | None = None) -> None:
-        """Send what is known about the run."""
-        told: dict[str, Any] = {"event": "state", "error": error}
+    def tell_state(self, name: str | None = None) -> None:
+        """Send what is known about the run; at its end, what it warned of stays."""
+        told: dict[str, Any] = {"event": "state"} | ({} if name else {"error": None})
         told["state"] = name or ("paused" if self.paused else "running")
         if self.now is not None:
             state = self.now.training
@@ -159,7 +159,7 @@ class Remote(Callback):
                 )
             with ONE_BLAS_THREAD:  # arrays are small, and other runs have the other cores
                 reply["answer"] = questions.ask(self.now, **message["asked"])
-        except (ValueError, TypeError, OSError) as error:
+        except MISTAKES as error:
             reply["error"] = str(error)
         except Exception as error:  # a mistake of ours must not end the training
             traceback.print_exc(file=sys.stderr)

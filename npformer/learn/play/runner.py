@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from npformer.learn.play.remote import STOPPED, Remote
+from npformer.learn.play.remote import MISTAKES, STOPPED, Remote
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.tasks import work_of
 
@@ -38,7 +38,14 @@ def unheard() -> Iterator[None]:
 def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) -> None:
     """Train with some settings, as the process of a run."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server says when to end
-    warnings.simplefilter("ignore", UserWarning)  # nobody reads them here
+
+    def tell(words: Any, *_: Any, **more: Any) -> None:
+        print(f"npformer play: {folder.name}: {words}", file=sys.stderr)
+        pipe.send({"event": "state", "error": str(words), **more})
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = tell  # type: ignore[assignment]
     remote = None
     try:
         work = work_of(Settings.of(settings))
@@ -51,9 +58,9 @@ def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) 
     except (EOFError, BrokenPipeError, ConnectionError):  # the server has gone
         return
     except Exception as error:
-        traceback.print_exc(file=sys.stderr)
-        words = str(error) or type(error).__name__
-        pipe.send({"event": "state", "state": "failed", "error": words})
+        if not isinstance(error, MISTAKES):
+            traceback.print_exc(file=sys.stderr)
+        tell(str(error) or type(error).__name__, state="failed")
         if remote is not None:
             _answer(remote, may_go_on=False)
 

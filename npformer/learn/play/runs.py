@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from npformer.core import checks
-from npformer.learn.play.folder import Folder, place_of
+from npformer.learn.play.folder import Folder, place_of, settings_of
 from npformer.learn.play.runner import run as train
 from npformer.learn.play.runner import unheard
 from npformer.learn.play.settings import MOST_RUNS, TASKS, Settings
@@ -130,8 +130,8 @@ class Runs:
         if run.told.get("state") == "failed" or not run.process.is_alive():
             raise ValueError(f"{run.name} has failed: {run.told.get('error')}. Start another one")
         run.waiting[key] = self._loop.create_future()
-        run.send({"id": key, "asked": asked})
         try:
+            run.send({"id": key, "asked": asked})
             return await asyncio.wait_for(run.waiting[key], PATIENCE)
         finally:
             run.waiting.pop(key, None)
@@ -168,9 +168,10 @@ class Runs:
     # The other side -------------------------------------------------------------------------------
 
     def _start(self, run: Run, paused: bool) -> None:
+        settings_of(self.folder.path / run.name)  # somebody may have put links there meanwhile
         run.pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
-        arguments = theirs, self.folder.of_run(run.name), run.settings.to_dict(), paused
+        arguments = theirs, self.folder.path / run.name, run.settings.to_dict(), paused
         run.process = context.Process(target=train, args=arguments, daemon=True, name=run.name)
         with unheard():
             run.process.start()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -23,11 +24,11 @@ from npformer.core import a_type
 from npformer.learn.play.export import finite
 from npformer.learn.play.folder import Folder
 from npformer.learn.play.guard import MOST_BYTES, MOST_CONNECTIONS, Guard
+from npformer.learn.play.remote import MISTAKES
 from npformer.learn.play.runs import Runs
 from npformer.learn.play.tasks import choices
 
-STATIC = Path(__file__).parent / "static"
-FILES = {path.name: path for path in STATIC.iterdir() if path.is_file()}
+FILES = {path.name: path for path in Path(__file__).with_name("static").iterdir()}
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; "
@@ -38,9 +39,6 @@ HEADERS = {
 }
 
 ASKED = ("choices", "start", "control", "ask", "export")
-
-MISTAKES = (ValueError, TypeError, KeyError, OSError, MemoryError)
-"""Errors whose message is the answer."""
 
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -57,16 +55,8 @@ ALIVE = 15.0
 """Seconds without an event after which a line is sent, so that a page that is gone is noticed."""
 
 
-class Answer(JSONResponse):
-    """Values as JSON of ASCII letters alone, whatever is in them."""
-
-    def render(self, content: Any) -> bytes:
-        """Return the bytes that are sent."""
-        return written(content).encode()
-
-
 def written(values: Any) -> str:
-    """Return values as JSON that every browser reads."""
+    """Return values as JSON of ASCII letters alone, which every browser reads."""
     return json.dumps(finite(values))
 
 
@@ -85,16 +75,8 @@ class Server:
             Route("/events", self.events),
             Route("/api/{name}", self.api, methods=["POST"]),
         ]
-        wrong = dict.fromkeys((HTTPException, *MISTAKES), _wrong)
-        self.app = Starlette(routes=routes, lifespan=self._lifespan, exception_handlers=wrong)
-
-    @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        self.runs.begin()
-        if self.first:
-            await asyncio.to_thread(self.runs.start, self.first)
-        yield
-        await asyncio.to_thread(self.runs.end)
+        wrong = dict.fromkeys((HTTPException, ClientDisconnect, *MISTAKES), _wrong)
+        self.app = Starlette(routes=routes, exception_handlers=wrong)
 
     # Routes ---------------------------------------------------------------------------------------
 
@@ -154,17 +136,12 @@ class Server:
         try:
             values = json.loads(bytes(body) or b"{}", parse_constant=_refused)
             json.dumps(values, ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = error.object[error.start]
-            raise ValueError(
-                f"the message has half a character, {half!r}; expected whole ones"
-            ) from error
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # a lone surrogate, too, is no UTF-8
             raise ValueError(f"the message is not JSON ({error}); expected an object") from error
         if not isinstance(values, dict):
             raise TypeError(f"the message is {a_type(values)}; expected an object")
         answer = await self._answer(request.path_params["name"], values)
-        return Answer(answer, headers=HEADERS)
+        return _sent(answer, 200, HEADERS)
 
     async def _answer(self, name: str, values: dict[str, Any]) -> Any:
         """Return what the page asks for."""
@@ -184,18 +161,24 @@ class Server:
         raise HTTPException(404, f"{name!r} is unknown; expected one of {', '.join(ASKED)}")
 
 
+def _sent(values: Any, status: int, headers: dict[str, str]) -> Response:
+    return Response(written(values), status, headers, "application/json")
+
+
 def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is no number")
 
 
 async def _wrong(request: Request, error: Exception) -> Response:
     """Return what is wrong with a request, in words."""
-    status, words, more = 400, str(error.args[0] if error.args else error), HEADERS
+    status, words, more = 400, str(error) or type(error).__name__, HEADERS
     if isinstance(error, TimeoutError):
         status, words = 504, "the run has not answered in time; its steps may take long"
+    elif isinstance(error, RecursionError):
+        words = "the message is nested too deeply; expected an object of a few levels"
     elif isinstance(error, HTTPException):
         status, words, more = error.status_code, error.detail, HEADERS | dict(error.headers or {})
-    return Answer({"error": words}, status_code=status, headers=more)
+    return _sent({"error": words}, status, more)
 
 
 class Connection(H11Protocol):
@@ -231,15 +214,25 @@ class Program(uvicorn.Server):
             timeout_keep_alive=KEPT,
             timeout_graceful_shutdown=1,
             access_log=False,
+            lifespan="off",
         )
         super().__init__(config)
         self.server = server
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, with the runs that are wanted at once."""
+        self.server.runs.begin()
+        if self.server.first:
+            await asyncio.to_thread(self.server.runs.start, self.server.first)
+        await super().startup(sockets=sockets)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, and all open streams with it."""
+        """End, and all open streams and runs with it."""
         self.server.closing = True
         self.server.runs.tell_all()  # so that each stream notices
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # of what is cut off now
         await super().shutdown(sockets=sockets)
+        await asyncio.to_thread(self.server.runs.end)
 
 
 def serve(
@@ -259,7 +252,7 @@ def serve(
         port = bound.getsockname()[1]
         place.keep_address(port, token)
         ready(f"http://127.0.0.1:{port}/?token={token}")  # who comes now waits a moment
-        Program(Server(place, port, token, file, first)).run([bound])
+        asyncio.run(Program(Server(place, port, token, file, first)).serve([bound]))
 
 
 def _bound(port: int, fixed: bool) -> socket.socket:
@@ -270,6 +263,5 @@ def _bound(port: int, fixed: bool) -> socket.socket:
         if not fixed and port:
             return _bound(0, fixed)
         raise OSError(
-            f"port {port} cannot be used ({os.strerror(error.errno or 0)}); expected one that is "
-            "free. Pass another with --port, or leave it out"
+            f"port {port} cannot be used ({os.strerror(error.errno or 0)}); pass a free --port"
         ) from error

@@ -70,7 +70,7 @@ class Settings:
         if not isinstance(values.get("task"), str):
             raise TypeError(f"task is {values.get('task')!r}; expected the name of a task")
         checks.choice("task", values["task"], TASKS)
-        given = {name: value for name, value in values.items() if value is not None}
+        given = {k: v for k, v in values.items() if v is not None or getattr(cls, k, 0) is not None}
         mixers = given.pop("mixers", cls.mixers)
         if not isinstance(mixers, list | tuple) or not 1 <= len(mixers) <= LIMITS["layers"]:
             raise ValueError(

@@ -10,7 +10,6 @@ from npformer.core import Layer
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.works import Work
 from npformer.training.callbacks import TrainingState
-from npformer.training.trainable import Model
 
 
 @dataclass
@@ -33,14 +32,9 @@ class Now:
         return self.work.settings
 
     @property
-    def model(self) -> Model:
-        """The model that is trained; ask `plain` for one to compute with."""
-        return self.training.model
-
-    @property
     def plain(self) -> Any:
         """A copy of the model, with the weights as they are."""
-        return copy.deepcopy(self.model)
+        return copy.deepcopy(self.training.model)
 
 
 def groups_of(model: Layer) -> list[tuple[str, list[str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from npformer import data
@@ -40,7 +41,8 @@ def work_of(settings: Settings) -> Work:
     if task in ("parity", "pointer"):
         return ArrayWork(settings, getattr(data, task)(seed, train=8000))
     if task == "text":
-        place = settings.file or str(resources.files("npformer.data") / "shakespeare.txt.gz")
+        given = settings.file or str(resources.files("npformer.data") / "shakespeare.txt.gz")
+        place = str(Path(given).absolute())  # "-" is not standard input, which has one reader
         book = FileTask(kind="text", file=place, test="0", validation=HELD_OUT)
         whole = Part(book.read(place).samples[:CHARACTERS])
         return BookWork(settings, book.parts(whole)[0])
@@ -62,7 +64,7 @@ def _texts(settings: Settings) -> dict[str, Part]:
         raise ValueError("file is empty; expected the path of a CSV on this machine")
     texts = FileTask(
         kind="texts",
-        file=settings.file or "",
+        file=str(Path(settings.file or "").absolute()),  # likewise
         text=settings.text_column or "text",
         label=settings.label_column or "label",
         test="0",

@@ -33,6 +33,16 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
             f"{path} does not exist; expected a folder that npformer train or npformer play wrote"
         )
     found, notes = load(path), read_notes(path)
+    try:
+        return _described(found, notes, folder)
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path}, its metrics.json or its history.json does not hold what npformer train "
+            f"writes ({type(error).__name__}: {error}). Copy the folder again"
+        ) from error
+
+
+def _described(found: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any]]:
     model = found.model if isinstance(found, Estimator) else found
     metrics, history = (_json(folder / f"{name}.json") for name in ("metrics", "history"))
     task, split = notes.get("task"), notes.get("split")

@@ -128,7 +128,7 @@ class ArrayWork(Work):
         words, most = text.split(), self.data.vocab_size
         if most is None:
             raise ValueError(f"the task {self.settings.task!r} has no words; expected a text model")
-        wrong = [word for word in words if not (word.isdigit() and int(word) < most)]
+        wrong = [word for word in words if word not in (self.names.tokens or ())]
         if wrong or not 1 <= len(words) <= self.data.length:
             what = repr(wrong[0]) if wrong else f"{len(words)} tokens"
             raise ValueError(

@@ -5,25 +5,17 @@
 
 from collections.abc import Callable, Iterator
 
-from npformer.proof.cases.averaging import averaging
+from npformer.proof.cases import averaging, decoders, functional, mixers, models
 from npformer.proof.cases.case import Case
-from npformer.proof.cases.decoders import decoders
-from npformer.proof.cases.functional import functional
 from npformer.proof.cases.layers import layers
-from npformer.proof.cases.mixers import mixers
-from npformer.proof.cases.models import models
 
 __all__ = ["GROUPS", "SUBJECTS", "Case", "cases"]
 
 GROUPS = ("functional", "layers", "mixers", "models")
 
 SUBJECTS: list[Callable[[], Iterator[Case]]] = [
-    functional,
-    averaging,
-    layers,
-    mixers,
-    models,
-    decoders,
+    *(*functional.SUBJECTS, *averaging.SUBJECTS, layers, *mixers.SUBJECTS, *models.SUBJECTS),
+    *decoders.SUBJECTS,
 ]
 """Functions that yield cases. Modules of later rooms append theirs when they are imported:
 `npformer.training.trainable.cases`, `npformer.learn.museum.published_cases`."""

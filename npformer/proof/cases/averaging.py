@@ -28,15 +28,6 @@ VISIBLE: dict[str, dict[str, Any]] = {
 """Which of three keys each of three queries may see, in two sequences."""
 
 
-def averaging() -> Iterator[Case]:
-    """Yield the cases."""
-    yield from _attention()
-    yield from _average()
-    yield from _dense_synthesizers()
-    yield from _random_synthesizers()
-    yield from _mixture()
-
-
 def _attention() -> Iterator[Case]:
     three, five, single = (2, 2, 3, 4), (2, 2, 5, 4), (3, 4)
     yield pair("all pairs", F.attention_scores, three, three)
@@ -157,3 +148,6 @@ def _mixture() -> Iterator[Case]:
     ):
         target = mixtures[len(parts)], F.mixture_scores_backward
         yield pair(label, target, (len(parts),), *parts, title="mixture_scores")
+
+
+SUBJECTS = _attention, _average, _dense_synthesizers, _random_synthesizers, _mixture

@@ -10,7 +10,8 @@ import numpy as np
 from npformer.core import Layer
 from npformer.layers import Sequential
 from npformer.models import EncoderConfig
-from npformer.proof.gradcheck import GradcheckReport, gradcheck
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import GradcheckReport
 
 SEEDED: dict[str, Any] = {"seed": 0, "dtype": "float64"}
 

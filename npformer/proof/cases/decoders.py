@@ -42,31 +42,21 @@ class Twice(TwoInputLayer):
         return da, db + more
 
 
-def decoders() -> Iterator[Case]:
-    """Yield the cases."""
-    yield from _functions()
-    yield from _layers()
-    yield from _models()
-
-
 def _functions() -> Iterator[Case]:
     query, rest = draw(2, 3, 4), draw(2, 5, 4, seed=1)
-    for attend in ("scaled_dot_product_attention", "blockwise_attention"):
-        both = getattr(F, attend), getattr(F, f"{attend}_backward")
-        later: dict[str, Any] = {"causal": True, "begin": 2}
-        yield pair("queries that begin later", both, query, rest, rest * 2.0, **later)
+    for attend in (F.scaled_dot_product_attention, F.blockwise_attention):
+        given = query, rest, rest * 2.0
+        yield pair("queries that begin later", attend, *given, causal=True, begin=2)
 
     x, kernel = draw(2, 5, 3), draw(7, 3, seed=1)
-    for name, k in (("causal_convolution", kernel), ("short_convolution", kernel[:3])):
-        both = getattr(F, name), getattr(F, f"{name}_backward")
-        yield pair("longer kernels than needed", both, x, k)
-        yield pair("one sequence of one token", both, x[0, :1], k)
+    for convolution, k in ((F.causal_convolution, kernel), (F.short_convolution, kernel[:3])):
+        yield pair("longer kernels than needed", convolution, x, k)
+        yield pair("one sequence of one token", convolution, x[0, :1], k)
     yield pair("a kernel of the whole length", F.causal_convolution, x, kernel[:5])
     yield pair("a longer kernel than the sequence", F.short_convolution, x[:, :2], kernel[:4])
     space = draw(3) - 1.0, draw(3, 4), draw(3, 4, seed=1), draw(2, 3, 4)
-    both = F.state_space_kernel, F.state_space_kernel_backward
-    yield pair("six tokens", both, *space, length=6)
-    yield pair("one token", both, *space, length=1)
+    yield pair("six tokens", F.state_space_kernel, *space, length=6)
+    yield pair("one token", F.state_space_kernel, *space, length=1)
 
 
 def _layers() -> Iterator[Case]:
@@ -111,3 +101,6 @@ def _models() -> Iterator[Case]:
         yield layer(label, writer, SOURCE, mask=masks[0], **MODEL)
         both = Transformer(small(), 6, 6, tied=tied, **SEEDED)
         yield layer(label, both, SOURCE, TARGET, mask=masks, **MODEL)
+
+
+SUBJECTS = _functions, _layers, _models

@@ -9,16 +9,6 @@ from npformer import functional as F
 from npformer.proof.cases.case import Case, draw, keep, pair
 
 
-def functional() -> Iterator[Case]:
-    """Yield the cases."""
-    yield from _linear_maps()
-    yield from _elementwise()
-    yield from _normalisations()
-    yield from _transforms()
-    yield from _tokens_and_losses()
-    yield from _weighted_losses()
-
-
 def _linear_maps() -> Iterator[Case]:
     yield pair("with bias", F.linear, (2, 3, 5), (5, 4), (4,))
     yield pair("without bias", F.linear, (2, 5), (5, 4))
@@ -118,3 +108,13 @@ def _weighted_losses() -> Iterator[Case]:
     yield pair("weights of samples and classes", binary, z, targets, **both)
     of_rows: dict[str, Any] = {"weights": weights, "wrt": ["prediction"]}
     yield pair("weights of rows", squared, draw(4, 2), draw(4, 2, seed=1), **of_rows)
+
+
+SUBJECTS = (
+    _linear_maps,
+    _elementwise,
+    _normalisations,
+    _transforms,
+    _tokens_and_losses,
+    _weighted_losses,
+)

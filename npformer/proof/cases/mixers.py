@@ -17,7 +17,6 @@ SIX_PARTS = {**TWO_HEADS, "mixture": tuple(M.SCORES)}
 
 def mixers() -> Iterator[Case]:
     """Yield the cases."""
-    yield from _scores()
     mask, causal = keep([4, 2, 0], 4), {**TWO_HEADS, "causal": True}
     for name, kind in M.MIXERS.items():
         yield _case("all tokens", name, **TWO_HEADS)
@@ -81,3 +80,6 @@ def _scores() -> Iterator[Case]:
         ("tables alone", mixture("random_synthesizer", "fixed_random_synthesizer"), no_gradient),
     ):
         yield layer(label, scores, x, group="mixers", covers=classes(scores, Layer))
+
+
+SUBJECTS = _scores, mixers

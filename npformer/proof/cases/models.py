@@ -25,14 +25,6 @@ BERT: dict[str, Any] = {**LEARNED, "n_token_types": 3, "embedding_norm": True}
 FNET: dict[str, Any] = {**BERT, "embedding_projection": True, "mixer": "fourier", "dropout": 0.2}
 
 
-def models() -> Iterator[Case]:
-    """Yield the cases."""
-    yield from _blocks()
-    yield from _encoders()
-    yield from _embeddings()
-    yield from _classifiers()
-
-
 def _blocks() -> Iterator[Case]:
     def block(**changes: Any) -> EncoderBlock:
         return EncoderBlock(small(**changes), **SEEDED)
@@ -117,3 +109,6 @@ def wide_case(kind: type[WideSequenceModel]) -> Case:
     case = layer("words and pairs, padding mask", made, IDS, mask=MASK, **MODEL)
     made.wide.learn(np.array([[0, 3], [1, 3]]), 1.0 + np.arange(7.0))  # the case changed both
     return case
+
+
+SUBJECTS = _blocks, _encoders, _embeddings, _classifiers

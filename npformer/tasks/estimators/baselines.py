@@ -43,15 +43,14 @@ def tf_idf(
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
     except ImportError:
         return None
-    words = TfidfVectorizer()
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10, max_iter=1000))
     try:
-        x = words.fit_transform(train[0])
+        return _scores(classes, model, train, test)
     except ValueError:  # only punctuation or single letters
         return None
-    model = LogisticRegression(C=10, max_iter=1000).fit(x, train[1])
-    return _scores(classes, model, words.transform(test[0]), test[1])
 
 
 def linear(
@@ -65,6 +64,7 @@ def linear(
     """
     try:
         from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
     except ImportError:
         return None
@@ -76,13 +76,13 @@ def linear(
             row[: len(each)] = each[:longest]
         return padded.reshape(len(series), -1)
 
-    scaler = StandardScaler()
-    model = LogisticRegression(max_iter=2000).fit(scaler.fit_transform(rows(train[0])), train[1])
-    return _scores(classes, model, scaler.transform(rows(test[0])), test[1])
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+    return _scores(classes, model, (rows(train[0]), train[1]), (rows(test[0]), test[1]))
 
 
-def _scores(classes: Sequence[Any], model: Any, x: Any, y: np.ndarray) -> Scores:
-    """Return the scores of scikit-learn's model, which may not have seen every class."""
-    probabilities = np.zeros((len(y), len(classes)))
-    probabilities[:, model.classes_] = model.predict_proba(x)
-    return scores_of(classes, y, probabilities)
+def _scores(classes: Sequence[Any], model: Any, train: Any, test: Any) -> Scores:
+    """Return the scores of scikit-learn's model, which may not see every class in training."""
+    model.fit(*train)
+    probabilities = np.zeros((len(test[1]), len(classes)))
+    probabilities[:, model.classes_] = model.predict_proba(test[0])
+    return scores_of(classes, test[1], probabilities)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type, checks
+from npformer.core import described
 from npformer.core.checks import did_you_mean
+from npformer.data.lists import listed
 from npformer.data.tables import is_missing
 
 Label = str | int | bool
@@ -47,6 +48,13 @@ class ClassNames:
             )
         return cls(names)
 
+    @classmethod
+    def numbered(cls, labels: Any) -> "tuple[ClassNames, np.ndarray]":
+        """Return the classes that occur in labels, and the number of each label."""
+        found = plain_labels(labels)
+        names = cls.of(found)
+        return names, names.numbers(found)
+
     def __len__(self) -> int:
         """Return the number of classes."""
         return len(self.names)
@@ -79,28 +87,23 @@ class ClassNames:
 
 def plain_labels(labels: Any, where: str = "labels") -> list[Label]:
     """Return labels as a list of Python's strings, integers and booleans."""
-    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-        raise TypeError(
-            f"{where} is {a_type(labels)}; expected a list with a label for each sample"
-        )
-    checks.ordered(where, labels)
-    if (axes := getattr(labels, "ndim", 1)) != 1:
-        raise ValueError(f"{where} have {axes} axes; expected one axis, a label for each sample")
-    listed = [label.item() if isinstance(label, np.generic) else label for label in labels]
-    for i, label in enumerate(listed):
+    found = listed(where, labels, "a label for each sample")
+    for i, label in enumerate(found):
+        if isinstance(label, np.generic):
+            found[i] = label = label.item()
         if isinstance(label, float) and label.is_integer():
-            listed[i] = label = int(label)  # a column of a table with gaps holds floats
+            found[i] = label = int(label)  # a column of a table with gaps holds floats
         if isinstance(label, str) and is_missing(label):
             raise ValueError(
                 f"{where}[{i}] is {label!r}, a word for a missing label; expected the name of a "
                 "class. Leave the sample out, or give the class another name"
             )
         if not isinstance(label, str | int):
-            what = "missing" if label is None or label != label else repr(label)
+            what = "missing" if label is None or label != label else described(label)
             raise TypeError(
                 f"{where}[{i}] is {what}; expected a string or a whole number, the name of a class"
             )
-    return listed
+    return found
 
 
 def rarely_repeat(labels: Sequence[Any]) -> str:
@@ -117,10 +120,10 @@ def _names(words: list[str]) -> str:
     return f"{shown} and {len(words) - 8} more" if len(words) > 8 else shown
 
 
-def check_as_many(samples: Sequence[Any], y: np.ndarray) -> None:
-    """Check that there is one label for each sample, and at least one sample."""
-    if len(y) != len(samples) or len(y) == 0:
+def check_as_many(one: Any, other: Any, names: tuple[str, str] = ("samples", "labels")) -> None:
+    """Check that there are as many entries in two lists, and at least one."""
+    if len(one) != len(other) or len(one) == 0:
         raise ValueError(
-            f"there are {len(samples)} samples and {len(y)} labels; expected one label for each "
-            "sample, and at least 1"
+            f"the numbers of {' and '.join(names)} are {len(one):,} and {len(other):,}; expected "
+            "as many of both, and at least one"
         )

@@ -18,9 +18,9 @@ from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
-from npformer.tasks.estimators.classifier_report import settings_of_report
 from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
+from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, scores_of
 from npformer.tasks.estimators.split import stratified
@@ -68,9 +68,12 @@ class Classifier(Estimator):
     def reader(self) -> Reader:
         """Return a reader that has learned nothing yet."""
 
-    @abstractmethod
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for what the reader has learned."""
+        usual = defaults.ENCODERS[self.kind()] | {"max_len": self.reader_.max_len}
+        drawn: dict[str, Any] = {"seed": seed, "dtype": self.dtype}
+        config = self.configured(usual)
+        return classifier_for(self.reader_, config, n_classes, self.pooling, **drawn)
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
@@ -118,9 +121,11 @@ class Classifier(Estimator):
             checks.rate("calibration", calibration)
         reader = self.reader()
         listed = reader.checked(samples, "samples")
-        names = ClassNames.of(labels)
-        y = names.numbers(labels)
+        names, y = ClassNames.numbered(labels)
         check_as_many(listed, y)
+        if (weights := training.get("sample_weight")) is not None:
+            training["sample_weight"] = weights = checks.weights("sample_weight", weights)
+            checks.shape("sample_weight", weights, (len(y),), "One number for each sample")
         if words := rarely_repeat(y.tolist()):
             warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
         held_out: tuple[Sequence[Any], np.ndarray] | None = None
@@ -130,9 +135,8 @@ class Classifier(Estimator):
         elif validation is not None:
             rows, rest = stratified(y, validation, self.seed)
             held_out = [listed[i] for i in rest], y[rest]
-            weights = training.get("sample_weight")
             if weights is not None:
-                training["sample_weight"] = np.asarray(weights)[rows]
+                training["sample_weight"] = weights[rows]
             listed, y = [listed[i] for i in rows], y[rows]
         if isinstance(given := training.get("class_weight"), Mapping):
             of = names.numbers(list(given), "the keys of class_weight")
@@ -170,8 +174,7 @@ class Classifier(Estimator):
     def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return x and its mask, as the models expect them."""
         listed = self.checked(samples, "samples")
-        x, mask = self.reader_.read(listed)
-        return x, mask
+        return self.reader_.read(listed)  # type: ignore[no-any-return]
 
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
         """Check each sample, and return the samples as a sequence."""
@@ -190,7 +193,7 @@ class Classifier(Estimator):
         rows, rest = stratified(y, share, seed)
         options = dict(given)
         if options.get("sample_weight") is not None:
-            options["sample_weight"] = np.asarray(options["sample_weight"])[rows]
+            options["sample_weight"] = options["sample_weight"][rows]
         return (x[rows], y[rows], mask[rows]), (x[rest], y[rest], mask[rest]), options
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
@@ -218,7 +221,7 @@ class Classifier(Estimator):
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
         """Return, for ONNX, the models, and what is around them: as JSON values, and in words."""
         self.check_trained()
-        return self.models_, *around(self.classes_, self.reader_, self.preparation())
+        return self.models_, *self.reader_.around(self.classes_, self.preparation())
 
     def predict_proba(
         self, samples: Any, batch_size: int = 256, communicator: Any = None
@@ -278,23 +281,13 @@ class Classifier(Estimator):
         It begins with the scores and, `beside` them, those of other models, by name. It shows each
         member of an ensemble. `more` are arguments of `npformer.report`, such as `samples`.
         """
-        from npformer.tasks.reports import report  # when needed
+        from npformer.tasks.estimators.classifier_report import settings_of_report  # when needed
+        from npformer.tasks.reports import report
 
-        y = self.names.numbers(labels)
-        scores = scores or self.evaluate(samples, labels)
+        y, listed = self.names.numbers(labels), self.checked(samples, "samples")
+        scores = scores or self.evaluate(listed, self.names.labels(y))
         models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
-        listed = self.checked(samples, "samples")
         x, mask = self.reader_.read(listed)
-        shown = settings_of_report(self.names, listed, len(models), scores, beside or {})
+        shown = settings_of_report(self, listed, scores, beside or {})
         settings = {"token_names": self.reader_.token_names(), **shown, **more}
         return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
-
-
-def around(
-    classes: np.ndarray, reader: Reader, preparation: Mapping[str, Any]
-) -> tuple[dict[str, Any], str]:
-    """Return what is around the models of a classifier, for ONNX: as JSON values, and in words."""
-    values: dict[str, Any] = {"classes": classes.tolist(), "preparation": preparation}
-    if (tokens := reader.token_names()) is not None:
-        values["vocabulary"] = tokens
-    return values, f"{reader.reads}; the name of the class with the largest number"

@@ -3,38 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from npformer.tasks.estimators.class_names import ClassNames
 from npformer.tasks.estimators.scores import Scores
-
-CALIBRATION = (
-    "The loss, in nats, is low if right answers have high probabilities. That of the majority "
-    "class is the baseline: it needs only the frequencies of the classes. The calibration "
-    "error says how far the probability of an answer is from how often such answers are right."
-)
+from npformer.tasks.reports.elements import TEXTS
 
 Table = list[list[str]]
 """Rows of cells; the first is the heading."""
 
 
 def settings_of_report(
-    names: ClassNames,
-    samples: Sequence[Any],
-    n_models: int,
-    scores: Scores,
-    beside: Mapping[str, Scores | None],
+    classifier: Any, samples: Sequence[Any], scores: Scores, beside: Mapping[str, Scores | None]
 ) -> dict[str, Any]:
     """Return arguments of `npformer.report`: names of classes and samples, and its opening."""
     texts = list(samples) if all(isinstance(each, str) for each in samples) else None
-    opening = _opening(scores, beside)
-    if n_models > 1:
-        opening.insert(
-            0,
-            f"This model is {n_models} models with different seeds, whose probabilities are "
-            "averaged; each of them, a member, is shown below by itself.",
-        )
+    n = len(classifier.models_)
+    members = [TEXTS["results"]["members"].format(n=n)] if n > 1 else []
     title = f"A {'text' if texts else 'series'} classifier: its mistakes, and a look inside"
-    named = {"title": title, "class_names": names.words(), "sample_names": texts}
-    return named | {"opening": opening}
+    named = {"title": title, "class_names": classifier.names.words(), "sample_names": texts}
+    return named | {"opening": [*members, *_opening(scores, beside)]}
 
 
 def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | Table]:
@@ -46,4 +31,9 @@ def _opening(scores: Scores, beside: Mapping[str, Scores | None]) -> list[str | 
     classes: Table = [["class", "labels", "precision", "recall", "F1"]]
     for name, n, *shares in scores.by_class():
         classes.append([str(name), f"{n:,}", *(f"{share:.4f}" for share in shares)])
-    return [f"Measured on {scores.n:,} samples.", compared, CALIBRATION, classes]
+    return [
+        f"Measured on {scores.n:,} samples.",
+        compared,
+        TEXTS["results"]["calibration"],
+        classes,
+    ]

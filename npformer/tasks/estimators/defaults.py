@@ -5,7 +5,9 @@ A kind is what a model reads: "text", the same by "pretrained" weights, "series"
 and "translator".
 """
 
+import importlib.resources
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,31 +16,11 @@ import numpy as np
 from npformer.core import checks
 from npformer.optim import NORMS_AND_BIASES, schedule_for
 
-SIZES: dict[str, Any] = {"d_model": 64, "n_layers": 2, "n_heads": 4, "d_ff": 128, "dropout": 0.1}
+TABLE = tomllib.loads(
+    (importlib.resources.files("npformer.tasks.estimators") / "defaults.toml").read_text("utf-8")
+)
 
-WRITING: dict[str, Any] = {
-    "d_model": 128,
-    "n_heads": 4,
-    "norm": "pre",
-    "positions": "learned",  # as small as the embeddings at first: sums are learned much faster
-    "scale_embeddings": False,
-}
-
-ENCODERS: dict[str, dict[str, Any]] = {
-    "text": {
-        **SIZES,
-        "n_layers": 1,
-        "dropout": 0.3,
-        "token_dropout": 0.3,
-        "scale_embeddings": False,
-        "padding": "per_length",
-    },
-    "series": {**SIZES, "padding": "per_length"},
-    "tokens": {**SIZES, "norm": "pre", "positions": "sinusoidal"},  # distances: learned quickly
-    "columns": {**SIZES, "norm": "post", "positions": "learned"},  # columns have no neighbours
-    "writer": {**WRITING, "n_layers": 4, "d_ff": 512, "max_len": 64, "causal": True},
-    "translator": {**WRITING, "n_layers": 2, "d_ff": 256},
-}
+ENCODERS: dict[str, dict[str, Any]] = TABLE["encoders"]
 """Settings of `EncoderConfig`."""
 
 DROPOUT = 0.1
@@ -73,28 +55,6 @@ numbers are fitted, and held-out texts are not learned from. Each member has its
 
 SEEN = {"text": 25_000, "writer": 5_000_000, "translator": 300_000}
 """How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
-
-STEPS: dict[str, Any] = {"lr": 1e-3, "schedule": "cosine", "warmup": 0.1, "clip_norm": 1.0}
-
-STEPS_OF_WRITING: dict[str, Any] = {
-    **STEPS,
-    "schedule": "cosine(final=0.1)",
-    "warmup": 0.05,
-    "weight_decay": 0.1,
-    "no_decay": NORMS_AND_BIASES,
-    "metric": "loss",
-}
-
-FINE_TUNING: dict[str, Any] = {
-    **STEPS,
-    "epochs": 3,
-    "batch_size": 16,
-    "lr": 5e-5,
-    "schedule": "linear",
-    "weight_decay": 0.01,
-    "no_decay": NORMS_AND_BIASES,
-}
-"""For pretrained weights, as Devlin et al. (2019, appendix A.3) fine-tune BERT."""
 
 ONE_BATCH = 64
 """Up to this many arrays are one batch, in float64 and without dropout: only the initial weights
@@ -144,21 +104,16 @@ def training(kind: str, n: int) -> dict[str, Any]:
     Embeddings start small, and a rare word needs many steps to have an effect: the fewer texts
     there are, the more often they are seen.
     """
-    if kind == "pretrained":
-        return FINE_TUNING
-    if kind == "series":
-        return {**STEPS, "epochs": 60, "batch_size": 16}
+    usual: dict[str, Any] = dict(TABLE["trainings"][kind])
+    if "no_decay" in usual:
+        usual["no_decay"] = NORMS_AND_BIASES
     if kind in ("tokens", "columns"):
-        return {**STEPS, "batch_size": batch_size_for(n), "weight_decay": 0.01}
-    epochs = min(max(15 if kind == "text" else 1, math.ceil(SEEN[kind] / n)), MOST)
-    if kind == "text":
-        return {**STEPS, "epochs": epochs, "batch_size": 32 if n >= VERY_FEW else 8}
-    batch_size = 64 if n > 640 else 8
-    return {
-        **STEPS_OF_WRITING,
-        "epochs": epochs,
-        "batch_size": 32 if kind == "writer" else batch_size,
-    }
+        usual["batch_size"] = batch_size_for(n)
+    elif kind in SEEN:
+        usual["epochs"] = min(max(15 if kind == "text" else 1, math.ceil(SEEN[kind] / n)), MOST)
+        sizes = {"text": 32 if n >= VERY_FEW else 8, "translator": 64 if n > 640 else 8}
+        usual["batch_size"] = sizes.get(kind, 32)
+    return usual
 
 
 def training_with_stop(kind: str, n: int, batch_size: int) -> dict[str, Any]:

@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from inspect import signature
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from npformer.core import backends, checks, described
+from npformer.data.held_out import validation_share
 from npformer.data.samples import Data
+from npformer.layers import POOLINGS
 from npformer.models import EncoderConfig
 from npformer.training.fit import fit
 from npformer.training.history import History
@@ -38,11 +39,11 @@ class Ensemble:
     histories_: list[History]
 
     def train(
-        self, model: Any, data: Data, validation: Data | None, place: Path | None, **settings: Any
+        self, model: Any, data: Data, validation: Data | None, checkpoint: Any, **settings: Any
     ) -> History:
         """Train a model, and keep it with its history."""
         self.models_.append(model)  # now, so that weights are kept if the training is stopped
-        found = fit(model, data, validation=validation, checkpoint=place, **settings)
+        found = fit(model, data, validation=validation, checkpoint=checkpoint, **settings)
         self.histories_.append(found)
         return found
 
@@ -155,6 +156,8 @@ class Estimator(Ensemble, ABC):
         if isinstance(self.config, Mapping):
             for name in self.config:
                 checks.choice("a setting in config", name, EncoderConfig.__dataclass_fields__)
+        if (pooling := getattr(self, "pooling", None)) is not None:
+            POOLINGS.parse(pooling, "pooling")
         checks.choice("dtype", self.dtype, checks.FLOATS)
         checks.choice("backend", self.backend, backends())
         checks.whole("seed", self.seed, at_least=0)
@@ -222,5 +225,9 @@ def check_training(training: Mapping[str, Any], validation: Any, parts: str = ""
                 "it decides which epoch is better: validation=0.1, or --validation 0.1 on the "
                 "command line"
             )
-    if isinstance(validation, tuple | list) and len(validation) != 2:
-        raise ValueError(f"validation does not have two parts; expected {parts}")
+    pair = isinstance(validation, tuple | list) and len(validation) == 2
+    if parts and not pair and validation is not None and validation_share(validation) is None:
+        raise TypeError(
+            f"validation is {described(validation)}; expected a share of the data, such as 0.1, or "
+            f"{parts}"
+        )

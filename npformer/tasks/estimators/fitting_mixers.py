@@ -1,9 +1,28 @@
-"""Defaults that depend on the mixer: see docs/questions/fourier_sensitivity.md."""
+"""Classifiers whose defaults depend on the mixer: see docs/questions/fourier_sensitivity.md."""
+
+from typing import Any
 
 from npformer.mixers import MIXERS
 from npformer.models import EncoderConfig
+from npformer.training.trainable import SequenceClassifier, WideSequenceClassifier
 
 TRANSFORMS = ("fourier", "hartley")
+
+
+def classifier_for(
+    reader: Any, config: EncoderConfig, n_classes: int, pooling: str | None, **drawn: Any
+) -> SequenceClassifier:
+    """Return an untrained model of what a reader reads, with a wide part if it knows pairs."""
+    kind: type[SequenceClassifier] = SequenceClassifier
+    arguments: dict[str, Any] = reader.arguments()
+    pairs: Any = getattr(reader, "pairs", None)
+    if pairs is not None:
+        kind, arguments["n_pairs"] = WideSequenceClassifier, len(pairs[0])
+    arguments["pooling"] = usual_pooling(config) if pooling is None else pooling
+    model = kind(config, n_classes, **arguments, **drawn)
+    if isinstance(model, WideSequenceClassifier):
+        model.wide.learn(*pairs)
+    return model
 
 
 def usual_pooling(config: EncoderConfig) -> str:

@@ -4,9 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core import checks
+
 
 def checked_series(name: str, each: Any) -> np.ndarray:
     """Return a series as a float64 array (steps, features), after checking it."""
+    checks.ordered(name, each)
     try:
         array = np.asarray(each)
     except ValueError:

@@ -7,6 +7,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.tokenizers.tokenizer import checked_texts
+from npformer.tasks.estimators.class_names import check_as_many
 
 
 def parted_by_source(
@@ -40,9 +41,5 @@ def held_out_sources(sources: Sequence[str], share: float, seed: int) -> list[st
 def checked_pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:
     """Return sources and targets as lists, after checking that there are as many of both."""
     found = checked_texts(sources, "sources"), checked_texts(targets, "targets")
-    if len(found[0]) != len(found[1]) or not found[0]:
-        raise ValueError(
-            f"there are {len(found[0]):,} sources and {len(found[1]):,} targets; expected the same "
-            "number of both, at least one"
-        )
+    check_as_many(*found, ("sources", "targets"))
     return found

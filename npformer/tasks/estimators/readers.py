@@ -2,12 +2,13 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from npformer.core import a_type, checks
+from npformer.data.lists import listed
 from npformer.data.tokenizers import Tokenizer, WordTokenizer, frequent_pairs, train_tokenizer
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.tasks.estimators import defaults
@@ -20,6 +21,7 @@ MOST_IDS = 10_000_000
 """The most rows of an embedding table. Larger ids are probably numbers of another kind."""
 
 
+@dataclass(eq=False)
 class Reader(ABC):
     """Turns samples into arrays, and knows what a model has to know about them.
 
@@ -32,14 +34,13 @@ class Reader(ABC):
         Whether all training samples have the same number of tokens, and none is padding.
     """
 
+    max_len: Any
+    room: int = field(default=1, kw_only=True)
+
     same_length = False
 
     reads: ClassVar[str]
     """How samples become arrays, in words."""
-
-    def __init__(self, max_len: int | None = None, room: int = 1) -> None:
-        self.max_len = max_len or 0
-        self.room = room
 
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
         """Check each sample, and return the samples as a sequence."""
@@ -65,6 +66,13 @@ class Reader(ABC):
         """Return the names of token ids, if they have some."""
         return None
 
+    def around(self, classes: np.ndarray, preparation: Any) -> tuple[dict[str, Any], str]:
+        """Return what is around the models of a classifier, for ONNX: as JSON, and in words."""
+        values: dict[str, Any] = {"classes": classes.tolist(), "preparation": preparation}
+        if (tokens := self.token_names()) is not None:
+            values["vocabulary"] = tokens
+        return values, f"{self.reads}; the name of the class with the largest number"
+
     def note_lengths(self, samples: Samples) -> None:
         """Note how long samples are."""
         self.same_length = isinstance(samples, np.ndarray)
@@ -82,15 +90,14 @@ class Reader(ABC):
         return x, mask
 
 
+@dataclass(eq=False)
 class TokenReader(Reader):
     """Token ids."""
 
     reads = "rows are padded, and have a mask"
 
-    def __init__(self, max_len: int | None, vocab_size: int | None, padding_id: int | None) -> None:
-        super().__init__(max_len)
-        self.vocab_size = vocab_size or 0
-        self.padding_id = padding_id
+    vocab_size: Any
+    padding_id: int | None
 
     def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
         """Note the largest id, unless the size of the vocabulary is given."""
@@ -134,6 +141,7 @@ def _row(ids: np.ndarray, wrong: int) -> str:
     return f" in row {int(np.flatnonzero((ids == wrong).any(axis=1))[0])}"
 
 
+@dataclass(eq=False)
 class SeriesReader(Reader):
     """Series, scaled to mean 0 and standard deviation 1.
 
@@ -143,24 +151,17 @@ class SeriesReader(Reader):
 
     reads = "series are scaled, (x - mean) / deviation, padded with 0, and have a mask"
 
-    n_features = 0  # not known yet
+    scale: bool
+    dtype: str
 
-    def __init__(self, max_len: int | None, scale: bool, dtype: str, room: int = 1) -> None:
-        super().__init__(max_len, room)
-        self.scale = scale
-        self.dtype = dtype
+    n_features = 0  # not known yet
 
     def checked(self, samples: Any, name: str) -> list[np.ndarray]:
         """Check series, and return them as float64 arrays (steps, features)."""
-        if isinstance(samples, str) or not hasattr(samples, "__len__"):
-            raise TypeError(
-                f"{name} is {a_type(samples)}; expected a list of arrays (steps, "
-                "features), or one array (series, steps, features)"
-            )
-        checks.ordered(name, samples)
         if hasattr(samples, "columns"):  # a table with a series a row
             samples = samples.to_numpy()
-        series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(samples)]
+        rows = listed(name, samples, "an array (steps, features) for each series", axes=(1, 2, 3))
+        series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(rows)]
         for i, each in enumerate(series):
             if each.shape[1] != (n_features := self.n_features or series[0].shape[1]):
                 raise ValueError(
@@ -200,14 +201,15 @@ class SeriesReader(Reader):
         return self.with_mask([(x - self.mean) / self.deviation for x in samples], self.dtype)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the number of features."""
-        return {"n_features": self.n_features}
+        """Return the number of features, and whether some samples are shorter than others."""
+        return {"n_features": self.n_features, "expects_mask": not self.same_length}
 
     def preparation(self) -> dict[str, Any]:
         """Return the scaling."""
         return {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
 
 
+@dataclass(eq=False)
 class TextReader(Reader):
     """Texts, as the ids of a tokenizer.
 
@@ -221,21 +223,17 @@ class TextReader(Reader):
 
     reads = "the tokenizer turns texts into ids and a mask, cut at max_len"
 
-    def __init__(
-        self,
-        max_len: int | None,
-        tokenizer: Any,
-        *,
-        wide: bool = False,
-        refuse_empty: bool = False,
-        **vocabulary: Any,
-    ) -> None:
-        super().__init__(max_len or defaults.MAX_LEN)
-        self.tokenizer = tokenizer
-        self.wide, self.refuse_empty = wide, refuse_empty
-        self.vocabulary = {name: v for name, v in vocabulary.items() if v is not None}
-        self.pairs: Any = None
-        self._told = False
+    tokenizer: Any
+    vocabulary: Mapping[str, Any] = field(default_factory=dict)
+    wide: bool = False
+    refuse_empty: bool = False
+
+    pairs: Any = field(default=None, init=False)
+    told = False
+
+    def __post_init__(self) -> None:
+        """Read a text's beginning, if nothing else is said."""
+        self.max_len = self.max_len or defaults.MAX_LEN
 
     def checked(self, samples: Any, name: str) -> list[str]:
         """Check texts, and return them as a list."""
@@ -251,9 +249,10 @@ class TextReader(Reader):
             )
         if not isinstance(self.tokenizer, Tokenizer):
             usual = dict(defaults.VOCABULARY)
+            given = {name: v for name, v in self.vocabulary.items() if v is not None}
             if self.tokenizer == "word":
                 usual["ngrams"] = defaults.ngrams(list(samples))
-            self.tokenizer = train_tokenizer(self.tokenizer, samples, **usual | self.vocabulary)
+            self.tokenizer = train_tokenizer(self.tokenizer, samples, **usual | given)
         if self.wide:
             parts = self.tokenizer.parts() if isinstance(self.tokenizer, WordTokenizer) else ()
             self.pairs = frequent_pairs(
@@ -263,10 +262,10 @@ class TextReader(Reader):
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray]:
         """Return ids and their mask; warn once if texts have to be cut."""
         ids, mask = self.tokenizer.encode(samples, self.max_len)
-        if ids.shape[1] == self.max_len and not self._told:
+        if ids.shape[1] == self.max_len and not self.told:
             longer = sum(len(self.tokenizer.ids(text)) > self.max_len for text in samples)
             if longer:
-                self._told = True
+                self.told = True
                 warnings.warn(
                     f"{longer:,} of {len(samples):,} texts have more than {self.max_len} tokens, "
                     "and only their beginning is read. To read more: max_len=... of the estimator, "

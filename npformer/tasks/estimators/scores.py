@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from npformer.training.inspection.trace_table import aligned
 from npformer.training.trainable.metrics import macro_f1
+
+FIGURES = ("accuracy", "macro_f1", "loss", "calibration_error")
+BY_CLASS = ("precision", "recall", "f1", "confusion")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +72,9 @@ class Scores:
         return macro_f1(np.stack([hits, labels, self.confusion.sum(axis=0)]).astype("float64"))
 
     @property
-    def figures(self) -> tuple[float, float, float, float]:
+    def figures(self) -> tuple[float, ...]:
         """Accuracy, macro F1, loss and calibration error."""
-        return self.accuracy, self.macro_f1, self.loss, self.calibration_error
+        return tuple(getattr(self, name) for name in FIGURES)
 
     def by_class(self) -> Iterator[tuple[Any, int, float, float, float]]:
         """Yield each class, how often it is right, and its precision, recall and F1."""
@@ -81,40 +85,27 @@ class Scores:
         """Return plain values, ready for JSON."""
         return {
             "samples": self.n,
-            "accuracy": self.accuracy,
-            "macro_f1": self.macro_f1,
-            "loss": self.loss,
-            "calibration_error": self.calibration_error,
+            **{name: getattr(self, name) for name in FIGURES},
             "classes": [str(name) for name in self.classes],
-            "precision": self.precision.tolist(),
-            "recall": self.recall.tolist(),
-            "f1": self.f1.tolist(),
-            "confusion": self.confusion.tolist(),
+            **{name: getattr(self, name).tolist() for name in BY_CLASS},
         }
 
     def __str__(self) -> str:
         """Return accuracy and macro F1, a line for each class, and the confusion matrix."""
         loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
         lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
-        names = [_short(name, 24) for name in self.classes]
-        wide = max(5, *map(len, names))
-        lines.append(f"{'class':<{wide}}  labels  precision  recall      F1")
+        names = [name if len(name) <= 24 else f"{name[:23]}…" for name in map(str, self.classes)]
+        rows = [["class", "labels", "precision", "recall", "F1"]]
         for name, (_, n, *shares) in zip(names, self.by_class(), strict=True):
-            precision, recall, f1 = shares
-            lines.append(f"{name:<{wide}}  {n:>6}  {precision:>9.4f}  {recall:.4f}  {f1:.4f}")
+            rows.append([name, str(n), *(f"{share:.4f}" for share in shares)])
+        lines += aligned(rows, "<>>>>")
         if len(names) <= 12:
-            lines += ["", *self._confusions(names)]
+            counts = [["label / predicted", *names]]
+            for name, row in zip(names, self.confusion, strict=True):
+                counts.append([name, *map(str, row)])
+            wide = max(4, *map(len, names))
+            lines += ["", *aligned(counts, f"<{'>' * len(names)}", wide)]
         return "\n".join(lines)
-
-    def _confusions(self, names: list[str]) -> list[str]:
-        width = max(6, *(len(name) + 2 for name in names))
-        label = max(len("label \\ predicted"), *map(len, names))
-        heading = "".join(f"{name:>{width}}" for name in names)
-        rows = (
-            f"{name:<{label}}" + "".join(f"{n:>{width}}" for n in row)
-            for name, row in zip(names, self.confusion, strict=True)
-        )
-        return [f"{'label / predicted':<{label}}{heading}", *rows]
 
 
 def scores_of(
@@ -127,13 +118,10 @@ def scores_of(
     wrong = np.flatnonzero(predicted != y)
     worst = wrong[np.argsort(own[wrong], kind="stable")][:n_worst]
     loss = float(-np.log(np.maximum(own, np.finfo("float32").tiny)).mean())
-    return Scores(
-        classes,
-        confusion_of(y, predicted, len(classes)),
-        loss,
-        [(int(i), own[i]) for i in worst],
-        calibration_error(predicted == y, probabilities.max(axis=1)),
-    )
+    pairs, n = y.astype("int64") * len(classes) + predicted, len(classes)
+    confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
+    error = calibration_error(predicted == y, probabilities.max(axis=1))
+    return Scores(classes, confusion, loss, [(int(i), own[i]) for i in worst], error)
 
 
 def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 10) -> float:
@@ -147,16 +135,5 @@ def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 1
     return sum(each) / max(len(right), 1)
 
 
-def confusion_of(y: np.ndarray, predicted: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return how often each class, the row, was predicted as each class, the column."""
-    pairs = y.astype("int64") * n_classes + predicted
-    return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
-
-
 def _ratio(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(wholes > 0, parts / np.maximum(wholes, 1), 0.0))
-
-
-def _short(name: Any, most: int) -> str:
-    words = str(name)
-    return words if len(words) <= most else f"{words[: most - 1]}…"

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.classifier import Classifier
-from npformer.tasks.estimators.fitting_mixers import usual_pooling
 from npformer.tasks.estimators.readers import SeriesReader
-from npformer.training.trainable import SequenceClassifier
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -58,20 +55,6 @@ class SeriesClassifier(Classifier):
     def reader(self) -> SeriesReader:
         """Return a reader that has learned nothing yet."""
         return SeriesReader(self.given_max_len(), self.scale, self.dtype, room=2)
-
-    def build(self, n_classes: int, seed: int) -> SequenceClassifier:
-        """Return an untrained model for the features."""
-        usual = defaults.ENCODERS["series"] | {"max_len": self.reader_.max_len}
-        config = self.configured(usual)
-        return SequenceClassifier(
-            config,
-            n_classes,
-            **self.reader_.arguments(),
-            pooling=self.pooling or usual_pooling(config),
-            expects_mask=True,
-            seed=seed,
-            dtype=self.dtype,
-        )
 
     def preparation(self) -> dict[str, Any]:
         """Return the scaling as plain values."""

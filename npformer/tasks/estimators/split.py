@@ -16,8 +16,7 @@ def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray,
     allow; a class with a single sample stays in the larger part. `seed` decides which samples.
     """
     checks.number("share", share, above=0.0)
-    if not share < 1.0:
-        raise ValueError(f"the share is {share}; expected a number between 0 and 1, such as 0.1")
+    checks.rate("share", share)
     return held_out_rows(labels, np.ones(len(labels)), share, np.random.default_rng(seed))
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from npformer.core import checks, described
+from npformer.data.lists import listed
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
 from npformer.models import EncoderConfig
-from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.classifier import Classifier
-from npformer.tasks.estimators.fitting_mixers import usual_pooling, usual_positions
+from npformer.tasks.estimators.fitting_mixers import usual_positions
 from npformer.tasks.estimators.readers import TextReader
-from npformer.training.trainable import SequenceClassifier, WideSequenceClassifier
+from npformer.training.trainable import SequenceClassifier
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
@@ -108,10 +108,7 @@ class TextClassifier(Classifier):
             )
         if not own:
             checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
-        if isinstance(self.freeze, str) or not isinstance(self.freeze, Sequence):
-            raise TypeError(
-                f"freeze is {self.freeze!r}; expected a list of patterns, such as ['embed.*']"
-            )
+        listed("freeze", self.freeze, "patterns, such as 'embed.*'")
         if self.pretrained is not None:
             decided = self.config is not None or self.max_len is not None
             if decided or self.tokenizer != "word" or self._vocabulary():
@@ -131,8 +128,8 @@ class TextClassifier(Classifier):
     def reader(self) -> TextReader:
         """Return a reader that has learned nothing yet."""
         if (pretrained := self.pretrained) is None:
-            given = {"wide": self.wide, "refuse_empty": True, **self._vocabulary()}
-            return TextReader(self.given_max_len(), self.tokenizer, **given)
+            given = self.given_max_len(), self.tokenizer, self._vocabulary(), self.wide
+            return TextReader(*given, refuse_empty=True)
         from npformer import interop  # when needed
 
         if isinstance(pretrained, str | os.PathLike):
@@ -156,22 +153,19 @@ class TextClassifier(Classifier):
             return []
         return [i for i, text in enumerate(samples) if set(ids(text)) <= {unknown}]
 
+    def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
+        """Return the configuration; positions that are not given fit the mixer."""
+        config = super().configured(usual)
+        given = isinstance(self.config, EncoderConfig) or "positions" in (self.config or {})
+        return config if given else replace(config, positions=usual_positions(config))
+
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for the vocabulary."""
-        if self.pretrained is not None:
+        model: SequenceClassifier
+        if self.pretrained is None:
+            model = super().build(n_classes, seed)
+        else:
             model = self.pretrained_.classifier(n_classes, pooling=self.pooling, seed=seed)
-            return model.freeze(*self.freeze) if self.freeze else model
-        config = self.configured(defaults.ENCODERS["text"] | {"max_len": self.reader_.max_len})
-        if not isinstance(self.config, EncoderConfig) and "positions" not in (self.config or {}):
-            config = replace(config, positions=usual_positions(config))
-        kind: type[SequenceClassifier] = SequenceClassifier
-        arguments, pairs = self.reader_.arguments(), self.reader_.pairs
-        if pairs is not None:
-            kind, arguments = WideSequenceClassifier, {**arguments, "n_pairs": len(pairs[0])}
-        pooling = self.pooling or usual_pooling(config)
-        model = kind(config, n_classes, pooling=pooling, seed=seed, dtype=self.dtype, **arguments)
-        if isinstance(model, WideSequenceClassifier):
-            model.wide.learn(*pairs)
         return model.freeze(*self.freeze) if self.freeze else model
 
     def preparation(self) -> dict[str, Any]:

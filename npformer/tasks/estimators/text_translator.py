@@ -109,10 +109,7 @@ class TextTranslator(Estimator):
             others = checked_pairs(*validation)
         elif validation is not None:
             sources, targets, others = parted_by_source(sources, targets, validation, self.seed)
-        self.tokenizers_ = [
-            self._tokenizer(given, texts)
-            for given, texts in zip(self._both(), (sources, targets), strict=True)
-        ]
+        self.tokenizers_ = list(map(self._tokenizer, self._both(), (sources, targets)))
         x, y = self.arrays(sources, targets)
         longest = max(x.shape[1], y.shape[1])
         few = {"dropout": defaults.DROPOUT} if len(x) < defaults.FEW_PAIRS else {}
@@ -125,21 +122,12 @@ class TextTranslator(Estimator):
             )
         self.settings_ = filled({**defaults.training("translator", len(x)), **training}, len(x))
         source, target = self.tokenizers_
-        model = EncoderDecoder(
-            config,
-            source.vocab_size,
-            target.vocab_size,
-            decoder=self.decoder,
-            padding_id=target.padding_id,
-            begin_id=target.begin_id,
-            end_id=target.end_id,
-            seed=self.seed,
-            dtype=self.dtype,
-        )
+        given = {name: getattr(target, name) for name in ("padding_id", "begin_id", "end_id")}
+        given |= {name: getattr(self, name) for name in ("decoder", "seed", "dtype")}
+        model = EncoderDecoder(config, source.vocab_size, target.vocab_size, **given)
         self.begin()
         held_out: Data | None = None if others is None else self.arrays(*others)
-        place = None if checkpoint is None else Path(checkpoint)
-        self.train(model, (x, y), held_out, place, seed=self.seed, **self.settings_)
+        self.train(model, (x, y), held_out, checkpoint, seed=self.seed, **self.settings_)
         return self
 
     def _tokenizer(self, given: str | Tokenizer, texts: Sequence[str]) -> Tokenizer:
@@ -208,9 +196,8 @@ class TextTranslator(Estimator):
             for start in range(0, len(own), batch_size):
                 rows = order[start : start + batch_size]
                 part = own[rows, : lengths[rows].max()]
-                for row, ids in zip(
-                    rows, self.model.generate(part, most, beams, length_penalty), strict=True
-                ):
+                found = self.model.generate(part, most, beams, length_penalty)
+                for row, ids in zip(rows, found, strict=True):
                     written[row, : len(ids)] = ids
             every = ranks.concatenate(written)
         return [self.tokenizers_[1].decode(row[row != NOTHING].tolist()) for row in every]
@@ -255,13 +242,15 @@ class TextTranslator(Estimator):
 
         self.check_trained()
         listed = checked_texts(sources, "sources")
+        if targets is not None:
+            listed, targets = checked_pairs(listed, targets)
         shown = []
         source, target = self.tokenizers_
         for i in chosen_samples(samples, len(listed)):
             x = self._read([listed[i]])[1]
             written = self.model.generate(x)[0]
             text = target.decode(written)
-            read = [[target.begin_id, *written]]
+            read = [[target.begin_id, *written][: self.model.decoder_config.max_len]]
             right = "" if targets is None or targets[i] == text else f" (right: {targets[i]})"
             names = source.tokens(x[0].tolist()), target.tokens(read[0])
             title_of = f"{listed[i]} \u2192 {text}{right}"
@@ -275,10 +264,8 @@ class TextTranslator(Estimator):
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizers as plain values."""
-        return {
-            "tokenizers": [each.to_dict() for each in self.tokenizers_],
-            "max_len": self.max_len,
-        }
+        tokenizers = [each.to_dict() for each in self.tokenizers_]
+        return {"tokenizers": tokenizers, "max_len": self.max_len}
 
     def sizes(self) -> dict[str, int]:
         """Return what the model must have by its attributes."""

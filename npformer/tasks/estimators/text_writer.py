@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.held_out import validation_share
 from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.functional import NO_LABEL
 from npformer.tasks.estimators import defaults
@@ -119,9 +120,8 @@ class TextWriter(Estimator):
         """
         self.check()
         checks.text("text", text)
-        if isinstance(validation, float):
-            checks.rate("validation", validation)
-            cut = round(len(text) * (1.0 - validation))
+        if (share := validation_share(validation)) is not None:
+            cut = round(len(text) * (1.0 - share))
             text, validation = text[:cut], text[cut:]
         held_out = None if validation is None else self._checked("validation", validation)
         check_training({n: v for n, v in training.items() if n != "metric"}, held_out)
@@ -141,15 +141,14 @@ class TextWriter(Estimator):
         others = None
         if held_out is not None:
             others = windows(self.ids("validation", held_out), config.max_len)
-        place = None if checkpoint is None else Path(checkpoint)
-        self.train(model, (x, y), others, place, seed=self.seed, **self.settings_)
+        self.train(model, (x, y), others, checkpoint, seed=self.seed, **self.settings_)
         return self
 
     @staticmethod
     def _checked(name: str, text: Any) -> str:
         checks.text(name, text)
         if len(text) < 2:
-            raise ValueError(f"{name} has {len(text)} characters; expected at least 2")
+            raise ValueError(f"{name} is {text!r}; expected at least 2 characters")
         return str(text)
 
     def ids(self, name: str, text: str) -> np.ndarray:
@@ -206,7 +205,8 @@ class TextWriter(Estimator):
         from npformer.tasks.reports.report import chosen_samples
 
         self.check_trained()
-        rows, _ = windows(self.ids("text", self._checked("text", text)), LONGEST_SHOWN)
+        length = min(LONGEST_SHOWN, self.model.config.max_len)
+        rows, _ = windows(self.ids("text", self._checked("text", text)), length)
         shown = [
             WrittenText(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
             for i in chosen_samples(samples, len(rows))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+N_WORST = 10
+
 
 @dataclass(frozen=True)
 class Translations:
@@ -40,10 +42,7 @@ class Translations:
 
 
 def translations_of(
-    right: Mapping[str, Sequence[str]],
-    written: Sequence[str],
-    split: Callable[[str], Sequence[Any]],
-    n_worst: int = 10,
+    right: Mapping[str, Sequence[str]], written: Sequence[str], split: Callable[..., Any]
 ) -> Translations:
     """Return how good the written texts are, for sources and their right targets.
 
@@ -61,7 +60,7 @@ def translations_of(
         n_edits, n_tokens = n_edits + edits, n_tokens + len(split(target))
         wrong.append((source, target, text, edits))
     wrong.sort(key=lambda each: -each[3])
-    return Translations(len(right), exact / len(right), n_edits / max(n_tokens, 1), wrong[:n_worst])
+    return Translations(len(right), exact / len(right), n_edits / max(n_tokens, 1), wrong[:N_WORST])
 
 
 def edit_distance(one: Sequence[Any], other: Sequence[Any]) -> int:

@@ -12,6 +12,7 @@ from npformer.core import to_numpy
 from npformer.core.inputs import as_given
 from npformer.data.samples import Batch
 from npformer.models.losses import Classification
+from npformer.tasks.reports.names import Glossary
 from npformer.training.inspection.trace import Trace, trace
 from npformer.training.trainable import SequenceClassifier
 from npformer.training.trainable.predictions import in_batches
@@ -36,6 +37,8 @@ class Answers:
         The means over all labels; accuracy is NaN for a loss without classes.
     trace : Trace
         What it computed for the chosen samples.
+    called : Glossary
+        Names of tokens, classes and samples.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Answers:
     loss: float
     accuracy: float
     trace: Trace
+    called: Glossary
 
     def wrong(self) -> np.ndarray:
         """Return which labels were predicted wrongly; tokens without a label never are."""
@@ -77,7 +81,7 @@ class Answers:
 
 
 def judge(
-    name: str, model: SequenceClassifier, samples: Batch, batch_size: int, chosen: list[int]
+    name: str, model: Any, samples: Batch, batch_size: int, chosen: list[int], called: Glossary
 ) -> Answers:
     """Run a model on all samples, which have been checked, and trace it on the chosen ones."""
     some = samples.select(chosen)
@@ -88,11 +92,11 @@ def judge(
     with np.errstate(all="ignore"):
         each = [model.loss.measure(outputs[i : i + 1], y[i : i + 1]) for i in range(len(y))]
         predicted, probability = _predictions(model, outputs)
-    n = max(sum(found.n for found in each), 1)
+    n, total = max(sum(found.n for found in each), 1), sum(found.total for found in each)
     losses = np.array([found.total / found.n if found.n else math.nan for found in each])
     hits = math.nan if predicted is None else sum(found.hits or 0 for found in each) / n
-    total = sum(found.total for found in each)
-    return Answers(name, model, samples, predicted, probability, losses, total / n, hits, found)
+    answers = name, model, samples, predicted, probability, losses, total / n, hits
+    return Answers(*answers, found, called)
 
 
 def _predictions(model: SequenceClassifier, outputs: np.ndarray) -> Any:

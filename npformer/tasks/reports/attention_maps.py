@@ -13,9 +13,10 @@ import numpy as np
 from npformer.core import checks, to_numpy
 from npformer.layers import CrossAttention
 from npformer.mixers import Mixer
-from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
+from npformer.tasks.reports.axes import MOST_TOKENS, heads, with_axes
 from npformer.tasks.reports.elements import TEXTS, document, e
 from npformer.tasks.reports.png import data_address, scale_for
+from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import trace
 from npformer.training.storage.files import check_place, write_whole
 
@@ -29,11 +30,7 @@ class WrittenText(NamedTuple):
 
 
 def written_report(
-    model: Any,
-    samples: Sequence[WrittenText],
-    path: str | os.PathLike[str],
-    title: str,
-    paragraphs: Sequence[str] = (),
+    model: Any, samples: Sequence[WrittenText], path: str | os.PathLike[str], title: str
 ) -> Path:
     """Write what the tokens of some sequences take from each other, and return the file's path.
 
@@ -43,14 +40,11 @@ def written_report(
     samples : sequence of WrittenText
     path : str or path
     title : str
-    paragraphs : sequence of str
-        What the page begins with.
     """
     place = checks.path("path", path)
     check_place(place, "report.html")
     page = document(
         title,
-        [e("p", words) for words in paragraphs],
         e("p", TEXTS["written"]["about"]),
         e("main", [_sample(model, each) for each in samples]),
     )
@@ -65,28 +59,24 @@ def _sample(model: Any, written: WrittenText) -> Element:
     for call in trace(model, written.x):
         if not isinstance(call.layer, Mixer | CrossAttention):
             continue
-        cross = isinstance(call.layer, CrossAttention)
         source = several and call.name.startswith("encoder")
+        cross = isinstance(call.layer, CrossAttention)
         kind = "cross" if cross else "source" if source else "target"
-        layer: Any = call.layer
-        matrices = np.asarray(to_numpy(layer.explain(*call.inputs(), call.context))[0]).real
         rows = written.tokens[0 if kind == "source" else -1]
         columns = written.tokens[-1 if kind == "target" else 0]
-        figures = [
-            _figure(matrix, rows, columns, f"head {head}") for head, matrix in enumerate(matrices)
-        ]
-        name = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
-        by_kind[kind] += [name, e("div", figures, class_="heads")]
+        matrices = np.asarray(to_numpy(matrices_of(call))[0]).real
+        figures = [_figure(matrix, rows, columns, head) for head, matrix in enumerate(matrices)]
+        by_kind[kind] += heads(call, figures)
     parts = [e("div", e("h3", kinds[kind]), found) for kind, found in by_kind.items() if found]
     return e("section", e("h2", written.title), parts)
 
 
-def _figure(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], name: str) -> Element:
+def _figure(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], head: int) -> Element:
     """Return the matrix of a head, with a name for each row and column."""
     matrix = matrix[:MOST_TOKENS, :MOST_TOKENS]
     rows, columns = rows[: len(matrix)], columns[: matrix.shape[1]]
     scale, low, high = scale_for(matrix)
     address = data_address(matrix, np.ones(matrix.shape, bool), scale, low, high)
-    label = f"{name}: {len(rows)} rows, {len(columns)} columns"
-    caption = e("figcaption", e("b", name), f" up to {high:.2f}")
+    label = f"head {head}: {len(rows)} rows, {len(columns)} columns"
+    caption = e("figcaption", e("b", f"head {head}"), f" up to {high:.2f}")
     return e("figure", with_axes(address, rows, columns, label), caption, class_="map")

@@ -4,6 +4,8 @@ import importlib.resources
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
+from html import escape
+from string import Template
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
@@ -66,16 +68,12 @@ def section(name: str, *children: Child | Iterable[Child], **values: Any) -> Ele
 
 def document(title: str, *body: Child | Iterable[Child]) -> bytes:
     """Return a whole HTML file, with the style of reports in it."""
-    head = e(
-        "head",
-        e("meta", charset="utf-8"),
-        e("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        e("meta", name="color-scheme", content="light dark"),
-        e("title", title),
-        e("style", (FILES / "report.css").read_text("utf-8")),
+    parts = {name: (FILES / name).read_text("utf-8") for name in ("report.html", "report.css")}
+    text = Template(parts["report.html"]).substitute(
+        title=escape(_clean(title), quote=False),
+        style=parts["report.css"],
+        body=tostring(e("body", e("h1", title), *body), encoding="unicode", method="html"),
     )
-    page = e("html", head, e("body", e("h1", title), *body), lang="en")
-    text = "<!doctype html>\n" + tostring(page, encoding="unicode", method="html") + "\n"
     return text.encode("utf-8", "xmlcharrefreplace")  # half a surrogate pair has no UTF-8
 
 

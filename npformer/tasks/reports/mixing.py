@@ -12,9 +12,8 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.mixers import Mixer
 from npformer.tasks.reports.answers import Answers
-from npformer.tasks.reports.axes import MOST_TOKENS, with_axes
+from npformer.tasks.reports.axes import MOST_TOKENS, heads, with_axes
 from npformer.tasks.reports.elements import TEXTS, e, section
-from npformer.tasks.reports.names import Glossary
 from npformer.tasks.reports.png import data_address, scale_for, shrink
 from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
 from npformer.training.inspection.trace import Call
@@ -27,74 +26,58 @@ MOST_PIXELS = 2_000_000
 
 
 def mixing_section(
-    models: Sequence[Answers], chosen: Sequence[int], called: Glossary, left_out: list[str]
+    models: Sequence[Answers], chosen: Sequence[int], left_out: list[str]
 ) -> Element:
     """Return the chosen samples, and beside each the matrices of all models."""
-    samples = models[0].samples
-    y = np.asarray(samples.y)
-    of_tokens = samples.inputs[0].x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
-    pictures = _pictures(models, chosen, called, left_out)
+    first = models[0]
+    x, y = first.samples.inputs[0].x, np.asarray(first.samples.y)
+    pictures = _pictures(models, chosen, left_out)
     articles = []
     for place, i in enumerate(chosen):
-        first = models[0]
-        cards = [
-            e(
-                "div",
-                e("h4", judged.name),
-                e("p", answer(judged, i, called), class_="answer"),
-                layers[place],
-                class_="card",
-            )
-            for judged, layers in zip(models, pictures, strict=True)
-        ]
-        label, text = target(first, i, called), called.sample(i)
+        cards = []
+        for judged, layers in zip(models, pictures, strict=True):
+            words = e("p", answer(judged, i), class_="answer")
+            cards.append(e("div", e("h4", judged.name), words, layers[place], class_="card"))
+        label, text = target(first, i), first.called.sample(i)
         title = e("h3", f"Sample {i}{': ' if label else ''}{label}")
-        sample = e("div", sample_view(first.samples, i, called), class_="sample")
-        place_of_cards = "beside" if first.samples.inputs[0].x.ndim == 3 else "below"
-        both = e("div", sample, e("div", cards, class_="cards"), class_=place_of_cards)
+        sample = e("div", sample_view(first, i), class_="sample")
+        side = "beside" if x.ndim == 3 else "below"
+        both = e("div", sample, e("div", cards, class_="cards"), class_=side)
         articles.append(e("article", title, e("p", text, class_="text") if text else None, both))
-    return section(
-        "mixing",
-        _pieces(models[0], chosen, called),
-        _legend(),
-        articles,
-        labels=" Each token has its place above it and its label below." if of_tokens else "",
-    )
+    of_tokens = x.ndim == 2 and y.ndim == 2 and y.dtype.kind in "iu"
+    labels = " Each token has its place above it and its label below." if of_tokens else ""
+    return section("mixing", _pieces(first, chosen), _legend(), articles, labels=labels)
 
 
 def _pictures(
-    models: Sequence[Answers], chosen: Sequence[int], called: Glossary, left_out: list[str]
+    models: Sequence[Answers], chosen: Sequence[int], left_out: list[str]
 ) -> list[list[list[Element]]]:
     """Return for each model and sample the pictures of all layers."""
     mixers = [[call for call in judged.trace if isinstance(call.layer, Mixer)] for judged in models]
-    layers = max(sum(map(len, mixers)), 1)
-    named = 2 if called.tokens else 1  # names at the axes weigh as much as the picture
+    layers, tokens = max(sum(map(len, mixers)), 1), models[0].called.tokens
+    named = 2 if tokens else 1  # names at the axes weigh as much as the picture
     most = max(1, MOST_PICTURES // (named * layers * len(chosen)))
     shown = sum(min(len(_matrices(call, 0)), most) for calls in mixers for call in calls)
     side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // max(shown * len(chosen), 1))))
     every: list[list[list[Element]]] = []
-    longer: list[str] = []
+    longer = False
     for judged, calls in zip(models, mixers, strict=True):
         by_sample: list[list[Element]] = [[] for _ in chosen]
         for call in calls:
-            mask = None if call.context.mask is None else to_numpy(call.context.mask)
+            length = call.input.shape[1]
+            mask = np.ones((len(chosen), length), dtype=bool)
+            if call.context.mask is not None:
+                mask = to_numpy(call.context.mask)
             for place, i in enumerate(chosen):
-                kept, matrices = None if mask is None else mask[place], _matrices(call, place)
-                if kept is not None:
-                    n = shown_length(kept)
-                    kept, matrices = kept[:n], matrices[:, :n, :n]
-                names = _names(judged, i, matrices.shape[-1], called)
-                if names:
-                    n = len(names)
-                    kept, matrices = None if kept is None else kept[:n], matrices[:, :n, :n]
+                matrices = _matrices(call, place)
+                names = _names(judged, i, shown_length(mask[place]))
+                n = len(names) or shown_length(mask[place])
                 figures = [
-                    _figure(head, matrix, kept, side, judged, i, called, names)
+                    _figure(judged, i, f"head {head}", matrix[:n, :n], mask[place, :n], side, names)
                     for head, matrix in enumerate(matrices[:most])
                 ]
-                title = e("h5", f"{call.name} ", e("span", type(call.layer).__name__))
-                by_sample[place] += [title, e("div", figures, class_="heads")]
-            if called.tokens and call.input.shape[1] > MOST_TOKENS:
-                longer.append(call.name)
+                by_sample[place] += heads(call, figures)
+            longer |= bool(tokens) and length > MOST_TOKENS
             if len(matrices) > most:
                 left_out.append(
                     f"{judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
@@ -118,68 +101,56 @@ def _matrices(call: Call, place: int) -> np.ndarray:
     return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])
 
 
-def _names(judged: Answers, i: int, length: int, called: Glossary) -> list[str]:
+def _names(judged: Answers, i: int, length: int) -> list[str]:
     """Return the tokens of a sample along the axes; none if they have no names."""
     x = judged.samples.inputs[0].x[i]
-    if x.ndim == 2 or not called.tokens:
+    if x.ndim == 2 or not judged.called.tokens:
         return []
-    return [called.token(each) for each in x[: min(length, MOST_TOKENS)]]
+    return [judged.called.token(each) for each in x[: min(length, MOST_TOKENS)]]
 
 
 def _figure(
-    head: int,
-    matrix: np.ndarray,
-    mask: np.ndarray | None,
-    side: int,
     judged: Answers,
     i: int,
-    called: Glossary,
-    names: Sequence[str] = (),
+    name: str,
+    values: np.ndarray,
+    mask: np.ndarray,
+    side: int,
+    names: Sequence[str],
 ) -> Element:
-    length = len(matrix)
-    kept = np.ones((length, length), dtype=bool)
-    if mask is not None:
-        kept &= mask[:, None] & mask
-    part = "real part, " if matrix.dtype.kind == "c" else ""
-    values = matrix.real
+    length, part = len(values), "real part, " if values.dtype.kind == "c" else ""
+    values, kept = values.real, mask[:, None] & mask
     numbers = np.where(kept & np.isfinite(values), values, 0.0)
     scale, low, high = scale_for(numbers)
-    row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
-    shown, known = (values, kept) if names else shrink(values, kept, side)
     words = f"{part}{-high:.2f} to {high:.2f}"
-    if scale == "weights":
-        words = part + _most(numbers, int(row), int(column), judged, i, called)
+    if scale == "weights":  # which token takes most, and from which
+        x = judged.samples.inputs[0].x[i]
+        row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
+        token, other = (
+            str(at) if x.ndim == 2 else f"{at} ({judged.called.token(x[at])})"
+            for at in (row, column)
+        )
+        words = f"{part}{numbers[row, column]:.2f}: {token} from {other}"
     if (block := -(-length // side)) > 1 and not names:
         words += f"; a pixel is the largest of {block} x {block}"
     if not np.isfinite(values[kept]).all():
         words += "; it holds NaN or infinity"
+    shown, known = (values, kept) if names else shrink(values, kept, side)
     address = data_address(shown, known, scale, low, high)
-    label = f"head {head}, {length} x {length}: {words}"
+    label = f"{name}, {length} x {length}: {words}"
     picture = with_axes(address, names, names, label) if names else e("img", src=address, alt=label)
-    caption = e("figcaption", e("b", f"head {head}"), f" {words}")
+    caption = e("figcaption", e("b", name), f" {words}")
     return e("figure", picture, caption, class_="map" if names else size_class(length))
 
 
-def _most(
-    numbers: np.ndarray, row: int, column: int, judged: Answers, i: int, called: Glossary
-) -> str:
-    """Return which token takes most, and from which, in words."""
-    x = judged.samples.inputs[0].x[i]
-
-    def token(place: int) -> str:
-        return str(place) if x.ndim == 2 else f"{place} ({called.token(x[place])})"
-
-    return f"{numbers[row, column]:.2f}: {token(row)} from {token(column)}"
-
-
-def _pieces(judged: Answers, chosen: Sequence[int], called: Glossary) -> Element | None:
+def _pieces(judged: Answers, chosen: Sequence[int]) -> Element | None:
     """Return what those tokens mean that are not words, with an example of each kind."""
-    if judged.samples.inputs[0].x.ndim == 3:
+    ids = judged.samples.inputs[0].x[list(chosen)]
+    if ids.ndim == 3:
         return None
     found: dict[str, str] = {}
     signs: dict[str, str] = TEXTS["mixing"]["signs"]
-    for id in judged.samples.inputs[0].x[list(chosen)].ravel():
-        token = called.token(id)
+    for token in map(judged.called.token, ids.ravel()):
         sign = next((sign for sign in signs if token.startswith(sign)), "")
         if sign and token != "#":
             found.setdefault(sign, token)

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from npformer.core import checks, described
+from npformer.core import checks
+from npformer.data.lists import listed
 
 LONGEST = 40
 """The most characters of a name that are shown."""
@@ -25,8 +26,7 @@ class Glossary:
 
     def sample(self, i: int) -> str:
         """Return the name of a sample, cut if it is long; "" if it has none."""
-        name = self.samples.get(int(i), "")
-        return name if len(name) <= LONGEST_SAMPLE else f"{name[: LONGEST_SAMPLE - 1]}…"
+        return _cut(self.samples.get(int(i), ""), LONGEST_SAMPLE)
 
     def token(self, number: Any) -> str:
         """Return the name of a token id, or the id if it has none."""
@@ -45,11 +45,8 @@ def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int
     """
     if names is None:
         return {}
-    if isinstance(names, str) or not isinstance(names, Mapping | Sequence):
-        raise TypeError(
-            f"{argument} is {described(names)}; expected a list of names, one for each {of}, or a "
-            "mapping of numbers to names"
-        )
+    if not isinstance(names, Mapping):
+        names = listed(argument, names, f"a name for each {of}, or a mapping of numbers to names")
     if n is None:
         raise ValueError(f"{argument} is given, and the models have no {of}s; leave it out")
     if isinstance(names, Mapping):
@@ -68,5 +65,5 @@ def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int
     return named
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+def _cut(name: str, most: int = LONGEST) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

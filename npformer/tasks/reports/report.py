@@ -101,14 +101,17 @@ def report(
     for name, words in notes.items():
         checks.choice("a name in notes", name, models)
         checks.text(f"notes[{name!r}]", words)
-    judged = [judge(name, each, batches[name], batch_size, chosen) for name, each in models.items()]
+    judged = [
+        judge(name, each, batches[name], batch_size, chosen, called)
+        for name, each in models.items()
+    ]
     left_out: list[str] = []
     sections = [
         opening_section(opening) if opening else None,
         models_section(judged, notes),
-        mistakes_section(judged, called, left_out),
-        words_section(judged, chosen, called),
-        mixing_section(judged, chosen, called, left_out),
+        mistakes_section(judged, left_out),
+        words_section(judged, chosen),
+        mixing_section(judged, chosen, left_out),
         tensors_section(judged, chosen),
     ]
     if left_out:

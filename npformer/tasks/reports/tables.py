@@ -11,7 +11,6 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.elements import Child, breakable, e, section, table
-from npformer.tasks.reports.names import Glossary
 from npformer.tasks.reports.views import answer, sample_view, target
 from npformer.training.inspection.trace_table import number
 
@@ -37,24 +36,17 @@ def models_section(models: Sequence[Answers], notes: Mapping[str, str]) -> Eleme
     """Return a table of the models and of how well they do."""
     rows = []
     for judged in models:
-        model = judged.model
-        config = model.config
-        mixers = list(dict.fromkeys(config.mixers()))
+        config = judged.model.config
         accuracy = "-" if math.isnan(judged.accuracy) else f"{judged.accuracy:.4f}"
-        sizes = [config.n_layers, config.n_heads, config.d_model]
-        scores = [accuracy, f"{judged.loss:.4f}", f"{model.n_parameters():,}"]
-        rows.append([judged.name, ", ".join(mixers), *scores, *map(str, sizes)])
-    samples = models[0].samples
-    padded = "" if samples.inputs[0].padding is None else ", with padding"
+        scores = [accuracy, f"{judged.loss:.4f}", f"{judged.model.n_parameters():,}"]
+        sizes = map(str, (config.n_layers, config.n_heads, config.d_model))
+        rows.append([judged.name, ", ".join(dict.fromkeys(config.mixers())), *scores, *sizes])
+    inputs = models[0].samples.inputs[0]
     head = ["model", "mixer", "accuracy", "loss", "parameters", "layers", "heads", "d_model"]
-    return section(
-        "models",
-        table(head, rows, words=2),
-        [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()],
-        n=len(samples),
-        shape=tuple(samples.inputs[0].x.shape),
-        padded=padded,
-    )
+    about = {"n": len(inputs.x), "shape": tuple(inputs.x.shape)}
+    about["padded"] = "" if inputs.padding is None else ", with padding"
+    said = [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()]
+    return section("models", table(head, rows, words=2), said, **about)
 
 
 def tensors_section(models: Sequence[Answers], chosen: Sequence[int]) -> Element:
@@ -69,31 +61,20 @@ def _tensor_tables(judged: Answers, opened: bool) -> Element:
     largest = max((n for n in norms.values() if math.isfinite(n)), default=0.0)
     rows: list[list[Child]] = []
     for name, norm in norms.items():
-        array, bar = parameters[name], _bar(norm, largest)
-        cells = [str(tuple(array.shape)), _norm(array), number(norm)]
-        rows.append([breakable(name), *cells, bar])
+        array = parameters[name]
+        size = float(np.linalg.norm(to_numpy(array).astype("float64").reshape(-1)))
+        cells = [str(tuple(array.shape)), number(size), number(norm)]
+        rows.append([breakable(name), *cells, _bar(norm, largest)])
     summary = f"{judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
-    (forward, first), (backward, second), *_ = found.tables()
-    tensors = []
-    for caption, (head, *body) in ((forward, first), (backward, second)):
+    tables = []
+    for caption, (head, *body) in found.tables()[:2]:
         lines: list[list[Child]] = [[breakable(n, kind), *cells] for n, kind, *cells in body]
-        tensors.append(table([head[0], *head[2:]], lines, caption, words=2))
-    return e(
-        "details",
-        e("summary", summary),
-        tensors,
-        table(
-            ["parameter", "shape", "norm", "norm of the gradient", f"of {DECADES} decades"],
-            rows,
-            "parameters: the norm is the root of the sum of squares; bars are logarithmic",
-            words=2,
-        ),
-        **({"open": "open"} if opened else {}),
-    )
-
-
-def _norm(array: np.ndarray) -> str:
-    return number(float(np.linalg.norm(to_numpy(array).astype("float64").reshape(-1))))
+        tables.append(table([head[0], *head[2:]], lines, caption, words=2))
+    head = ("parameter", "shape", "norm", "norm of the gradient", f"of {DECADES} decades")
+    caption = "parameters: the norm is the root of the sum of squares; bars are logarithmic"
+    tables.append(table(head, rows, caption, words=2))
+    open_now = {"open": "open"} if opened else {}
+    return e("details", e("summary", summary), tables, **open_now)
 
 
 def _bar(norm: float, largest: float) -> Element | str:
@@ -106,23 +87,23 @@ def _bar(norm: float, largest: float) -> Element | str:
     return e("div", e("span", style=f"width: {100 * max(share, 0.01):.0f}%"), class_="bar")
 
 
-def mistakes_section(models: Sequence[Answers], called: Glossary, left_out: list[str]) -> Element:
+def mistakes_section(models: Sequence[Answers], left_out: list[str]) -> Element:
     """Return the confusion matrix and the worst mistakes of each model."""
     parts = []
     for judged in models:
-        confusions = _confusions(judged, called, left_out)
-        parts.append(e("div", e("h3", judged.name), confusions, _worst(judged, called)))
+        confusions = _confusions(judged, left_out)
+        parts.append(e("div", e("h3", judged.name), confusions, _worst(judged)))
     return section("mistakes", parts)
 
 
-def _confusions(judged: Answers, called: Glossary, left_out: list[str]) -> Element | None:
+def _confusions(judged: Answers, left_out: list[str]) -> Element | None:
     if judged.predicted is None:
         left_out.append(
             f"{judged.name}: no accuracy and no confusion matrix, as it predicts numbers, not "
             "classes"
         )
         return None
-    found, n = judged.confusions(), judged.model.n_classes
+    called, found, n = judged.called, judged.confusions(), judged.model.n_classes
     if n > MOST_CLASSES:
         left_out.append(f"{judged.name}: no confusion matrix, as it would have {n} rows")
         wrong = [(t, p, k) for t, p, k in found if t != p][:MOST_CONFUSIONS]
@@ -151,25 +132,18 @@ def _count(count: int, total: int, right: bool) -> Element | str:
     return e("b", str(count), style=f"background: rgba({colour}, {0.15 + 0.5 * count / total:.2f})")
 
 
-def _sample(judged: Answers, i: int, called: Glossary) -> Element:
-    """Return a sample by its name, such as its text, or else as the model reads it."""
-    text = called.sample(i)
-    if text and np.asarray(judged.samples.y).ndim == 1:
-        return e("p", text, class_="text")
-    return sample_view(judged.samples, i, called, judged)
-
-
-def _worst(judged: Answers, called: Glossary) -> list[Element]:
+def _worst(judged: Answers) -> list[Element]:
     worst = judged.worst(WORST)
-    of = "largest losses" if judged.predicted is None else "worst mistakes"
+    of = "Largest losses" if judged.predicted is None else "Worst mistakes"
     if not worst:
         return [e("p", "No mistakes: every label was predicted correctly.")]
     items = []
     for i in worst:
-        words = [f"sample {i}", target(judged, i, called), answer(judged, i, called)]
+        words = [f"sample {i}", target(judged, i), answer(judged, i)]
         said = e("p", "; ".join(word for word in words if word))
-        items.append(e("li", _sample(judged, i, called), said))
-    return [
-        e("h4", f"{of.capitalize()} ({len(worst)}), largest loss first"),
-        e("ul", items, class_="worst"),
-    ]
+        text = judged.called.sample(i)
+        named = text and np.asarray(judged.samples.y).ndim == 1  # else each token has its label
+        shown = e("p", text, class_="text") if named else sample_view(judged, i, mark=True)
+        items.append(e("li", shown, said))
+    heading = e("h4", f"{of} ({len(worst)}), largest loss first")
+    return [heading, e("ul", items, class_="worst")]

@@ -24,20 +24,16 @@ LEAST = 0.005
 WORST = 6
 
 
-def words_section(
-    models: Sequence[Answers], chosen: Sequence[int], called: Glossary
-) -> Element | None:
+def words_section(models: Sequence[Answers], chosen: Sequence[int]) -> Element | None:
     """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
-    parts = [
-        part for judged in models if (part := _words_table(judged, chosen, called)) is not None
-    ]
+    parts = [found for judged in models if (found := _words_table(judged, chosen)) is not None]
     return section("words", parts) if parts else None
 
 
-def _words_table(judged: Answers, chosen: Sequence[int], called: Glossary) -> Element | None:
+def _words_table(judged: Answers, chosen: Sequence[int]) -> Element | None:
     if not isinstance(judged.model, WideSequenceClassifier) or judged.predicted is None:
         return None
-    wide = judged.model.wide
+    wide, called = judged.model.wide, judged.called
     rows = list(dict.fromkeys([*chosen, *judged.worst(WORST)]))
     rows = [i for i in rows if judged.predicted[i] >= 0]
     said = contributions(wide, judged.samples.select(rows), judged.predicted[rows])
@@ -45,16 +41,10 @@ def _words_table(judged: Answers, chosen: Sequence[int], called: Glossary) -> El
     for i, found in zip(rows, said, strict=True):
         ranked = sorted(found.items(), key=lambda each: -each[1])
         loud = [(name_of(wide, id, called), v) for id, v in ranked if abs(v) >= LEAST]
-        words = [
-            ", ".join(f"{name} {v:+.2f}" for name, v in some)
-            for some in (
-                [each for each in loud if each[1] > 0][:MOST_WORDS],
-                [each for each in loud[::-1] if each[1] < 0][:MOST_WORDS],
-            )
-        ]
-        label = called.label(np.asarray(judged.samples.y)[i])
-        answer = called.label(judged.predicted[i])
-        lines.append([called.sample(i) or f"sample {i}", label, answer, *words])
+        sides = [each for each in loud if each[1] > 0], [each for each in loud[::-1] if each[1] < 0]
+        words = [", ".join(f"{name} {v:+.2f}" for name, v in side[:MOST_WORDS]) for side in sides]
+        answers = called.label(np.asarray(judged.samples.y)[i]), called.label(judged.predicted[i])
+        lines.append([called.sample(i) or f"sample {i}", *answers, *words])
     head = ["sample", "label", "answer", "for it", "against it"]
     return table(head, lines, judged.name, words=len(head))
 

@@ -12,7 +12,6 @@ from npformer.core import to_numpy
 from npformer.models.losses import SoftmaxCrossEntropy
 from npformer.optim import Adam
 from npformer.tasks.estimators import defaults
-from npformer.tasks.estimators.classifier import around
 from npformer.tasks.estimators.estimator import Ensemble
 from npformer.tasks.estimators.split import stratified
 from npformer.tasks.sklearn.samples import samples_of
@@ -249,7 +248,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
         """Return, for ONNX, the model, and what is around it: as JSON values, and in words."""
         check_is_fitted(self)
-        return self.models_, *around(self.classes_, self.reader_, self.reader_.preparation())
+        return self.models_, *self.reader_.around(self.classes_, self.reader_.preparation())
 
     def _read(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[str, SampleSet]:
         """Return the kind of X, and its samples with labels, without those of weight 0."""

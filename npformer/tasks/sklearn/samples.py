@@ -20,6 +20,7 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
     """
     checks.choice("inputs", estimator.inputs, ("auto", *KINDS))
     asked = estimator.inputs if reset else estimator.inputs_
+    checks.ordered("X", x)
     if isinstance(x, str):
         raise ValueError(f"X is one text, {x[:40]!r}; expected a list of texts: [X]")
     if _holds_strings(x):

@@ -23,6 +23,7 @@ def labels_of(estimator: Any, samples: Samples, y: Any) -> np.ndarray:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
+    checks.ordered("y", y)
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
@@ -32,6 +33,7 @@ def labels_of(estimator: Any, samples: Samples, y: Any) -> np.ndarray:
 
 def weights_of(estimator: Any, samples: Samples, y: np.ndarray, sample_weight: Any) -> np.ndarray:
     """Return the weight of each sample, that of its class included."""
+    checks.ordered("sample_weight", sample_weight)
     weights = _check_sample_weight(
         sample_weight, samples, dtype=np.float64, ensure_non_negative=True
     )

@@ -10,7 +10,7 @@ from npformer.data.samples import Data
 from npformer.models import EncoderConfig
 from npformer.models.config import RATES
 from npformer.tasks.estimators import defaults
-from npformer.tasks.estimators.fitting_mixers import usual_pooling
+from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.readers import (
     Reader,
     Samples,
@@ -81,12 +81,10 @@ def build(
     reader = new_reader(estimator, kind, dtype)
     reader.learn(data.samples, data.weights)
     config = EncoderConfig(**settings | {"max_len": reader.max_len, "padding": "per_length"})
-    pooling = estimator.pooling
-    if pooling == AUTO:  # the places in series of one length have a meaning
-        flat = kind == "series" and reader.same_length
-        pooling = "flatten" if flat else usual_pooling(config)
-    arguments = {"pooling": pooling, "seed": rng, "dtype": dtype, **reader.arguments()}
-    return reader, SequenceClassifier(config, n_classes, **arguments)
+    pooling = None if estimator.pooling == AUTO else estimator.pooling
+    if pooling is None and kind == "series" and reader.same_length:
+        pooling = "flatten"  # the places in series of one length have a meaning
+    return reader, classifier_for(reader, config, n_classes, pooling, seed=rng, dtype=dtype)
 
 
 def new_reader(estimator: Any, kind: str, dtype: str) -> Reader:
@@ -97,7 +95,8 @@ def new_reader(estimator: Any, kind: str, dtype: str) -> Reader:
     if kind == "tokens":
         return TokenReader(estimator.max_len, estimator.vocab_size, estimator.padding_id)
     if kind == "text":
-        return TextReader(estimator.max_len, estimator.tokenizer, vocab_size=estimator.vocab_size)
+        vocabulary = {"vocab_size": estimator.vocab_size}
+        return TextReader(estimator.max_len, estimator.tokenizer, vocabulary)
     checks.flag("scale", estimator.scale)
     return SeriesReader(estimator.max_len, estimator.scale, dtype)
 

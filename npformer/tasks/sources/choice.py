@@ -42,13 +42,7 @@ def chosen_task(file: str, given: Mapping[str, Any]) -> FileTask:
     if kind == "series":
         about |= _columns_of_series(table, given)
     elif table is not None:
-        roles = KINDS[kind].columns
-        about |= {role: chosen_column(table, given.get(role), role) for role in roles}
-        if about[roles[0]] == about[roles[1]]:
-            raise ValueError(
-                f"the column {about[roles[0]]!r} is named for the {roles[0]}s and for the "
-                f"{roles[1]}s; expected two. {file} has {table.names()}"
-            )
+        about |= {role: chosen_column(table, given.get(role), role) for role in KINDS[kind].columns}
     return FileTask(**about)
 
 

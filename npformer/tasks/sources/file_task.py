@@ -17,7 +17,7 @@ import numpy as np
 from npformer.data.pairs import pairs
 from npformer.data.series import read_series, series_of_table
 from npformer.data.tables import Table, is_missing, read_table
-from npformer.data.text_file import read_text
+from npformer.data.text_file import content_of, named, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
 from npformer.tasks.estimators.pair_split import parted_by_source
 from npformer.tasks.estimators.split import repeated, stratified
@@ -103,15 +103,24 @@ class FileTask:
     keep_repeated: bool = False
     skip_empty: bool = False
 
+    def __post_init__(self) -> None:
+        if [self.file, self.validation, self.test].count("-") > 1:
+            raise ValueError("'-', standard input, is given twice; expected one use of it")
+
     @classmethod
     def from_notes(cls, notes: dict[str, Any], *, check: bool = True) -> FileTask:
         """Return the task that `to_dict` described; `check` that its files are unchanged."""
         given = dict(notes)
+        if check and given["file"] == "-":
+            raise ValueError(
+                "the model was trained on standard input, of which nothing is kept; expected a "
+                "file to measure it on, or - for standard input"
+            )
         for file, stated in given.pop("sha256").items() if check else ():
             if not Path(file).is_file():
                 raise FileNotFoundError(
-                    f"{file}, on which the model was trained, is missing (looked in {Path.cwd()}); "
-                    "run this where it was trained, or name a file to measure it on"
+                    f"{named(file)}, on which the model was trained, is missing (looked in "
+                    f"{Path.cwd()}); run this where it was trained, or name a file to measure it on"
                 )
             if checksum(file) != stated:
                 raise ValueError(
@@ -125,7 +134,7 @@ class FileTask:
         """Return plain values, with the checksums of the files."""
         known = {"kind", "file", "seed", *KINDS[self.kind].options}
         files = [self.file, *(f for f in (self.validation, self.test) if as_share(f) is None)]
-        sums = {file: checksum(file) for file in files if file != "-" and Path(file).is_file()}
+        sums = {file: checksum(file) for file in files if file == "-" or Path(file).is_file()}
         return {n: v for n, v in asdict(self).items() if n in known} | {"sha256": sums}
 
     def keys(self, part: Part) -> list[Hashable]:
@@ -139,7 +148,7 @@ class FileTask:
         if self.kind == "text":
             text = read_text(file, encoding=self.encoding)
             if len(text) < 2:
-                raise ValueError(f"{file} has {len(text)} characters; expected a text")
+                raise ValueError(f"{named(file)} holds {text!r}; expected at least 2 characters")
             return Part(text)
         if self.kind == "pairs" and is_generated(file):
             return Part(*pairs(file, GENERATED, self.seed))
@@ -151,7 +160,13 @@ class FileTask:
         """Return the samples of a table, after checking that none is empty."""
         if self.kind == "series":
             return self._series_of(table, labelled)
-        names = [getattr(self, role) for role in KINDS[self.kind].columns]
+        roles = [*KINDS[self.kind].columns]
+        names = [getattr(self, role) for role in roles]
+        if names[0] == names[1]:
+            raise ValueError(
+                f"the column {names[0]!r} is named for the {roles[0]}s and for the {roles[1]}s; "
+                f"expected two. {table.path} has {table.names()}"
+            )
         samples, n = table.texts(names[0], missing=""), len(table)
         if not labelled:
             return Part(samples, columns=table.columns)
@@ -230,7 +245,7 @@ class FileTask:
                 parts[name] = self.read(wanted)
                 if self.kind != "text":
                     known = self.keys(rest), self.keys(parts[name])
-                    doubts.doubt_known(kind.samples, *known, wanted)
+                    doubts.doubt_known(kind.samples, *known, named(wanted))
             elif share == 0.0 and self.kind != "text":
                 parts[name] = Part([], [])
             else:
@@ -262,5 +277,5 @@ class FileTask:
 
 
 def checksum(file: str) -> str:
-    """Return the checksum of a file."""
-    return sha256(Path(file).read_bytes()).hexdigest()
+    """Return the checksum of a file, or of standard input."""
+    return sha256(content_of(Path(file))).hexdigest()

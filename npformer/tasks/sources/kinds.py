@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.resources
+import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,50 +11,28 @@ from npformer.data.pairs import PAIRS
 from npformer.data.tables import Table, kind_of
 from npformer.tasks.estimators import SeriesClassifier, TextClassifier, TextTranslator, TextWriter
 
-EVERY = {"test", "validation", "encoding", "max_len", "patience"}
-CLASSES = {"label", "members", "pooling", "class_weight", "keep_repeated"}
-TEXTS = {"tokenizer", "vocab_size"}
-
 
 class Kind(NamedTuple):
-    """A kind of file: what it is, its columns of texts, its samples, its options, and a model."""
+    """A row of ``kinds.toml``, and the class of its models."""
 
     words: str
-    columns: tuple[str, ...]
+    columns: dict[str, list[str]]
     samples: str
     split: str
-    options: set[str]
+    options: list[str]
     estimator: type[Any]
 
 
+TABLE = importlib.resources.files("npformer.tasks.sources") / "kinds.toml"
+
+ESTIMATORS = {
+    **{"texts": TextClassifier, "series": SeriesClassifier, "text": TextWriter},
+    "pairs": TextTranslator,
+}
+
 KINDS = {
-    "texts": Kind(
-        "texts with labels",
-        ("text", "label"),
-        "texts",
-        "; split by class, seed {seed}",
-        EVERY | CLASSES | TEXTS | {"text", "ngrams", "skip_empty", "pretrained", "freeze"},
-        TextClassifier,
-    ),
-    "series": Kind(
-        "series, from a table with --id or with a series a row",
-        (),
-        "series",
-        "; split by class, seed {seed}",
-        EVERY | CLASSES | {"id", "time", "features"},
-        SeriesClassifier,
-    ),
-    "text": Kind(
-        "a file with one text", (), "characters", ", in this order", EVERY | TEXTS, TextWriter
-    ),
-    "pairs": Kind(
-        "pairs, from a table with --source and --target",
-        ("source", "target"),
-        "pairs",
-        "; split by source, seed {seed}",
-        EVERY | TEXTS | {"source", "target", "skip_empty"},
-        TextTranslator,
-    ),
+    name: Kind(**row, estimator=ESTIMATORS[name])
+    for name, row in tomllib.loads(TABLE.read_text("utf-8")).items()
 }
 
 OPTIONS = sorted(set().union(*(kind.options for kind in KINDS.values())))
@@ -61,12 +41,7 @@ OPTIONS = sorted(set().union(*(kind.options for kind in KINDS.values())))
 GENERATED: dict[str, Any] = {"test": "0.03", "epochs": 2, "d_model": 64}
 """Options of a generated task of pairs: its pairs are many and easy."""
 
-USUAL = {
-    "text": ("text",),
-    "label": ("label",),
-    "source": ("source", "word"),
-    "target": ("target", "phones"),
-}
+USUAL = {role: names for kind in KINDS.values() for role, names in kind.columns.items()}
 """Names of columns that are used if no option names one."""
 
 TEXT_FILES = (".txt", ".md")

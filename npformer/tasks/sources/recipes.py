@@ -1,6 +1,8 @@
 """Named tasks: for each, data, a model and a training that fit together."""
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib.resources
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,60 +11,44 @@ from npformer.data import Dataset
 from npformer.models import EncoderConfig
 from npformer.training.trainable import SequenceClassifier
 
+TABLE = tomllib.loads(
+    (importlib.resources.files("npformer.tasks.sources") / "recipes.toml").read_text("utf-8")
+)
+
 
 @dataclass(frozen=True)
 class Recipe:
-    """A task."""
+    """A task: a row of ``recipes.toml``."""
 
-    name: str
+    name: str  # of a function in `npformer.data`
     summary: str
-    make: Callable[[str, int, str], Dataset]  # of a split, a seed and a dtype
     splits: tuple[str, ...]  # ways to divide the data; the first is the main one
-    config: Mapping[str, Any]  # arguments of `EncoderConfig`
+    config: Mapping[str, Any]
     pooling: str
-    training: Mapping[str, Any]  # arguments of `fit`; and warmup, a share of all steps
+    training: Mapping[str, Any]
     tokens: Sequence[str] | None = None  # what ids are called, where they are not plain numbers
     classes: Sequence[str] | None = None
 
     def load(self, split: str, seed: int, dtype: str = "float32") -> Dataset:
         """Return the data of a split; `dtype` is that of feature vectors."""
-        return self.make(split, seed, dtype)
+        if self.name == "digits":
+            return data.digits(split, dtype)
+        found: Dataset = getattr(data, self.name)(seed)
+        return found
 
     def model(
-        self,
-        dataset: Dataset,
-        seed: int = 0,
-        dtype: str = "float32",
-        *,
-        pooling: str | None = None,
-        output: str = "softmax",
-        kind: type[SequenceClassifier] = SequenceClassifier,
-        **changes: Any,
+        self, dataset: Dataset, seed: int = 0, dtype: str = "float32", **changes: Any
     ) -> SequenceClassifier:
-        """Return an untrained model for data that `load` returned; `changes` are of its config."""
-        return kind(
-            EncoderConfig(**{"max_len": dataset.length, **self.config, **changes}),
-            dataset.n_classes,
-            vocab_size=dataset.vocab_size,
-            n_features=dataset.n_features,
-            pooling=self.pooling if pooling is None else pooling,
-            output=output,
-            seed=seed,
-            dtype=dtype,
-        )
+        """Return an untrained model for data that `load` returned.
 
-
-SMALL = {"d_model": 32, "n_layers": 2, "n_heads": 2, "d_ff": 128, "positions": "learned"}
-
-TRAINING = {
-    "epochs": 10,
-    "batch_size": 64,
-    "lr": 3e-3,
-    "warmup": 0.1,
-    "weight_decay": 0.0,
-    "label_smoothing": 0.0,
-    "clip_norm": 1.0,
-}
+        `changes` are of its configuration, its pooling, its output, and its class, `kind`.
+        """
+        usual = {"pooling": self.pooling, "output": "softmax", "kind": SequenceClassifier}
+        given: dict[str, Any] = {name: changes.pop(name, each) for name, each in usual.items()}
+        config = EncoderConfig(**{"max_len": dataset.length, **self.config, **changes})
+        given |= {name: getattr(dataset, name) for name in ("vocab_size", "n_features")}
+        kind: type[SequenceClassifier] = given.pop("kind")
+        return kind(config, dataset.n_classes, **given, seed=seed, dtype=dtype)
 
 
 LETTERS = [*"abcdefgh"]
@@ -76,43 +62,13 @@ TOKENS = {
 """Names of token ids in generated tasks whose classes are letters."""
 
 
-def _generate(
-    name: str, summary: str, make: Callable[[int], Dataset], pooling: str, epochs: int = 10
-) -> Recipe:
-    return Recipe(
-        name,
-        summary,
-        lambda split, seed, dtype: make(seed),
-        splits=("generated",),
-        config=SMALL | {"activation": "relu"},
-        pooling=pooling,
-        training=TRAINING | {"epochs": epochs},
-        tokens=TOKENS.get(name),
-        classes=LETTERS if name in TOKENS else None,
-    )
+def _recipe(name: str, summary: str, pooling: str, **given: Any) -> Recipe:
+    """Return the recipe of a row of the table."""
+    splits = data.SPLITS if name == "digits" else ("generated",)
+    config, training = (TABLE["usual"][of] | given.get(of, {}) for of in ("config", "training"))
+    letters = LETTERS if name in TOKENS else None
+    return Recipe(name, summary, splits, config, pooling, training, TOKENS.get(name), letters)
 
 
-DIGITS = Recipe(
-    "digits",
-    "1797 handwritten digits, 8 rows of 8 pixels, 10 classes",
-    lambda split, seed, dtype: data.digits(split, dtype),
-    splits=data.SPLITS,
-    config=SMALL | {"d_model": 64, "n_heads": 4, "dropout": 0.2},
-    pooling="flatten",  # what a row of pixels means depends on where it is
-    training=TRAINING
-    | {"epochs": 40, "batch_size": 32, "lr": 1e-3, "warmup": 0.05}
-    | {"weight_decay": 0.01, "label_smoothing": 0.1},
-)
-
-RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        DIGITS,
-        _generate("reverse", "say a sequence backwards", data.reverse, "none"),
-        _generate("majority", "which of two symbols is more frequent?", data.majority, "mean"),
-        _generate("recall", "look up the values of 8 keys", data.recall, "none", epochs=5),
-        _generate("pointer", "which symbol does the last token point to?", data.pointer, "none"),
-        _generate("parity", "is the number of ones among 12 bits odd?", data.parity, "mean"),
-    )
-}
-"""By name; ``npformer train --help`` lists them."""
+RECIPES = {name: _recipe(name, **row) for name, row in TABLE["tasks"].items()}
+"""By name."""

@@ -31,19 +31,8 @@ PAUSE = 0.0002
 PATIENCE = 5.0
 """Seconds for which a rank that has failed waits for the others before it ends them."""
 
-
-CALLS = (
-    "guard",
-    "agree",
-    "gather",
-    "first",
-    "broadcast",
-    "all_reduce",
-    "reduce_scatter",
-    "all_gather",
-    "join_shards",
-)
-"""What ranks meet for: unless all come for the same, none of them does it."""
+CALLS = [*vars(Communicator)]
+"""Among these is what ranks meet for: unless all come for the same, none of them does it."""
 
 
 class MPICommunicator(Communicator):
@@ -60,9 +49,9 @@ class MPICommunicator(Communicator):
         from threadpoolctl import ThreadpoolController
 
         self._mpi = MPI
-        self._sums: dict[tuple[int, str], np.ndarray] = {}  # memory of exchanges, by their size
         self._joined: dict[str, NCCL | None] = {}  # the GPUs of the ranks, by their backend
         self._comm = comm.Dup()
+        self._host = HostMemory(self._comm)
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         local = comm.Split_type(MPI.COMM_TYPE_SHARED)
         self.local_rank, self.local_size = local.Get_rank(), local.Get_size()
@@ -90,44 +79,27 @@ class MPICommunicator(Communicator):
         return found
 
     def broadcast(self, x: Array) -> None:
-        self._meet("broadcast")
-        if (gpus := self._gpus(x)) is not None:
-            gpus.broadcast(x)
-            return
-        with _on_host(x) as host:
-            self._comm.Bcast(host)
+        with self._exchange("broadcast", x) as (by, numbers):
+            by.broadcast(numbers)
 
     def all_reduce(self, x: Array) -> None:
-        self._meet("all_reduce")
-        if (gpus := self._gpus(x)) is not None:
-            gpus.reduce_scatter(x, self._shards(x.size))
-            gpus.all_gather(x, self._shards(x.size))
-            return
-        with _on_host(x) as host:
-            self._reduce_scatter(host)
-            self._all_gather(host)
+        with self._exchange("all_reduce", x) as (by, numbers):
+            by.reduce_scatter(numbers, self._shards(x.size))
+            by.all_gather(numbers, self._shards(x.size))
 
     def reduce_scatter(self, x: Array) -> None:
-        self._meet("reduce_scatter")
-        if (gpus := self._gpus(x)) is not None:
-            gpus.reduce_scatter(x, self._shards(x.size))
-            return
-        with _on_host(x) as host:
-            self._reduce_scatter(host)
+        with self._exchange("reduce_scatter", x) as (by, numbers):
+            by.reduce_scatter(numbers, self._shards(x.size))
 
     def all_gather(self, x: Array) -> None:
-        self._meet("all_gather")
-        if (gpus := self._gpus(x)) is not None:
-            gpus.all_gather(x, self._shards(x.size))
-            return
-        with _on_host(x) as host:
-            self._all_gather(host)
+        with self._exchange("all_gather", x) as (by, numbers):
+            by.all_gather(numbers, self._shards(x.size))
 
     def join_shards(self, x: Array, n: int) -> Array | None:
         self._meet("join_shards")
         own = np.ascontiguousarray(to_numpy(x))
         found = np.empty(n, own.dtype) if self.rank == 0 else None
-        self._comm.Gatherv(own, None if found is None else [found, self._counts(n)])
+        self._comm.Gatherv(own, None if found is None else [found, _sizes(self._shards(n))])
         return found
 
     def concatenate(self, x: np.ndarray) -> np.ndarray:
@@ -154,27 +126,21 @@ class MPICommunicator(Communicator):
                 raise RankFailed(first) from error
             raise
 
-    def _gpus(self, x: Array) -> NCCL | None:
-        """Return what exchanges an array between GPUs; None if the host does."""
+    @contextmanager
+    def _exchange(self, call: str, x: Array) -> Iterator[tuple[NCCL | HostMemory, Array]]:
+        """Meet for a call; lend what exchanges an array, and its numbers where that takes them."""
+        self._meet(call)
         if type(x) is np.ndarray:
-            return None
+            yield self._host, x
+            return
         if (backend := backend_of(x=x)).name not in self._joined:  # all ranks come here together
             self._joined[backend.name] = connect(backend, self)
-        return self._joined[backend.name]
-
-    def _reduce_scatter(self, x: np.ndarray) -> None:
-        own = x[self.shard(len(x))]
-        key = (len(own), x.dtype.str)
-        if key not in self._sums:  # fresh memory would take longer than the exchange
-            self._sums[key] = np.empty_like(own)
-        self._comm.Reduce_scatter(x, self._sums[key], self._counts(len(x)))
-        own[...] = self._sums[key]
-
-    def _all_gather(self, x: np.ndarray) -> None:
-        self._comm.Allgatherv(self._mpi.IN_PLACE, [x, self._counts(len(x))])
-
-    def _counts(self, n: int) -> list[int]:
-        return [each.stop - each.start for each in self._shards(n)]
+        if (gpus := self._joined[backend.name]) is not None:
+            yield gpus, x
+            return
+        host = np.array(to_numpy(x))
+        yield self._host, host
+        x[...] = asarray(host, backend.name)
 
     def _shards(self, n: int) -> list[slice]:
         return [self.shard(n, rank) for rank in range(self.size)]
@@ -183,8 +149,7 @@ class MPICommunicator(Communicator):
         """Wait until all ranks are here for the same call, or one of them that has failed."""
         own = CALLS.index(call)
         met = self._meeting(self.size, math.inf, own)
-        if met is None:
-            return
+        assert met is not None  # its patience is infinite
         failed, first, last = met
         if failed < self.size:
             raise RankFailed(failed)
@@ -222,12 +187,32 @@ class MPICommunicator(Communicator):
         return int(least[0]), int(least[1]), -int(least[2])
 
 
-@contextmanager
-def _on_host(x: Array) -> Iterator[np.ndarray]:
-    """Lend an array's numbers on the host, and put them back where they came from."""
-    if type(x) is np.ndarray:
-        yield x
-        return
-    host = np.array(to_numpy(x))
-    yield host
-    x[...] = asarray(host, backend_of(x=x).name)
+class HostMemory:
+    """The ranks' memory on the host, with the methods of `NCCL`."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self._sums: dict[tuple[int, str], np.ndarray] = {}  # memory of exchanges, by their size
+
+    def broadcast(self, x: np.ndarray) -> None:
+        """Copy the array of rank 0 into that of each rank."""
+        self._comm.Bcast(x)
+
+    def reduce_scatter(self, x: np.ndarray, shards: list[slice]) -> None:
+        """Replace each rank's shard of a vector by the sum."""
+        own = x[shards[self._comm.Get_rank()]]
+        key = (len(own), x.dtype.str)
+        if key not in self._sums:  # fresh memory would take longer than the exchange
+            self._sums[key] = np.empty_like(own)
+        self._comm.Reduce_scatter(x, self._sums[key], _sizes(shards))
+        own[...] = self._sums[key]
+
+    def all_gather(self, x: np.ndarray, shards: list[slice]) -> None:
+        """Fill a vector: each rank gives its shard of it."""
+        from mpi4py import MPI
+
+        self._comm.Allgatherv(MPI.IN_PLACE, [x, _sizes(shards)])
+
+
+def _sizes(shards: list[slice]) -> list[int]:
+    return [each.stop - each.start for each in shards]

@@ -39,15 +39,13 @@ class NCCL:
         ncclReduceScatter takes shards of one size only. A group of reductions, each to the rank
         that owns the shard, takes any; NCCL runs them at the same time.
         """
-        nccl = self._link.nccl
+        nccl, stream = self._link.nccl, self._link.stream()
         dtype = getattr(nccl, f"NCCL_{x.dtype.name.upper()}")
         with self._together():
             for rank, shard in enumerate(shards):
                 if n := shard.stop - shard.start:
                     at = x.data.ptr + shard.start * x.itemsize
-                    self._connection.reduce(
-                        at, at, n, dtype, nccl.NCCL_SUM, rank, self._link.stream()
-                    )
+                    self._connection.reduce(at, at, n, dtype, nccl.NCCL_SUM, rank, stream)
 
     def all_gather(self, x: Array, shards: list[slice]) -> None:
         """Fill a vector: each rank gives its shard of it. Copies have the same bits everywhere."""
@@ -78,13 +76,11 @@ def connect(backend: Backend, ranks: Communicator) -> NCCL | None:
     All ranks call it together, each after choosing its own device.
     """
     link = None if backend.link is None else backend.link()
-    own = None
-    if link is not None:
-        own = bool(link.nccl.available), (platform.node(), link.device())
+    own = link and (bool(link.nccl.available), (platform.node(), link.device()))
     of_ranks = ranks.gather(own)
     if (problem := _problem(of_ranks)) or link is None:
         if problem and ranks.rank == 0:
-            warnings.warn(f"{problem}. Until then {SLOWER}", stacklevel=4)
+            warnings.warn(f"{problem}. Until then {SLOWER}", stacklevel=5)
         return None
     nccl = link.nccl
     identity = ranks.first(nccl.get_unique_id() if ranks.rank == 0 else None)

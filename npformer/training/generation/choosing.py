@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npformer.core import checks
+from npformer.functional import softmax
 
 
 class Choice:
@@ -44,9 +45,9 @@ class Choice:
             likeliest = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
             return np.asarray(likeliest, dtype="float64")
         with np.errstate(over="ignore"):  # the others are -inf then, and exp(-inf) is 0
-            p = softmax((logits - logits.max(axis=1, keepdims=True)) / self.temperature)
+            p, _ = softmax((logits - logits.max(axis=1, keepdims=True)) / self.temperature)
         if self.top_k is None and self.top_p is None:
-            return p
+            return np.asarray(p)
         order = np.argsort(-p, axis=1, kind="stable")
         likeliest = np.take_along_axis(p, order, axis=1)
         kept = np.ones(p.shape, dtype=bool)
@@ -59,7 +60,7 @@ class Choice:
             kept &= before < self.top_p
         np.put_along_axis(p, order, np.where(kept, likeliest, 0.0), axis=1)
         p /= p.sum(axis=1, keepdims=True)
-        return p
+        return np.asarray(p)
 
     def draw(self, logits: np.ndarray, generators: Sequence[np.random.Generator]) -> np.ndarray:
         """Return a token for each row, (batch,), each drawn by the generator of its row."""
@@ -72,13 +73,6 @@ class Choice:
         drawn = (below <= (numbers * below[:, -1])[:, None]).sum(axis=1)
         last = p.shape[1] - 1 - (p[:, ::-1] > 0.0).argmax(axis=1)  # rounding may lead beyond it
         return np.asarray(np.minimum(drawn, last))
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """Return probabilities, (batch, vocab_size), in float64."""
-    e: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
-    e /= e.sum(axis=1, keepdims=True)
-    return e
 
 
 def generators_of(seed: int, n: int) -> list[np.random.Generator]:

@@ -8,16 +8,10 @@ import numpy as np
 
 from npformer.core import Context, asarray, to_numpy
 from npformer.engine import EngineContext, fast
+from npformer.models.losses import SoftmaxCrossEntropy
 
 EXPANDED = 2
 """Candidates looked at for each beam: half of them may have ended."""
-
-
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Return log-probabilities, (rows, vocab_size), in float64."""
-    shifted: np.ndarray = logits.astype("float64") - logits.max(axis=1, keepdims=True)
-    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return shifted
 
 
 def penalty(n: int, alpha: float) -> float:
@@ -73,45 +67,33 @@ class Search:
 
 
 def beam_search(
-    model: Any,
-    source: np.ndarray,
-    mask: np.ndarray | None,
-    *,
-    begin: int,
-    end: int,
-    padding: int,
-    max_len: int,
-    beams: int,
-    alpha: float,
+    model: Any, source: np.ndarray, mask: np.ndarray, max_len: int, beams: int, alpha: float
 ) -> list[list[int]]:
     """Return the target that a model writes for each source, without the begin and end tokens.
 
     Parameters
     ----------
+    model : EncoderDecoder
+        Its `padding_id` is never written: it would not see it.
     source : int array, shape (batch, length)
-    mask : bool array, shape (batch, length), optional
-    begin, end : int
-        The tokens that targets begin and end with.
-    padding : int
-        A token that is never written: the model would not see it.
+    mask : bool array, shape (batch, length)
     max_len : int
         At most this many tokens, the end included.
     beams, alpha
         See `Search`. One beam is greedy.
     """
     twin, backend = fast(model), model.backend
-    every = [Search(beams, max_len, alpha, end) for _ in source]
+    every = [Search(beams, max_len, alpha, model.end_id) for _ in source]
     rows = np.repeat(np.arange(len(source)), beams)
-    given = None if mask is None else asarray(mask, backend)
-    context = Context(mask=given, keep=False)
+    context = Context(mask=asarray(mask, backend), keep=False)
     states = twin.start(asarray(source, backend), max_len, context).select(rows)
-    newest, going, context = np.full(len(rows), begin), every, EngineContext(keep=False)
+    newest, going, context = np.full(len(rows), model.begin_id), every, EngineContext(keep=False)
     while going:
         ids = asarray(newest[:, None], backend)
         logits, states = twin.next_logits(ids, states, context)
         logits = to_numpy(logits)
-        logits[:, padding] = -np.inf
-        log_p = log_softmax(logits)
+        logits[:, model.padding_id] = -np.inf
+        log_p = SoftmaxCrossEntropy().log_probabilities(logits)
         chosen, tokens, still = [], [], []
         for k, search in enumerate(going):
             first = k * beams

@@ -1,5 +1,6 @@
 """How many bytes a pass keeps for the backward pass: each array once, and no weights."""
 
+import gc
 from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from npformer.core import Array, Layer, Parameter, is_array
 
 _OPAQUE = (str, bytes, int, float, complex, type, ModuleType, np.generic, np.dtype)
+"""What is not looked into: it holds no array, or is shared by all caches."""
 
 
 def cached_bytes(caches: Iterable[Any], kept: Any, given: Iterable[Any], layer: Layer) -> list[int]:
@@ -59,16 +61,6 @@ def arrays_in(cache: Any) -> Iterator[Array]:
         if is_array(item):
             yield item
         elif not isinstance(item, Layer | Parameter):
-            waiting.extend(_inside(item))
-
-
-def _inside(item: Any) -> Iterable[Any]:
-    if isinstance(item, dict):
-        return item.values()
-    if isinstance(item, list | tuple | set | frozenset):
-        return item
-    if isinstance(item, FunctionType):
-        return [cell.cell_contents for cell in item.__closure__ or ()]
-    slots = (name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ()))
-    values = [getattr(item, name, None) for name in slots if not name.startswith("__")]
-    return [*getattr(item, "__dict__", {}).values(), *values]
+            # A function also refers to the globals of its module.
+            inner = item.__closure__ if isinstance(item, FunctionType) else item
+            waiting += gc.get_referents(inner)

@@ -29,7 +29,8 @@ def figure_of(
     validated = any(history.validation_metric for history in histories.values())
     for i, (name, history) in enumerate(histories.items()):
         prefix = f"{name}, " if name else ""
-        look: dict[str, Any] = {"color": f"C{i}", "marker": _marker(history)}
+        marker = "o" if len(history.train_loss) == 1 else ""  # one point makes no line
+        look: dict[str, Any] = {"color": f"C{i}", "marker": marker}
         validation = {**look, "linestyle": "--", "label": f"{prefix}validation"}
         losses.plot(
             *_by_epoch(history.train_loss), **look, label=f"{prefix}training (with dropout)"
@@ -42,7 +43,9 @@ def figure_of(
             metrics.plot(*_by_epoch(history.lr), **look, label=f"{prefix}learning rate")
         _mark_best(metrics, history, (tested or {}).get(name), prefix, f"C{i}")
     losses.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, None))
-    metrics.set(xlabel="epoch", ylabel=_label(histories) if validated else "learning rate")
+    named = {history.metric.replace("_", " ") for history in histories.values()}
+    measured = named.pop() if len(named) == 1 else "metric"
+    metrics.set(xlabel="epoch", ylabel=measured if validated else "learning rate")
     if validated and all(history.metric in SHARES for history in histories.values()):
         metrics.set(ylim=(None, 1.005))
     for axes in (losses, metrics):
@@ -79,16 +82,6 @@ def plot(history: Any, path: Any = None) -> Any:
 
 def _by_epoch(values: list[float]) -> tuple[range, list[float]]:
     return range(1, len(values) + 1), values
-
-
-def _marker(history: Any) -> str:
-    """Return a dot for a single epoch, which would show no line."""
-    return "o" if len(history.train_loss) == 1 else ""
-
-
-def _label(histories: Mapping[str, Any]) -> str:
-    names = {history.metric.replace("_", " ") for history in histories.values()}
-    return names.pop() if len(names) == 1 else "metric"
 
 
 def _mark_best(axes: Any, history: Any, tested: float | None, prefix: str, colour: str) -> None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 from npformer.core import Array, Gradients, Layer
 from npformer.training.inspection.cached_bytes import cached_bytes
-from npformer.training.inspection.calls import BackwardCall, Call, arrays_of, shapes
+from npformer.training.inspection.calls import BackwardCall, Call, shapes
 
 NOTE = "This was in "
 
@@ -27,13 +28,11 @@ class Recorder:
         self.backward: list[BackwardCall] = []
         self._observed = observed
         self._ended: list[tuple[int, Any]] = []  # (place in `calls`, cache)
-        self._open: list[list[tuple[int, Any]]] = []  # for each layer, without a backward pass yet
         self._going_back = 0  # how many backward passes are running, each inside another
-        self._stopped = False
-        places: dict[int, tuple[Layer, list[str]]] = {}
+        self._names: dict[Layer, list[str]] = {}
         for name, part in observed.layers():
-            places.setdefault(id(part), (part, []))[1].append(name)
-        for part, names in places.values():
+            self._names.setdefault(part, []).append(name)
+        for part, names in self._names.items():
             self._observe(part, names)
 
     def weigh(self, kept: Any, given: Iterable[Array | None]) -> None:
@@ -45,22 +44,20 @@ class Recorder:
 
     def stop(self) -> list[Call]:
         """Stop recording, release the caches, and return the calls."""
-        self._stopped = True
         self._ended.clear()
-        for open_calls in self._open:
-            open_calls.clear()
+        for part in self._names:
+            del part.forward, part.backward
         return self.calls
 
     def _observe(self, part: Layer, names: list[str]) -> None:
         """Make a layer record its calls. A shared layer has several names, which take turns."""
         forward, backward = part.forward, part.backward
-        open_calls: list[tuple[int, Any]] = []
-        self._open.append(open_calls)
+        open_calls: list[tuple[int, Any]] = []  # without a backward pass yet
         turn, answered = 0, 0
 
         def recorded(*arguments: Any, **named: Any) -> tuple[Any, Any]:
             nonlocal turn
-            if self._stopped or self._going_back:
+            if self._going_back:
                 return forward(*arguments, **named)
             *inputs, context = *arguments, *named.values()
             x = inputs[0] if len(inputs) == 1 else tuple(inputs)
@@ -76,8 +73,6 @@ class Recorder:
 
         def recorded_backward(dy: Any, cache: Any, gradients: Gradients) -> Any:
             nonlocal answered
-            if self._stopped:
-                return backward(dy, cache, gradients)
             # Backward passes come in the reverse order, and each brings the cache of its call.
             own = [i for i, (_, kept) in enumerate(open_calls) if kept is cache]
             if open_calls:
@@ -91,17 +86,11 @@ class Recorder:
                     dx = backward(dy, cache, gradients)
             finally:
                 self._going_back -= 1
-            self.backward[place] = replace(begun, dx=_copy(dx))  # whoever gets dx may add to it
+            self.backward[place] = replace(begun, dx=deepcopy(dx))  # whoever gets dx may add to it
             return dx
 
         part.forward = recorded  # type: ignore[method-assign]
         part.backward = recorded_backward  # type: ignore[method-assign]
-
-
-def _copy(dx: Any) -> Any:
-    if isinstance(dx, tuple):
-        return tuple(_copy(each) for each in dx)
-    return dx.copy() if arrays_of(dx) else dx
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from npformer.core.inputs import Inputs
 from npformer.engine import enabled
 from npformer.engine.twins import as_written
 from npformer.training.inspection.trace import trace
-from npformer.training.inspection.trace_table import label
+from npformer.training.inspection.trace_table import aligned, label
 
 
 def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
@@ -32,13 +32,9 @@ def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
         notes = ["frozen"] if any(not (p.trainable or p.constant) for p in own) else []
         notes += ["runs as written"] if id(by_name[call.name]) in plain else []
         rows.append((label(call.name), type(call.layer).__name__, shape, count, ", ".join(notes)))
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    lines = [
-        f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:<{widths[2]}}  {d:>{widths[3]}}  {e}".rstrip()
-        for a, b, c, d, e in rows
-    ]
-    rule = "-" * (sum(widths) + 6)
+    head, *lines = aligned(rows, "<<<><")
+    rule = "-" * len(head)
     frozen = sum(parameter.size for parameter in layer.frozen().values())
     and_frozen = f", {frozen:,} frozen" if frozen else ""
     total = f"{layer.n_parameters():,} trained parameters{and_frozen}, {layer.dtype}"
-    return "\n".join([lines[0], rule, *lines[1:], rule, total])
+    return "\n".join([head, rule, *lines, rule, total])

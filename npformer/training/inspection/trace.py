@@ -52,16 +52,12 @@ class Trace(list[Call]):
     """
 
     def __init__(
-        self,
-        calls: Iterable[Call],
-        backward: Iterable[BackwardCall] = (),
-        gradients: Gradients | None = None,
-        loss: float | None = None,
+        self, calls: Iterable[Call], backward: Any = (), gradients: Any = None, loss: Any = None
     ) -> None:
         super().__init__(calls)
-        self.backward = list(backward)
-        self.gradients = gradients
-        self.loss = loss
+        self.backward: list[BackwardCall] = list(backward)
+        self.gradients: Gradients | None = gradients
+        self.loss: float | None = loss
 
     @property
     def bytes_cached(self) -> int:
@@ -78,7 +74,7 @@ class Trace(list[Call]):
 
     def tables(self) -> list[tuple[str, list[tuple[str, ...]]]]:
         """Return the tables as they are printed: a title, and rows; the first is a head."""
-        return trace_tables(self, self.backward, self.gradients, self.gradient_norms)
+        return trace_tables(self)
 
     def __str__(self) -> str:
         return as_text(self.tables(), self._notes())
@@ -161,8 +157,7 @@ def prepare(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tupl
     inputs = as_inputs(layer, x, mask, types)
     embed = layer if isinstance(layer, InputEmbedding) else getattr(layer, "embed", None)
     if layer.n_inputs == 1 and isinstance(embed, InputEmbedding):
-        x, mask = embed.prepare(x, mask)
-        return as_inputs(layer, x, mask, embed.prepare_types(types, x))
+        return as_inputs(layer, *embed.prepare(x, mask, types))
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
         checked = layer.check(x, mask=mask, types=types)
         uploaded = layer.upload(checked, layer.backend).inputs

@@ -1,7 +1,7 @@
 """How a trace is printed: tables, as text and for notebooks."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
@@ -17,22 +17,20 @@ Table = tuple[str, list[tuple[str, ...]]]
 """A title, and rows, of which the first is the head. The first two columns are words."""
 
 
-def trace_tables(
-    calls: Sequence[Call],
-    backward: Sequence[BackwardCall],
-    gradients: Mapping[str, Array] | None,
-    norms: Mapping[str, float],
-) -> list[Table]:
-    """Return the tables of the forward pass, the backward pass, and the parameters' gradients."""
+def trace_tables(found: Any) -> list[Table]:
+    """Return the tables of a `Trace`: forward and backward pass, gradients of the parameters."""
     head = ("name", "layer", "shape", "mean", "spread")
     rows: list[tuple[str, ...]] = [(*head, "bytes cached")]
-    rows += [(*_row(call, call.output), f"{call.bytes_cached:,}") for call in calls]
+    rows += [(*_row(call, call.output), f"{call.bytes_cached:,}") for call in found]
     tables = [("forward: the output y of each layer", rows)]
-    if backward:
+    if found.backward:
         title = "backward: dx, the gradient of the loss with respect to each layer's input"
-        tables.append((title, [head, *(_row(call, call.dx) for call in backward)]))
-    if gradients:
-        of = [(name, "", str(tuple(gradients[name].shape)), number(norms[name])) for name in norms]
+        tables.append((title, [head, *(_row(call, call.dx) for call in found.backward)]))
+    if found.gradients:
+        of = [
+            (name, "", str(tuple(found.gradients[name].shape)), number(norm))
+            for name, norm in found.gradient_norms.items()
+        ]
         tables.append(("gradients of the parameters", [("name", "", "shape", "norm"), *of]))
     return tables
 
@@ -82,19 +80,26 @@ def as_text(tables: Sequence[Table], notes: Sequence[str]) -> str:
     """Return tables and notes as text."""
     lines: list[str] = []
     for title, rows in tables:
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        widths[3:] = [max(width, NARROWEST) for width in widths[3:]]
-        written = [
-            "  ".join(
-                f"{cell:<{width}}" if i < 3 else f"{cell:>{width}}"
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-                if width
-            ).rstrip()
-            for row in rows
-        ]
+        written = aligned(rows, "<<<>>>", NARROWEST)
         rule = "-" * max(map(len, written))
         lines += [title, rule, written[0], rule, *written[1:], ""]
     return "\n".join([*lines, *notes])
+
+
+def aligned(rows: Sequence[Sequence[str]], sides: str, narrowest: int = 0) -> list[str]:
+    """Return rows as lines, with columns as wide as their longest cells; empty ones are left out.
+
+    `sides` says where the cells of each column stand: "<" or ">". Columns of the latter are at
+    least `narrowest` characters wide.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    wide = [max(w, narrowest) if side == ">" else w for side, w in zip(sides, widths, strict=False)]
+    return [
+        "  ".join(
+            f"{cell:{side}{w}}" for cell, side, w in zip(row, sides, wide, strict=False) if w
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def as_html(tables: Sequence[Table], notes: Sequence[str]) -> str:

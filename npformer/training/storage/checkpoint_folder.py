@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, described
+from npformer.core import a_type, checks
 from npformer.training.storage.files import check_writable, remove_unfinished
 from npformer.training.storage.model_file import (
     CheckpointError,
@@ -127,7 +127,7 @@ def _without_arrays(value: Any, path: str, arrays: dict[str, np.ndarray]) -> Any
         return [_without_arrays(each, f"{path}.{k}", arrays) for k, each in enumerate(value)]
     if not isinstance(value, str | int | float | None):
         raise TypeError(
-            f"{path} is {described(value)}; expected texts, numbers, True, False, None, NumPy "
+            f"{path} is {a_type(value)}; expected texts, numbers, True, False, None, NumPy "
             "arrays, and lists and mappings of them"
         )
     return value

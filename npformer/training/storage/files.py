@@ -91,14 +91,14 @@ def check_writable(folder: Path, n_bytes: int = 0) -> None:
 def check_place(path: Path, example: str) -> None:
     """Check, before any work, that a file can be written there; `example` is the name of one."""
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
+        raise FileNotFoundError(f"{path} is in a folder that does not exist; create it first")
     if path.is_dir():
         raise IsADirectoryError(
             f"{path} is a folder; expected the name of a file, such as {path / example}"
         )
-    if path.suffix == ".safetensors" != Path(example).suffix:
+    if path.suffix in (".safetensors", ".json", ".jsonl") and path.suffix != Path(example).suffix:
         raise ValueError(
-            f"{path} has the ending of a model's file, which it might replace; expected another "
+            f"{path} has the ending of a file of a run, which it might replace; expected another "
             f"name, such as {path.with_name(example)}"
         )
     if path.exists() and not path.is_file():  # it would be replaced, even if it is /dev/null

@@ -22,25 +22,11 @@ from npformer.training.trainable.sequence_classifier import (
 from npformer.training.trainable.text_encoder import TextEncoder
 
 
-def trainable() -> Iterator[Case]:
-    """Yield the cases."""
-    yield from _classifiers()
-    yield from _text_encoders()
-    yield from _losses()
-    yield from _writers()
-
-
 def _classifiers() -> Iterator[Case]:
-    def classifier(
-        label: str,
-        x: np.ndarray = FEATURES,
-        changes: dict[str, Any] | None = None,
-        arguments: dict[str, Any] | None = None,
-        **options: Any,
-    ) -> Case:
+    def classifier(label: str, x: Any = FEATURES, changes: Any = (), **options: Any) -> Case:
         edge = {"vocab_size": 5} if x is IDS else {"n_features": 2}
-        given = {"n_classes": 3, **edge, **(arguments or {})}
-        made = SequenceClassifier(small(**(changes or {})), **given, **SEEDED)
+        given = {"n_classes": 3, **edge, **options.pop("arguments", {})}
+        made = SequenceClassifier(small(**dict(changes)), **given, **SEEDED)
         return layer(label, made, x, covers=("SequenceModel",), **MODEL, **options)
 
     yield classifier("tokens", IDS)
@@ -128,4 +114,4 @@ def _loss(
     return Case(f"{title}: {label}", "models", covers, run)
 
 
-SUBJECTS.append(trainable)
+SUBJECTS += [_classifiers, _text_encoders, _losses, _writers]

@@ -26,7 +26,10 @@ def class_weights(
         )
     if isinstance(class_weight, str):
         checks.choice("class_weight", class_weight, ("balanced",))
-        return _balance(of_labels())
+        of_class = of_labels()
+        occurs = of_class > 0.0
+        share = of_class.sum() / max(int(occurs.sum()), 1)
+        return tuple(np.where(occurs, share / np.where(occurs, of_class, 1.0), 1.0).tolist())
     if isinstance(class_weight, Mapping):
         found = np.ones(n_classes)
         for label, weight in class_weight.items():
@@ -55,9 +58,3 @@ def label_weights(y: Array, weights: np.ndarray | None, n_classes: int) -> np.nd
     counted = labels != NO_LABEL
     each = None if weights is None else weights[counted].astype("float64")
     return np.bincount(labels[counted], each, n_classes).astype("float64")
-
-
-def _balance(of_class: np.ndarray) -> tuple[float, ...]:
-    occurs = of_class > 0.0
-    share = of_class.sum() / max(int(occurs.sum()), 1)
-    return tuple(np.where(occurs, share / np.where(occurs, of_class, 1.0), 1.0).tolist())

@@ -123,17 +123,9 @@ class EncoderDecoder(Model, Transformer):
         self.source.check(source, mask)
         if mask is None:
             mask = source != self.padding_id
-        return beam_search(
-            self,
-            to_numpy(source),
-            to_numpy(mask),
-            begin=self.begin_id,
-            end=self.end_id,
-            padding=self.padding_id,
-            max_len=min(max_len, self.decoder_config.max_len),
-            beams=beams,
-            alpha=float(length_penalty),
-        )
+        most = min(max_len, self.decoder_config.max_len)
+        given = to_numpy(source), to_numpy(mask)
+        return beam_search(self, *given, most, beams, float(length_penalty))
 
     def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return ((source, target without its last token), target without its first token)."""
@@ -152,11 +144,7 @@ class EncoderDecoder(Model, Transformer):
         return (x, y[:, :-1]), y[:, 1:], mask, types
 
     def check_samples(
-        self,
-        inputs: tuple[Sequences, ...],
-        y: Array | None,
-        loss: Loss | None = None,
-        sample_weight: Any = None,
+        self, inputs: Any, y: Array | None, loss: Loss | None = None, sample_weight: Any = None
     ) -> Batch:
         """Return checked samples; padding, and what follows padding, is not learned."""
         source, target = inputs
@@ -171,8 +159,7 @@ class EncoderDecoder(Model, Transformer):
         """Check ids on both sides, and make masks for sides without one."""
         sides = zip(inputs, (self.source, self.target), strict=True)
         for each, embed in sides:
-            embed.check(each.x, each.mask)
-            embed.check_types(each.types, each.x)
+            embed.check(each.x, each.mask, each.types)
         source, target = inputs
         if source.mask is None:
             source = _with_mask(source, source.x != self.padding_id)

@@ -7,9 +7,10 @@ import numpy as np
 
 from npformer.core import Seed, checks
 from npformer.core.inputs import Sequences
+from npformer.functional import softmax
 from npformer.models import EncoderConfig, NextToken
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
-from npformer.training.generation.choosing import Choice, softmax
+from npformer.training.generation.choosing import Choice
 from npformer.training.generation.writing import NOTHING, check_prompts, stop_tokens, write_tokens
 from npformer.training.storage.models import MODELS
 from npformer.training.trainable.model import Model
@@ -102,16 +103,14 @@ class LanguageModel(Model, NextToken):
         probabilities : float64 array of that shape
             Only if requested. 0 after a stop token.
         """
-        n = checks.positive("n", n)
         checks.flag("probabilities", probabilities)
-        rows, several = check_prompts(prompt, self.vocab_size)
-        steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
-        tokens = np.full((len(rows), n), NOTHING)
-        chances = np.zeros((len(rows), n))
+        choice = Choice(temperature, top_k, top_p)
+        steps, shape, several = self._written(prompt, n, stop, cache, seed, choice)
+        tokens, chances = np.full(shape, NOTHING), np.zeros(shape)
         for k, (each, logits) in enumerate(steps):
             tokens[:, k] = each
             if probabilities:
-                of_all = softmax(logits.astype("float64"))[np.arange(len(each)), each]
+                of_all = softmax(logits.astype("float64"))[0][np.arange(len(each)), each]
                 chances[:, k] = np.where(each == NOTHING, 0.0, of_all)
         if not several:
             tokens, chances = tokens[0], chances[0]
@@ -130,30 +129,23 @@ class LanguageModel(Model, NextToken):
         stop: Any = None,
     ) -> Iterator[Any]:
         """Yield what `generate` returns as it comes: an int, or (batch,) for several prompts."""
-        n = checks.positive("n", n)
-        rows, several = check_prompts(prompt, self.vocab_size)
-        steps = self._written(rows, n, temperature, top_k, top_p, seed, cache, stop)
+        choice = Choice(temperature, top_k, top_p)
+        steps, _, several = self._written(prompt, n, stop, cache, seed, choice)
         return (tokens if several else int(tokens[0]) for tokens, _ in steps)
 
     def _written(
-        self,
-        rows: list[np.ndarray],
-        n: int,
-        temperature: float,
-        top_k: int | None,
-        top_p: float | None,
-        seed: int,
-        cache: bool,
-        stop: Any,
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        self, prompt: Any, n: Any, stop: Any, cache: bool, seed: int, choice: Choice
+    ) -> tuple[Iterator[tuple[np.ndarray, np.ndarray]], tuple[int, int], bool]:
+        """Return the steps, the shape of all tokens, and whether there were several prompts."""
+        n = checks.positive("n", n)
         checks.flag("cache", cache)
+        rows, several = check_prompts(prompt, self.vocab_size)
         ends = stop_tokens(stop, self.vocab_size)
-        return write_tokens(self, rows, n, Choice(temperature, top_k, top_p), seed, cache, ends)
+        return write_tokens(self, rows, n, choice, seed, cache, ends), (len(rows), n), several
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids, masks and types."""
-        self.embed.check(inputs[0].x, inputs[0].mask)
-        self.embed.check_types(inputs[0].types, inputs[0].x)
+        self.embed.check(inputs[0].x, inputs[0].mask, inputs[0].types)
         return inputs
 
 

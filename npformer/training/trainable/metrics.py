@@ -52,7 +52,7 @@ def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric
         checks.choice("metric", metric, names)
         if metric in {*FIGURES} - {"accuracy"} and not isinstance(loss, Classification):
             raise ValueError(
-                f"metric is {metric!r} and {a_type(loss)} knows no classes; expected "
+                f"metric is {described(metric)} and {a_type(loss)} knows no classes; expected "
                 "'loss', or a function of y and outputs"
             )
         return metric

@@ -15,6 +15,7 @@ from npformer.core import (
     generators,
     to_numpy,
 )
+from npformer.core.elsewhere import in_our_words
 from npformer.core.inputs import as_inputs
 from npformer.engine.team import team_of
 from npformer.models.losses import Classification, Loss
@@ -27,6 +28,9 @@ HABITS = {
     "fit": "Write npformer.fit(model, (x, y))",
     "train": "npformer.fit(model, (x, y)) trains; nothing has to be switched on for it",
     "eval": "A call, predict and evaluate never drop anything: nothing has to be switched off",
+    "compile": "Nothing has to be compiled: loss, optimizer and metric are arguments of fit",
+    "cuda": "Write model.to('cupy')",
+    "zero_grad": "Nothing has to be cleared: each step makes its own gradients",
     "evaluate": "Write npformer.evaluate(model, (x, y))",
     "save": "Write npformer.save(model, path)",
     "state_dict": "model.parameters() has the arrays; npformer.save writes the whole model",
@@ -73,6 +77,7 @@ class Model(Trainable):
                 raise AttributeError(f"{kind!r} has no attribute {name!r}. {HABITS[name]}")
             return super().__getattribute__(name)  # which raises what it has raised before
 
+    @in_our_words
     def __call__(self, *x: Array, mask: Any = None, types: Any = None) -> Array:
         """Return the outputs at evaluation, on the model's backend.
 

@@ -164,18 +164,14 @@ class Trainable(Layer):
         return np.asarray(y) if by_class else None
 
     def check(
-        self,
-        x: Any,
-        y: Array | None = None,
-        mask: Any = None,
-        types: Any = None,
-        *,
-        loss: Loss | None = None,
-        sample_weight: Any = None,
+        self, x: Any, y: Array | None = None, mask: Any = None, types: Any = None, **counted: Any
     ) -> Batch:
-        """Return checked samples, not uploaded; arguments as in `loss_and_gradients`."""
+        """Return checked samples, not uploaded; arguments as in `loss_and_gradients`.
+
+        `counted` are the loss, and the weights of the samples in it.
+        """
         x, y, mask, types = self.arrange(x, y, mask, types)
-        return self.check_samples(as_inputs(self, x, mask, types), y, loss, sample_weight)
+        return self.check_samples(as_inputs(self, x, mask, types), y, **counted)
 
     def check_samples(
         self,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npformer.core import Array, Padding, a_type, check_ends_in_padding
+from npformer.core.elsewhere import in_our_words
 from npformer.core.inputs import Sequences
 from npformer.core.telling import tell_once
 from npformer.data.samples import Batch
@@ -52,6 +53,7 @@ class SequenceClassifier(Model, SequenceModel):
         """0 without pooling, when each token has an answer; None with it."""
         return 0 if isinstance(self.pool, Pooling) and self.pool.per_token else None
 
+    @in_our_words
     def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:  # type: ignore[override]
         """Return the logits at evaluation.
 
@@ -74,11 +76,9 @@ class SequenceClassifier(Model, SequenceModel):
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids or vectors, masks and types; without a mask, make one from `padding_id`."""
         x, mask = inputs[0].x, inputs[0].mask
-        self.embed.check(x, mask)
+        self.embed.check(x, mask, inputs[0].types)
         if mask is None and (self.padding_id is not None or self.expects_mask):
             mask = self.mask_for(x)
-        if inputs[0].types is not None:
-            self.embed.check_types(inputs[0].types, x)
         if getattr(self.pool, "full_length", False) and x.shape[1] != self.config.max_len:
             raise ValueError(
                 f"x has length {x.shape[1]}; expected max_len = {self.config.max_len}, because "

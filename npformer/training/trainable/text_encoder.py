@@ -99,8 +99,7 @@ class TextEncoder(Layer):
 
         The arguments are those of `SequenceClassifier.__call__`, with token ids.
         """
-        x, mask = self.embed.prepare(x, mask)
-        types = self.embed.prepare_types(types, x)
+        x, mask, types = self.embed.prepare(x, mask, types)
         encoded, _ = fast(self).forward(x, Context(mask=mask, types=types, keep=False))
         return encoded
 

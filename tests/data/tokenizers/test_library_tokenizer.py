@@ -61,6 +61,9 @@ ADDED = {"10": {"content": "<x>", "special": True, "normalized": False}}
         ({"strip_accents": False}, "the c\u00e2t", "[CLS] the [UNK] [SEP]"),
         ({"truncation_side": "left"}, "cat . the sat", "[CLS] the sat [SEP]"),
         ({"added_tokens_decoder": ADDED}, "the <x> sat", "[CLS] the <x> [SEP]"),
+        ({"extra_special_tokens": ["<x>"]}, "the <x> sat", "[CLS] the <x> [SEP]"),
+        ({"unk_token": "sat"}, "the x", "[CLS] the sat [SEP]"),
+        ({"bos_token": "cat"}, "thecat", "[CLS] the cat [SEP]"),
     ],
 )
 def test_settings_beside_a_vocabulary_act(bert, files, settings, text, tokens):
@@ -73,10 +76,53 @@ def test_settings_beside_a_vocabulary_act(bert, files, settings, text, tokens):
         assert " ".join(each.tokens(each.ids(text, 4))) == tokens
 
 
+PARTS = ("normalizer", "pre_tokenizer", "post_processor")
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        *((part, lambda given: None) for part in PARTS),
+        ("model", lambda given: given | {"max_input_chars_per_word": 2}),
+        ("model", lambda given: given | {"type": "WordLevel"}),
+    ],
+)
+def test_a_tokenizer_json_has_the_parts_of_its_class(bert, part, change):
+    read_tokenizer(bert).library.save(str(bert / "tokenizer.json"))
+    content = json.loads((bert / "tokenizer.json").read_text("utf-8"))
+    content[part] = change(content[part])
+    (bert / "tokenizer.json").write_text(json.dumps(content), "utf-8")
+    (bert / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast"}', "utf-8")
+    with pytest.raises(ValueError, match=f"its {part} is not that of a BertTokenizer"):
+        read_tokenizer(bert)
+    (bert / "tokenizer_config.json").write_text('{"tokenizer_class": "TokenizersBackend"}', "utf-8")
+    assert read_tokenizer(bert).ids("cat")
+
+
+def test_pairs_have_the_types_and_texts_the_spaces_that_the_settings_say(bert):
+    names = ["input_ids", "attention_mask"]
+    for settings, types, text in (
+        ({}, [0, 0, 0, 1, 1], "the. ' s cat"),
+        ({"model_input_names": names, "clean_up_tokenization_spaces": True}, [0] * 5, "the.'s cat"),
+        ({"tokenizer_class": "DistilBertTokenizer"}, [0] * 5, "the. ' s cat"),
+    ):
+        (bert / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+        words = ["the", ".", "'", "s", "cat"]
+        added = json.dumps({"'": 10, "s": 11})
+        (bert / "added_tokens.json").write_text(added, "utf-8")
+        made = tokenizer_of(json.loads(json.dumps(read_tokenizer(bert).to_dict())))
+        assert made.encode_pairs(["the"], ["cat"])[2].tolist() == [types]
+        assert made.decode([made.library.token_to_id(word) for word in words]) == text
+
+
 def test_a_vocabulary_of_another_kind_is_refused(bert):
     (bert / "added_tokens.json").write_text('{"<x>": 12}', "utf-8")
     with pytest.raises(ValueError, match="'<x>' has the id 10, and 12 is stated"):
         read_tokenizer(bert)
+    (bert / "tokenizer_config.json").write_text('{"split_special_tokens": true}', "utf-8")
+    with pytest.raises(ValueError, match="has split_special_tokens, which npformer has not"):
+        read_tokenizer(bert)
+    (bert / "tokenizer_config.json").unlink()
     (bert / "config.json").write_text('{"tokenizer_class": "BertJapaneseTokenizer"}', "utf-8")
     with pytest.raises(ValueError, match="tokenizer_class 'BertJapaneseTokenizer', which npformer"):
         read_tokenizer(bert)
@@ -123,16 +169,45 @@ def test_a_token_may_hold_what_ends_lines_elsewhere(bert):
 def test_ids_are_bounded_before_memory_is_taken(bert):
     read_tokenizer(bert).library.save(str(bert / "tokenizer.json"))
     text = (bert / "tokenizer.json").read_text("utf-8")
-    for there in ('"id": 4', '"sat": 7'):
-        assert there in text
-        changed = text.replace(there, there[:-1] + "4000000000")
+    for there, id, said in (
+        ('"id": 4', 4000000000, "a token has the id 4000000000; expected ids below"),
+        ('"sat": 7', 4000000000, "a token has the id 4000000000; expected ids below"),
+        ('"sat": 7', 6, "'cat' and 'sat' have the same id 6"),
+        ('"id": 4', 7, r"'sat' and '\[MASK\]' have the same id 7"),
+        ('"unk_token": "[UNK]"', "x", "the vocabulary has no x, which stands for unknown words"),
+    ):
+        key = there.partition(":")[0]
+        changed = text.replace(there, f"{key}: {json.dumps(id)}")
+        assert changed != text
         (bert / "tokenizer.json").write_text(changed, "utf-8")
-        with pytest.raises(ValueError, match="a token has the id 4000000000; expected ids below"):
+        with pytest.raises(ValueError, match=said):
             read_tokenizer(bert)
+
+
+def test_what_a_file_of_a_model_says_of_its_tokenizer_is_checked(bert):
+    """Otherwise a number in it would take all memory, and a pattern end the process."""
+    values = read_tokenizer(bert).to_dict()
+    huge = values["json"].replace('"sat":7', '"sat":4000000000')
+    for change, said in (
+        ({"json": huge}, "a token has the id 4000000000; expected"),
+        ({"truncation_side": "up"}, "truncation_side is 'up'; expected one of 'left', 'right'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            tokenizer_of(values | change)
+    slow = {"type": "Replace", "pattern": {"Regex": "(x+x+)+y"}, "content": ""}
+    slowed = json.dumps(json.loads(values["json"]) | {"normalizer": slow})
+    made = tokenizer_of(values | {"json": slowed})
+    with pytest.raises(ValueError, match=r"fails at a text: .*; expected one that"):
+        made.encode(["x" * 40])
+    assert made.encode(["cat"])[0].tolist() == [[2, 6, 3]]
 
 
 def test_mistakes_are_explained(bert):
     made = read_tokenizer(bert)
+    with pytest.raises(ValueError, match="max_len is 1; expected a whole number of at least 2"):
+        made.encode(["the cat"], max_len=1)
+    with pytest.raises(ValueError, match="max_len is 2; expected a whole number of at least 3"):
+        made.encode_pairs(["the"], ["cat"], max_len=2)
     with pytest.raises(TypeError, match=r"library is .bpe.; expected a tokenizers\.Tokenizer"):
         LibraryTokenizer("bpe")
     with pytest.raises(ValueError, match="no token 'nothing' for padding"):

@@ -223,13 +223,6 @@ T __shfl_down_sync(unsigned int mask, T value, unsigned int lane) {
 }
 
 template <class T>
-T atomicAdd(T* address, T value) {
-    const T before = *address;
-    *address = before + value;
-    return before;
-}
-
-template <class T>
 T min(T a, T b) {
     return b < a ? b : a;
 }

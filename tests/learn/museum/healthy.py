@@ -15,7 +15,7 @@ from npformer.learn.museum.probes import N_HEADS, WIDTH, small
 from npformer.mixers import MIXERS, AveragingMixer, BlockwiseAttention, MixerSettings
 from npformer.models import EncoderBlock
 from npformer.proof.cases.case import SEEDED
-from npformer.proof.gradcheck import GradcheckReport
+from npformer.proof.report import GradcheckReport
 from npformer.tasks.estimators.text_writer import windows
 
 CAUSAL = ("attention", "dense_synthesizer", "identity", "gated_convolution", "state_space")

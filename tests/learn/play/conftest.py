@@ -81,6 +81,7 @@ def live(tmp_path_factory):
     server.start()
     yield server
     server.stop()
+    assert "Traceback" not in server.log  # whatever it was asked
 
 
 @pytest.fixture

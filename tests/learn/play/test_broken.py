@@ -19,8 +19,8 @@ FEW = usually([*HAVE_A_PLACE][::4], HAVE_A_PLACE)
 def test_it_trains_with_the_weights_of_the_healthy_one_and_gradcheck_says_what_it_can(name):
     bug = begun("digits", 2, bug=name, **HAVE_A_PLACE[name])
     healthy = begun("digits", 2, **HAVE_A_PLACE[name])
-    assert [type(each) for _, each in bug.model.layers()] != [
-        type(each) for _, each in healthy.model.layers()
+    assert [type(each) for _, each in bug.training.model.layers()] != [
+        type(each) for _, each in healthy.training.model.layers()
     ]
     found = questions.ask(bug, "gradcheck")
     assert found["bug"]["title"] == BUGS[name].title
@@ -62,7 +62,7 @@ def test_a_weights_gradient_answers_as_the_referees_do(broken):
     At evaluation dropout does nothing, so a wrong dropout's gradients are right there.
     """
     bug, off = BUGS[broken.settings.bug], []
-    for name, parameter in broken.model.trainable().items():
+    for name, parameter in broken.training.model.trainable().items():
         if name.startswith(("embed.tokens", "encoder.blocks.0")):
             index = [1] * parameter.value.ndim
             found = questions.ask(broken, "weight", name=name, index=index, batch=True)
@@ -92,14 +92,14 @@ def _is_class(bug):
 
 def test_it_is_not_saved_as_a_healthy_model(broken, tmp_path):
     with pytest.raises(TypeError, match="model is a SequenceClassifierWithBug"):
-        nf.save(broken.model, tmp_path / "model.safetensors")
+        nf.save(broken.training.model, tmp_path / "model.safetensors")
 
 
 @pytest.mark.parametrize("task", ["parity", "pointer"])
 @pytest.mark.parametrize("name", ["LayerNormWithoutGamma", "EncoderOfOneBlock"])
 def test_generated_tasks_have_a_place_too(task, name):
     run = begun(task, 1, bug=name, mixers=["attention"] * 2)
-    assert any(type(each).__name__ == name for _, each in run.model.layers())
+    assert any(type(each).__name__ == name for _, each in run.training.model.layers())
 
 
 @pytest.mark.parametrize("mixers", [["attention"], ["attention", "fourier"]])

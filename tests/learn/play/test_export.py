@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from npformer.learn.play.seen import Names
 from npformer.learn.play.trained import points_of, trained
 
 SMALL = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
+ROBERTA = replace(SMALL, positions="learned", position_padding_id=1)
 
 
 def made(**changes):
@@ -54,6 +56,10 @@ def test_nan_is_no_json_and_becomes_null():
     [
         (nf.Encoder(SMALL), "Encoder"),
         (nf.EncoderDecoder(SMALL, source_vocab=5, target_vocab=5), "EncoderDecoder"),
+        (
+            nf.SequenceClassifier(replace(SMALL, position_padding_id=1), 3, vocab_size=5),
+            "positions",
+        ),
     ],
 )
 def test_models_that_it_does_not_know_are_named(model, why):
@@ -162,6 +168,24 @@ def test_of_a_tokenizer_that_the_page_does_not_have_no_text_can_be_written():
     assert found["tokens"] is found["tokenizer"] is None
     assert "library" in found["facts"]["tokenizer"]
     assert found["samples"][0]["text"] == "bcd"
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "history.json"])
+@pytest.mark.parametrize(
+    "words",
+    ["", "3", "null", "[" * 100_000, '{"": 3, "training": 3}', '{"": {"lr": []}, "splits": [1]}'],
+)
+def test_figures_that_no_training_wrote_are_named(tmp_path, name, words):
+    nf.save(made(), tmp_path / "model.safetensors", notes={"split": ""})
+    (tmp_path / name).write_text(words)
+    with pytest.raises(ValueError, match=r"model.safetensors, its metrics.json or its history"):
+        trained(tmp_path)
+
+
+def test_notes_without_a_seed_are_named(tmp_path):
+    nf.save(made(), tmp_path / "model.safetensors", notes={"task": "digits"})
+    with pytest.raises(ValueError, match=r"does not hold what npformer train writes \(KeyError"):
+        trained(tmp_path)
 
 
 def test_a_folder_without_a_model_is_an_error(tmp_path):

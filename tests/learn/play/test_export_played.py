@@ -70,11 +70,11 @@ def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
     folder = Folder(tmp_path / "play")
     settings = Settings.of({"task": "digits", **TINY})
     folder.path.mkdir()
-    place = folder.of_run(*folder.begin([settings]))
+    place = folder.path.joinpath(*folder.begin([settings]))
     work = work_of(settings)
     options = {"progress": False, "workers": 1, "checkpoint": place}
     work.train(**options)
-    folder.add_points("run-1", [POINT])
+    folder.add_points("run-1", [POINT, {**POINT, "step": 10_000}])
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     assert len(before) > 2
     for given in (folder.path, place):
@@ -82,7 +82,13 @@ def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
         assert found["points"][0]["loss"] == 2.0
         steps = found["facts"]["step"].split()
         assert steps[0] == steps[-1] != "0"  # the last state, not the first
+        assert [each["step"] for each in found["points"]] == [1]  # and none from later
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    (place / "checkpoint.safetensors").write_bytes(b"damaged")
+    with pytest.raises(nf.CheckpointError, match=rf"^{place}/checkpoint"):  # not of its copy
+        export_folder(place, tmp_path / "page.html")
+    with pytest.raises(ValueError, match="the ending of a file of a run, which it might replace"):
+        export_folder(place, place / "settings.json")
 
 
 def test_a_run_with_a_bug_is_exported_with_it(tmp_path):

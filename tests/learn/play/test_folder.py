@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -96,13 +97,28 @@ def pipe(place):
     os.mkfifo(place / "settings.json")
 
 
+def test_folders_in_a_run_may_be_as_deep_as_a_path_is_long(folder, monkeypatch):
+    monkeypatch.chdir(folder.path / "run-2")
+    for _ in range(1500):
+        Path("a").mkdir()
+        os.chdir("a")
+    assert [*folder.runs()] == ["run-2", "run-3"]
+    for _ in range(1500):  # rmtree could not
+        os.chdir("..")
+        Path("a").rmdir()
+
+
+def pipe_in(place):
+    os.mkfifo(place / "checkpoint.safetensors")
+
+
 @pytest.mark.parametrize(
     "change",
     [
         *map(damaged, ["", "3", "[" * 100_000, '{"task": "nope"}', '{"task": 1}', "null"]),
         damaged('{"task": "digits", "n_heads": {}}'),
         damaged('{"task": "digits"}' + " " * (1 << 20)),
-        *(link_in, link_of, pipe),
+        *(link_in, link_of, pipe, pipe_in),
     ],
 )
 def test_what_is_no_run_is_left_out_and_refused(folder, change):
@@ -124,12 +140,43 @@ def test_of_a_damaged_list_the_last_four_runs_are_shown(folder, words):
     "line",
     ["3", "[" * 100_000, '{"step": 2, "lo', "\u2028", '{"step": "2", "loss": 1}', "\x00"]
     + [json.dumps({**POINT, **x}) for x in ({"step": None}, {"step": 2.5}, {"loss": []})]
-    + [json.dumps({**POINT, **x}) for x in ({"norms": 3}, {"lr": "<b>"}, {"more": {}})],
+    + [json.dumps({**POINT, **x}) for x in ({"norms": 3}, {"lr": "<b>"}, {"more": {}})]
+    + [json.dumps({**POINT, **x}) for x in ({"step": -7}, {"step": 10**400}, {"epoch": 1 << 53})]
+    + [
+        json.dumps({**POINT, "norms": x})
+        for x in ([[1.0]], ["<b>"], json.loads("[" * 500 + "]" * 500))
+    ]
+    + ["\udcff"],
 )
 def test_a_line_that_is_no_point_is_left_out(folder, line):
     last = {**POINT, "step": 3, "norms": [1.0], "dead": None}
     folder.add_points("run-2", [POINT])
-    with (folder.path / "run-2" / "points.jsonl").open("a", encoding="utf-8") as file:
-        file.write(f"{line}\n")
+    with (folder.path / "run-2" / "points.jsonl").open(
+        "a", encoding="utf-8", errors="surrogateescape"
+    ) as file:
+        file.write(f"{line}\n")  # the last is no UTF-8
     folder.add_points("run-2", [last])
     assert folder.points("run-2") == [POINT, last]
+
+
+def test_of_a_long_file_of_points_some_lines_and_all_ends_of_epochs_are_read(folder, monkeypatch):
+    monkeypatch.setattr("npformer.learn.play.folder.MOST_OF_POINTS", 1000)
+    ends = [{**POINT, "step": step, "loss": None, "accuracy": 0.5} for step in (100, 333)]
+    folder.add_points("run-2", [{**POINT, "step": step} for step in range(1, 400)] + ends)
+    found = folder.points("run-2")
+    assert [each for each in found if each["loss"] is None] == ends
+    assert 10 < len(found) < 20
+    with (folder.path / "run-2" / "points.jsonl").open("r+b") as file:
+        file.truncate(1 << 32)  # zeros, which take no place on the disk
+    assert len(folder.points("run-2")) < 20
+
+
+def test_no_new_run_lands_elsewhere_or_where_it_would_not_be_found(folder):
+    (folder.path / "shown.json").unlink()
+    (folder.path.parent / "precious").write_text("precious")
+    (folder.path / "shown.json").symlink_to("../precious")
+    (folder.path / "run-999999999").mkdir()
+    for number in (1_000_000_000, 1_000_000_001):
+        assert folder.begin([SETTINGS]) == [f"run-{number}"]
+        assert [*folder.shown()] == [f"run-{number}"]
+    assert (folder.path.parent / "precious").read_text() == "precious"

@@ -63,8 +63,25 @@ def test_too_large_and_malformed_messages_are_errors_in_words(client):
         status, answer = client.request("POST", "/api/start", body)
         assert status == 400
         assert words in answer["error"]
+    client.begin(epochs=1)
+    for many in (300, 600, 900):
+        image = json.loads("[" * many + "]" * many)
+        body = {"run": client.runs()[0]["run"], "question": "digit", "image": image}
+        status, answer = client.request("POST", "/api/ask", json.dumps(body).encode())
+        assert (status, "expected" in answer["error"]) == (400, True), answer
+    assert answer["error"] == "the message is nested too deeply; expected an object of a few levels"
     status, answer = client.request("POST", "/api/nothing", b"{}")
     assert (status, "expected one of choices, start" in answer["error"]) == (404, True)
+
+
+def test_who_leaves_in_the_middle_of_a_message_is_no_error(client, live):
+    head = f"POST /api/start HTTP/1.1\r\nHost: {client.host}\r\nX-Token: {client.token}\r\n"
+    for rest in ("Content-Length: 99\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\nz\r\n"):
+        place = "127.0.0.1", client.server.known["port"]
+        with socket.create_connection(place, timeout=20) as one:
+            one.sendall(f"{head}{rest}".encode())
+    assert client.post("choices")
+    assert "Traceback" not in live.log
 
 
 @pytest.mark.slow

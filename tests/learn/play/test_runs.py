@@ -99,12 +99,18 @@ def test_questions_change_nothing(client, live):
         ({"d_model": 10_000}, "at most 512"),
         ({"lr": -1}, "lr is -1; expected a number above 0"),
         ({"lr": "fast"}, "lr is 'fast'"),
+        ({"lr": None}, "lr is None; expected a number above 0"),  # a field that was emptied
+        ({"epochs": None}, "epochs is None; expected a whole number"),
+        ({"mixers": None, "activation": None}, "mixers is None; expected a list of 1 to 8 names"),
         ({"dropout": 1.5}, "dropout is 1.5"),
         ({"speed": 3}, "a setting is 'speed'; expected one of 'task'"),
         ({"bug": "none"}, "bug is 'none'; expected one of"),
         ({"task": "file", "file": "/nowhere.csv"}, "/nowhere.csv"),
         ({"task": "file"}, "file is empty; expected the path of a CSV"),
+        ({"task": "text", "file": "-"}, "/- does not exist; expected a file"),
+        ({"task": "text", "file": "/dev/tty"}, "/dev/tty is no regular file; expected a file"),
         ({"task": "text", "file": "/nowhere.txt"}, "/nowhere.txt does not exist"),
+        ({"task": "text", "file": "x" * 5000}, "File name too long: '/"),
         ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected the task digits"),
     ],
 )
@@ -122,7 +128,7 @@ def test_wrong_commands_are_named(client):
         ({"runs": []}, "expected a list of 1 to 4 settings"),
         ({"runs": [TINY] * 5}, "expected a list of 1 to 4 settings"),
         ({"runs": [3]}, "settings are 3; expected an object"),
-        ({"runs": [TINY | {"file": "\ud800"}]}, "half a character"),
+        ({"runs": [TINY | {"file": "\ud800"}]}, "surrogates not allowed"),
     ):
         status, answer = client.request("POST", "/api/start", json.dumps(body).encode())
         assert (status, words in answer["error"]) == (400, True), answer
@@ -154,6 +160,18 @@ def test_a_run_with_a_bug_says_so_and_its_model_cannot_be_loaded_as_a_healthy_on
     assert type(nf.load_checkpoint(live.last).model) is nf.SequenceClassifier
 
 
+def test_a_checkpoint_that_cannot_be_written_is_told_on_the_page_and_the_terminal(client, live):
+    client.begin(epochs=1000)
+    client.wait_for("running")
+    (live.last / "checkpoint.safetensors").mkdir()
+    client.post("control", run="all", action="stop")
+    (run,) = client.wait_for("stopped")
+    place = live.last / "checkpoint.safetensors"
+    said = f"the checkpoint {place} could not be written (Is a directory); the latest is none"
+    assert said in run["error"]
+    assert f"npformer play: {live.last.name}: {said}" in live.log
+
+
 @pytest.mark.processes
 def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path, live):
     client = Client(server := Server(tmp_path / "runs"))
@@ -166,15 +184,20 @@ def test_runs_are_there_again_after_a_restart_and_go_on_bit_for_bit(tmp_path, li
             client.post("control", run="all", action="step")
         while client.runs()[0]["step"] < 50:
             time.sleep(0.05)
-        address, mode = server.known, (server.folder / "server.json").stat().st_mode
+        address, mode = server.address, (server.folder / "server.json").stat().st_mode
         assert mode & 0o777 == 0o600
         server.stop()
         points = server.last / "points.jsonl"
         points.write_text(points.read_text() + '{"step": 3, "lo')  # a crash while it was written
         server.start()
-        assert server.known == address
+        assert server.address == address
         (run,) = client.runs()
         assert (run["state"], run["step"] >= 50) == ("stored", True)  # nothing goes on by itself
+        link, go = server.last / "more", json.dumps({"run": "all", "action": "go"})
+        link.symlink_to("elsewhere")  # by somebody who may write there
+        status, answer = client.request("POST", "/api/control", go.encode())
+        assert (status, "more is a link or a pipe" in answer["error"]) == (400, True), answer
+        link.unlink()
         client.post("control", run="all", action="go")
         client.wait_for("finished")
         told = [p for e in _first(client, 2) if e["kind"] == "points" for p in e["points"]]

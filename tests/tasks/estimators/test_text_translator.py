@@ -83,6 +83,13 @@ def test_it_is_saved_whole(trained, tmp_path):
     assert again.translate(SOURCES[:9], beams=3) == trained.translate(SOURCES[:9], beams=3)
 
 
+def test_a_text_that_does_not_end_is_looked_at(tmp_path):
+    endless = small(max_len=10).fit(["a"], ["b"], epochs=1, progress=False)
+    endless.model.parameters()["output.bias"][endless.model.end_id] = -1e3
+    page = endless.report(["a"], path=tmp_path / "r.html").read_text("utf-8")
+    assert "head 0: 10 rows, 10 columns" in page
+
+
 def test_a_decoder_of_its_own():
     decoder = nf.EncoderConfig(d_model=16, n_heads=2, d_ff=16, n_layers=1, causal=True, max_len=40)
     config = {**SMALL, "mixer": "fourier", "padding": "per_length", "max_len": 40}
@@ -94,7 +101,7 @@ def test_a_decoder_of_its_own():
 @in_turn(
     ("call", "words"),
     [
-        (lambda: small().fit(["a"], ["b", "c"]), "1 sources and 2 targets"),
+        (lambda: small().fit(["a"], ["b", "c"]), "sources and targets are 1 and 2; expected"),
         (lambda: small().fit([], []), "at least one"),
         (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),
         (lambda: nf.TextTranslator(tokenizer=("char",) * 3).check(), "tokenizer has 3 names"),

@@ -84,6 +84,11 @@ def test_it_learns_and_writes(trained):
     assert trained.generate("a", 10, seed=1) == trained.generate("a", 10, seed=1)
 
 
+def test_a_short_window_is_looked_at(trained, tmp_path):
+    page = trained.report(TEXT, tmp_path / "r.html").read_text("utf-8")
+    assert "head 0: 16 rows, 16 columns" in page
+
+
 @pytest.mark.parametrize("tokenizer", ["char", "word", "bpe"])
 def test_it_is_saved_whole(tokenizer, tmp_path):
     if tokenizer == "bpe":

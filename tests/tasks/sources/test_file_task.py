@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 from npformer.tasks.sources.choice import chosen_task
+from npformer.tasks.sources.file_task import FileTask
 
 WORDS = ["spam", "ham"] * 10
 
@@ -25,6 +26,14 @@ def test_a_word_for_no_label_is_no_class(tmp_path, word):
     with pytest.warns(UserWarning, match="1 of 22 rows"):
         parts, _ = chosen_task(file, {"skip_empty": True}).parts()
     assert set(parts["train"].labels) == {"spam", "ham"}
+
+
+def test_texts_are_not_their_own_labels(tmp_path):
+    file = texts(tmp_path, "ham", "eggs")
+    task = FileTask(kind="texts", file=file, text="text", label="text")  # as a page makes it
+    for read in (task.parts, lambda: chosen_task(file, {"label": "text"}).parts()):
+        with pytest.raises(ValueError, match="'text' is named for the texts and for the labels"):
+            read()
 
 
 def test_a_word_that_may_be_a_class_is_doubted_while_it_is_rare(tmp_path):

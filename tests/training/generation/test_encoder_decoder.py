@@ -115,6 +115,7 @@ def test_a_target_is_at_most_as_long_as_asked_for_and_as_there_are_positions():
     model.parameters()["output.bias"][2] = -50.0  # it never ends
     assert [len(row) for row in model.generate(SOURCES, 5)] == [5, 5, 5]
     assert [len(row) for row in model.generate(SOURCES)] == [12, 12, 12]
+    assert model.generate(SOURCES[:0]) == []
 
 
 def test_padding_is_never_written():
@@ -129,7 +130,7 @@ def test_padding_is_never_written():
     [
         (SOURCES, "max_len", 0),
         (SOURCES, "beams", 0),
-        (SOURCES, "length_penalty", -1.0),
+        *((SOURCES, "length_penalty", penalty) for penalty in (-1.0, 10.5)),
         (np.array([[7]]), "vocab_size", 5),
     ],
 )

@@ -11,7 +11,7 @@
 //   group; the next group follows.
 //
 // The order of additions depends on the shapes alone, so that the same numbers give the same sums, bit
-// for bit. Only add_rows in embedding.cu uses floating-point atomics.
+// for bit. No kernel uses floating-point atomics.
 
 typedef long long index_t;
 

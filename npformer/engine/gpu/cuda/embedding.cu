@@ -62,12 +62,3 @@ extern "C" __global__ void sums_of_edges(
         dtable[id * width + column] = sum;
     }
 }
-
-// In any order: one launch, and sums that differ in their last digits from run to run.
-extern "C" __global__ void add_rows(
-    const index_t* ids, const real* dy, real* dtable, index_t width, index_t vocab_size) {
-    const index_t id = ids[blockIdx.x];
-    if (id < 0 || id >= vocab_size) return;
-    for (index_t column = threadIdx.x; column < width; column += blockDim.x)
-        atomicAdd(dtable + id * width + column, dy[index_t(blockIdx.x) * width + column]);
-}

@@ -19,10 +19,7 @@ from npformer.learn.play.questions.writing import translate, write
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
     each.__name__: each
-    for each in (
-        *(samples, step, weight, digit, sentence, edit, write, translate),
-        *(gradcheck, export),
-    )
+    for each in (samples, step, weight, digit, sentence, edit, write, translate, gradcheck, export)
 }
 
 

@@ -11,9 +11,9 @@ from npformer.learn.museum.bug import source_of
 from npformer.learn.play.broken import described
 from npformer.learn.play.state import Now
 from npformer.models import EncoderBlock
-from npformer.proof.gradcheck import GradcheckError, GradcheckReport
 from npformer.proof.gradcheck import gradcheck as check
 from npformer.proof.problem import parameters_as
+from npformer.proof.report import GradcheckError, GradcheckReport
 
 SMALL = 2, 5
 """Samples and tokens."""

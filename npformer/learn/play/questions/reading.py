@@ -76,10 +76,10 @@ def _picture(now: Now, image: Any) -> np.ndarray:
     if now.work.kind != "image":
         raise ValueError(f"the task {now.settings.task!r} has no pictures; expected digits")
     try:
-        x = np.array(image, "float32")
+        x = np.array(image)
     except (TypeError, ValueError):
         x = np.zeros(0)
-    if x.shape != SHAPE or not ((x >= 0.0) & (x <= 1.0)).all():
+    if x.shape != SHAPE or x.dtype.kind not in "iuf" or not ((x >= 0.0) & (x <= 1.0)).all():
         raise ValueError(
             f"image has shape {x.shape}; expected {SHAPE[0]} rows of {SHAPE[1]} numbers from 0, "
             "no ink, to 1"

@@ -7,8 +7,10 @@ export async function post(name, body = {}) {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Token": token },
     body: JSON.stringify(body),
+  }).catch(() => {
+    throw new Error("npformer play does not answer; start it again, and this page goes on");
   });
-  const answer = await response.json();
+  const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(answer.error ?? `the server answered ${response.status}`);
   return answer;
 }

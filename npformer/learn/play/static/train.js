@@ -175,8 +175,9 @@ export function trainView(root) {
       fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.n_steps ? Math.min(run.epochs, Math.ceil(step / run.n_steps)) : 0} of ${run.epochs} · step `,
         el("b", { class: "steps" }, String(step)), ` of ${end || "?"}`);
       [bar.max, bar.value] = [end || 1, Math.min(step, end || 1)];
-      fill(result, `${(run.n_parameters ?? 0).toLocaleString("en")} parameters`,
-        best ? [" · validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy))] : null);
+      const size = run.n_parameters ? `${run.n_parameters.toLocaleString("en")} parameters` : null; // 0: not known yet
+      fill(result, size, size && best ? " · " : null,
+        best ? ["validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy))] : null);
       error.textContent = run.error ?? "";
     };
     const node = el("article", { class: "card", "data-run": first.run },

@@ -37,11 +37,11 @@ def test_samples_are_those_to_validate_on(digits):
 def test_a_step_is_that_of_trace(digits):
     found = ask(digits, "step", sample=5)
     x, y = (part[5:6] for part in nf.data.digits().validation)
-    trace = nf.trace(digits.model, x, labels=y)
+    trace = nf.trace(digits.training.model, x, labels=y)
     assert found["loss"] == trace.loss
     assert found["step"] == digits.training.step
     outputs = {call.name: call.output for call in trace}
-    explained = {each.name: each.matrices for each in nf.explain(digits.model, x)}
+    explained = {each.name: each.matrices for each in nf.explain(digits.training.model, x)}
     for box in found["forward"]:
         whole = explained.get(box["layer"], outputs[box["layer"]])[0].real
         whole = whole.astype("float32")
@@ -57,8 +57,8 @@ def test_a_step_is_that_of_trace(digits):
         if box["output"] is not None:
             np.testing.assert_array_equal(array(box["output"]), dx[box["layer"]][0][..., :64])
     named = [p["name"] for box in found["forward"] for p in box["parameters"]]
-    assert sorted(named) == sorted(digits.model.parameters())  # every weight has a box
-    logits = digits.model(x)
+    assert sorted(named) == sorted(digits.training.model.parameters())  # every weight has a box
+    logits = digits.training.model(x)
     p = np.sort(F.softmax(logits)[0][0])[::-1]
     np.testing.assert_allclose([each["p"] for each in found["prediction"]], p, rtol=1e-5)
 
@@ -102,13 +102,13 @@ def test_a_weights_three_gradients_agree(digits, name, index, batch):
     x, y = nf.data.digits(dtype="float64").validation
     rows = slice(0, 8) if batch else slice(7, 8)
     sizes = {"n_features": 8, "pooling": "flatten", "dtype": "float64"}
-    config = dataclasses.replace(digits.model.config, dropout=0.0)  # as at evaluation
+    config = dataclasses.replace(digits.training.model.config, dropout=0.0)  # as at evaluation
     model = nf.SequenceClassifier(config, 10, **sizes)
-    for key, value in digits.model.parameters().items():
+    for key, value in digits.training.model.parameters().items():
         model.parameters()[key][...] = value
     _, gradients = model.loss_and_gradients(x[rows], y[rows])
     exact = gradients[name][tuple(index)]
-    assert found["value"] == digits.model.parameters()[name][tuple(index)]
+    assert found["value"] == digits.training.model.parameters()[name][tuple(index)]
     assert found["gradient"] == pytest.approx(exact, rel=1e-9, abs=1e-14)
     assert found["complex_step"] == pytest.approx(exact, rel=1e-9, abs=1e-14)
     errors = [abs(each["error"]) for each in found["differences"]]
@@ -131,9 +131,9 @@ def test_a_drawn_digit(digits):
     image = np.random.default_rng(0).random((8, 8))
     found = ask(digits, "digit", image=image.tolist())
     x = np.asarray(2 * image - 1, "float32")[None]
-    expected = digits.model.predict_probabilities(x)[0]
+    expected = digits.training.model.predict_probabilities(x)[0]
     np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-5)
-    matrices = nf.explain(digits.model, x)
+    matrices = nf.explain(digits.training.model, x)
     assert [each["layer"] for each in found["mixing"]] == [each.name for each in matrices]
     for ours, theirs in zip(found["mixing"], matrices, strict=True):
         expected = theirs.matrices[0].real.astype("float32").reshape(ours["heads"]["shape"])
@@ -208,7 +208,8 @@ def test_a_translation_has_three_attentions():
         ("weight", {"name": "classify.bias", "index": 0}, "index is 0; expected a place"),
         ("digit", {"image": [[0.0] * 8] * 7}, r"image has shape \(7, 8\); expected 8 rows"),
         ("digit", {"image": [[2.0] * 8] * 8}, "numbers from 0, no ink, to 1"),
-        ("digit", {"image": "x"}, "expected 8 rows"),
+        *(("digit", {"image": image}, "expected 8 rows") for image in ("x", [["0.5"] * 8] * 8)),
+        *(("digit", {"image": [[ink] * 8] * 8}, "expected 8 rows") for ink in (None, 10**400)),
         ("sentence", {"text": "a"}, "has no words"),
         ("write", {"prompt": "a"}, "writes nothing"),
         ("translate", {"source": "a"}, "has no pairs"),
@@ -222,13 +223,13 @@ def test_wrong_questions_are_named(digits, question, arguments, problem):
 
 
 def test_no_question_changes_model_or_optimizer(digits):
-    before = {name: value.copy() for name, value in digits.model.parameters().items()}
+    before = {name: value.copy() for name, value in digits.training.model.parameters().items()}
     moments = digits.training.optimizer.state()[1]
     ask(digits, "step", sample=2)
     ask(digits, "weight", name="classify.weight", index=[0, 0], sample=2)
     ask(digits, "digit", image=np.zeros((8, 8)).tolist())
     ask(digits, "gradcheck")
     for name, value in before.items():
-        np.testing.assert_array_equal(digits.model.parameters()[name], value)
+        np.testing.assert_array_equal(digits.training.model.parameters()[name], value)
     for name, value in digits.training.optimizer.state()[1].items():
         np.testing.assert_array_equal(value, moments[name])

@@ -27,7 +27,7 @@ def now(request):
 
 def _gradients(now):
     """Return loss and gradients of sample 2 by the public way, without dropout."""
-    model = copy.deepcopy(now.model)
+    model = copy.deepcopy(now.training.model)
     for _, layer in model.layers():
         if isinstance(layer, nf.layers.Dropout):  # a text classifier's embedding has one
             layer.rate = 0.0
@@ -36,7 +36,7 @@ def _gradients(now):
 
 
 def _query(now):
-    return next(name for name in now.model.trainable() if name.endswith("query.weight"))
+    return next(name for name in now.training.model.trainable() if name.endswith("query.weight"))
 
 
 def test_every_weight_has_a_box_with_its_gradient(now):
@@ -78,7 +78,7 @@ def test_the_differences_are_those_of_the_referee(digits):
     name, at = "encoder.blocks.1.mixer_norm.gamma", 3
     found = ask(digits, "weight", name=name, index=[at], sample=1)
     x, y = (part[1:2] for part in nf.data.digits().validation)
-    model = copy.deepcopy(digits.model)
+    model = copy.deepcopy(digits.training.model)
     config = model.config
     double = nf.SequenceClassifier(
         config, 10, n_features=8, pooling="flatten", seed=0, dtype="float64"
@@ -121,7 +121,7 @@ class _Magnitude(nf.layers.ReLU):
 
 def test_where_a_complex_step_does_not_apply_words_say_so():
     run = begun("digits", 1, activation="relu")
-    run.model.encoder.blocks[0].feed_forward.activation = _Magnitude()
+    run.training.model.encoder.blocks[0].feed_forward.activation = _Magnitude()
     found = ask(run, "weight", name="embed.tokens.weight", index=[0, 0])
     assert found["complex_step"] is None
     assert found["no_complex_step"].startswith("The complex step does not apply here: ")
@@ -136,11 +136,11 @@ def test_a_weight_takes_few_forward_passes(sizes):
     run = begun(task, 1, d_model=width, mixers=["attention"] * 2)
     passes = []
 
-    class _Counted(type(run.model.encoder)):
+    class _Counted(type(run.training.model.encoder)):
         def forward(self, x, context):
             passes.append(len(x))
             return super().forward(x, context)
 
-    run.model.encoder.__class__ = _Counted
+    run.training.model.encoder.__class__ = _Counted
     found = ask(run, "weight", name=_query(run), index=[0, 0])
     assert passes == [1] * (2 * len(found["differences"]) + 2)
