@@ -7,26 +7,16 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.engine.processes import shared_array
 from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
 from npformer.layers import Dropout, Sequential, TimeDistributed
 from npformer.mixers import Mixer
-from tests.engine.helpers import linux_only
 
 CALLS = 9  # at most, in the model below
 N = 5
 
-WAYS = [
-    (number, micro_batch, processes)
-    for processes in (False, True)
-    for number in (1, 2, 3)
-    for micro_batch in (None, 1, 2, 5)
-    if number > 1 or not processes
-]
 ways = pytest.mark.parametrize(
-    ("number", "micro_batch", "processes"),
-    [pytest.param(*way, marks=linux_only if way[2] else ()) for way in WAYS],
+    ("number", "micro_batch"), [(n, some) for n in (1, 2, 3) for some in (None, 1, 2, 5)]
 )
 
 
@@ -77,8 +67,8 @@ def batch(rng):
 
 @pytest.fixture
 def noted(monkeypatch):
-    """Note the masks of a step in memory that copies of the process share: 2 is "never drawn"."""
-    memory = shared_array(CALLS * N * 512, "uint8").reshape(CALLS, N, -1)
+    """Note the masks of a step: 2 is "never drawn"."""
+    memory = np.zeros((CALLS, N, 512), "uint8")
 
     def noting(shape, rate, generator):
         kept = draw_kept(shape, rate, generator)
@@ -101,24 +91,23 @@ def noted(monkeypatch):
     return take
 
 
-def step(model, batch, number=1, micro_batch=None, processes=False):
-    with Team(model, number, micro_batch, processes=processes) as team:
+def step(model, batch, number=1, micro_batch=None):
+    with Team(model, number, micro_batch) as team:
         loss, gradients = team.step(model.batch(*batch), generator=np.random.default_rng(4))
         return float(loss), gradients.copy(), team.shared_by
 
 
 @pytest.mark.covering(1)
 @ways
-def test_sharing_changes_only_rounding(model, batch, noted, number, micro_batch, processes):
+def test_sharing_changes_only_rounding(model, batch, noted, number, micro_batch):
     loss, gradients, _ = step(model, batch)
     whole = noted()
     n_calls = (whole[:, 0, 0] != 2).sum()
     assert n_calls >= 3
     assert (whole[:n_calls, :, :6] != 2).all()
 
-    found_loss, found, shared_by = step(model, batch, number, micro_batch, processes)
-    kind = "processes" if processes else "threads"
-    assert shared_by == ("1 worker" if number == 1 else f"{number} {kind}")
+    found_loss, found, shared_by = step(model, batch, number, micro_batch)
+    assert shared_by == ("1 worker" if number == 1 else f"{number} threads")
     np.testing.assert_array_equal(noted(), whole)
     assert found_loss == pytest.approx(loss, rel=1e-12)
     scale = np.abs(gradients.flat).max()

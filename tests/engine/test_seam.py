@@ -206,7 +206,7 @@ def test_a_fault_that_only_the_twin_has_is_named(batch, monkeypatch):
     monkeypatch.setitem(cpu.KERNELS, "feed_forward", (broken, backward))
     model = make()
     with pytest.raises(nf.NonFiniteLossError, match=r"blocks\.0\.feed_forward .*engine"):
-        nf.fit(model, batch, epochs=1, progress=False, processes=False)
+        nf.fit(model, batch, epochs=1, progress=False)
 
 
 def test_gradcheck_says_that_the_twin_is_wrong(monkeypatch):

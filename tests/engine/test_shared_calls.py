@@ -7,8 +7,8 @@ from npformer.engine import EngineContext, blas, snapshot, worker_counts
 from npformer.engine import team as engine_team
 from npformer.engine.cpu import tiles
 from npformer.engine.snapshot import Cost
-from npformer.engine.team import Team, team_of
-from tests.engine.helpers import blas_threads, linux_only
+from npformer.engine.team import team_of
+from tests.engine.helpers import blas_threads
 
 
 @pytest.fixture
@@ -68,14 +68,3 @@ def test_blas_has_one_thread(small_model, rng, before_share, two_blas_threads, m
     small_model().loss_and_gradients(rng.integers(0, 7, (1, 6)), np.array([1]), workers=2)
     assert blas_threads() == two_blas_threads
     assert {threads for each in seen for threads in each} == {1}
-
-
-@linux_only
-def test_processes_that_are_insisted_on_share_samples(small_model, shared_calls, rng):
-    model = small_model()
-    batch = model.batch(rng.integers(0, 7, (2, 6)), np.array([1, 2]))
-    for insisted, n_threads in ((True, 1), (False, 4)):
-        shared_calls.clear()
-        with Team(model, 4, processes=insisted) as team:
-            team.step(batch)
-        assert set(shared_calls) == {n_threads}

@@ -18,7 +18,7 @@ from npformer.engine.team import Team
 from npformer.engine.twin_classes import model_cache
 from npformer.layers import Dropout
 from npformer.models import SequenceModel
-from tests.engine.helpers import blas_threads, in_threads, linux_only, trained
+from tests.engine.helpers import blas_threads, in_threads, trained
 
 SHORT = 1e-5
 
@@ -88,10 +88,9 @@ def test_the_parts_are_of_one_precision(small_model, rng):
     assert summed_loss.dtype == summed.flat.dtype == gradients.flat.dtype == "float32"
 
 
-@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=linux_only)])
-def test_a_team_may_be_given_batches_of_any_size(small_model, rng, processes):
+def test_a_team_may_be_given_batches_of_any_size(small_model, rng):
     model = small_model()
-    with Team(model, 3, processes=processes) as team:
+    with Team(model, 3) as team:
         for n in (2, 1, 7, 3, 1, 5):
             x, y = rng.integers(0, 7, (n, 6)), rng.integers(0, 3, n)
             alone, gradients = model.loss_and_gradients(x, y)

@@ -228,7 +228,7 @@ def test_no_worker_computes_with_what_is_stale(change, batch):
     if change in ("array", "dict"):
         block(model).mixer_norm = Table()
         model.flatten()
-    with Team(model, 2, processes="auto", loss=loss) as team:
+    with Team(model, 2, loss=loss) as team:
         for step in range(3):
             if change == "array":
                 block(model).mixer_norm.array += step

@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.engine.team import Team
 from npformer.mixers import DenseSynthesizer, Fourier
 from tests.engine.users import (
     DOUBLE,
@@ -134,20 +133,6 @@ def test_what_is_put_into_a_model_trains(change, workers, batch):
     model.loss_and_gradients(*batch, workers=workers)  # a twin that was made before
     change(model)
     assert_steps_agree(model, *batch, workers=workers)
-
-
-@pytest.mark.parametrize(
-    "change",
-    usually([CHANGES["another eps"], CHANGES["a mixer of one's own"]], CHANGES.values()),
-    ids=CHANGES,
-)
-def test_what_is_put_into_a_model_reaches_copies_of_the_process(change, batch):
-    model = make()
-    with Team(model, 2, processes=True) as team:
-        team.step(model.batch(*batch))  # copies that know the model as it was
-        change(model)
-        model.flatten()
-        assert_same_step(team.step(model.batch(*batch)), plain_step(model, *batch))
 
 
 @pytest.mark.parametrize(
@@ -321,14 +306,3 @@ def test_a_layer_that_writes_to_itself_writes_to_the_layer_in_the_model(batch):
     model.loss_and_gradients(*batch)  # compares two arrays that the layer has kept
     assert layer.calls == 3
     assert layer.last.shape == (8, 6, 12)
-
-
-def test_workers_are_threads_where_a_layer_writes_to_itself_at_each_step(batch):
-    model = make()
-    layer = Counting()
-    block(model).feed_forward.activation = layer
-    with Team(model, 2, processes="auto") as team:
-        for _ in range(3):
-            team.step(model.batch(*batch))
-        assert team._copies is None
-    assert layer.calls == 1 + 1 + 2  # two steps beside a copy, then both shares in this process

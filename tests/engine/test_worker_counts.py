@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from npformer import use_kernels
-from npformer.engine import processes, worker_counts
+from npformer.engine import worker_counts
 from npformer.engine.snapshot import cost_of, snapshot_of
-from npformer.engine.worker_counts import COPY_SECONDS as COPY
 from npformer.engine.worker_counts import THREAD_SECONDS as THREAD
 from npformer.engine.worker_counts import THREAD_TOKENS as TOKENS
-from npformer.engine.worker_counts import choose_processes, choose_threads, choose_workers
+from npformer.engine.worker_counts import choose_threads, choose_workers
 
 CPU, GPU = "numpy", "cupy"
 LONG, SHORT = 1.0, 1e-5
@@ -48,16 +47,6 @@ def set_cores(monkeypatch):
 def test_the_number_of_threads(set_cores, asked, backend, samples, tokens, seconds, expected):
     set_cores(8)
     assert choose_workers(asked, backend, samples, tokens, seconds) == expected
-
-
-@pytest.mark.parametrize(
-    ("asked", "samples", "seconds", "expected"),
-    [("auto", 64, LONG, 8), ("auto", 5, LONG, 5), ("auto", 64, 3.5 * COPY, 3), (2, 64, SHORT, 2)],
-)
-def test_for_copies_less_is_enough_and_few_tokens_are(set_cores, asked, samples, seconds, expected):
-    set_cores(8)
-    assert choose_workers(asked, CPU, samples, 64, seconds, processes=True) == expected
-    assert expected == 2 or choose_workers(asked, CPU, samples, 64, seconds) == 1
 
 
 @pytest.mark.parametrize(("counted", "expected"), [(8, 8), (None, 1)])
@@ -120,7 +109,7 @@ def test_threads_share_calls_where_all_mixers_do(set_cores, small_model, mixer, 
     assert choose_threads("auto", snapshot_of(model), CPU, 1, 1 << 14) == expected
 
 
-def test_where_no_threads_share_calls(set_cores, small_model, monkeypatch):
+def test_where_no_threads_share_calls(set_cores, small_model):
     set_cores(4)
     snapshot, one_head = snapshot_of(small_model()), snapshot_of(small_model(n_heads=1))
     long = 1 << 14
@@ -130,16 +119,6 @@ def test_where_no_threads_share_calls(set_cores, small_model, monkeypatch):
     assert choose_threads("auto", one_head, CPU, 2, long) == 1
     with use_kernels(False):
         assert choose_threads("auto", snapshot, CPU, 1, long) == 1
-    monkeypatch.setattr(worker_counts, "processes_on_the_cores", lambda: 2)
-    assert choose_threads("auto", snapshot, CPU, 1, long) == 1
-
-
-def test_a_prediction_of_a_few_long_sequences_is_shared_by_threads(set_cores, small_model):
-    set_cores(4)
-    model = small_model()
-    fits = processes.possible()
-    for samples, expected in ((1, 1), (2, 1), (3, 3 if fits else 1), (9, 4 if fits else 1)):
-        assert choose_processes("auto", model, samples, 1 << 15) == expected
 
 
 # Cost ---------------------------------------------------------------------------------------------

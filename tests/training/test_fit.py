@@ -2,7 +2,6 @@
 
 import json
 import math
-import multiprocessing
 import sys
 
 import numpy as np
@@ -12,7 +11,6 @@ import npformer as nf
 from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
 from npformer.training.trainable.predictions import in_batches
-from tests.engine.helpers import linux_only
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
 # Learning -----------------------------------------------------------------------------------------
@@ -153,8 +151,7 @@ def test_dropout_does_not_change_the_order_of_the_samples(make, data):
     ("options", "by"),
     [
         ({"workers": 1}, "1 worker"),
-        ({"workers": 2, "processes": False}, "2 threads"),
-        pytest.param({"workers": 2, "processes": True}, "2 processes", marks=linux_only),
+        ({"workers": 2}, "2 threads"),
     ],
     ids=str,
 )
@@ -162,22 +159,6 @@ def test_history_says_who_computed_the_steps(make, data, options, by):
     x, y = data
     history = fit(make(), (x[:17], y[:17]), epochs=3, batch_size=4, **options)
     assert history.workers == ({by: 15} if by == "1 worker" else {by: 12, "1 worker": 3})
-
-
-def test_history_says_if_threads_took_the_place_of_processes(make, data, monkeypatch):
-    monkeypatch.setattr("npformer.engine.processes.possible", lambda asked_for: False)
-    assert fit(make(), data, workers=2).workers == {"2 threads": EPOCHS * STEPS}
-
-
-def test_threads_and_processes_are_the_same_run_bit_for_bit(make, data, validation):
-    runs = []
-    for processes in (False, "auto"):
-        model = make(dropout=0.3)
-        history = fit(model, data, validation=validation, workers=2, processes=processes)
-        runs.append((model, history.train_loss, history.validation_loss))
-    assert_same_weights(runs[0][0], runs[1][0])
-    assert runs[0][1:] == runs[1][1:]
-    assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize("options", [{"masks": "device"}, {"check_every": 3}, {"check_every": 100}])

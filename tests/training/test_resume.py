@@ -262,11 +262,10 @@ def test_what_changes_only_roundings_is_told(begin):
         begin(resume=True, micro_batch=2)
 
 
-def test_another_number_of_workers_is_told_and_processes_for_threads_are_not(begin):
-    begin(StopAfter(5), workers=2, processes=False)
+def test_another_number_of_workers_is_told(begin):
+    begin(StopAfter(5), workers=2)
     with pytest.warns(UserWarning, match="computed by 1 worker, before by 2 threads: .* rounding"):
         begin(StopAfter(9), workers=1, resume=True)
-    begin(StopAfter(10), workers=2, processes=True, resume=True)
 
 
 @pytest.mark.parametrize(

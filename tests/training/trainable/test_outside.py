@@ -81,12 +81,11 @@ def test_stopped_at_any_step_it_goes_on_bit_for_bit(name, tmp_path):
 
 
 @every
-@pytest.mark.parametrize("how", [{"processes": False}, {"processes": True}], ids=str)
-def test_two_workers_are_one(name, how):
-    """Threads, and copies of the process; with dropout, whose masks belong to the samples."""
+def test_two_workers_are_one(name):
+    """With dropout, whose masks belong to the samples."""
     one, _ = trained(name, changes={"dropout": 0.2})
-    two, history = trained(name, changes={"dropout": 0.2}, workers=2, **how)
-    assert set(history.workers) == {"2 processes" if how["processes"] else "2 threads"}
+    two, history = trained(name, changes={"dropout": 0.2}, workers=2)
+    assert set(history.workers) == {"2 threads"}
     np.testing.assert_allclose(weights(two), weights(one), rtol=1e-12, atol=1e-12)
 
 
@@ -209,9 +208,8 @@ def test_predictions_traces_and_summaries(name):
     model = MODELS[name]()
     outputs = model(*both(x), mask=mask)
     expected = outputs.argmax(axis=-1) if name in OF_CLASSES else outputs
-    for processes in (True, False):
-        found = model.predict(x, mask, batch_size=3, processes=processes)
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    found = model.predict(x, mask, batch_size=3)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
     trace = nf.trace(model, x, mask)
     # what stands at padding does not count
     kept = kept_targets(name, mask) if name in OF_CLASSES else slice(None)
