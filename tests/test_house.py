@@ -30,7 +30,7 @@ BUDGET: dict[str, int] = {
     "proof": 1372,
     "data": 1919,
     "engine": 3433,
-    "training": 3807,
+    "training": 3811,
     "interop": 2041,
     "tasks": 3136,
     "learn": 4418,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_824
+IN_ALL = 27_828
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
