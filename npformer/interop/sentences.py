@@ -22,8 +22,10 @@ LENGTHS = (
 )
 """The file of the longest text, in older folders named after the kind of model."""
 
-FOREIGN = ("model_args", "tokenizer_args", "config_args", "tokenizer_name_or_path", "mask_prompt")
-FOREIGN += ("model_kwargs", "processor_kwargs", "config_kwargs")
+FOREIGN = (
+    *("model_args", "tokenizer_args", "config_args", "tokenizer_name_or_path", "mask_prompt"),
+    *("model_kwargs", "processor_kwargs", "config_kwargs"),
+)
 """Settings in that file which change numbers, and which npformer does not have."""
 
 CHAINS = (

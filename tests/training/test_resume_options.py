@@ -127,7 +127,7 @@ def test_as_many_children_of_a_generator_as_memory_has_not_are_refused(train, n)
     stored = folders.read(train.folder)
     stored["generators"]["shuffle"]["children"]["n_children_spawned"] = n
     folders.write(train.folder, stored)
-    with pytest.raises(nf.CheckpointError, match="n_children_spawned is .*: was it edited"):
+    with pytest.raises(nf.CheckpointError, match=r"n_children_spawned is .*: was it edited"):
         train(folder=train.folder, resume=True)
 
 

@@ -17,8 +17,10 @@ FILES = ("source.spm", "target.spm", "vocab.json")
 LANGUAGE = re.compile(">>.*?<<", re.DOTALL)
 """What a text may begin with: the language to translate it into."""
 SPECIAL = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
-FOREIGN = ("separate_vocabs", "sp_model_kwargs", "split_special_tokens", "bos_token")
-FOREIGN += ("additional_special_tokens", "extra_special_tokens")
+FOREIGN = (
+    *("separate_vocabs", "sp_model_kwargs", "split_special_tokens", "bos_token"),
+    *("additional_special_tokens", "extra_special_tokens"),
+)
 """Settings of tokenizer_config.json that npformer does not have."""
 
 
@@ -98,12 +100,13 @@ class MarianTokenizer(Tokenizer):
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of a source, then that of its end."""
         ids: list[int] = []
+        unknown = self.vocabulary["<unk>"]
         for part in re.split(f"({'|'.join(SPECIAL.values())})", text):
             language = LANGUAGE.match(part)
             pieces = [part] if part in SPECIAL.values() else [language.group()] if language else []
             rest = part[sum(map(len, pieces)) :]
             pieces += self._of_source.encode(rest, out_type=str)
-            ids += [self.vocabulary.get(piece, self.unknown_id) for piece in pieces]
+            ids += [self.vocabulary.get(piece, unknown) for piece in pieces]
         return [*ids[: None if max_len is None else max_len - 1], self.vocabulary["</s>"]]
 
     def decode(self, ids: Iterable[int]) -> str:
