@@ -28,7 +28,7 @@ BUDGET: dict[str, int] = {
     "models": 1033,
     "optim": 435,
     "proof": 1372,
-    "data": 1922,
+    "data": 1927,
     "engine": 3433,
     "training": 3811,
     "interop": 2043,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_833
+IN_ALL = 27_838
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
