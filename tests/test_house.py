@@ -21,21 +21,21 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1706,
+    "core": 1702,
     "functional": 1052,
     "layers": 584,
     "mixers": 843,
     "models": 1015,
     "optim": 438,
     "proof": 1372,
-    "data": 1835,
+    "data": 1834,
     "engine": 3435,
-    "training": 3813,
+    "training": 3812,
     "interop": 1992,
-    "tasks": 3128,
+    "tasks": 3123,
     "learn": 4416,
-    "cli": 2058,
-    "__init__": 30,
+    "cli": 2056,
+    "__init__": 28,
     "__main__": 1,
 }
 """Lines of code a room may have: no docstrings, comments, imports or blank lines.
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_718
+IN_ALL = 27_703
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -32,8 +32,7 @@ TYPES = {"N": int, "X": float, "P": float, "FILE": place, "DIR": place}
 """The type of an option's value, by the word that stands for the value in the help."""
 
 
-RANGES: dict[str, Callable[[str, Any], object]] = {"N": checks.positive, "P": checks.rate}
-RANGES["X"] = partial(checks.number, above=0.0)
+RANGES: Any = {"N": checks.positive, "P": checks.rate, "X": partial(checks.number, above=0.0)}
 """What numbers of each type must be."""
 MAY_BE_0 = {"seed", "ngrams", "weight_decay", "temperature"}
 

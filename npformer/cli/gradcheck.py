@@ -52,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
         f"central differences: largest relative error {np.max(errors):.1e}, tolerance "
         f"{TOLERANCE:g}\n"
         f"complex step: largest relative error {np.max(complex_errors, initial=0.0):.1e} in "
-        f"{common.counted(len(complex_errors), 'cases')}, tolerance {COMPLEX_TOLERANCE:g}; - where it does not apply"
+        f"{common.counted(len(complex_errors), 'cases')}, tolerance {COMPLEX_TOLERANCE:g}; "
+        "- where it does not apply"
     )
     return 1 if wrong else 0
 
