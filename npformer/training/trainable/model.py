@@ -15,7 +15,7 @@ from npformer.core import (
     generators,
     to_numpy,
 )
-from npformer.core.elsewhere import in_our_words
+from npformer.core.explained_errors import in_our_words
 from npformer.core.inputs import as_inputs
 from npformer.engine.team import team_of
 from npformer.models.losses import Classification, Loss
