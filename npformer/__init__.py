@@ -33,10 +33,8 @@ __all__ = sorted(_PLACES.keys() - {"sklearn"})  # which needs an extra
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
-        raise AttributeError(
-            f"module 'npformer' has no attribute {name!r}. Whole models are Encoder, "
-            "SequenceClassifier, LanguageModel and EncoderDecoder; npformer.layers has their parts"
-        )
+        instead = "write Encoder, SequenceClassifier or LanguageModel; their parts: npformer.layers"
+        raise AttributeError(f"module 'npformer' has no attribute {name!r}; {instead}")
     module, name_there = _PLACES[name]
     found = sys.modules[__name__] if module == __name__ else import_module(module)
     if name_there in vars(found):

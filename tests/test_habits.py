@@ -9,18 +9,7 @@ import pytest
 import npformer as nf
 from npformer.data.series import read_series
 
-METHODS = [
-    "fit",
-    "train",
-    "eval",
-    "state_dict",
-    "predict_proba",
-    "compile",
-    "cuda",
-    "zero_grad",
-    "save",
-    "evaluate",
-]
+METHODS = "fit", "train", "eval", "evaluate", "save", "state_dict", "compile", "cuda"
 
 
 @pytest.fixture
@@ -75,7 +64,7 @@ def test_arguments_under_other_names(model, data, what):
 
 
 def test_what_the_package_itself_has_not():
-    with pytest.raises(AttributeError, match=r"no attribute 'Transformer'\. Whole models are"):
+    with pytest.raises(AttributeError, match=r"no attribute 'Transformer'; write Encoder"):
         nf.Transformer  # noqa: B018
     assert not hasattr(nf, "Linear")
 

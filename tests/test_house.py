@@ -21,21 +21,21 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1687,
+    "core": 1683,
     "functional": 1052,
     "layers": 584,
     "mixers": 806,
     "models": 983,
     "optim": 437,
     "proof": 1326,
-    "data": 1876,
+    "data": 1881,
     "engine": 3623,
-    "training": 3692,
+    "training": 3695,
     "interop": 2043,
-    "tasks": 2862,
+    "tasks": 2857,
     "learn": 4345,
-    "cli": 1807,
-    "__init__": 30,
+    "cli": 1805,
+    "__init__": 28,
     "__main__": 1,
 }
 """Lines of code a room may have: no docstrings, comments, imports or blank lines.
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_154
+IN_ALL = 27_149
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -65,13 +65,12 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
         return trained.read(file, options, labelled=False)
     if words and not series:
         return Part(list(words), columns={kind.removesuffix("s"): words})
-    what, own = {
-        "sources": ("translate; expected texts in quotes, or one table", '"a source"'),
-        "texts": ("predict; expected texts in quotes, or one file", '"a text of your own"'),
-        "series": ("predict; expected one file", "FILE"),
-    }[kind]
+    own = {"sources": '"a source"', "series": "FILE"}.get(kind, '"a text of your own"')
+    wanted = "one file" if series else "texts in quotes, or one table"
     given = "more than one file" if words else "nothing"
-    raise ValueError(f"there is {given} to {what}: npformer predict {options.model} {own}")
+    raise ValueError(
+        f"there is {given} to predict; expected {wanted}: npformer predict {options.model} {own}"
+    )
 
 
 def _translations(

@@ -82,7 +82,6 @@ def measure(
     seconds: float = 2.0,
 ) -> Iterator[Speed]:
     """Yield the speed of each mixer on each workload, measured for `seconds` per figure."""
-    checks.number("seconds", seconds, above=0.0)
     for name in names:
         checks.choice("workload", name, WORKLOADS)
     for mixer in mixers:

@@ -174,7 +174,9 @@ def asarray(x: Any, backend: str = "numpy") -> Array:
 
 def to_numpy(x: Any) -> np.ndarray:
     """Return `x`, a list or an array of any backend, as a NumPy array. This waits for a GPU."""
-    return _from_list(x) if _find(x) is None else np.asarray(backend_of(x=x).download(x))
+    if isinstance(x, np.ndarray):
+        return np.asarray(x)
+    return _from_list(x) if _find(x) is None else backend_of(x=x).download(x)
 
 
 def _from_list(x: Any) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
+from npformer.core import checks
 from npformer.core.words import described
 
 
@@ -17,8 +18,7 @@ def matching(patterns: Sequence[str], names: Iterable[str], what: str) -> list[s
     if not patterns:
         raise ValueError("there is no pattern; expected at least one, such as 'embed.*' or '*'")
     for pattern in patterns:
-        if not isinstance(pattern, str):
-            raise TypeError(f"a pattern is {described(pattern)}; expected a text: 'embed.*'")
+        checks.text("a pattern", pattern)
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(
                 f"the pattern {described(pattern)} matches none of the {what}; expected a name, or "

@@ -10,9 +10,6 @@ import numpy as np
 SHOWN = (bool, int, float, complex, str, bytes, list, tuple, dict, PurePath, np.generic)
 """Values that a message shows as they are written."""
 
-LONGEST = 100
-"""Characters of a value in a message."""
-
 
 def with_article(name: str) -> str:
     """Return the name of a type with its article: "a list", "an int"."""
@@ -33,7 +30,7 @@ def described(value: Any) -> str:
     if isinstance(value, SHOWN):
         with np.printoptions(legacy="1.25"):  # 3.0, not np.float64(3.0)
             words = repr(value)
-        return words if len(words) <= LONGEST else f"{words[:LONGEST]}..."
+        return words if len(words) <= 100 else f"{words[:100]}..."
     return a_type(value)
 
 

@@ -100,9 +100,8 @@ def series_of_table(
         return _series_in_rows(table, label)
     keys = table.words(id, "the series that it belongs to")
     roles = [name for name in (id, time, label) if name is not None]
-    names = [n for n in table.columns if n not in roles]
-    if features is not None:
-        names = listed("features", features, "the names of columns")
+    others = [n for n in table.columns if n not in roles]
+    names = others if features is None else listed("features", features, "the names of columns")
     if not names:
         raise ValueError(f"{table.path} has no feature columns besides {', '.join(roles)}")
     values = np.stack([_numbers(table, name) for name in names], axis=1)

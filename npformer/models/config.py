@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Self
 
 from npformer.core import INITIALIZERS, Registry, checks, described
-from npformer.core.elsewhere import in_our_words
+from npformer.core.explained_errors import in_our_words
 from npformer.functional.heads import check_heads
 from npformer.layers import ACTIVATIONS, FFNS
 from npformer.mixers import MIXERS, AveragingMixer, MixerSettings

@@ -3,7 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
-from npformer.core.elsewhere import in_our_words
+from npformer.core.explained_errors import in_our_words
 from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.config import EncoderConfig

@@ -8,7 +8,7 @@ import numpy as np
 
 from npformer.core import Array, checks, described
 from npformer.core.dispatch import faster
-from npformer.core.elsewhere import in_our_words
+from npformer.core.explained_errors import in_our_words
 from npformer.optim.optimizer import GradientDescent, Piece
 from npformer.optim.schedules import Schedule
 from npformer.optim.weight_decay import checked_patterns, shrink_some

@@ -162,9 +162,10 @@ class Checkpoints(Callback):
             )
         history = History.from_dict(stored["history"])
         generators = [(g, stored["generators"][name]) for name, g in self.generators().items()]
-        for _, its_state in generators:
-            if "device" not in its_state:
-                new_generator(its_state)  # raises an error for what is not a state
+        with folders.explain_damage(self.folder, ValueError, OverflowError):
+            for _, its_state in generators:
+                if "device" not in its_state:
+                    new_generator(its_state)  # raises an error for what is not a state
         callbacks = _match(self.of_user, progress["callbacks"])
         # Nothing has been changed yet; from here on nothing is expected to fail.
         optimizer = stored["optimizer"]

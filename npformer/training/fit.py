@@ -8,7 +8,7 @@ from typing import Any
 
 from npformer.core import Seed, checks, get_backend
 from npformer.core.dispatch import enabled
-from npformer.core.elsewhere import in_our_words
+from npformer.core.explained_errors import in_our_words
 from npformer.data.samples import Data
 from npformer.engine.team import Team
 from npformer.models.losses import Loss

@@ -338,7 +338,7 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["predict"], "there is nothing to predict; expected texts in quotes, or one file"),
+        (["predict"], "there is nothing to predict; expected texts in quotes, or one table"),
         (["predict", "none.csv"], "there is no file none.csv"),
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),

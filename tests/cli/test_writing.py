@@ -177,7 +177,7 @@ def test_a_generated_task(tmp_path, prints, monkeypatch):
         (("generate", "WRITER", ""), "prompt is empty"),
         (("generate", "WRITER", "a", "--tokens", "0"), "--tokens is 0"),
         (("predict", "WRITER", "a"), "npformer generate"),
-        (("predict", "TRANSLATOR"), "there is nothing to translate"),
+        (("predict", "TRANSLATOR"), "there is nothing to predict"),
         (("predict", "TRANSLATOR", "1+2", "--probabilities"), "--probabilities is given"),
         (("predict", "TRANSLATOR", "1" * 99), "has 100 tokens"),
     ],

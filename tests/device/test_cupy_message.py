@@ -109,5 +109,5 @@ def test_importing_npformer_does_not_import_cupy() -> None:
 
 
 def test_an_unknown_backend_lists_those_there_are(model) -> None:
-    with pytest.raises(ValueError, match="unknown backend 'tpu'; npformer has numpy, cupy"):
+    with pytest.raises(ValueError, match="unknown backend 'tpu'; expected numpy, cupy"):
         model.to("tpu")

@@ -589,7 +589,7 @@ def test_wrong_arguments_are_explained(folder, arguments, error, message):
 @pytest.mark.parametrize(
     ("texts", "error", "message"),
     [
-        ("a text", TypeError, "texts is a str; expected a list of strings"),
+        ("a text", TypeError, "texts is a str; expected a list with a string"),
         ([("a", "b"), "c"], TypeError, r"texts\[1\] is 'c'; expected a pair"),
         ([("a", "b", "c")], TypeError, r"texts\[0\] is \('a', 'b', 'c'\); expected a pair"),
         ([("a", 1)], TypeError, "is an int: 1; expected a string"),

@@ -121,6 +121,16 @@ def test_a_checkpoint_without_a_setting_is_refused(train, part, name):
         train(folder=train.folder, resume=True)
 
 
+@pytest.mark.parametrize("n", [10**15, 10**8, float("nan"), -1])
+def test_as_many_children_of_a_generator_as_memory_has_not_are_refused(train, n):
+    train(StopAfter(6), folder=train.folder)
+    stored = folders.read(train.folder)
+    stored["generators"]["shuffle"]["children"]["n_children_spawned"] = n
+    folders.write(train.folder, stored)
+    with pytest.raises(nf.CheckpointError, match=r"n_children_spawned is .*: was it edited"):
+        train(folder=train.folder, resume=True)
+
+
 def test_a_frozen_model_of_a_checkpoint_is_frozen(train):
     train(folder=train.folder, freeze=("embed.*",))
     found = nf.load_checkpoint(train.folder)

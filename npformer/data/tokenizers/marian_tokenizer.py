@@ -99,13 +99,14 @@ class MarianTokenizer(Tokenizer):
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of a source, then that of its end."""
-        ids: list[Any] = []
+        ids: list[int] = []
+        unknown = self.vocabulary["<unk>"]
         for part in re.split(f"({'|'.join(SPECIAL.values())})", text):
             language = LANGUAGE.match(part)
             pieces = [part] if part in SPECIAL.values() else [language.group()] if language else []
             rest = part[sum(map(len, pieces)) :]
             pieces += self._of_source.encode(rest, out_type=str)
-            ids += [self.vocabulary.get(piece, self.unknown_id) for piece in pieces]
+            ids += [self.vocabulary.get(piece, unknown) for piece in pieces]
         return [*ids[: None if max_len is None else max_len - 1], self.vocabulary["</s>"]]
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -116,6 +116,11 @@ def _library(file: Path, name: str, given: dict[str, Any]) -> Any:
             _check_parts(stored, made, name)
             if "added_tokens_decoder" not in given:
                 made.add_tokens([*stored.get_added_tokens_decoder().values()])
+        elif name in SETTINGS["pieces"]:
+            ends = stored.encode("").tokens or ["none", "none"]
+            stated = [given.get("bos_token", ends[0]), given.get("eos_token", ends[-1])]
+            if [*map(word_of, stated)] != ends or given.get("add_prefix_space") is False:
+                raise ValueError("tokenizer_config.json says otherwise; expected its ends of texts")
     if side := given.get("truncation_side"):
         made.enable_truncation(1 << 30, direction=side)
     return made

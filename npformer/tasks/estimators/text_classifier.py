@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from npformer.core import checks, described
+from npformer.core import checks
 from npformer.data.lists import listed
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
 from npformer.models import EncoderConfig
@@ -94,11 +94,8 @@ class TextClassifier(Classifier):
             checks.flag("lower", self.lower)
         checks.flag("wide", self.wide)
         own = isinstance(self.tokenizer, Tokenizer)
-        if not own and not isinstance(self.tokenizer, str):
-            raise TypeError(
-                f"tokenizer is {described(self.tokenizer)}; expected one of "
-                f"{', '.join(TOKENIZERS)}, or an npformer.data.tokenizers.Tokenizer"
-            )
+        if not own:
+            checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
         if self.ngrams and self.tokenizer != "word":
             raise ValueError(f"ngrams is {self.ngrams}; expected only with tokenizer='word'")
         if own and (given := self._vocabulary()):
@@ -106,8 +103,6 @@ class TextClassifier(Classifier):
                 f"{', '.join(given)} is given together with a Tokenizer, which has a "
                 "vocabulary; expected only one of the two"
             )
-        if not own:
-            checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
         listed("freeze", self.freeze, "patterns, such as 'embed.*'")
         if self.pretrained is not None:
             decided = self.config is not None or self.max_len is not None

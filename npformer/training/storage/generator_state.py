@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import is_numpy_generator
+from npformer.core import checks, is_numpy_generator
 
 BITS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 """NumPy's bit generators."""
+
+MOST_CHILDREN = 1 << 16
 
 
 def generator_state(generator: Any) -> dict[str, Any]:
@@ -64,6 +66,8 @@ def new_generator(values: Mapping[str, Any]) -> np.random.Generator:
     children, kind = values["children"], values["state"]["bit_generator"]
     if kind not in BITS:
         raise ValueError(f"a generator has {kind!r} bits; expected one of {', '.join(BITS)}")
+    if children is not None:  # `restore_generator` makes them all
+        checks.whole("n_children_spawned", children["n_children_spawned"], 0, MOST_CHILDREN)
     seed = None if children is None else np.random.SeedSequence(**children)
     bits = getattr(np.random, kind)(seed)
     bits.state = values["state"]

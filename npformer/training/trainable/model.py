@@ -15,7 +15,7 @@ from npformer.core import (
     generators,
     to_numpy,
 )
-from npformer.core.elsewhere import in_our_words
+from npformer.core.explained_errors import in_our_words
 from npformer.core.inputs import as_inputs
 from npformer.engine.team import team_of
 from npformer.models.losses import Classification, Loss
@@ -30,7 +30,6 @@ HABITS = {
     "eval": "A call, predict and evaluate never drop anything: nothing has to be switched off",
     "compile": "Nothing has to be compiled: loss, optimizer and metric are arguments of fit",
     "cuda": "Write model.to('cupy')",
-    "zero_grad": "Nothing has to be cleared: each step makes its own gradients",
     "evaluate": "Write npformer.evaluate(model, (x, y))",
     "save": "Write npformer.save(model, path)",
     "state_dict": "model.parameters() has the arrays; npformer.save writes the whole model",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from npformer.core import Array, Padding, a_type, check_ends_in_padding
-from npformer.core.elsewhere import in_our_words
+from npformer.core.explained_errors import in_our_words
 from npformer.core.inputs import Sequences
 from npformer.core.telling import tell_once
 from npformer.data.samples import Batch

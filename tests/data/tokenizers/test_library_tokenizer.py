@@ -99,6 +99,22 @@ def test_a_tokenizer_json_has_the_parts_of_its_class(bert, part, change):
     assert read_tokenizer(bert).ids("cat")
 
 
+@pytest.mark.parametrize("change", [{}, {"bos_token": "cat"}, {"add_prefix_space": False}])
+def test_pieces_of_xlm_roberta_have_the_ends_of_their_file(tmp_path, change):
+    words = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("\u2581cat", -1.0)]
+    library = tokenizers.Tokenizer(tokenizers.models.Unigram(words, unk_id=3))
+    library.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    library.post_processor = tokenizers.processors.BertProcessing(("</s>", 2), ("<s>", 0))
+    library.save(str(tmp_path / "tokenizer.json"))
+    settings = {"tokenizer_class": "XLMRobertaTokenizerFast", "bos_token": "<s>"} | change
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+    if change:
+        with pytest.raises(ValueError, match=r"tokenizer_config\.json says otherwise; expected"):
+            read_tokenizer(tmp_path)
+    else:
+        assert read_tokenizer(tmp_path).ids("cat") == [0, 4, 2]
+
+
 def test_pairs_have_the_types_and_texts_the_spaces_that_the_settings_say(bert):
     names = ["input_ids", "attention_mask"]
     for settings, types, text in (

@@ -36,3 +36,9 @@ def test_a_long_text_is_cut(tmp_path):
     file.write_text("to be or not to be\n" * 20_000)
     work = work_of(defaults("text", file=str(file)))
     assert [len(work.parts[name]) for name in ("train", "validation")] == [270_000, 30_000]
+
+
+@pytest.mark.parametrize("word", ["24", "-1", "\u00b2", "\u0663", "9" * 5000])
+def test_a_word_that_is_no_number_of_the_task_is_named(word):
+    with pytest.raises(ValueError, match=f"^the text has '{word}'; expected 1 to 17 numbers from"):
+        work_of(defaults("pointer")).arrays(f"1 {word}")

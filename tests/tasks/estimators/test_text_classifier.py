@@ -175,7 +175,7 @@ def fit(*data, **settings):
         (lambda: nf.TextClassifier(64).check(), TypeError, "config is 64; expected an Encoder"),
         (lambda: nf.TextClassifier({"layers": 2}).check(), ValueError, "'layers'.*Did you mean"),
         (lambda: small(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
-        (lambda: small(tokenizer=3).check(), TypeError, "tokenizer is 3; expected one of word"),
+        (lambda: small(tokenizer=3).check(), ValueError, "tokenizer is 3; expected one of 'word'"),
         (lambda: small(tokenizer=OWN, vocab_size=9).check(), ValueError, "together with a Token"),
         (lambda: small(members=0).check(), ValueError, "members is 0"),
         (lambda: small(members=1001).check(), ValueError, "members is 1001; .* at most 1000"),

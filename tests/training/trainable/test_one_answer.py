@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import Context, Gradients
+from tests.training.distributed.fake_ranks import run_threads
 
 POOLINGS = ("mean", "max", "first", "none", "pooler", "flatten")
 SOME, MORE = range(18), range(18, 120)
@@ -91,6 +92,52 @@ def test_all_ways_give_one_answer(seed, tmp_path):
         trained = copy.deepcopy(model)
         options = {"epochs": 1, "batch_size": len(x), "progress": False}
         drawn.assert_close(nf.fit(trained, (x, y, mask), **options).train_loss[0], loss)
+
+
+@pytest.mark.filterwarnings("ignore:.* sequences in data have no token")
+@pytest.mark.parametrize("seed", draws())
+def test_ranks_give_the_same_answer(seed):
+    drawn = Drawn(seed)
+    data, loss = (drawn.x, drawn.y, drawn.mask), drawn.by_hand(drawn.x)[0]
+
+    def on_a_rank(ranks):
+        own = copy.deepcopy(drawn.model)
+        evaluated = nf.evaluate(own, data, communicator=ranks).loss
+        options = {"epochs": 1, "batch_size": len(drawn.x), "progress": False}
+        return evaluated, nf.fit(own, data, communicator=ranks, **options).train_loss[0]
+
+    for losses in run_threads(2, on_a_rank):
+        drawn.assert_close(losses, [loss, loss])
+
+
+@pytest.mark.filterwarnings("ignore:.*a single sample|.*least populated")
+@pytest.mark.parametrize("seed", draws())
+def test_scikit_learn_gives_the_same_answer(seed):
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(seed)
+    n, longest = 8, int(rng.integers(3, 7))
+    lengths = rng.integers(1, longest + 1, n)
+    of_ids, y = rng.random() < 0.5, np.arange(n) % 3
+    rows = [rng.integers(1, 9, k) if of_ids else rng.normal(size=(k, 2)) for k in lengths]
+    rows[0] = rng.integers(1, 9, longest) if of_ids else rng.normal(size=(longest, 2))
+    names = [name for name in POOLINGS if name not in ("none", "flatten")]
+    found = nf.sklearn.EncoderClassifier(
+        mixer=str(rng.choice([*nf.MIXERS])),
+        pooling=names[seed % len(names)],
+        padding_id=0 if of_ids else None,
+        max_iter=1,
+        random_state=seed,
+        dtype=("float32", "float64")[seed // 6 % 2],
+        **{"d_model": 8, "n_layers": 1, "n_heads": 2, "d_ff": 8},
+    ).fit(rows, y)
+    x, mask = found.reader_.read(rows)
+    expected = nf.functional.softmax(found.model_.forward(x, Context(mask=mask))[0])[0]
+    ways = [rows, *([np.where(mask, x, 0)] if of_ids else [])]
+    for way in ways:
+        for each in (found, copy.deepcopy(found)):
+            np.testing.assert_allclose(each.predict_proba(way), expected, rtol=2e-4, atol=2e-5)
+    for row, answer in zip(rows, expected, strict=True):  # alone, without any padding
+        np.testing.assert_allclose(found.predict_proba([row])[0], answer, rtol=2e-4, atol=2e-5)
 
 
 @pytest.mark.parametrize("seed", draws())

@@ -8,6 +8,7 @@ import pytest
 import npformer as nf
 from npformer.learn.play import export
 from npformer.training.trainable.sequence_classifier import WideSequenceClassifier
+from tests.training.trainable.test_one_answer import Drawn
 
 pytestmark = pytest.mark.browser
 
@@ -118,6 +119,21 @@ def test_its_numbers_are_the_packages(name, tab):
     assert len(found["mixing"]) == len(explained) == 2
     for layer, expected in zip(found["mixing"], explained, strict=True):
         close(layer["heads"], expected.matrices[0].real)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_drawn_models_give_the_answer_that_all_other_ways_give(seed, tab):
+    drawn = Drawn(seed, "float64")
+    model, mask = drawn.model, drawn.mask[:1]
+    for parameter in model.named_parameters().values():
+        parameter.value[...] = parameter.value.astype("float32")
+    expected, _ = model.forward(drawn.x[:1], nf.Context(mask=mask))
+    for x in (drawn.x, drawn.otherwise):
+        found = tab.evaluate(
+            "([file, x, mask]) => plain(model.forward(model.load(file), x, mask).logits)",
+            [export.model_file(model), x[0].tolist(), mask[0].tolist()],
+        )
+        close(found, expected[0])
 
 
 def test_float32_models_agree_to_five_digits(tab):
