@@ -4,7 +4,6 @@ It prints JSON. Start-up time and peak memory are measured before anything else 
 """
 
 import json
-import multiprocessing
 import sys
 import time
 from pathlib import Path
@@ -61,14 +60,12 @@ def peer_step(case, variant, optimizer, compiled=False):
 
 
 def peak_mib():
-    """Return this process's peak of resident memory, and that of its worker processes.
+    """Return this process's peak of resident memory.
 
-    On Linux this is VmHWM, because `ru_maxrss` starts with the parent's memory. Memory that several
-    processes share is counted for each of them, so the sum is an upper bound.
+    On Linux this is VmHWM, because `ru_maxrss` starts with the parent's memory.
     """
     if Path("/proc/self/status").is_file():
-        workers = [process.pid for process in multiprocessing.active_children()]
-        return round(sum(peak_of(pid) for pid in ("self", *workers)) / 1024)
+        return round(peak_of("self") / 1024)
     import resource
 
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -114,18 +114,11 @@ class Step:
     mixer: str = "attention"
     dropout: float = 0.0
     workers: int = 2
-    processes: bool = True
-    beside_threads: bool = False
 
     @property
     def whole(self):
         """The complete step with which this one is compared."""
-        return Step(
-            "everything",
-            mixer=self.mixer,
-            dropout=self.dropout,
-            processes=not self.beside_threads,
-        )
+        return Step("everything", mixer=self.mixer, dropout=self.dropout)
 
 
 def without(name, *pairs, **options):
@@ -133,13 +126,11 @@ def without(name, *pairs, **options):
     return Step(f"without {name}", lambda: pairs_for(*pairs), **options)
 
 
-THREADS = {"processes": False, "beside_threads": True}
 STEPS_WITHOUT = [
-    Step("nothing: npformer.functional, one worker", plain, workers=1, processes=False),
+    Step("nothing: npformer.functional, one worker", plain, workers=1),
     Step("nothing: npformer.functional, two workers", plain),
-    Step("without the second worker", workers=1, processes=False),
-    Step("threads instead of processes", processes=False),
-    Step("... placed by Linux, beside threads", without_pinning, **THREADS),
+    Step("without the second worker", workers=1),
+    Step("threads placed by Linux", without_pinning),
     Step("without workspaces", without_workspace),
     without("the attention kernel", "attention_heads"),
     Step("... row maxima subtracted", row_maxima),

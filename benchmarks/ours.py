@@ -1,7 +1,6 @@
 """npformer's side of comparisons with PyTorch: a model, and its training steps as in `fit`."""
 
 import itertools
-import sys
 import time
 
 import numpy as np
@@ -11,9 +10,6 @@ from benchmarks import workloads
 from benchmarks.timing import timed
 from npformer.engine.team import Team
 from npformer.optim import clip_by_global_norm
-
-COPIES = sys.platform == "linux"
-"""As in `fit`. By default, a process started by another process makes no copies."""
 
 
 class Training:
@@ -25,15 +21,15 @@ class Training:
     adam : Adam
     batches : iterator
         Pairs of arrays.
-    workers, processes
+    workers : int or "auto"
         Of the team.
     clip : float, optional
         Of the gradients' norm.
     """
 
-    def __init__(self, model, adam, batches, workers="auto", processes=COPIES, clip=None):
+    def __init__(self, model, adam, batches, workers="auto", clip=None):
         self.model, self.adam, self.batches, self.clip = model, adam, batches, clip
-        self.team = Team(model, workers=workers, processes=processes)
+        self.team = Team(model, workers=workers)
         self.generator = np.random.default_rng(0)
 
     def train(self):
@@ -105,7 +101,7 @@ class Ours(Training):
     def predict_all(self):
         """Return the labels of several batches, predicted in one call."""
         batch = self.case.workload.batch
-        return self.model.predict(self.data_set, batch_size=batch, processes=COPIES)
+        return self.model.predict(self.data_set, batch_size=batch)
 
     def wait(self):
         """Return when everything that was launched has been done."""

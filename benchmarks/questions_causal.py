@@ -61,7 +61,7 @@ def _recall(settings):
         seed=0,
     )
     fitted(model, dataset, 0, epochs=EPOCHS)
-    return {"recall": nf.evaluate(model, dataset.test, processes=False).accuracy}
+    return {"recall": nf.evaluate(model, dataset.test).accuracy}
 
 
 class _Text:
@@ -79,7 +79,7 @@ def _next_character(settings):
         seed=0,
     )
     fitted(model, _Text(train), 0, epochs=TEXT_EPOCHS)
-    whole = nf.evaluate(model, test, processes=False)
+    whole = nf.evaluate(model, test)
     x, y = (part[:TESTED] for part in test)
     # One character at a time: the text to come is not there.
     logits = {n: model(x[:, :n])[:, -1] for n in PREFIXES}

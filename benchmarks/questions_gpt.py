@@ -41,7 +41,7 @@ def _accuracy(task, mixer):
     dataset = nf.data.recall(seed=0, train=24_000) if task == "recall" else recipe.load("", 0)
     model = recipe.model(dataset, 0, mixer=mixer, causal=True)
     fitted(model, dataset, 0, epochs=EPOCHS)
-    return nf.evaluate(model, dataset.test, processes=False).accuracy
+    return nf.evaluate(model, dataset.test).accuracy
 
 
 def plays():

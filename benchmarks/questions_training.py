@@ -35,7 +35,7 @@ def ablation(task, say):
             accuracies = []
             for seed in SEEDS if task == "digits" else SEEDS[:1]:
                 model, dataset = trained(task, seed, mixer=mixer, ffn=ffn)
-                accuracies.append(nf.evaluate(model, dataset.test, processes=False).accuracy)
+                accuracies.append(nf.evaluate(model, dataset.test).accuracy)
             found.append({"task": task, "mixer": mixer, "ffn": ffn, "accuracy": accuracies})
             say(found[-1])
     return found
@@ -88,7 +88,7 @@ def lookup(say):
                 config, dataset.n_classes, vocab_size=dataset.vocab_size, pooling="none", seed=0
             )
             fitted(model, dataset, 0, epochs=EPOCHS)
-            accuracy = nf.evaluate(model, dataset.test, processes=False).accuracy
+            accuracy = nf.evaluate(model, dataset.test).accuracy
             found.append({"keys": keys, "mixer": mixer, "accuracy": accuracy})
             say(found[-1])
     return found

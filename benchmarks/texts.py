@@ -143,7 +143,7 @@ def prepared(name, seed, names, train):
         classifier = TextClassifier(seed=seed, **own)
         settings = {} if name == USUAL else {"calibration": 0.0}
         labels = [names[i] for i in y]
-        classifier.fit(texts, labels, workers=1, processes=False, progress=False, **settings)
+        classifier.fit(texts, labels, workers=1, progress=False, **settings)
         return classifier.predict_probabilities
     words = TfidfVectorizer(ngram_range=(1, 2))
     x = words.fit_transform(texts)

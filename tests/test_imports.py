@@ -221,7 +221,7 @@ def test_words_of_the_engine_are_found(name, text, expected):
 
 KNOWS_NO_MODEL = [
     *(ROOT / "training").glob("*.py"),
-    *(ROOT / "engine" / f"{name}.py" for name in ("team", "micro_batches", "snapshot", "threads")),
+    *(ROOT / "engine" / f"{name}.py" for name in ("team", "micro_batches", "snapshot")),
 ]
 """Training and workers, which any model may use: they ask it, and know no class of it."""
 

@@ -57,7 +57,7 @@ class Step(Protocol):
     Attributes
     ----------
     shared_by : str
-        Who computed the last step, such as "2 threads".
+        Who computed the last step, such as "1 worker".
     """
 
     shared_by: str

@@ -10,7 +10,6 @@ from npformer.engine import team as engine_team
 from npformer.engine import worker_counts
 from npformer.models import SequenceModel
 from npformer.training.trainable import predictions
-from tests.sampling import usually
 
 pytestmark = pytest.mark.usefixtures("many_cores")
 
@@ -42,9 +41,7 @@ def test_tokens_predicted_at_a_time(small_model, token_batch, monkeypatch, sizes
     assert sizes == some
 
 
-@pytest.mark.parametrize(
-    ("batch_size", "n"), usually([(2, 3), (256, 1)], [(1, 3), (2, 3), (4, 2), (256, 1)])
-)
+@pytest.mark.parametrize(("batch_size", "n"), [(1, 3), (4, 2), (256, 1)])
 @pytest.mark.parametrize(
     "changes",
     [{}, {"pooling": "none"}, {"output": "sigmoid", "n_classes": 2}, {"n_token_types": 2}],
@@ -86,7 +83,6 @@ def test_an_error_in_a_thread_is_the_callers(small_model, ids, shares):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SequenceModel, "forward", failing)
-        with pytest.raises(BatchTooLargeError, match=r"last rows.*Try batch_size=1") as caught:
+        with pytest.raises(BatchTooLargeError, match="last rows"):
             model.predict(ids, batch_size=2)
-        assert caught.value.batch_size == 2
     assert model.predict(ids, batch_size=2).shape == (8,)

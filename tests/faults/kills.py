@@ -23,7 +23,15 @@ from npformer.training.storage.checkpoint_folder import CHECKPOINT
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
-TARGETS = ("parent", "worker", "group")
+TARGETS = ("parent", "group")
+USUAL_HANDLERS = f"""
+import os, signal, sys
+for signum in {[int(each) for each in SIGNALS[:3]]}:
+    signal.signal(signum, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Undoes what a background job is given, which ignores SIGINT, and so would what it starts. Not a
+`preexec_fn`: what runs between fork and exec may wait for a lock that another thread held."""
 LIMIT = 300.0  # seconds that a process may take before it counts as hanging
 
 
@@ -176,10 +184,9 @@ def _run(
 ) -> tuple[int | None, bool, str]:
     """Run a command and send a signal; return its status (None: it hangs), whether sent, stderr."""
     process = subprocess.Popen(
-        command,
+        [sys.executable, "-c", USUAL_HANDLERS, *command],
         cwd=ROOT,
         start_new_session=True,
-        preexec_fn=_usual_handlers,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -200,24 +207,13 @@ def _run(
         process.communicate()
 
 
-def _usual_handlers() -> None:
-    """Undo what a background job is given: it ignores SIGINT, and so would what it starts."""
-    for signum in SIGNALS[:3]:
-        signal.signal(signum, signal.SIG_DFL)
-
-
 def _send(pid: int, signum: int, target: str) -> bool:
-    """Send a signal to a process, to one of its workers, or to its group; return whether sent."""
+    """Send a signal to a process, or to its group; return whether sent."""
     try:
         if target == "group":
             os.killpg(pid, signum)
-        elif target == "parent":
-            os.kill(pid, signum)
         else:
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            if not children:
-                return False
-            os.kill(int(children[-1]), signum)
-    except (ProcessLookupError, FileNotFoundError):
+            os.kill(pid, signum)
+    except ProcessLookupError:
         return False
     return True

@@ -10,7 +10,6 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
-from npformer.training.trainable.predictions import in_batches
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
 # Learning -----------------------------------------------------------------------------------------
@@ -221,17 +220,3 @@ def test_the_progress_bar_is_on_stderr_and_shows_the_loss(make, data, capsys):
     assert out == ""
     assert "4/4" in err
     assert f"loss={history.train_loss[-1]:.4f}" in err
-
-
-@pytest.mark.parametrize(("workers", "copies"), [("auto", "auto"), (1, False), (2, False)])
-def test_workers_hold_for_validation_too(make, data, validation, monkeypatch, workers, copies):
-    """An evaluation gives each copy a whole batch."""
-    asked = []
-
-    def noted(model, convert, inputs, batch_size, processes):
-        asked.append(processes)
-        return in_batches(model, convert, inputs, batch_size, processes)
-
-    monkeypatch.setattr("npformer.training.evaluation.in_batches", noted)
-    fit(make(), data, validation=validation, epochs=1, workers=workers)
-    assert asked == [copies]

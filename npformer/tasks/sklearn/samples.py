@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, validate_data
 
 from npformer.core import checks
@@ -20,7 +21,8 @@ def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:
     """
     checks.choice("inputs", estimator.inputs, ("auto", *KINDS))
     asked = estimator.inputs if reset else estimator.inputs_
-    checks.ordered("X", x)
+    if not issparse(x):  # some of which are dicts; scikit-learn refuses them in its own words
+        checks.ordered("X", x)
     if isinstance(x, str):
         raise ValueError(f"X is one text, {x[:40]!r}; expected a list of texts: [X]")
     if _holds_strings(x):
