@@ -155,7 +155,7 @@ class Training(ours.Training):
 
     def __init__(self, workload, step):
         parts = begun(workload, step.mixer, step.dropout)
-        super().__init__(*parts, step.workers, step.processes)
+        super().__init__(*parts, step.workers)
         self.away = step.away
         self.turn(1)
 

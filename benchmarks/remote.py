@@ -38,7 +38,7 @@ class Remote:
     def __init__(self, module, name, *arguments):
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
-        # Not a daemon: daemons cannot start processes, and npformer's workers are processes.
+        # Not a daemon: daemons cannot start processes.
         self._process = context.Process(target=_serve, args=(there, module, name, arguments))
         self._process.start()
         there.close()  # so that the other process ends when this one does
