@@ -29,12 +29,12 @@ BUDGET: dict[str, int] = {
     "optim": 437,
     "proof": 1326,
     "data": 1881,
-    "engine": 3623,
-    "training": 3695,
+    "engine": 3234,
+    "training": 3684,
     "interop": 2043,
     "tasks": 2857,
     "learn": 4345,
-    "cli": 1805,
+    "cli": 1804,
     "__init__": 28,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_149
+IN_ALL = 26_748
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

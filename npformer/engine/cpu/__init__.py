@@ -14,8 +14,8 @@ from npformer.engine.cpu.dropout import dropout, dropout_backward
 from npformer.engine.cpu.embedding import embedding, embedding_backward
 from npformer.engine.cpu.feed_forward import feed_forward, feed_forward_backward
 from npformer.engine.cpu.fourier import fourier_mixing, fourier_mixing_backward
-from npformer.engine.cpu.leaf import use_loops
 from npformer.engine.cpu.linear import linear, linear_backward
+from npformer.engine.cpu.loops import use_loops
 from npformer.engine.cpu.losses import softmax_cross_entropy, softmax_cross_entropy_backward
 from npformer.engine.cpu.norms import (
     layer_norm,

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, erf
-from npformer.engine.cpu.leaf import FUSED, exp, leaf, scalar
-from npformer.engine.cpu.rows import EXP, UNIT, pieces, scratch, zeros
+from npformer.engine.cpu.loops import exp, scalar
+from npformer.engine.cpu.rows import EXP, FUSED, UNIT, leaf, pieces, scratch, zeros
 
 LOG_ODDS = (
     1.59576989e00,

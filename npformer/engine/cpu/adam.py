@@ -9,8 +9,7 @@ import math
 import numpy as np
 
 from npformer.core import Array
-from npformer.engine.cpu.leaf import ROUNDED, leaf
-from npformer.engine.cpu.rows import pieces, scratch
+from npformer.engine.cpu.rows import ROUNDED, leaf, pieces, scratch
 from npformer.engine.updates import adam_numbers
 
 

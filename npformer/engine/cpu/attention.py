@@ -10,9 +10,8 @@ from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
 from npformer.engine.cpu.exponentials import longest_squares
-from npformer.engine.cpu.leaf import leaf
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
-from npformer.engine.cpu.rows import UNIT, map_fits, pieces
+from npformer.engine.cpu.rows import UNIT, leaf, map_fits, pieces
 
 
 def attention_heads(

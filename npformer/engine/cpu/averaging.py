@@ -29,8 +29,7 @@ import numpy as np
 from npformer.core import Array, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.exponentials import Exponentials, divisors
-from npformer.engine.cpu.leaf import leaf
-from npformer.engine.cpu.rows import ones
+from npformer.engine.cpu.rows import leaf, ones
 from npformer.engine.cpu.tiles import Tiling, corner, of_group
 from npformer.functional.heads import split_heads
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.leaf import leaf
+from npformer.engine.cpu.rows import leaf
 from npformer.functional.embedding import check_embedding
 
 FEW = 1 << 14

@@ -17,8 +17,8 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.leaf import exp, exp2, leaf
-from npformer.engine.cpu.rows import EXP, UNIT, ones
+from npformer.engine.cpu.loops import exp, exp2
+from npformer.engine.cpu.rows import EXP, UNIT, leaf, ones
 from npformer.engine.cpu.tiles import Tile, Tiling, corner, of_group
 
 SAFE = 64.0

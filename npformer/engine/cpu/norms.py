@@ -12,8 +12,7 @@ import numpy as np
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.dropout import dropout, dropout_backward
-from npformer.engine.cpu.leaf import SUMS, leaf
-from npformer.engine.cpu.rows import averaging, column_sums, few, ones, pieces
+from npformer.engine.cpu.rows import SUMS, averaging, column_sums, few, leaf, ones, pieces
 from npformer.functional.layer_norm import check_layer_norm
 
 

@@ -1,7 +1,15 @@
-"""What the kernels share: pieces of rows, sums as products, and the fastest exponential."""
+"""What the kernels share: pieces of rows, sums as products, the fastest exponential, and leaves.
+
+A leaf is a function with two bodies: NumPy's passes, and a loop. A pass over an array reads and
+writes memory for one operation; a loop does all that happens to a row while the row is in the
+cache. `loops.use_loops` lets the loops run.
+"""
+
+from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -113,3 +121,38 @@ def _exponential() -> tuple[Any, float]:
 
 EXP, UNIT = _exponential()
 """``EXP(UNIT * x)`` is the exponential of x."""
+
+
+# Leaves ------------------------------------------------------------------------------------------
+
+SUMS, FUSED, ROUNDED = {"nsz", "reassoc"}, {"contract"}, set[str]()
+"""What LLVM may change: the order of sums; products and sums, rounded once; or nothing.
+
+Without the first a sum over a row is not vectorised. NaN and infinity always remain.
+"""
+
+LEAVES: dict[str, Leaf] = {}
+"""All leaves, by the name of their passes."""
+
+
+class Leaf:
+    """A function with two bodies that have the same arguments and results."""
+
+    def __init__(self, passes: Callable[..., Any], loop: Callable[..., Any], may: set[str]) -> None:
+        self.passes, self.loop, self.may = passes, loop, may
+        self.run: Any = passes
+        LEAVES[passes.__name__] = self
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it runs the loop."""
+        return self.run is not self.passes
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the body that was chosen."""
+        return self.run(*arguments)
+
+
+def leaf(loop: Callable[..., Any], may: set[str] = SUMS | FUSED) -> Callable[[Any], Leaf]:
+    """Return a decorator that makes NumPy's passes a leaf with this loop, and what LLVM may do."""
+    return lambda passes: Leaf(passes, loop, may)

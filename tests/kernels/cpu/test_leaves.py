@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import npformer.engine.cpu as cpu
-from npformer.engine.cpu.leaf import LEAVES, VARIABLE
+from npformer.engine.cpu.loops import VARIABLE
+from npformer.engine.cpu.rows import LEAVES
 
 loops = pytest.mark.skipif(bool(cpu.WHY_NO_LOOPS), reason="the loops need numba, the extra `fast`")
 
@@ -106,7 +107,7 @@ def test_both_bodies_compute_the_same(case, odd):
 
 @pytest.mark.parametrize("x", [-1e4, -200.0, -1.0, 0.0, 0.3, 100.0, 1e4])
 def test_powers_of_2_in_a_loop_are_those_of_numpy(x):
-    from npformer.engine.cpu.leaf import exp2
+    from npformer.engine.cpu.loops import exp2
 
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(exp2(np.float64(x)), np.exp2(x), rtol=4e-16, atol=1e-300)

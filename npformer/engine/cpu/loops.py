@@ -1,8 +1,4 @@
-"""Leaves of kernels, which have two bodies: NumPy's passes, and a loop that numba compiles.
-
-A pass over an array reads and writes memory for one operation. A loop does all that happens to a
-row while the row is in the cache. The loops run if numba is installed, the extra `fast`.
-"""
+"""The loops of leaves, compiled by numba if it is installed: the extra `fast`."""
 
 import hashlib
 import importlib
@@ -17,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.engine.cpu.rows import FUSED, LEAVES
 from npformer.engine.verdict import folder
 
 VARIABLE = "NPFORMER_LOOPS"
@@ -24,38 +21,6 @@ VARIABLE = "NPFORMER_LOOPS"
 
 PATIENCE = 10.0
 """Seconds to wait for another process that keeps its code; without it, this one's is not kept."""
-
-SUMS, FUSED, ROUNDED = {"nsz", "reassoc"}, {"contract"}, set[str]()
-"""What LLVM may change: the order of sums; products and sums, rounded once; or nothing.
-
-Without the first a sum over a row is not vectorised. NaN and infinity always remain.
-"""
-
-LEAVES: dict[str, "Leaf"] = {}
-"""All leaves, by the name of their passes."""
-
-
-class Leaf:
-    """A function with two bodies that have the same arguments and results."""
-
-    def __init__(self, passes: Callable[..., Any], loop: Callable[..., Any], may: set[str]) -> None:
-        self.passes, self.loop, self.may = passes, loop, may
-        self.run: Any = passes
-        LEAVES[passes.__name__] = self
-
-    @property
-    def compiled(self) -> bool:
-        """Whether it runs the loop."""
-        return self.run is not self.passes
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the body that was chosen."""
-        return self.run(*arguments)
-
-
-def leaf(loop: Callable[..., Any], may: set[str] = SUMS | FUSED) -> Callable[[Any], Leaf]:
-    """Return a decorator that makes NumPy's passes a leaf with this loop, and what LLVM may do."""
-    return lambda passes: Leaf(passes, loop, may)
 
 
 def options(may: set[str]) -> dict[str, Any]:
