@@ -28,11 +28,8 @@ import npformer as nf
 
 IN_TURN = (
     "tests/training/distributed/",
-    "tests/engine/test_prediction.py",
-    "tests/engine/test_processes.py",
     "tests/faults/test_kills.py",
     "tests/faults/test_mutated_files.py",
-    "tests/faults/test_workers.py",
     "tests/gpu/",
     "tests/kernels/gpu/test_verdict.py",
     "tests/learn/play/browser/",

@@ -178,6 +178,7 @@ def test_what_a_page_cannot_show_is_named(words, said, tmp_path, monkeypatch, fa
 
 
 def test_a_page_whose_first_run_cannot_begin_says_so(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("starlette", reason='starlette is not installed: pip install ".[play]"')
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "play" / "shown.json").mkdir(parents=True)
     assert run("play", "digits", "--no-open") == 2

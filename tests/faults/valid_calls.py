@@ -204,7 +204,7 @@ with_types = classifier(n_token_types=2)
 of_vectors = nf.SequenceClassifier(config(), 3, n_features=2)
 text_encoder = nf.TextEncoder(config(n_token_types=2), 7)
 INPUTS: dict[str, Any] = {"x": IDS, "mask": KEEP, "types": TYPES}
-MANY: dict[str, Any] = {"batch_size": 2, "processes": False}
+MANY: dict[str, Any] = {"batch_size": 2}
 for model, given in (
     (with_types, INPUTS),
     (text_encoder, INPUTS),

@@ -1,7 +1,6 @@
 """Callbacks of fit: when they are called, what they see, and what they may do."""
 
 import math
-import multiprocessing
 from functools import partialmethod
 
 import numpy as np
@@ -374,18 +373,17 @@ def test_a_callback_that_changes_lr_is_a_schedule(make, data, hook, number):
     assert history.lr == [1e-2, 5e-3, 5e-3]
 
 
-@pytest.mark.parametrize(("workers", "processes"), [(1, False), (2, False), (2, "auto")])
-def test_weights_that_a_callback_writes_are_those_of_the_next_step(make, data, workers, processes):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_weights_that_a_callback_writes_are_those_of_the_next_step(make, data, workers):
     def zero(state):
         for value in state.model.parameters().values():
             value[...] = 0.0
 
     model, noted = make(), Noted(lambda state: state.loss)
-    options = {"workers": workers, "processes": processes, "epochs": 2}
+    options = {"workers": workers, "epochs": 2}
     fit(model, data, At("after_step", 6, zero), noted, **options)
     assert noted.seen("before_update")[6] == pytest.approx(math.log(3), rel=1e-12)
     assert noted.seen("before_update")[5] != pytest.approx(math.log(3), rel=1e-3)
-    assert not multiprocessing.active_children()
 
 
 def test_gradients_may_be_changed_before_the_update(make, data):

@@ -66,7 +66,7 @@ def train(small_model, rng, tmp_path):
 @pytest.mark.parametrize("step", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_training_goes_on_bit_for_bit(train, name, step, workers):
-    options = OPTIONS[name] | {"workers": workers, "processes": False}
+    options = OPTIONS[name] | {"workers": workers}
     whole, expected = train(**options)
     _, stopped = train(StopAfter(step, signal.SIGTERM), folder=train.folder, **options)
     assert stopped.stopped == "terminated" or len(expected.train_loss) < 3

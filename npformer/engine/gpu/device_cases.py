@@ -161,7 +161,7 @@ CASES: dict[str, list[Case]] = {
     name: [of_layer(name, make, *shape) for make, shape in found] for name, found in LAYERS.items()
 } | {
     "softmax_cross_entropy": [of_loss(7, 3, 0.0), of_loss(3, 2100, 0.1), of_loss(BEYOND, 8, 0.1)],
-    "adam_update": [of_arrays(adam, *drawn[:3], drawn[3] ** 2) for drawn in DRAWN],
+    "adam_update": [of_arrays(adam, *drawn[:3], drawn[3] * drawn[3]) for drawn in DRAWN],
     "clip_by_global_norm": [of_arrays(clipping, drawn[0]) for drawn in DRAWN],
     "DeviceGenerator": [of_arrays(generator, 0.0 * drawn[0]) for drawn in DRAWN],
 }

@@ -9,7 +9,7 @@ from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of, samples
 from tests.training.trainable.outside import MODELS, data_of
 
-ALIKE = {"batch_size": 16, "epochs": 1, "progress": False, "processes": False, "workers": 1}
+ALIKE = {"batch_size": 16, "epochs": 1, "progress": False, "workers": 1}
 
 
 def trained(unlike, data=lambda x, y, mask: (x, y, mask), model=model_of):

@@ -21,7 +21,7 @@ OTHER = {
     "fewer samples than ranks": {"batch_size": 8},  # 2 in the last batch
     "accumulated": {"accumulate": 2, "batch_size": 8},
     "micro_batch": {"micro_batch": 3},
-    "workers": {"workers": 2, "processes": False},
+    "workers": {"workers": 2},
     "a share to validate on": {"validation": 0.2, "validate": False},
     "class_weight": {"class_weight": "balanced"},
     "sample_weight": {"sample_weight": [k % 5 for k in range(90)], "batch_size": 8},
