@@ -45,9 +45,9 @@ def side_by_side(
 
     An error reaches the caller once all threads have finished. A thread of a pool computes the
     parts itself, one after another, because it could wait forever for the other threads; so does
-    the caller if the system starts no threads. The results are the same.
+    the caller if the system starts no threads, or if there is one part. The results are the same.
     """
-    if _in_pool.yes:
+    if _in_pool.yes or len(parts) == 1:
         return [compute(part) for part in parts]
     pool = _pool_or_none(threads or len(parts))
     with ONE_BLAS_THREAD:

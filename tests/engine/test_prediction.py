@@ -26,7 +26,7 @@ def shares(monkeypatch):
     monkeypatch.setattr(worker_counts, "THREAD_TOKENS", 1)
     side_by_side = Mock(wraps=predictions.side_by_side)
     monkeypatch.setattr(predictions, "side_by_side", side_by_side)
-    return lambda: len(side_by_side.call_args.args[1]) if side_by_side.called else 1
+    return lambda: len(side_by_side.call_args.args[1])
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,6 @@ def in_batches(
     length, backend, seconds = batches.mean_length(), model.backend, snapshot_of(model).cost.seconds
     n_batches, cost = n_samples // batch_size, seconds(n_samples, length)
     n = choose_workers("auto", backend, n_batches, n_samples * length, cost)
-    if n == 1:  # threads share each batch
-        return batches.in_order([of_share(0, 1)])
     return batches.in_order(side_by_side(lambda k: of_share(k, n), list(range(n))))
 
 
