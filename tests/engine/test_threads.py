@@ -46,6 +46,7 @@ def test_one_thread_is_the_callers():
     assert Context().in_parts(lambda rows: (rows, threading.get_ident()), 5) == [
         (slice(0, 5), threading.get_ident())
     ]
+    assert side_by_side(lambda part: threading.get_ident(), [0]) == [threading.get_ident()]
     assert Context(threads=4).in_parts(lambda rows: rows, 1) == [slice(0, 1)]
 
 
@@ -55,8 +56,9 @@ def test_a_thread_of_a_pool_that_asks_for_threads_computes_there():
     def here(part):
         return threading.get_ident()
 
-    ((mine, others),) = side_by_side(lambda _: (here(0), side_by_side(here, [0, 1])), [0])
-    assert others == [mine, mine]
+    for mine, others in side_by_side(lambda _: (here(0), side_by_side(here, [0, 1])), [0, 1]):
+        assert mine != here(0)
+        assert others == [mine, mine]
 
 
 def test_an_error_while_threads_are_asked_waits_for_those_that_compute(monkeypatch):
