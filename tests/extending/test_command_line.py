@@ -31,7 +31,7 @@ def npformer(*words, folder=ROOT):
         text=True,
         timeout=120,
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "", "MPLBACKEND": "agg"},
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "MPLBACKEND": "agg", "NPFORMER_LOOPS": "0"},
     )
 
 

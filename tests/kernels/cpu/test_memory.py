@@ -72,7 +72,8 @@ def test_a_training_step_uses_its_memory_again(mixer, workers):
 
 
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "fourier"])
-def test_prediction_uses_its_memory_again(mixer):
+def test_prediction_uses_its_memory_again(mixer, monkeypatch):
+    monkeypatch.setattr(rows._memory, "space", np.empty(0, "float32"))  # as in a new thread
     config = nf.EncoderConfig(d_model=64, n_layers=2, n_heads=4, d_ff=256, max_len=64, mixer=mixer)
     model = nf.SequenceClassifier(config, n_classes=10, n_features=7)
     x = np.random.default_rng(0).normal(size=(8, 64, 7)).astype("float32")
