@@ -29,7 +29,7 @@ BUDGET: dict[str, int] = {
     "optim": 437,
     "proof": 1326,
     "data": 1881,
-    "engine": 3234,
+    "engine": 3230,
     "training": 3684,
     "interop": 2043,
     "tasks": 2857,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_748
+IN_ALL = 26_744
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -42,8 +42,7 @@ class EngineContext(Context):
         """
         if self.threads == 1:
             return [compute(slice(0, n))]
-        parts = slices(n, self.threads)
-        return [compute(parts[0])] if len(parts) == 1 else side_by_side(compute, parts)
+        return side_by_side(compute, slices(n, self.threads))
 
 
 def as_engine_context(context: Context) -> EngineContext:

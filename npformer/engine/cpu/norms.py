@@ -12,7 +12,7 @@ import numpy as np
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.dropout import dropout, dropout_backward
-from npformer.engine.cpu.rows import SUMS, averaging, column_sums, few, leaf, ones, pieces
+from npformer.engine.cpu.rows import SUMS, averaging, column_sums, few, leaf, ones, pieces, scratch
 from npformer.functional.layer_norm import check_layer_norm
 
 
@@ -182,12 +182,9 @@ def norm_rows_backward(
     """Write the gradient of x into dx, and add those of scale and beta to `sums`, (2, d)."""
     d = dz.shape[1]
     mean_of = scale * (1.0 / d)
-    scratch = None
     for piece in pieces(len(dz), d):
         row, u, out = dz[piece], units[piece], dx[piece]
-        if scratch is None:
-            scratch = np.empty_like(u)
-        along = scratch[: len(u)]
+        along = scratch(u.size, u.dtype).reshape(u.shape)
         np.multiply(row, u, out=along)
         sums[0] += column_sums(along)
         sums[1] += column_sums(row)

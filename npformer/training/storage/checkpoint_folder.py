@@ -34,7 +34,7 @@ SECTIONS = {"model", "optimizer", "generators", "history", "progress", "settings
 """What the description of a checkpoint has, besides its format and class."""
 
 WAIT = 3.0
-"""Seconds to wait for a lock: copies of a process that was killed may hold it for a moment."""
+"""Seconds to wait for a lock: a process that is being killed may hold it for a moment."""
 
 
 class FolderInUseError(OSError):

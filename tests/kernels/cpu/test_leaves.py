@@ -11,7 +11,7 @@ import npformer.engine.cpu as cpu
 from npformer.engine.cpu.loops import VARIABLE
 from npformer.engine.cpu.rows import LEAVES
 
-loops = pytest.mark.skipif(bool(cpu.WHY_NO_LOOPS), reason="the loops need numba, the extra `fast`")
+loops = pytest.mark.skipif(bool(cpu.WHY_NO_LOOPS), reason=cpu.WHY_NO_LOOPS)
 
 SIZES = [(0, 4), (1, 1), (3, 7), (5, 64), (2, 257)]
 """Rows and features."""
