@@ -191,8 +191,11 @@ class Layer(Attachable):
         return "float32" if first is None else str(first.dtype.name)
 
     def _any_parameter(self) -> Parameter | None:
-        every = (child for _, layer in self.layers() for _, child in layer.children())
-        return next((child for child in every if isinstance(child, Parameter)), None)
+        for _, child in self.children():
+            found = child if isinstance(child, Parameter) else child._any_parameter()
+            if found is not None:
+                return found
+        return None
 
     def __repr__(self) -> str:
         described = ", ".join(

@@ -102,15 +102,17 @@ def relu(x: Array, y: Array, keep: bool, space: Array) -> None:
 def _gelu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
     scale = x.dtype.type(1.0 / math.sqrt(2.0 * math.pi))
     half = x.dtype.type(0.5)
-    row = np.empty_like(x[0])  # written to y at the end, which may be x
+    v, phi = np.empty_like(x[0]), np.empty_like(x[0])  # a row, because y may be x
     for i in range(x.shape[0]):
+        slope, out = x[i], y[i]
         for j in range(x.shape[1]):
-            v = x[i, j] + b[j]
-            phi = normal_distribution(v)
-            row[j] = v * phi
-            if keep:
-                x[i, j] = phi + v * (scale * exp(-half * v * v))
-        y[i] = row
+            v[j] = slope[j] + b[j]
+            phi[j] = normal_distribution(v[j])
+        for j in range(x.shape[1]):
+            out[j] = v[j] * phi[j]
+        if keep:
+            for j in range(x.shape[1]):
+                slope[j] = phi[j] + v[j] * (scale * exp(-half * v[j] * v[j]))
 
 
 @leaf(_gelu_loop, FUSED)
@@ -155,18 +157,19 @@ def _gelu_tanh_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
     one = x.dtype.type(1.0)
     root = x.dtype.type(2.0 * math.sqrt(2.0 / math.pi))
     cube = x.dtype.type(2.0 * 0.044715 * math.sqrt(2.0 / math.pi))
-    slope = x.dtype.type(3.0 * 2.0 * 0.044715 * math.sqrt(2.0 / math.pi))
-    row = np.empty_like(x[0])
+    twice = x.dtype.type(3.0 * 2.0 * 0.044715 * math.sqrt(2.0 / math.pi))
+    v, gate = np.empty_like(x[0]), np.empty_like(x[0])
     for i in range(x.shape[0]):
+        slope, out = x[i], y[i]
         for j in range(x.shape[1]):
-            v = x[i, j] + b[j]
-            square = v * v
-            gate = one + exp(-v * (root + cube * square))
-            a, h = v / gate, one / gate
-            row[j] = a
-            if keep:
-                x[i, j] = h + (one - h) * a * (root + slope * square)
-        y[i] = row
+            v[j] = slope[j] + b[j]
+            gate[j] = one + exp(-v[j] * (root + cube * (v[j] * v[j])))
+        for j in range(x.shape[1]):
+            out[j] = v[j] / gate[j]
+        if keep:
+            for j in range(x.shape[1]):
+                h = one / gate[j]
+                slope[j] = h + (one - h) * (v[j] * h) * (root + twice * (v[j] * v[j]))
 
 
 @leaf(_gelu_tanh_loop, FUSED)
@@ -192,16 +195,18 @@ def gelu_tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
 
 def _silu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
     one = x.dtype.type(1.0)
-    row = np.empty_like(x[0])
+    v, gate = np.empty_like(x[0]), np.empty_like(x[0])
     for i in range(x.shape[0]):
+        slope, out = x[i], y[i]
         for j in range(x.shape[1]):
-            v = x[i, j] + b[j]
-            gate = one + exp(-v)
-            a, s = v / gate, one / gate
-            row[j] = a
-            if keep:
-                x[i, j] = s + a * (one - s)
-        y[i] = row
+            v[j] = slope[j] + b[j]
+            gate[j] = one + exp(-v[j])
+        for j in range(x.shape[1]):
+            out[j] = v[j] / gate[j]
+        if keep:
+            for j in range(x.shape[1]):
+                s = one / gate[j]
+                slope[j] = s + v[j] * s * (one - s)
 
 
 @leaf(_silu_loop, FUSED)

@@ -13,6 +13,9 @@ from npformer.engine.cpu.exponentials import longest_squares
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, leaf, map_fits, pieces
 
+VECTOR = 16
+"""Numbers that a loop sums at a time: heads are too short for the loops that LLVM makes."""
+
 
 def attention_heads(
     x: Array,
@@ -83,16 +86,19 @@ def _loop(qkv, bias, d_head):  # type: ignore[no-untyped-def]
     longest, none = np.zeros(2, qkv.dtype), qkv.dtype.type(0.0)
     for i in range(n):
         row = qkv[i]
+        for j in range(3 * d):
+            row[j] += bias[j]
         for part in range(2):
             for first in range(part * d, (part + 1) * d, d_head):
-                square = none
-                for j in range(first, first + d_head):
-                    row[j] += bias[j]
+                square, last = none, first + d_head
+                vectors = last - d_head % VECTOR
+                for start in range(first, vectors, VECTOR):
+                    for j in range(VECTOR):  # a number of times that LLVM knows
+                        square += row[start + j] * row[start + j]
+                for j in range(vectors, last):
                     square += row[j] * row[j]
                 if not square <= longest[part] and longest[part] == longest[part]:
                     longest[part] = square  # NaN remains
-        for j in range(2 * d, 3 * d):
-            row[j] += bias[j]
     return longest
 
 

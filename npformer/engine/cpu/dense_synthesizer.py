@@ -14,7 +14,7 @@ from npformer.engine.context import EngineContext
 from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
 from npformer.engine.cpu.exponentials import longest_squares
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
-from npformer.engine.cpu.rows import UNIT, pieces, zeros
+from npformer.engine.cpu.rows import UNIT, map_fits, pieces, zeros
 from npformer.functional.dense_synthesizer import check_columns
 
 
@@ -35,8 +35,9 @@ def dense_heads(
     d_model). With h = relu(x W1 + b1) the scores are h W2 + b2: the queries are h, the keys W2^T
     for all samples, and b2 is a bias of each key. x W1 and x W_V are one product.
     """
-    checks.floating(x=x, W1=W1)
-    checks.shape("x", x, ("batch", "length", W1.shape[0]))
+    if x.ndim != 3 or not map_fits(x, W1, b1):
+        checks.floating(x=x, W1=W1)
+        checks.shape("x", x, ("batch", "length", W1.shape[0]))
     batch, length, d = x.shape
     check_columns(length, W2)
     n_heads = len(W2)

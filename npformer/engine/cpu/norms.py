@@ -31,8 +31,9 @@ def residual_norm(
     x: Array, y: Array, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
 ) -> tuple[Array, Any]:
     """z = layer_norm(x + dropout(y)), without an array for the sum."""
-    checks.floating(x=x, y=y)
-    checks.shape("y", y, x.shape)
+    if x.dtype is not y.dtype or x.shape != y.shape:
+        checks.floating(x=x, y=y)
+        checks.shape("y", y, x.shape)
     dropout_cache = None
     if rate > 0.0:
         y, dropout_cache = dropout(y, rate, context.dropout_generator(), context=context)

@@ -35,14 +35,15 @@ def in_batches(
     """
     checks.positive("batch_size", batch_size)
     n_samples = len(inputs[0].x)
-    by_length = model.targets_of is None and model.skips_padding()
+    masked = any(each.padding is not None for each in inputs)
+    if n_samples == 0 or (n_samples <= batch_size and not masked):  # one batch, and none is cut
+        return convert(outputs(model, Batch(inputs)))
+    by_length = masked and model.targets_of is None and model.skips_padding()
     batches = LongestFirst(inputs, batch_size, by_length)
 
     def of_share(k: int, n: int) -> list[np.ndarray]:
         return [convert(outputs(model, batch)) for batch in batches.share(k, n)]
 
-    if n_samples == 0:
-        return convert(outputs(model, Batch(inputs)))
     length, backend, seconds = batches.mean_length(), model.backend, snapshot_of(model).cost.seconds
     n_batches, cost = n_samples // batch_size, seconds(n_samples, length)
     n = choose_workers("auto", backend, n_batches, n_samples * length, cost)
