@@ -1,7 +1,8 @@
-"""npformer and PyTorch on a CPU: training, prediction, latency, start-up, memory.
+"""npformer, PyTorch and JAX on a CPU: training, prediction, latency, start-up, memory.
 
-A full run takes about an hour, mostly for torch.compile, so the result of every job is saved in
-benchmarks/results/cpu.partial.json. `--resume` continues from there, `--minutes` sets a limit.
+A full run takes about half an hour, so the result of every job is saved in
+benchmarks/results/cpu.partial.json. `--resume` continues from there, `--minutes` sets a limit. The
+tables keep the figures of other processors.
 """
 
 import argparse
@@ -9,20 +10,23 @@ import hashlib
 import json
 import statistics
 import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from benchmarks import cpu_report, workloads
 from benchmarks.jobs import add_options, pending, wanted
+from benchmarks.peers import intel
 from benchmarks.remote import Remote, printed
-from benchmarks.results_files import RESULTS, ROOT, write
+from benchmarks.results_files import RESULTS, ROOT, machine, show
 from benchmarks.sides import QUICK, both, prepare, timing
 from benchmarks.timing import sgemm_peak, significant
-from benchmarks.workloads import ACTIVATIONS, DROPOUTS, MIXERS, Case, L, M, S, X
+from benchmarks.workloads import DROPOUTS, MIXERS, Case, L, M, S, X
 
 KINDS = {"train": "training", "predict": "prediction"}
-PARTIAL = RESULTS / "cpu.partial.json"
+PARTIAL, KEPT = RESULTS / "cpu.partial.json", RESULTS / "cpu.json"
 SECONDS = {"train": 5.0, "predict": 2.0, "latency": 1.0}
 
 
@@ -33,24 +37,18 @@ def cases():
     """Yield (section, case) for everything that is timed against PyTorch."""
     for workload in (S, M, X):
         for mixer in MIXERS:
-            for activation in ACTIVATIONS:
-                for rate in DROPOUTS:
-                    yield "train", Case("train", workload, mixer, activation, rate)
-    for workload, mixers in ((L, MIXERS), (workloads.L4096, MIXERS[:1])):
-        for mixer in mixers:
             for rate in DROPOUTS:
                 yield "train", Case("train", workload, mixer, dropout=rate)
+    for workload, mixers in ((L, MIXERS), (workloads.L4096, MIXERS[:1])):
+        for mixer in mixers:
+            yield "train", Case("train", workload, mixer, dropout=DROPOUTS[-1])
     for workload, mixers in (*((w, MIXERS) for w in (S, M, X, L)), (workloads.L4096, MIXERS[:1])):
         for mixer in mixers:
             yield "predict", Case("predict", workload, mixer)
-    for workload in (S, M):
-        for batch in (1, 2):
-            for mixer in MIXERS:
-                for kind in ("train", "predict"):
-                    yield "latency", Case(kind, replace(workload, batch=batch), mixer)
-    for kind in ("train", "predict"):
+    for workload in (S, M, L):
         for mixer in MIXERS:
-            yield "latency", Case(kind, replace(L, batch=1), mixer)
+            for kind in ("train", "predict"):
+                yield "latency", Case(kind, replace(workload, batch=1), mixer)
     yield "latency", Case("train", workloads.L8192, MIXERS[0])
 
 
@@ -63,7 +61,7 @@ def jobs(options):
             words += [f"batch{case.workload.batch}", KINDS[case.kind]]
         words.append(case.mixer)
         if section == "train":
-            words += [case.activation, f"dropout{case.dropout:g}"]
+            words.append(f"dropout{case.dropout:g}")
         found[" ".join(words)] = partial(compare, section, case, options)
     found["startup"] = partial(startup, options)
     for workload, mixers in (
@@ -79,27 +77,60 @@ def jobs(options):
 # How it is measured -------------------------------------------------------------------------------
 
 
+OURS = "benchmarks.ours", "Ours"
 PEER = "benchmarks.peers.classifiers", "Peer"
+JAX = "benchmarks.peers.jax_classifier", "Peer"
 
 
 def compare(section, case, options, kept):
-    """Time npformer, PyTorch and compiled PyTorch on one case, in turn; return the figures."""
+    """Time npformer, PyTorch and, in training, other peers on one case, in turn."""
     rounds = QUICK if options.quick else {"seconds": SECONDS[section]}
-    with both(("benchmarks.ours", "Ours", case), (*PEER, case)) as (ours, theirs):
+    trained = section == "train"
+    with (
+        both(("benchmarks.ours", "Ours", case), (*PEER, case)) as (ours, theirs),
+        ExitStack() as stack,
+    ):
+        others, weights = {}, ours.call("weights")
+        if options.intel:
+            others["equal"] = stack.enter_context(Remote(*PEER, case, **options.intel))
+        if trained and find_spec("jax") is not None and find_spec("optax") is not None:
+            others["JAX"] = stack.enter_context(
+                Remote("benchmarks.peers.jax_classifier", "Peer", case)
+            )
+        for other in others.values():
+            other.call("load", weights)
         figures = {"section": section, "matrix_flops": workloads.matrix_flops(case)}
-        figures |= prepare(ours, theirs, case, options.compile)
+        compiled = options.compile and trained
+        figures |= prepare(ours, theirs, case, compiled, others=list(others.values()))
+        sides = {"npformer": ours, "eager": theirs}
+        if not figures["not_compiled"]:
+            sides["compiled"] = theirs
+        sides |= others
+        if trained:
+            sides["passes"] = stack.enter_context(Remote(*OURS, case, NPFORMER_LOOPS="0"))
 
         def timed(turn):
-            peers = ["eager"] if figures["not_compiled"] else ["eager", "compiled"]
-            turns = {"npformer": partial(ours.call, turn)}
-            turns |= {who: partial(theirs.call, turn, who) for who in peers}
-            return timing(turns, (ours.pid, theirs.pid), **rounds)
+            words = {who: (turn, "compiled" if who == "compiled" else "eager") for who in sides}
+            words |= dict.fromkeys(("npformer", "passes"), (turn,))
+            turns = {who: partial(side.call, *words[who]) for who, side in sides.items()}
+            return timing(turns, {side.pid for side in sides.values()}, **rounds)
 
         figures |= timed("turn")
         if section == "predict":
             batches = workloads.DATA_SET[case.workload.name]
             figures["all"] = timed("turn_of_all") | {"batches": batches}
     return figures
+
+
+def products(options):
+    """Return the rates of matrix products of NumPy and PyTorch, in GFLOP/s."""
+    found, torches = {"NumPy": sgemm_peak(workloads.THREADS)}, {"PyTorch": {}}
+    if options.intel:
+        torches["PyTorch with Intel's kernels"] = options.intel
+    for name, variables in torches.items():
+        with Remote(*PEER, Case("predict", S, "attention"), **variables) as torch:
+            found[name] = torch.call("products")
+    return found
 
 
 alone = partial(printed, "benchmarks.alone")
@@ -180,16 +211,21 @@ def run(arguments=()):
     if options.list:
         print("\n".join(name for name in everything if wanted(name, options.only)))
         return
-    state = {"peaks": [], "jobs": {}}
+    with tempfile.TemporaryDirectory() as folder:
+        options.intel = intel.environment(folder)
+        measure_all(everything, options)
+
+
+def measure_all(everything, options):
+    state = {"jobs": {}}
     if options.resume and PARTIAL.is_file():
         state = json.loads(PARTIAL.read_text())
-    state["peaks"].append(sgemm_peak(workloads.THREADS))
+    state["products"] = products(options)
+    print(state["products"])
     for name, measure in pending(everything, state["jobs"], options):
         state["jobs"][name] = measure(kept=state["jobs"]) | {"source": fingerprint()}
         keep(state, options)
         print(f"{name}: {cpu_report.in_short(state['jobs'][name])}", flush=True)
-    state["peaks"].append(sgemm_peak(workloads.THREADS))
-    keep(state, options)
     finish(state, everything, options)
 
 
@@ -211,24 +247,24 @@ def keep(state, options):
 def finish(state, everything, options):
     """Write the results if all jobs are done; otherwise print those that there are."""
     state["jobs"] = {name: state["jobs"][name] for name in everything if name in state["jobs"]}
-    blocks = cpu_report.blocks(state)
+    state["machine"] = machine() | {"torch": version("torch"), "threads": workloads.THREADS}
     missing = [name for name in everything if name not in state["jobs"]]
     sources = sorted({figures["source"] for figures in state["jobs"].values()})
     if len(sources) > 1:
         print(f"warning: npformer changed during the run, {len(sources)} versions: {sources}")
+    runs = {} if options.quick else json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    runs[cpu_report.processor(state["machine"])] = state
+    blocks = cpu_report.blocks(runs)
+    print("\n\n".join(blocks.values()))
     if options.quick or (missing and not options.write):
-        print("\n\n".join(blocks.values()))
         print(f"\nnot written: {len(missing)} jobs of {len(everything)} are missing")
         return
     if missing:
         blocks["missing"] = f"Not measured yet: {', '.join(missing)}."
-    write(
-        "cpu",
-        state,
-        "\n\n".join(blocks.values()),
-        blocks={f"cpu {name}": text for name, text in blocks.items()},
-        torch=version("torch"),
-        threads=workloads.THREADS,
-    )
+    KEPT.write_text(json.dumps(runs, indent=2) + "\n")
+    text = "\n\n".join(text for name, text in blocks.items() if name != "summary")
+    KEPT.with_suffix(".md").write_text(f"{text}\n")
+    for name, block in {"cpu": text, **{f"cpu {name}": b for name, b in blocks.items()}}.items():
+        show(name, f"{block}\n")
     if not missing:
         PARTIAL.unlink()

@@ -1,37 +1,54 @@
-"""The tables of `python -m benchmarks cpu`."""
+"""The tables of `python -m benchmarks cpu`: a set of columns for each processor."""
 
 import statistics
 
-from benchmarks.results_files import markdown
-from benchmarks.workloads import DATA_SET, MIXERS
+from benchmarks.results_files import markdown, source_of
+from benchmarks.workloads import DATA_SET
 
-HEADINGS = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
+MIXERS = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
+
+PEERS = {
+    "eager": "PyTorch",
+    "equal": "PyTorch with equal products",
+    "compiled": "torch.compile",
+    "JAX": "JAX",
+    "passes": "npformer without loops",
+}
+"""What npformer's time is divided by, and the names in the tables."""
 
 BUSY = 0.05
 """The share of the machine from which on other programs are mentioned."""
 
+SECTIONS = {
+    "train": "training step",
+    "predict": "prediction of one batch",
+    "all": "prediction of many batches",
+    "latency": "one sample",
+}
 
-def blocks(state):
-    """Return {name: Markdown}, leaving out what was not measured."""
-    peak = max(state["peaks"])
-    of = {}
-    for figures in state["jobs"].values():
-        of.setdefault(figures["section"], []).append(figures)
-    made = {}
-    if "train" in of:
-        made["summary"] = ratios_in_words(of["train"])
-        made["train"] = training_table(of["train"], peak, state["peaks"])
-    if "predict" in of:
-        whole = [f | f["all"] for f in of["predict"]]
-        made["predict"] = prediction_table(whole, "prediction of many batches", batches_label)
-        made["batch"] = prediction_table(of["predict"], "prediction of one batch", label)
-    if "latency" in of:
-        made["latency"] = prediction_table(of["latency"], "one or two samples", latency_label)
-    if "memory" in of:
-        made["memory"] = memory_table(of["memory"])
-    if "startup" in of:
-        made["startup"] = startup_table(of["startup"][0])
-    return made
+
+def blocks(runs):
+    """Return {name: Markdown} of {processor: run}, leaving out what was not measured."""
+    made = {"summary": summary(runs)}
+    for section, title in SECTIONS.items():
+        made[section] = times(runs, section, title)
+    made["memory"] = memory(runs)
+    made["startup"] = startup(runs)
+    made["about"] = about(runs)
+    return {name: text for name, text in made.items() if text}
+
+
+def processor(machine):
+    """Return the key of a machine: its processor, and the kernels that OpenBLAS has for it."""
+    kernels = "".join(sorted({f", {blas.split()[-1]} kernels" for blas in machine["blas"]}))
+    return f"{machine['cpu']}{kernels}"
+
+
+def of_section(run, section):
+    """Return the figures of a section's jobs; those of many batches are inside of others."""
+    if section == "all":
+        return [f | f["all"] for f in run["jobs"].values() if f["section"] == "predict"]
+    return [f for f in run["jobs"].values() if f["section"] == section]
 
 
 def in_short(figures):
@@ -47,90 +64,168 @@ def in_short(figures):
     return said
 
 
-# Training -----------------------------------------------------------------------------------------
+def label(figures, section):
+    """Return the name of a case in a table's first column."""
+    case = figures["case"]
+    words = [case["workload"]["name"], MIXERS[case["mixer"]]]
+    if section == "train":
+        words.append(f"dropout {case['dropout']:g}")
+    if section == "all":
+        words[0] += f" {DATA_SET[words[0]]} batches"
+    if section == "latency":
+        words.append("step" if case["kind"] == "train" else "prediction")
+    return " ".join(words)
 
 
-def by_mixer(found, title, columns, label, cells):
-    """Return a table: one row per label of a case, some columns per mixer."""
-    mixers = [m for m in MIXERS if any(f["case"]["mixer"] == m for f in found)]
-    first, *others = columns
-    heads = [head for m in mixers for head in (f"{HEADINGS[m]}, {first}", *others)]
-    rows = {}
-    for figures in found:
-        rows.setdefault(label(figures["case"]), {})[figures["case"]["mixer"]] = figures
-    nothing = [""] * len(columns)
-    return markdown(
-        (title, *heads),
-        [
-            (name, *(cell for m in mixers for cell in (cells(row[m]) if m in row else nothing)))
-            for name, row in rows.items()
-        ],
-    )
-
-
-def training_table(found, peak, peaks):
-    """Return times, ratios and shares of the peak: one row per model, four columns per mixer."""
-
-    def cells(figures):
-        ms = figures["ms"]["npformer"]["median"]
-        rate = figures["matrix_flops"] / (ms / 1e3) / 1e9
-        return number(ms), *ratios(figures), f"{100 * rate / peak:.0f} %"
-
-    columns = "ms", "/ eager", "/ compiled", "of peak"
-    readings = ", ".join(f"{p:.0f}" for p in peaks)
-    return "\n".join(
-        [
-            by_mixer(found, "training step", columns, training_label, cells),
-            "",
-            "Medians of npformer's step (forward, loss, backward, Adam), divided by PyTorch's: "
-            "below 1 npformer is faster. The peak is that of float32 matrix products of size 2048, "
-            f"one BLAS thread on each core: {peak:.0f} GFLOP/s (read: {readings}); a step's share "
-            "counts its matrix products only.",
-            "",
-            sizes(found),
-            "",
-            winners(found),
-            *reasons(found),
-            *disturbances(found),
-        ]
-    )
-
-
-def training_label(case):
-    return f"{case['workload']['name']}, {case['activation']}, dropout {case['dropout']:g}"
-
-
-def ratios(figures):
-    """Return the cells of both ratios."""
-    both = (figures["ratio"].get(who) for who in ("eager", "compiled"))
-    return ["" if r is None else f"{r['of_medians']:.2f}" for r in both]
-
-
-def ratios_in_words(found):
-    """Return what the ratios are and, in a line for each peer, their median, worst and best."""
-    lines = [
-        "The time of a training step, npformer's divided by PyTorch's, from small models (S) to "
-        "long sequences (L4096); below 1, npformer is faster:",
-        "",
+def by_processor(title, rows_of, runs):
+    """Return a table; ``rows_of(run)`` gives {label: {column: cell}} of each processor."""
+    rows = {name: rows_of(run) for name, run in runs.items()}
+    rows = {name: of for name, of in rows.items() if of}
+    labels = list(dict.fromkeys(label for of in rows.values() for label in of))
+    heads = {
+        name: list(dict.fromkeys(c for r in of.values() for c in r)) for name, of in rows.items()
+    }
+    several = len(rows) > 1
+    names = [f"{name}: {c}" if several else c for name, columns in heads.items() for c in columns]
+    cells = [
+        (each, *(of.get(each, {}).get(c, "") for name, of in rows.items() for c in heads[name]))
+        for each in labels
     ]
-    for who, name in (("eager", "PyTorch eager"), ("compiled", "torch.compile")):
-        pairs = [
-            (f["ratio"][who]["of_medians"], f"{training_label(f['case'])}, {f['case']['mixer']}")
-            for f in found
-            if who in f["ratio"]
-        ]
-        if not pairs:
-            continue
-        values = [value for value, _ in pairs]
-        faster = sum(value < 1.0 for value in values)
-        worst, where = max(pairs)
-        best, there = min(pairs)
-        lines.append(
-            f"- beside {name}, {len(pairs)} settings: median {statistics.median(values):.2f}, "
-            f"worst {worst:.2f} ({where}), best {best:.2f} ({there}); npformer is faster in "
-            f"{faster} of {len(pairs)}."
-        )
+    return markdown((title, *names), cells) if labels else ""
+
+
+# Summary ------------------------------------------------------------------------------------------
+
+
+def summary(runs):
+    """Return what README says: the ratios in words, and where npformer is behind."""
+    lines = [
+        "The time of a training step with the extra `fast`, npformer's divided by another's, from "
+        "small models (S) to long sequences (L4096). Below 1, npformer is faster.",
+    ]
+    for name, run in runs.items():
+        found = of_section(run, "train")
+        if found:
+            rates = ", ".join(f"{who} {rate:.0f}" for who, rate in run["products"].items())
+            lines += ["", f"On {name} (products in GFLOP/s: {rates}):", ""]
+            lines += [line for who in PEERS for line in in_words(who, found)]
+            lines += behind(run)
+            lines += ["", source_of("cpu", run["machine"])]
     return "\n".join(lines)
+
+
+def in_words(who, found):
+    """Return a line about a peer's median, worst and best ratio; none if it was not there."""
+    pairs = [(ratio, label(f, "train")) for f in found if (ratio := ratio_to(f, who)) is not None]
+    if not pairs:
+        return []
+    values = [value for value, _ in pairs]
+    faster = sum(value < 1.0 for value in values)
+    (worst, where), (best, there) = max(pairs), min(pairs)
+    return [
+        f"- {PEERS[who]}: median {statistics.median(values):.2f}, worst {worst:.2f} ({where}), "
+        f"best {best:.2f} ({there}); npformer is faster in {faster} of {len(pairs)}."
+    ]
+
+
+def behind(run):
+    """Return lines that name everything in which PyTorch is faster."""
+    found = {}
+    for who in ("eager", "equal"):
+        for section, title in SECTIONS.items():
+            for figures in of_section(run, section):
+                ratio = ratio_to(figures, who)
+                if ratio is not None and ratio > 1.0:
+                    name = f"{label(figures, section)} {ratio:.2f}"
+                    found.setdefault(who, {}).setdefault(title, []).append(name)
+    if not found:
+        return ["- Nothing that was measured is slower than in PyTorch."]
+    return [
+        f"- Behind {PEERS[who]}: "
+        + "; ".join(f"{title}: {', '.join(names)}" for title, names in by_title.items())
+        + "."
+        for who, by_title in found.items()
+    ]
+
+
+def ratio_to(figures, who):
+    """Return npformer's median time divided by a peer's; None if that was not measured."""
+    found = figures["ratio"].get(who)
+    return None if found is None else found["of_medians"]
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def times(runs, section, title):
+    """Return npformer's times, and their ratios to those of the others."""
+
+    def rows_of(run):
+        rows, peak = {}, run["products"]["NumPy"]
+        for figures in of_section(run, section):
+            ms = figures["ms"]["npformer"]["median"]
+            row = {"ms": number(ms)}
+            if section == "train":
+                row["of peak"] = f"{100 * figures['matrix_flops'] / (ms / 1e3) / 1e9 / peak:.0f} %"
+            for who, name in PEERS.items():
+                ratio = ratio_to(figures, who)
+                if ratio is not None:
+                    row[f"/ {name}"] = f"{ratio:.2f}"
+            rows[label(figures, section)] = row
+        return rows
+
+    return by_processor(title, rows_of, runs)
+
+
+def memory(runs):
+    """Return peaks of resident memory."""
+
+    def rows_of(run):
+        return {
+            label(figures, "memory"): {
+                "npformer": figures["npformer"]["peak_mib"],
+                "PyTorch": figures["torch"]["peak_mib"],
+            }
+            for figures in of_section(run, "memory")
+        }
+
+    return by_processor("peak memory, MiB", rows_of, runs)
+
+
+def startup(runs):
+    """Return seconds, each a median."""
+
+    def rows_of(run):
+        found = of_section(run, "startup")
+        seconds = found[0]["seconds"] if found else {}
+        return {name: {"seconds": f"{each:.2f}"} for name, each in seconds.items()}
+
+    return by_processor("start-up, each in a fresh process", rows_of, runs)
+
+
+def about(runs):
+    """Return what the tables measure, and where."""
+    everything = [f for run in runs.values() for f in run["jobs"].values()]
+    lines = [
+        "A training step is forward, loss, backward and Adam; a prediction is ids to labels. "
+        "Medians, in turn; gelu, post-norm, 4 heads, float32. The peak is that of NumPy's float32 "
+        "products of size 2048, one thread on each core; a step's share counts its products only. "
+        f"{sizes([f for f in everything if 'case' in f])}",
+        "Equal products: PyTorch multiplies by MKL, which takes kernels for AVX2 on an AMD that "
+        "has AVX-512. There it takes those for Intel's processors.",
+        "Peak memory is that of a process that takes 3 training steps with dropout 0.1 (L8192: 1). "
+        "A first step is import, building S with attention, and one training step; with "
+        "torch.compile, nothing was compiled before.",
+    ]
+    lines += sorted(
+        {f"torch.compile: {f['not_compiled']}." for f in everything if f.get("not_compiled")}
+    )
+    for name, run in runs.items():
+        timed = [f for f in run["jobs"].values() if "variant" in f and "ms" in f]
+        lines += [
+            f"{name}: {winners(timed)}{disturbances(timed)} {source_of('cpu', run['machine'])}"
+        ]
+    return "\n\n".join(lines)
 
 
 def sizes(found):
@@ -138,111 +233,33 @@ def sizes(found):
     said = {}
     for figures in found:
         w = figures["case"]["workload"]
-        said[w["name"]] = (
+        said.setdefault(
+            w["name"],
             f"{w['name']}: batch {w['batch']}, length {w['length']}, d_model {w['d_model']}, "
-            f"d_ff {w['d_ff']}, {w['layers']} layer{'s' if w['layers'] > 1 else ''}"
+            f"d_ff {w['d_ff']}, {w['layers']} layer{'s' if w['layers'] > 1 else ''}",
         )
-    return "; ".join(said.values()) + ". 4 heads, float32, post-norm."
+    return "; ".join(said.values()) + "."
 
 
 def winners(found):
     """Return how often each of PyTorch's variants was the fastest and was compared."""
     counts = {}
     for figures in found:
-        key = HEADINGS[figures["case"]["mixer"]], figures["variant"]
+        key = MIXERS[figures["case"]["mixer"]], figures["variant"]
         counts[key] = counts.get(key, 0) + 1
     text = "; ".join(f"{mixer}: {variant} ({n})" for (mixer, variant), n in counts.items())
-    return f"PyTorch's fastest variants, and in how many cases: {text}."
-
-
-def reasons(found):
-    """Return a line for each reason why something was not compiled."""
-    texts = sorted({f["not_compiled"] for f in found if f["not_compiled"]})
-    return [line for text in texts for line in ("", f"torch.compile: {text}.")]
+    return f"PyTorch's fastest variants, and in how many cases: {text}. "
 
 
 def disturbances(found):
-    """Return a line about cases that other programs may have disturbed."""
+    """Return a sentence about cases that other programs may have disturbed."""
     doubtful = [f for f in found if (f["others_share"] or 0.0) > BUSY]
     if not doubtful:
-        return []
+        return ""
     worst = max(f["others_share"] for f in doubtful)
-    return [
-        "",
+    return (
         f"In {len(doubtful)} of {len(found)} cases other programs took more than "
-        f"{100 * BUSY:.0f} % of the machine (at most {100 * worst:.0f} %).",
-    ]
-
-
-# Prediction, latency ------------------------------------------------------------------------------
-
-
-def prediction_table(found, title, label):
-    """Return times and ratios: one row per workload, three columns per mixer."""
-
-    def cells(figures):
-        return number(figures["ms"]["npformer"]["median"]), *ratios(figures)
-
-    return "\n".join(
-        [
-            by_mixer(found, title, ("ms", "/ eager", "/ compiled"), label, cells),
-            "",
-            "Prediction is ids to labels; PyTorch in evaluation and inference mode. "
-            "gelu, dropout 0.",
-            *reasons(found),
-            *disturbances(found),
-        ]
-    )
-
-
-def label(case):
-    return case["workload"]["name"]
-
-
-def batches_label(case):
-    name = case["workload"]["name"]
-    return f"{name}, {DATA_SET[name]} batches"
-
-
-def latency_label(case):
-    kind = {"train": "training step", "predict": "prediction"}[case["kind"]]
-    return f"{case['workload']['name']}, batch {case['workload']['batch']}, {kind}"
-
-
-# Memory, start-up ---------------------------------------------------------------------------------
-
-
-def memory_table(found):
-    """Return peaks of resident memory: one row per workload, two columns per mixer."""
-    sides = "npformer", "torch"
-
-    def cells(figures):
-        return [figures[side]["peak_mib"] for side in sides]
-
-    imported = [statistics.median(f[side]["import_mib"] for f in found) for side in sides]
-    w, last = found[-1]["case"]["workload"], ""
-    if found[-1]["steps"] == 1:
-        last = (
-            f"; {w['name']} is batch {w['batch']}, length {w['length']}, {w['layers']} layer, and "
-            "1 step"
-        )
-    return (
-        f"{by_mixer(found, 'peak memory, MiB', ('npformer', 'PyTorch'), label, cells)}\n\n"
-        "Peak of resident memory of a process that takes 3 training steps with gelu and dropout "
-        f"0.1{last}. Of that, after the imports alone: npformer {imported[0]:.0f} MiB, "
-        f"PyTorch {imported[1]:.0f} MiB."
-    )
-
-
-def startup_table(figures):
-    """Return seconds, each a median."""
-    seconds = [(name, f"{each:.2f}") for name, each in figures["seconds"].items()]
-    compiled = figures["runs"].get("first step, torch.compile")
-    last = f", of {compiled} with torch.compile, which found nothing compiled" if compiled else ""
-    return (
-        f"{markdown(('start-up, each in a fresh process', 'seconds'), seconds)}\n\n"
-        "A first step is import, building S with attention, and one training step. Medians of "
-        f"{figures['runs']['import numpy']} runs{last}."
+        f"{100 * BUSY:.0f} % of the machine (at most {100 * worst:.0f} %). "
     )
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from scipy.special import erf
 
 import npformer as nf
 from benchmarks import ours
 from benchmarks.results_files import markdown, write
 from benchmarks.workloads import WORKLOADS, Case, batches
 from npformer.engine import cpu, threads
+from npformer.engine.cpu.rows import LEAVES
 
 ROUNDS = {"S": 72, "M": 9, "X": 7}
 STEPS = {"S": 5, "M": 1, "X": 1}
@@ -58,28 +58,11 @@ def without_pinning():
 
 
 @contextmanager
-def exponential_of_e():
+def passes():
+    """Let leaves run NumPy's passes."""
     with ExitStack() as patches:
-        for name in ("exponentials", "attention", "dense_synthesizer", "activations"):
-            for what, value in (("EXP", np.exp), ("UNIT", 1.0)):
-                if hasattr(module(name), what):
-                    patches.enter_context(mock.patch.object(module(name), what, value))
-        activations = module("activations")
-        exponent = [-coefficient for coefficient in activations.LOG_ODDS]
-        patches.enter_context(mock.patch.object(activations, "EXPONENT", exponent))
-        yield
-
-
-@contextmanager
-def scipys_erf():
-    def gelu(x, y, keep, scratch):
-        phi = 0.5 * (1.0 + erf(x * np.float32(0.5**0.5)))
-        np.multiply(x, phi, out=y)
-        if keep:
-            x *= np.exp(-0.5 * x * x) * (2.0 * np.pi) ** -0.5
-            x += phi
-
-    with mock.patch.dict(module("activations").ACTIVATIONS, gelu=gelu):
+        for leaf in LEAVES.values():
+            patches.enter_context(mock.patch.object(leaf, "run", leaf.passes))
         yield
 
 
@@ -131,15 +114,14 @@ STEPS_WITHOUT = [
     Step("nothing: npformer.functional, two workers", plain),
     Step("without the second worker", workers=1),
     Step("threads placed by Linux", without_pinning),
+    Step("without loops: NumPy's passes", passes),
     Step("without workspaces", without_workspace),
     without("the attention kernel", "attention_heads"),
     Step("... row maxima subtracted", row_maxima),
-    Step("... exp instead of exp2", exponential_of_e),
     Step("... exponentials computed again", recomputed),
     without("the synthesizer kernel", "dense_heads", mixer="dense_synthesizer"),
     without("the Fourier kernel", "fourier_mixing", mixer="fourier"),
     without("the feed-forward kernel", "feed_forward"),
-    Step("... SciPy's erf", scipys_erf),
     without("the embedding kernel", "embedding"),
     Step("without Adam in pieces", no_updates),
     without("the layer norm kernel", "layer_norm"),

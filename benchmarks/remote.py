@@ -33,14 +33,22 @@ class Remote:
         The module and the name of the class. Only the other process imports them.
     *arguments
         Arguments of the class.
+    **environment
+        Variables of the process's environment.
     """
 
-    def __init__(self, module, name, *arguments):
+    def __init__(self, module, name, *arguments, **environment):
         context = multiprocessing.get_context("spawn")
         self._here, there = context.Pipe()
         # Not a daemon: daemons cannot start processes.
         self._process = context.Process(target=_serve, args=(there, module, name, arguments))
-        self._process.start()
+        before = dict(os.environ)
+        os.environ.update(environment)
+        try:
+            self._process.start()
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
         there.close()  # so that the other process ends when this one does
 
     def __enter__(self):

@@ -20,7 +20,7 @@ def both(ours, theirs):
         yield one, other
 
 
-def prepare(ours, theirs, case, compiled, agree=(1e-4, 1e-3), held=False):
+def prepare(ours, theirs, case, compiled, agree=(1e-4, 1e-3), held=False, others=()):
     """Choose PyTorch's best, check that the sides compute the same; return the figures so far.
 
     Parameters
@@ -35,14 +35,21 @@ def prepare(ours, theirs, case, compiled, agree=(1e-4, 1e-3), held=False):
     held : bool
         Whether to ask for the memory that both hold. A pool keeps what a compiled model needs, so
         they are asked before there is one.
+    others : list of Remote
+        Further peers, which compute the same.
     """
     figures = {"case": case.described()}
-    figures["logits_apart"] = logits_apart(ours.call("logits"), theirs.call("logits"), agree[0])
+    logits = ours.call("logits")
+    for other in others:
+        logits_apart(logits, other.call("logits"), agree[0])
+        other.call("choose")
+    figures["logits_apart"] = logits_apart(logits, theirs.call("logits"), agree[0])
     figures |= theirs.call("choose")
     check = case.kind == "train" and case.dropout == 0.0
     expected = ours.call("losses", LOSSES) if check else None
     if check:
-        check_losses(expected, theirs.call("losses", "eager", LOSSES), agree[1])
+        for each in (theirs, *others):
+            check_losses(expected, each.call("losses", "eager", LOSSES), agree[1])
     if held:
         sides = {"npformer": ours, "PyTorch": theirs}
         figures["held_mib"] = {name: side.call("held_mib") for name, side in sides.items()}

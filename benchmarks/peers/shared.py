@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from benchmarks import workloads
-from benchmarks.timing import timed
+from benchmarks.timing import significant, timed
 
 OPTIONS = {"fused": {"fused": True}, "foreach": {"foreach": True}}
 """PyTorch's two ways to compute Adam."""
@@ -100,6 +100,11 @@ class Device:
         """Return when everything that was launched has been done."""
         if self.name != "cpu":
             torch.cuda.synchronize()
+
+    def products(self, size=2048, tries=8):
+        """Return the best rate of float32 matrix products, in GFLOP/s."""
+        A, B = torch.rand(2, size, size, device=self.name)
+        return significant(2e-9 * size**3 / min(self.timed(lambda: A @ B, 1) for _ in range(tries)))
 
     def timed(self, step, n):
         """Return the seconds per step, over n steps."""
