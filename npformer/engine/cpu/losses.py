@@ -11,7 +11,8 @@ import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.rows import EXP, UNIT, ones, pieces
+from npformer.engine.cpu.loops import exp
+from npformer.engine.cpu.rows import EXP, UNIT, leaf, ones, pieces
 from npformer.functional.losses import check_labels
 
 
@@ -29,20 +30,11 @@ def softmax_cross_entropy(
     rows, right = logits.reshape(-1, n), np.maximum(labels, 0).reshape(-1)
     counted = labels.reshape(-1) >= 0
     p, each = context.empty(rows.shape, logits), np.empty(len(rows), logits.dtype)
-    ones_of = ones(n, logits.dtype)
 
     def compute(some: slice) -> None:
         for piece in pieces(some, n):
-            row, e = rows[piece], p[piece]
-            np.subtract(row, row.max(axis=-1, keepdims=True), out=e)
-            log_q = np.take_along_axis(e, right[piece][:, None], axis=-1)[:, 0]
-            if smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
-                log_q = (1.0 - smoothing) * log_q + smoothing * e.mean(axis=-1)
-            e *= UNIT
-            EXP(e, out=e)
-            totals = e @ ones_of
-            e /= totals[:, None]
-            np.subtract(np.log(totals), log_q, out=each[piece])
+            top = rows[piece].max(axis=-1, keepdims=True)
+            losses_of_rows(rows[piece], top, right[piece], smoothing, p[piece], each[piece])
 
     context.in_parts(compute, len(rows))
     total = max(int(counted.sum()), 1)
@@ -50,22 +42,75 @@ def softmax_cross_entropy(
     return loss, (p, right, counted, total, smoothing, logits.shape, context)
 
 
+def _loop(rows, top, right, smoothing, p, each):  # type: ignore[no-untyped-def]
+    n, of = rows.shape[1], rows.dtype.type
+    for i in range(len(rows)):
+        total = sum_of_z = of(0.0)
+        for j in range(n):
+            z = rows[i, j] - top[i, 0]
+            sum_of_z += z
+            p[i, j] = exp(z)
+            total += p[i, j]
+        for j in range(n):
+            p[i, j] /= total
+        log_q = rows[i, right[i]] - top[i, 0]
+        if smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
+            log_q = of(1.0 - smoothing) * log_q + of(smoothing / n) * sum_of_z
+        each[i] = np.log(total) - log_q
+
+
+@leaf(_loop)
+def losses_of_rows(
+    rows: Array, top: Array, right: Array, smoothing: float, p: Array, each: Array
+) -> None:
+    """Write the probabilities of each row into p, and its loss into `each`."""
+    np.subtract(rows, top, out=p)
+    log_q = np.take_along_axis(p, right[:, None], axis=-1)[:, 0]
+    if smoothing > 0.0:
+        log_q = (1.0 - smoothing) * log_q + smoothing * p.mean(axis=-1)
+    p *= UNIT
+    EXP(p, out=p)
+    totals = p @ ones(p.shape[1], p.dtype)
+    p /= totals[:, None]
+    np.subtract(np.log(totals), log_q, out=each)
+
+
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     """`functional.softmax_cross_entropy_backward`."""
     p, right, counted, total, smoothing, shape, context = cache
     dlogits = context.empty(p.shape, p)
     share = float(dloss) / total
-    everywhere = share * (smoothing / p.shape[-1])
 
     def compute(some: slice) -> None:
         for piece in pieces(some, p.shape[-1]):
-            out, left_out = dlogits[piece], ~counted[piece]
-            np.multiply(p[piece], share, out=out)
-            if smoothing > 0.0:
-                out -= everywhere
-            out[np.arange(len(out)), right[piece]] -= share * (1.0 - smoothing)
-            if left_out.any():
-                out[left_out] = 0.0
+            gradients_of_rows(
+                p[piece], right[piece], counted[piece], share, smoothing, dlogits[piece]
+            )
 
     context.in_parts(compute, len(p))
     return dlogits.reshape(shape)
+
+
+def _backward_loop(p, right, counted, share, smoothing, dlogits):  # type: ignore[no-untyped-def]
+    n, of = p.shape[1], p.dtype.type
+    size, everywhere = of(share), of(share * (smoothing / n))
+    for i in range(len(p)):
+        if counted[i]:
+            for j in range(n):
+                dlogits[i, j] = p[i, j] * size - everywhere
+            dlogits[i, right[i]] -= of(share * (1.0 - smoothing))
+        else:
+            dlogits[i] = of(0.0)
+
+
+@leaf(_backward_loop)
+def gradients_of_rows(
+    p: Array, right: Array, counted: Array, share: float, smoothing: float, dlogits: Array
+) -> None:
+    """Write share (p - q) of the rows that are counted into `dlogits`, and 0 of the others."""
+    np.multiply(p, share, out=dlogits)
+    if smoothing > 0.0:
+        dlogits -= share * (smoothing / p.shape[1])
+    dlogits[np.arange(len(dlogits)), right] -= share * (1.0 - smoothing)
+    if not counted.all():
+        dlogits[~counted] = 0.0

@@ -51,6 +51,12 @@ def shifted(n, d):
     return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, False, False]
 
 
+def losses(n, d, smoothing=0.0):
+    logits = normals(n, d)
+    right, top = np.arange(n) % d, logits.max(axis=1, keepdims=True)
+    return [logits, top, right, smoothing, np.zeros((n, d)), np.zeros(n)]
+
+
 CASES = {
     **dict.fromkeys(("gelu", "gelu_tanh", "silu"), activation),
     **{f"{name}, in place": in_place for name in ("relu", "gelu", "gelu_tanh", "silu")},
@@ -67,6 +73,11 @@ CASES = {
     "through_softmax, along": lambda n, d: [scores(n, d), scores(n, d), normals(3, 2, n, 1)],
     "add_bias": lambda n, d: [normals(n, 6 * d), normals(6 * d), d],
     "add_to_rows": lambda n, d: [normals(9, d), np.arange(n) % 3, normals(n, d)],
+    "losses_of_rows": losses,
+    "losses_of_rows, smoothed": lambda n, d: losses(n, d, 0.1),
+    "gradients_of_rows": lambda n, d: [
+        *(normals(n, d), np.arange(n) % d, np.arange(n) % 3 > 0, 0.3, 0.1, np.zeros((n, d))),
+    ],
     "adam_step": lambda n, d: [
         *(normals(n * d), normals(n * d), normals(n * d), normals(n * d) ** 2),
         *(0.9, 0.999, 0.01, 1e-8, 0.99),
@@ -90,7 +101,7 @@ def test_both_bodies_compute_the_same(case, odd):
             for run, arguments in zip((leaf.run, leaf.passes), given, strict=True):
                 same = {id(a): a.astype(dtype) for a in arguments if isinstance(a, np.ndarray)}
                 for a in arguments:
-                    if isinstance(a, np.ndarray) and a.dtype.kind == "i":
+                    if isinstance(a, np.ndarray) and a.dtype.kind in "ib":
                         same[id(a)] = a
                 arrays = list(same.values())
                 if odd is not None and arrays[0].size:
