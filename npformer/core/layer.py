@@ -191,11 +191,9 @@ class Layer(Attachable):
         return "float32" if first is None else str(first.dtype.name)
 
     def _any_parameter(self) -> Parameter | None:
-        for _, child in self.children():
-            found = child if isinstance(child, Parameter) else child._any_parameter()
-            if found is not None:
-                return found
-        return None
+        children = (child for _, child in self.children())
+        found = (c if isinstance(c, Parameter) else c._any_parameter() for c in children)
+        return next((parameter for parameter in found if parameter is not None), None)
 
     def __repr__(self) -> str:
         described = ", ".join(

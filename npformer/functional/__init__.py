@@ -70,6 +70,7 @@ from npformer.functional.factorized_random_synthesizer import (
     factorized_random_synthesizer_backward,
 )
 from npformer.functional.fourier import fourier_mixing, fourier_mixing_backward
+from npformer.functional.gated import gated, gated_backward
 from npformer.functional.hartley import hartley_mixing, hartley_mixing_backward
 from npformer.functional.heads import merge_heads, split_heads
 from npformer.functional.layer_norm import layer_norm, layer_norm_backward
@@ -97,6 +98,8 @@ from npformer.functional.random_synthesizer import (
     random_synthesizer,
     random_synthesizer_backward,
 )
+from npformer.functional.rms_norm import rms_norm, rms_norm_backward
+from npformer.functional.rotary import rotary, rotary_backward
 from npformer.functional.softmax import softmax, softmax_backward
 from npformer.functional.state_space import (
     state_space_kernel,
@@ -118,6 +121,9 @@ __all__ += ["tanh", "tanh_backward"]
 __all__ += ["sigmoid", "sigmoid_backward"]
 __all__ += ["silu", "silu_backward"]
 __all__ += ["layer_norm", "layer_norm_backward"]
+__all__ += ["rms_norm", "rms_norm_backward"]
+__all__ += ["rotary", "rotary_backward"]
+__all__ += ["gated", "gated_backward"]
 __all__ += ["softmax", "softmax_backward"]
 __all__ += ["attention_scores", "attention_scores_backward"]
 __all__ += ["average", "average_backward"]

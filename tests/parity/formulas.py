@@ -156,6 +156,20 @@ def binary_cross_entropy_with_logits(logits, targets):
     return torch.nn.functional.binary_cross_entropy_with_logits(logits, targets)
 
 
+def rotary(x, positions, theta=10000.0, layout="halves"):
+    """By complex numbers: a turn is a product with e^(i t)."""
+    half = x.shape[-1] // 2
+    rates = theta ** (-torch.arange(half, dtype=torch.float64) / half)
+    turns = torch.polar(torch.ones(()).double(), torch.tensor(positions)[..., None] * rates)
+    together = x.unflatten(-1, (2, half)).mT if layout == "halves" else x.unflatten(-1, (half, 2))
+    turned = torch.view_as_real(torch.view_as_complex(together.contiguous()) * turns)
+    return (turned.mT if layout == "halves" else turned).flatten(-2)
+
+
+def gated(x, W_gate, W_up, W_down, activation="silu"):
+    return (getattr(torch.nn.functional, activation)(x @ W_gate) * (x @ W_up)) @ W_down
+
+
 REFERENCES = {name: globals()[name] for name in F.__all__ if name in globals()}
 REFERENCES |= {
     "linear": lambda x, W, b=None: torch.nn.functional.linear(x, W.T, b),
@@ -167,6 +181,7 @@ REFERENCES |= {
     "layer_norm": lambda x, gamma, beta, eps=1e-5: torch.nn.functional.layer_norm(
         x, gamma.shape, gamma, beta, eps
     ),
+    "rms_norm": lambda x, gamma, eps=1e-5: torch.nn.functional.rms_norm(x, gamma.shape, gamma, eps),
     "scaled_dot_product_attention": attention,
     "blockwise_attention": attention,
     "fourier_mixing": lambda x: torch.fft.fft2(x).real,

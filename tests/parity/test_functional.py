@@ -113,6 +113,15 @@ CASES = [
         case("layer_norm", (*leading, 8), (8,), (8,), eps=eps)
         for leading, eps in product(LEADING[:3], (1e-5, 1e-12))
     ),
+    *(case("rms_norm", (*leading, 8), (8,), eps=eps) for leading in LEADING for eps in (1e-5, 0.5)),
+    *(
+        case("rotary", (2, 3, 5, 8), np.arange(5), layout=layout, theta=theta)
+        for layout, theta in product(("halves", "neighbours"), (10000.0, 37.0))
+    ),
+    *(
+        case("gated", (*leading, 4), (4, 6), (4, 6), (6, 4), activation=activation)
+        for leading, activation in product(LEADING, ("silu", "gelu", "relu", "tanh", "sigmoid"))
+    ),
     *(case("softmax", (2, 3, 4), scale=3.0, axis=axis) for axis in (0, 1, 2, -1)),
     *(case("softmax", PADDING.shape, axis=axis, mask=PADDING) for axis in (0, -1)),
     *(case("attention_scores", (BATCH, 2, LENGTH, D), (BATCH, 2, n, D)) for n in (LENGTH, 3)),

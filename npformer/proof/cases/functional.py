@@ -49,6 +49,8 @@ def _normalisations() -> Iterator[Case]:
     yield pair("gamma away from 1", F.layer_norm, (2, 3, 6), gamma, beta)
     yield pair("mean of 100", F.layer_norm, 100.0 + draw(4, 6), gamma, beta)
     yield pair("large epsilon", F.layer_norm, (4, 6), gamma, beta, eps=0.5)
+    yield pair("gamma away from 1", F.rms_norm, (2, 3, 6), gamma)
+    yield pair("large epsilon", F.rms_norm, (4, 6), gamma, eps=0.5)
     yield pair("last axis", F.softmax, (2, 3, 4))
     yield pair("first axis", F.softmax, (3, 4), axis=0)
     yield pair("masked, one row fully", F.softmax, (3, 5), mask=some)
@@ -64,6 +66,15 @@ def _transforms() -> Iterator[Case]:
     yield pair("at full length", F.linear_mixing, (2, 3, 4), (3, 3), (4, 4))
     yield pair("cropped", F.linear_mixing, (2, 3, 4), (5, 5), (4, 4))
     yield pair("a single token", F.linear_mixing, (2, 1, 4), (3, 3), (4, 4))
+
+
+def _of_today() -> Iterator[Case]:
+    for layout in ("halves", "neighbours"):
+        yield pair(layout, F.rotary, (2, 3, 4), np.arange(3), layout=layout)
+    at = np.array([[[0], [9]], [[4], [1]]])
+    yield pair("positions of each row, slow", F.rotary, (2, 2, 1, 6), at, theta=500.0)
+    for activation in ("silu", "gelu", "sigmoid"):
+        yield pair(activation, F.gated, (2, 3, 4), (4, 6), (4, 6), (6, 4), activation=activation)
 
 
 def _tokens_and_losses() -> Iterator[Case]:
@@ -115,6 +126,7 @@ SUBJECTS = (
     _elementwise,
     _normalisations,
     _transforms,
+    _of_today,
     _tokens_and_losses,
     _weighted_losses,
 )
