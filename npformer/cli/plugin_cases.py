@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, Registry
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
 from npformer.mixers import MIXERS
 from npformer.models import EncoderBlock, EncoderConfig
 from npformer.models.losses import LOSSES, Classification
@@ -24,6 +24,7 @@ def plugin_cases() -> list[Case]:
     builders: list[tuple[Registry[Any], str, Callable[[str], Check]]] = [
         (ACTIVATIONS, "layers", lambda name: _layer(ACTIVATIONS.make(name))),
         (FFNS, "layers", _ffn),
+        (NORMS, "layers", lambda name: _layer(NORMS.make(name, 4, 1e-5, dtype="float64"))),
         (POOLINGS, "layers", lambda name: _layer(POOLINGS.make(name, 4, 0, "float64"))),
         (MIXERS, "mixers", _mixer),
         (LOSSES, "functional", _loss),

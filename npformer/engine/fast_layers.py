@@ -23,6 +23,7 @@ from npformer.layers import (
     CrossAttention,
     Dropout,
     Embedding,
+    GatedFeedForward,
     LayerNorm,
     MeanPooling,
     Pooler,
@@ -139,6 +140,7 @@ TABLE.add(Positions, FastPositions)
 TABLE.add(TokenTypes, FastTokenTypes)
 TABLE.add(LayerNorm, FastLayerNorm)
 TABLE.add(MeanPooling, FastMeanPooling)
+TABLE.add_container(GatedFeedForward, "gate", "up", "activation", "dropout", "down")
 TABLE.add_container(Pooler, "first", "dense", "activation")
 for attention in (CrossAttention, BlockwiseCrossAttention):
     TABLE.add_container(attention, "query", "key", "value", "output")

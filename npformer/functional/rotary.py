@@ -40,7 +40,8 @@ def rotary(
         )
     _check_positions(positions, x)
     at = asarray(positions, backend_of(x=x).name)
-    cosine, sine = rotations(at, x.shape[-1], theta, x.real.dtype)
+    dtype = "float32" if x.dtype.name == "float32" else "float64"
+    cosine, sine = rotations(at, x.shape[-1], theta, dtype)
     return _turn(x, cosine, sine, layout), (cosine, sine, layout, x.shape)
 
 
@@ -51,7 +52,7 @@ def rotary_backward(dy: Array, cache: Any) -> Array:
     return _turn(dy, cosine, -sine, layout)
 
 
-def rotations(positions: Array, d_head: int, theta: float, dtype: Any) -> tuple[Array, Array]:
+def rotations(positions: Array, d_head: int, theta: float, dtype: str) -> tuple[Array, Array]:
     """Return cosines and sines of the angles, (..., length, d_head / 2).
 
     Angles are computed in float64: in float32 they would lose digits at large positions.
@@ -79,16 +80,10 @@ def _check_positions(positions: Array, x: Array) -> None:
 
 
 def _turn(x: Array, cosine: Array, sine: Array, layout: str) -> Array:
-    y = array_module(x).empty_like(x)
-    (a, b), (turned_a, turned_b) = _pairs(x, layout), _pairs(y, layout)
-    turned_a[...] = a * cosine - b * sine
-    turned_b[...] = a * sine + b * cosine
-    return y
-
-
-def _pairs(x: Array, layout: str) -> tuple[Array, Array]:
-    """Return views of the first and the second feature of each pair, (..., length, d_head / 2)."""
-    half = x.shape[-1] // 2
-    if layout == "halves":
-        return x[..., :half], x[..., half:]
-    return x[..., 0::2], x[..., 1::2]
+    xp, half = array_module(x), x.shape[-1] // 2
+    halves = layout == "halves"
+    a, b = (x[..., :half], x[..., half:]) if halves else (x[..., 0::2], x[..., 1::2])
+    turned = a * cosine - b * sine, a * sine + b * cosine  # [..., length, d_head / 2]
+    if halves:
+        return xp.concatenate(turned, axis=-1)
+    return xp.stack(turned, axis=-1).reshape(x.shape)

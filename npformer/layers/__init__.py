@@ -10,6 +10,7 @@ from npformer.layers.cross_attention import BlockwiseCrossAttention, CrossAttent
 from npformer.layers.dropout import Dropout, TokenDropout
 from npformer.layers.embedding import Embedding, Positions, TiedOutput, TokenTypes
 from npformer.layers.feed_forward import FFNS, PositionwiseFeedForward
+from npformer.layers.gated import GatedFeedForward
 from npformer.layers.layer_norm import LayerNorm
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import (
@@ -22,6 +23,7 @@ from npformer.layers.pooling import (
     Pooler,
     Pooling,
 )
+from npformer.layers.rms_norm import NORMS, RMSNorm
 from npformer.layers.sequential import Sequential
 from npformer.layers.time_distributed import TimeDistributed
 from npformer.layers.wide import Wide
@@ -30,6 +32,7 @@ __all__ = [
     "ACTIVATIONS",
     "FFNS",
     "GELU",
+    "NORMS",
     "POOLINGS",
     "BlockwiseCrossAttention",
     "Conv1d",
@@ -39,6 +42,7 @@ __all__ = [
     "EveryToken",
     "FirstToken",
     "Flatten",
+    "GatedFeedForward",
     "LayerNorm",
     "Linear",
     "MaxPooling",
@@ -47,6 +51,7 @@ __all__ = [
     "Pooling",
     "Positions",
     "PositionwiseFeedForward",
+    "RMSNorm",
     "ReLU",
     "Sequential",
     "SiLU",

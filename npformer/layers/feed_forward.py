@@ -17,6 +17,7 @@ from npformer.core import (
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.conv1d import Conv1d
 from npformer.layers.dropout import Dropout
+from npformer.layers.gated import GatedFeedForward
 from npformer.layers.linear import Linear
 from npformer.layers.sequential import backward_chain, forward_chain
 
@@ -89,6 +90,7 @@ FFNS: Registry[Layer] = Registry(
     {
         "linear": PositionwiseFeedForward,
         "conv1d": partial(PositionwiseFeedForward, ffn="conv1d"),
+        "gated": GatedFeedForward,
         "none": NoFeedForward,
     },
     table="npformer.layers.FFNS",

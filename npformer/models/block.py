@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
-from npformer.layers import FFNS, Dropout, LayerNorm
+from npformer.layers import FFNS, Dropout
 from npformer.layers.feed_forward import NoFeedForward
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.mixers import MIXERS, Mixer, State
@@ -136,7 +136,7 @@ class EncoderBlock(Layer):
         if config.causal:
             check_looks_back(self.mixer, config.d_model, config.max_len, dtype)
         self.mixer_dropout = Dropout(config.dropout if self.mixer.dropout_follows else 0.0)
-        self.mixer_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
+        self.mixer_norm = config.make_norm(dtype)
 
     def _add_feed_forward(self, config: EncoderConfig, rng: Any, dtype: str) -> None:
         sizes = config.d_model, config.d_ff, config.activation
@@ -147,7 +147,7 @@ class EncoderBlock(Layer):
         if not isinstance(feed_forward, NoFeedForward):
             self.feed_forward = feed_forward
             self.feed_forward_dropout = Dropout(config.dropout)
-            self.feed_forward_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
+            self.feed_forward_norm = config.make_norm(dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return forward_chain(self.chain(), x, context)

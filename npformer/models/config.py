@@ -8,7 +8,7 @@ from typing import Any, Self
 from npformer.core import INITIALIZERS, Registry, checks, described
 from npformer.core.explained_errors import in_our_words
 from npformer.functional.heads import check_heads
-from npformer.layers import ACTIVATIONS, FFNS
+from npformer.layers import ACTIVATIONS, FFNS, NORMS
 from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
 from npformer.mixers.mixer import MEMORIES, PADDINGS
 from npformer.mixers.mixture import check_parts
@@ -23,6 +23,7 @@ CHOICES = {"norm": ("post", "pre"), "positions": POSITIONS, "padding": PADDINGS,
 TABLES: dict[str, Registry[Any]] = {
     "activation": ACTIVATIONS,
     "ffn": FFNS,
+    "norm_kind": NORMS,
     "initializer": INITIALIZERS,
 }
 
@@ -47,6 +48,9 @@ class EncoderConfig:
     norm : {"post", "pre"}
         "post": x = norm(x + sublayer(x)), as in the paper. "pre": x = x + sublayer(norm(x)), and
         another norm at the end; deep encoders are easier to train that way.
+    norm_kind : str
+        A name in `NORMS`: "layer", or "rms", which leaves the mean where it is and has no shift
+        (Zhang and Sennrich, 2019).
     dropout : float
         Probability of dropping an entry of the embeddings, and of the output of each sublayer.
     token_dropout : float
@@ -60,7 +64,8 @@ class EncoderConfig:
         in PyTorch's TransformerEncoderLayer.
     ffn : str
         The feed-forward network, a name in `FFNS`: "linear"; "conv1d", which gives the same
-        numbers; or "none", for blocks that are a mixer alone.
+        numbers; "gated", in which one map of the tokens is multiplied by another (Shazeer, 2020),
+        SwiGLU with the activation "silu"; or "none", for blocks that are a mixer alone.
     positions : {"sinusoidal", "sinusoidal_halves", "learned", "none"}
         What is added to the embeddings. "sinusoidal_halves": all sines, then all cosines, as in
         Marian, instead of alternating as in Vaswani et al. (2017).
@@ -81,7 +86,7 @@ class EncoderConfig:
     mixture : sequence of str
         The parts of the mixer "mixture": names in `npformer.mixers.SCORES`.
     norm_eps : float
-        Epsilon of the layer norms.
+        Epsilon of the norms.
     n_token_types : int
         How many types of tokens have an embedding that is added: 2 in BERT, for the first and the
         second sentence, 4 in FNet.
@@ -124,6 +129,7 @@ class EncoderConfig:
     attention_dropout: float = 0.0
     ffn_dropout: float = 0.0
     position_padding_id: int | None = None
+    norm_kind: str = "layer"
 
     def __post_init__(self) -> None:
         # NumPy's numbers become Python's, and lists become tuples.
@@ -175,6 +181,10 @@ class EncoderConfig:
                 f"share_layers=True with mixers {', '.join(names)}; expected one mixer for all "
                 "layers, because they are one and the same block"
             )
+
+    def make_norm(self, dtype: str) -> Any:
+        """Return a new norm over the features of a token."""
+        return NORMS.make(self.norm_kind, self.d_model, self.norm_eps, dtype=dtype)
 
     def mixers(self) -> tuple[str, ...]:
         """Return the name of each layer's mixer."""

@@ -7,7 +7,7 @@ from typing import Any
 from npformer.core import Array, Context, Gradients, Seed, checks, generators
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.state import State, States
-from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout, LayerNorm
+from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.mixers.attention import LONG
@@ -100,7 +100,7 @@ class DecoderBlock(EncoderBlock):
             dtype=dtype,
         )
         self.cross_attention_dropout = Dropout(config.dropout)
-        self.cross_attention_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
+        self.cross_attention_norm = config.make_norm(dtype)
         self._add_feed_forward(config, rng, dtype)
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
@@ -141,7 +141,7 @@ class Decoder(Encoder):
     Attributes
     ----------
     blocks : list of DecoderBlock
-    final_norm : LayerNorm or None
+    final_norm : Layer or None
         Only in pre-norm decoders.
     """
 

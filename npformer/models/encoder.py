@@ -6,7 +6,6 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
 from npformer.core.state import States
-from npformer.layers import LayerNorm
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.block import EncoderBlock
@@ -22,7 +21,7 @@ class Encoder(Layer):
     ----------
     blocks : list of EncoderBlock
         With ``config.share_layers``, the same block n_layers times.
-    final_norm : LayerNorm or None
+    final_norm : Layer or None
         Only in pre-norm encoders.
     """
 
@@ -37,9 +36,9 @@ class Encoder(Layer):
         self.config, mixers = config, config.mixers()
         shared = config.share_layers
         self.blocks = [make(mixers[0])] * len(mixers) if shared else [*map(make, mixers)]
-        self.final_norm: LayerNorm | None = None
+        self.final_norm: Layer | None = None
         if config.norm == "pre":
-            self.final_norm = LayerNorm(config.d_model, config.norm_eps, dtype=dtype)
+            self.final_norm = config.make_norm(dtype)
         self.flatten()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:

@@ -16,7 +16,6 @@ from npformer.functional.embedding import check_ids
 from npformer.layers import (
     Dropout,
     Embedding,
-    LayerNorm,
     Linear,
     Positions,
     TokenDropout,
@@ -87,7 +86,7 @@ class InputEmbedding(Layer):
             sizes = config.n_token_types, d_model
             self.types = TokenTypes(*sizes, scale=scaled, seed=rng, dtype=dtype)
         normed, projected = config.embedding_norm, config.embedding_projection
-        self.norm = LayerNorm(d_model, config.norm_eps, dtype=dtype) if normed else None
+        self.norm = config.make_norm(dtype) if normed else None
         self.projection = Linear(d_model, d_model, seed=rng, dtype=dtype) if projected else None
         self.dropout = Dropout(config.dropout)
 

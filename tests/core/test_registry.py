@@ -8,13 +8,13 @@ import pytest
 
 import npformer as nf
 from npformer.core import INITIALIZERS, Registry
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS, ReLU
+from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS, ReLU
 from npformer.mixers import Identity, Mixer
 from npformer.models.losses import LOSSES, Loss, SoftmaxCrossEntropy
 from npformer.optim import SCHEDULES
 from tests.in_turn import in_turn
 
-TABLES = [ACTIVATIONS, FFNS, POOLINGS, nf.MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
+TABLES = [ACTIVATIONS, FFNS, NORMS, POOLINGS, nf.MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
 each_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
 
 

@@ -3,12 +3,12 @@
 import pytest
 
 from npformer.core import INITIALIZERS
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.optim import SCHEDULES
 
-TABLES = [ACTIVATIONS, FFNS, POOLINGS, MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
+TABLES = [ACTIVATIONS, FFNS, NORMS, POOLINGS, MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
 
 
 @pytest.fixture(autouse=True)

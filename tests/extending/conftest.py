@@ -3,13 +3,13 @@
 import pytest
 
 from npformer.core import INITIALIZERS
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.optim import SCHEDULES
 from tests.cli.conftest import fails, no_curves  # noqa: F401  fixtures of the command line
 
-TABLES = [ACTIVATIONS, FFNS, POOLINGS, MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
+TABLES = [ACTIVATIONS, FFNS, NORMS, POOLINGS, MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
 
 
 def _take_out(before):

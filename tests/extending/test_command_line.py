@@ -19,7 +19,7 @@ ROOT = PLUGIN.parents[2]
 TINY = ["--epochs=1", "--d-model=16", "--heads=2", "--d-ff=16", "--quiet", "--split=ordered"]
 ALL = [
     *("--mixer", "spatial(gain=0.5),local(reach=2)", "--activation", "swish(beta=1.5)"),
-    *("--ffn", "gated", "--initializer", "orthogonal(gain=1.0)", "--pooling", "largest"),
+    *("--ffn", "glu", "--initializer", "orthogonal(gain=1.0)", "--pooling", "largest"),
     *("--output", "focal(gamma=1.0)", "--schedule", "straight"),
 ]
 

@@ -12,7 +12,7 @@ import npformer as nf
 from npformer import layers as L
 from npformer.cli.plugins import load_plugins
 from npformer.core import INITIALIZERS
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
 from npformer.mixers import Identity
 from npformer.models.losses import LOSSES, MeanSquaredError, SoftmaxCrossEntropy
 from npformer.training.storage.model_file import write_model_file
@@ -35,6 +35,7 @@ MyMixer = type("MyMixer", (Identity,), {})
 MyPooling = type("MyPooling", (L.MeanPooling,), {})
 MyLoss = type("MyLoss", (SoftmaxCrossEntropy,), {"__module__": __name__})
 MyFeedForward = type("MyFeedForward", (L.PositionwiseFeedForward,), {})
+MyNorm = type("MyNorm", (L.RMSNorm,), {})
 FirstGelu = type("FirstGelu", (L.GELU,), {})
 
 
@@ -46,6 +47,7 @@ MINE = {
     "mixer": (nf.MIXERS, MyMixer, {"mixer": "mine"}),
     "activation": (ACTIVATIONS, Mine, {"activation": "mine(by=3.0)"}),
     "feed-forward network": (FFNS, MyFeedForward, {"ffn": "mine"}),
+    "norm": (NORMS, MyNorm, {"norm_kind": "mine"}),
     "initializer": (INITIALIZERS, my_initializer, {"initializer": "mine"}),
     "pooling": (POOLINGS, lambda d_model, seed, dtype: MyPooling(), {"pooling": "mine"}),
     "loss": (LOSSES, MyLoss, {"output": "mine"}),

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("registered")
 
 PARTS = {
     "swish": {"activation": "swish(beta=1.5)"},
-    "gated": {"ffn": "gated"},
+    "glu": {"ffn": "glu"},
     "local": {"mixer": "local(reach=2)"},
     "local, causal": {"mixer": "local", "causal": True},
     "spatial": {"mixer": "spatial(gain=0.5)"},
@@ -20,7 +20,7 @@ PARTS = {
     "orthogonal": {"initializer": "orthogonal(gain=1.2)"},
     "focal": {"output": "focal(gamma=1.0)"},
 }
-PARTS["all of it"] = {"activation": "swish", "mixer": ("spatial", "local(reach=2)"), "ffn": "gated"}
+PARTS["all of it"] = {"activation": "swish", "mixer": ("spatial", "local(reach=2)"), "ffn": "glu"}
 PARTS["all of it"] |= {"pooling": "largest", "initializer": "orthogonal", "output": "focal"}
 PARTS["all of it"] |= {"share_layers": False, "norm": "pre"}
 each_part = pytest.mark.parametrize("part", PARTS.values(), ids=list(PARTS))

@@ -62,6 +62,8 @@ CASES = [
                                          "attention_dropout": 0.1}),
     case("output of its own", "language", {"causal": True}, tied=False),
     case("norm_eps", config={"norm_eps": 1e-12, "norm": "pre"}),
+    *(case(f"RMS norm, {norm}", config={"norm_kind": "rms", "norm": norm, "embedding_norm": True})
+      for norm in ("post", "pre")),
 ]  # fmt: skip
 
 

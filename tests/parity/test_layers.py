@@ -65,3 +65,37 @@ def test_block_agrees_with_transformer_encoder_layer(norm, activation):
         call=lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK)),
         mask=MASK,
     )
+
+
+class Gated(torch.nn.Module):
+    """PyTorch has no module of this name: its maps, as Llama's code composes them."""
+
+    def __init__(self, bias, activation):
+        super().__init__()
+        made = {"bias": bias, "dtype": torch.float64}
+        self.norm = torch.nn.RMSNorm(D, 1e-5, dtype=torch.float64)
+        self.gate, self.up = (torch.nn.Linear(D, D_FF, **made) for _ in range(2))
+        self.down = torch.nn.Linear(D_FF, D, **made)
+        self.activation = getattr(torch.nn.functional, activation)
+
+    def forward(self, x):
+        n = self.norm(x)
+        return self.down(self.activation(self.gate(n)) * self.up(n))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("activation", ["silu", "gelu", "relu"])
+def test_a_gated_network_behind_an_rms_norm(bias, activation):
+    made = {"bias": bias, "seed": 0, "dtype": "float64"}
+    gated = nf.layers.GatedFeedForward(D, D_FF, activation, **made)
+    ours = nf.layers.Sequential(nf.layers.RMSNorm(D, dtype="float64"), gated)
+    h.randomise(ours)
+
+    def layout(named):
+        found = {"norm.weight": named["chain.0.gamma"]}
+        for name, value in named.items():
+            if name.startswith("chain.1."):
+                found[name.removeprefix("chain.1.")] = value.T
+        return found
+
+    h.assert_layer_agrees(ours, Gated(bias, activation), layout, X, DY)

@@ -66,6 +66,20 @@ def layer_norm(layer: own.LayerNorm, x: Value, graph: Graph) -> Value:
     return graph.node("LayerNormalization", x, layer.gamma, layer.beta, epsilon=layer.eps)
 
 
+@register(own.RMSNorm)
+def rms_norm(layer: own.RMSNorm, x: Value, graph: Graph) -> Value:
+    """y = gamma x / sqrt(mean(x^2) + eps)."""
+    mean_square = graph.node("ReduceMean", x * x, [-1], keepdims=1)
+    return x / graph.node("Sqrt", mean_square + layer.eps) * layer.gamma
+
+
+@register(own.GatedFeedForward)
+def gated(layer: own.GatedFeedForward, x: Value, graph: Graph) -> Value:
+    """y = (activation(gate(x)) * up(x)) through down."""
+    gate = graph.chain([layer.gate, layer.activation], x)
+    return graph.chain([layer.down], gate * graph.chain([layer.up], x))
+
+
 @register(InputEmbedding)
 def input_embedding(layer: InputEmbedding, x: Value, graph: Graph) -> Value:
     """y = last(...(second(first(x)))); an id where none may be becomes one that is too large."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from npformer.core import Registry, to_numpy
 from npformer.data.tokenizers import WordTokenizer
-from npformer.layers import FFNS, POOLINGS
+from npformer.layers import FFNS, NORMS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.learn.play.broken import SequenceClassifierWithBug, described
 from npformer.learn.play.bundle import bundle, read
@@ -40,6 +40,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
     ),
     "activation": ("relu", "gelu", "gelu_tanh", "silu", "tanh"),
     "ffn": ("linear", "conv1d", "none"),
+    "norm_kind": ("layer",),
     "pooling": ("mean", "max", "first", "flatten", "none", "pooler"),
     "output": ("softmax", "sigmoid", "mean_squared_error"),
 }
@@ -48,6 +49,7 @@ KNOWN: dict[str, tuple[str, ...]] = {
 TABLES: dict[str, Registry[Any]] = {
     "activation": ACTIVATIONS,
     "ffn": FFNS,
+    "norm_kind": NORMS,
     "pooling": POOLINGS,
     "output": LOSSES,
 }

@@ -31,6 +31,7 @@ def layers() -> Iterator[Case]:
     yield layer("kernel 3, same", L.Conv1d(4, 3, 3, **SEEDED), x)
     yield layer("kernel 2, valid", L.Conv1d(4, 3, 2, padding="valid", bias=False, **SEEDED), x)
     yield layer("with parameters", L.LayerNorm(4, dtype="float64"), x)
+    yield layer("with parameters", L.RMSNorm(4, dtype="float64"), x)
     yield layer("training", L.Dropout(0.4), x, training=True)
     yield layer("evaluation", L.Dropout(0.4), x)
     yield layer("training", L.TokenDropout(0.4), x, training=True)
@@ -58,6 +59,9 @@ def layers() -> Iterator[Case]:
     yield layer("of a pooling", L.TimeDistributed(pooled), draw(2, 3, 2, 4))
     yield layer("a chain with dropout", dropped, x, training=True)
     yield layer("no layer at all", L.Sequential(), x)
+    yield layer("without biases", L.GatedFeedForward(4, 6, bias=False, **SEEDED), x)
+    gated = L.GatedFeedForward(4, 6, "gelu", dropout=0.3, **SEEDED)
+    yield layer("gelu, training", gated, x, training=True)
     for name, activation in L.ACTIVATIONS.items():
         yield layer(f"named {name}", activation(), x)
         for ffn in ("linear", "conv1d"):
@@ -72,6 +76,8 @@ def layers() -> Iterator[Case]:
         L.Tanh(),
         L.SiLU(),
         L.LayerNorm(4, dtype="float64"),
+        L.RMSNorm(4, dtype="float64"),
+        L.GatedFeedForward(4, 6, **SEEDED),
         L.Positions(5, 4, "learned", **SEEDED),
         L.EveryToken(),
         L.PositionwiseFeedForward(4, 6, "gelu", **SEEDED),

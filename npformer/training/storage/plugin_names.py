@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from npformer.core import INITIALIZERS, PLUGIN_FILE, Registry, parse_spec
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 
@@ -15,6 +15,7 @@ BY_SETTING: dict[str, Registry[Any]] = {
     "mixer": MIXERS,
     "activation": ACTIVATIONS,
     "ffn": FFNS,
+    "norm_kind": NORMS,
     "initializer": INITIALIZERS,
     "pooling": POOLINGS,
     "output": LOSSES,
