@@ -177,6 +177,12 @@ def positions(begin: Any, n: int, table: Array, axis: int = 0) -> Any:
     return _move(at, table)
 
 
+def places(begin: Any, n: int) -> np.ndarray:
+    """Return the positions of n tokens of each head: (n,), or (batch, 1, n) for several rows."""
+    at = np.arange(n)
+    return begin + at if isinstance(begin, int) else begin[:, None, None] + at
+
+
 def take_positions(y: Array, at: Any) -> Array:
     """Return the tokens of each row at some positions, (batch, n, features); see `positions`."""
     if isinstance(at, slice):

@@ -71,7 +71,13 @@ class FastAttention(FastAveraging, Attention):
         own = self.__dict__
         parameters = weights_and_biases(own["query"], own["key"], own["value"])
         settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
-        return None if parameters is None else (parameters, settings)
+        turned = () if own["rope_theta"] is None else (own["rope_theta"],)
+        return None if parameters is None else (parameters, (*settings, *turned))
+
+    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
+        if self.rope_theta is not None and type(x) is not np.ndarray:  # no kernel turns on a GPU
+            return Attention.heads(self, x, context)
+        return super().heads(x, context)
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         one = type(x) is np.ndarray and x.shape[1] == 1 and context.padding is None
@@ -81,7 +87,8 @@ class FastAttention(FastAveraging, Attention):
         from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
 
         values = [parameter.value for parameter in fused[0]]
-        rest = {"n_heads": fused[1][0], "state": state, "context": context}
+        rest: Any = {"n_heads": fused[1][0], "rope_theta": self.rope_theta}
+        rest |= {"state": state, "context": context}
         heads, state = attention_of_one(x, *values, **rest)
         return self.output.forward(heads, context)[0], state
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, initializers
-from npformer.core.state import State, StateShapes
+from npformer.core.state import State, StateShapes, places
 from npformer.functional.heads import over_heads
 from npformer.layers import Linear
 from npformer.mixers.averaging import AveragingMixer, Scores
@@ -22,9 +22,15 @@ class AttentionScores(Scores):
     """S = Q K^T / sqrt(d_head), Q = x W_Q, K = x W_K, for each head.
 
     W_Q and W_K hold the columns of all heads side by side, so one product serves all heads.
+
+    Attributes
+    ----------
+    rope_theta : float or None
+        If there is one, queries and keys are turned by their positions: see `functional.rotary`.
     """
 
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
+        self.rope_theta = settings.rope_theta
         d_model, init = settings.d_model, initializers.INITIALIZERS.make(settings.initializer)
         self.query = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
         self.key = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
@@ -32,26 +38,41 @@ class AttentionScores(Scores):
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
         key, key_cache = self.key.forward(x, context)
-        by_head = [F.split_heads(part, self.n_heads) for part in (query, key)]
-        scores, scores_cache = F.attention_scores(*by_head)  # of [batch, heads, length, d_head]
-        return scores, (query_cache, key_cache, scores_cache)
+        query, turn = self.by_head(query)  # [batch, heads, length, d_head]
+        key, _ = self.by_head(key)
+        scores, scores_cache = F.attention_scores(query, key)
+        return scores, (query_cache, key_cache, scores_cache, turn)
+
+    def by_head(self, part: Array, begin: Any = 0) -> tuple[Array, Any]:
+        """Return queries or keys by head, turned if they are, and what turns their gradient back.
+
+        The first token is at position `begin`, a number or one for each row.
+        """
+        heads = F.split_heads(part, self.n_heads)
+        if self.rope_theta is None:
+            return heads, None
+        return F.rotary(heads, places(begin, part.shape[1]), self.rope_theta)
+
+    def merged(self, dheads: Array, turn: Any) -> Array:
+        """Return the gradient of what `by_head` was given."""
+        return F.merge_heads(dheads if turn is None else F.rotary_backward(dheads, turn))
 
     def score_state_shapes(self, length: int) -> StateShapes:
         return {"key": (self.n_heads, length, self.key.weight.shape[1] // self.n_heads)}
 
-    def score_state(self, x: Array, context: Context) -> dict[str, Array]:
-        return {"key": F.split_heads(self.key.forward(x, context)[0], self.n_heads)}
+    def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
+        return {"key": self.by_head(self.key.forward(x, context)[0], state.stop)[0]}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        query = F.split_heads(self.query.forward(x, context)[0], self.n_heads)
+        query, _ = self.by_head(self.query.forward(x, context)[0], state.begin)
         return F.attention_scores(query, state.so_far("key"))[0]
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, scores_cache = cache
+        query_cache, key_cache, scores_cache, turn = cache
         dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
         # x is used twice, so its gradient is a sum
-        dx_key = self.key.backward(F.merge_heads(dkey), key_cache, gradients)
-        return dx_key + self.query.backward(F.merge_heads(dquery), query_cache, gradients)
+        dx_key = self.key.backward(self.merged(dkey, turn), key_cache, gradients)
+        return dx_key + self.query.backward(self.merged(dquery, turn), query_cache, gradients)
 
 
 class Attention(AveragingMixer, AttentionScores):
@@ -63,6 +84,9 @@ class Attention(AveragingMixer, AttentionScores):
         Whether to keep the weights, (batch, heads, length, length), for the backward pass. This
         class always does; `npformer.fast` may compute those of long sequences again, unless this is
         "stored". `BlockwiseAttention` never keeps them.
+    rope_theta : float, optional
+        Turns queries and keys by their positions (`functional.rotary`, in halves). None: they are
+        compared as they are.
     d_model, n_heads, causal, initializer, attention_dropout
         As in `AveragingMixer`.
     """
@@ -78,6 +102,7 @@ class Attention(AveragingMixer, AttentionScores):
         memory: str | None = None,
         initializer: str = "xavier_uniform",
         attention_dropout: float = 0.0,
+        rope_theta: float | None = None,
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
@@ -89,6 +114,7 @@ class Attention(AveragingMixer, AttentionScores):
         memory = self.memories[0] if memory is None else memory
         checks.choice("memory", memory, self.memories)
         averaging: dict[str, Any] = {"causal": causal, "attention_dropout": attention_dropout}
+        averaging["rope_theta"] = rope_theta
         settings = MixerSettings(d_model, n_heads, initializer=initializer, **averaging)
         super().__init__(settings, seed=seed, dtype=dtype)
         self.memory = memory
@@ -99,8 +125,9 @@ class Attention(AveragingMixer, AttentionScores):
         whole = settings.attention_dropout > 0.0  # which weights it dropped must be kept
         in_blocks |= settings.memory == "auto" and settings.max_len >= LONG and not whole
         kind = BlockwiseAttention if cls is Attention and in_blocks else cls
-        names = "d_model", "n_heads", "causal", "memory", "initializer", "attention_dropout"
-        return kind(**settings.only(*names), seed=seed, dtype=dtype)
+        names = "d_model", "n_heads", "causal", "memory", "initializer"
+        more = "attention_dropout", "rope_theta"
+        return kind(**settings.only(*names, *more), seed=seed, dtype=dtype)
 
 
 class BlockwiseAttention(Attention):
@@ -113,8 +140,8 @@ class BlockwiseAttention(Attention):
     ----------
     memory : {"blocks", "auto"}
         With "auto", `npformer.fast` may store the weights.
-    d_model, n_heads, causal, initializer
-        As in `AveragingMixer`. There is no dropout of weights: those that were dropped would have
+    d_model, n_heads, causal, initializer, rope_theta
+        As in `Attention`. There is no dropout of weights: those that were dropped would have
         to be kept, and take as much memory as all weights.
     """
 
@@ -131,18 +158,18 @@ class BlockwiseAttention(Attention):
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         maps = self.query, self.key, self.value
         parts, caches = zip(*(each.forward(x, context) for each in maps), strict=True)
-        query, key, value = (F.split_heads(part, self.n_heads) for part in parts)
-        mask = over_heads(context.mask)
+        (query, turn), (key, _) = map(self.by_head, parts[:2])
+        value, mask = F.split_heads(parts[2], self.n_heads), over_heads(context.mask)
         # of [batch, heads, length, d_head]
         heads, heads_cache = F.blockwise_attention(query, key, value, mask, self.causal)
-        return F.merge_heads(heads), (*caches, heads_cache)
+        return F.merge_heads(heads), (*caches, heads_cache, turn)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, value_cache, heads_cache = cache
+        query_cache, key_cache, value_cache, heads_cache, turn = cache
         dheads = F.split_heads(dmerged, self.n_heads)
         dquery, dkey, dvalue = F.blockwise_attention_backward(dheads, heads_cache)
         # x is used three times, so its gradient is a sum
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
-        dx_key = self.key.backward(F.merge_heads(dkey), key_cache, gradients)
-        dx_query = self.query.backward(F.merge_heads(dquery), query_cache, gradients)
+        dx_key = self.key.backward(self.merged(dkey, turn), key_cache, gradients)
+        dx_query = self.query.backward(self.merged(dquery, turn), query_cache, gradients)
         return dx_value + dx_key + dx_query

@@ -69,8 +69,8 @@ class Scores(Layer):
         """Return names and shapes of what is kept of one sequence of up to `length` tokens."""
         return {}
 
-    def score_state(self, x: Array, context: Context) -> dict[str, Array]:
-        """Return what is kept of further tokens, by the names of `score_state_shapes`."""
+    def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
+        """Return what is kept of the tokens x after a state, by names of `score_state_shapes`."""
         return {}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
@@ -162,7 +162,7 @@ class AveragingMixer(Mixer, Scores):
             return super().prefill(x, state, context)
         n, x = x.shape[1], finite_at_padding(x, context.padding)
         value = F.split_heads(self.value.forward(x, context)[0], self.n_heads)
-        state = state.extend(n, context, value=value, **self.score_state(x, context))
+        state = state.extend(n, context, value=value, **self.score_state(x, state, context))
         scores = self.newest_scores(x, state, context)  # [(batch,) heads, n, length so far]
         heads, _ = F.average(scores, state.so_far("value"), state.seen(n, x))
         return self.output.forward(F.merge_heads(heads), context)[0], state

@@ -27,6 +27,7 @@ class MixerSettings:
     mixture: tuple[str, ...] = ("attention", "random_synthesizer")
     initializer: str = "xavier_uniform"
     attention_dropout: float = 0.0
+    rope_theta: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("d_model", "n_heads", "max_len", "rank"):
@@ -37,16 +38,17 @@ class MixerSettings:
         checks.choice("memory", self.memory, MEMORIES)
         INITIALIZERS.parse(self.initializer, "initializer")
         checks.rate("attention_dropout", self.attention_dropout)
+        if self.rope_theta is not None:
+            checks.number("rope_theta", self.rope_theta, above=0.0)
 
     def only(self, *names: str) -> dict[str, Any]:
         """Return the settings of these names, as keywords; other names are ignored.
 
-        An `attention_dropout` of 0 is left out: mixers from elsewhere need not know of it.
+        What is off is left out: mixers from elsewhere need not know of it.
         """
-        found = {name: value for name, value in vars(self).items() if name in names}
-        if self.attention_dropout == 0.0:
-            found.pop("attention_dropout", None)
-        return found
+        off = {"attention_dropout": 0.0, "rope_theta": None}
+        given = {name: value for name, value in vars(self).items() if name in names}
+        return {name: v for name, v in given.items() if name not in off or v != off[name]}
 
 
 class Mixer(Layer):

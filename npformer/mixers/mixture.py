@@ -50,8 +50,8 @@ class MixtureScores(Scores):
     def score_state_shapes(self, length: int) -> StateShapes:
         return _numbered(part.score_state_shapes(length) for part in self.parts)
 
-    def score_state(self, x: Array, context: Context) -> dict[str, Array]:
-        return _numbered(part.score_state(x, context) for part in self.parts)
+    def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
+        return _numbered(part.score_state(x, state, context) for part in self.parts)
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
         parts = enumerate(self.parts)

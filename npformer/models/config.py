@@ -9,11 +9,11 @@ from npformer.core import INITIALIZERS, Registry, checks, described
 from npformer.core.explained_errors import in_our_words
 from npformer.functional.heads import check_heads
 from npformer.layers import ACTIVATIONS, FFNS, NORMS
-from npformer.mixers import MIXERS, AveragingMixer, MixerSettings
+from npformer.mixers import MIXERS, AttentionScores, AveragingMixer, MixerSettings
 from npformer.mixers.mixer import MEMORIES, PADDINGS
 from npformer.mixers.mixture import check_parts
 
-POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "none")
+POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none")
 
 # What each setting must be.
 SIZES = ("d_model", "n_layers", "n_heads", "d_ff", "max_len", "rank")
@@ -66,9 +66,14 @@ class EncoderConfig:
         The feed-forward network, a name in `FFNS`: "linear"; "conv1d", which gives the same
         numbers; "gated", in which one map of the tokens is multiplied by another (Shazeer, 2020),
         SwiGLU with the activation "silu"; or "none", for blocks that are a mixer alone.
-    positions : {"sinusoidal", "sinusoidal_halves", "learned", "none"}
+    positions : {"sinusoidal", "sinusoidal_halves", "learned", "rotary", "none"}
         What is added to the embeddings. "sinusoidal_halves": all sines, then all cosines, as in
-        Marian, instead of alternating as in Vaswani et al. (2017).
+        Marian, instead of alternating as in Vaswani et al. (2017). "rotary": nothing is added;
+        attention turns its queries and keys by their positions (Su et al., 2021). Only attention
+        can do that.
+    rope_theta : float
+        With rotary positions: the slowest pair of features turns once in about 2 pi rope_theta
+        tokens.
     scale_embeddings : bool
         Whether token embeddings are multiplied by sqrt(d_model), as in Vaswani et al. (2017).
     share_layers : bool
@@ -130,6 +135,7 @@ class EncoderConfig:
     ffn_dropout: float = 0.0
     position_padding_id: int | None = None
     norm_kind: str = "layer"
+    rope_theta: float = 10000.0
 
     def __post_init__(self) -> None:
         # NumPy's numbers become Python's, and lists become tuples.
@@ -151,6 +157,8 @@ class EncoderConfig:
             keep(name, float(getattr(self, name)))
         checks.number("norm_eps", self.norm_eps, above=0.0)
         keep("norm_eps", float(self.norm_eps))
+        checks.number("rope_theta", self.rope_theta, above=0.0)
+        keep("rope_theta", float(self.rope_theta))
         check_parts(self.mixture)
         keep("mixture", tuple(self.mixture))
         if not isinstance(self.mixer, str | Sequence):
@@ -176,11 +184,32 @@ class EncoderConfig:
                 f"attention_dropout is {self.attention_dropout} and {', '.join(names)} has no "
                 "weights to drop; expected 0, or attention or a synthesizer"
             )
+        if self.positions == "rotary":
+            self._check_turns(names, kinds)
         if self.share_layers and len(set(names)) > 1:
             raise ValueError(
                 f"share_layers=True with mixers {', '.join(names)}; expected one mixer for all "
                 "layers, because they are one and the same block"
             )
+
+    def _check_turns(self, names: Sequence[str], kinds: Sequence[Any]) -> None:
+        """Check that each mixer has queries and keys, which rotary positions turn in pairs."""
+        for name, kind in zip(names, kinds, strict=True):
+            if not (isinstance(kind, type) and issubclass(kind, AttentionScores)):
+                raise ValueError(
+                    f"positions is 'rotary' and a mixer is {name}, which has no queries and keys "
+                    "to turn; expected attention, or other positions, such as 'sinusoidal'"
+                )
+        if (d_head := self.d_model // self.n_heads) % 2:
+            raise ValueError(
+                f"positions is 'rotary' and a head has d_model / n_heads = {d_head} features; "
+                "expected an even number, because they are turned in pairs"
+            )
+
+    @property
+    def adds_positions(self) -> bool:
+        """Whether a table of positions is added to the embeddings."""
+        return self.positions not in ("rotary", "none")
 
     def make_norm(self, dtype: str) -> Any:
         """Return a new norm over the features of a token."""
@@ -194,7 +223,9 @@ class EncoderConfig:
 
     def mixer_settings(self) -> MixerSettings:
         """Return the settings that mixers get."""
-        return MixerSettings(**{f.name: getattr(self, f.name) for f in fields(MixerSettings)})
+        given = {f.name: getattr(self, f.name) for f in fields(MixerSettings)}
+        turned = self.positions == "rotary"
+        return MixerSettings(**given | {"rope_theta": self.rope_theta if turned else None})
 
     def to_dict(self) -> dict[str, Any]:
         """Return values that JSON can hold."""

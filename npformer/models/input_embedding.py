@@ -78,7 +78,7 @@ class InputEmbedding(Layer):
         rate = config.token_dropout
         self.token_dropout = TokenDropout(rate) if rate > 0.0 else None
         self.positions: Positions | None = None
-        if config.positions != "none":
+        if config.adds_positions:
             sizes, std = (config.max_len, d_model), 1.0 if scaled else 0.02
             self.positions = Positions(*sizes, config.positions, std=std, seed=rng, dtype=dtype)
         self.types: TokenTypes | None = None

@@ -420,6 +420,6 @@ table = Registry("shape", {"box": lambda width=1: width})
 method("Registry.register", table, name="mine", builder=lambda: 1)
 for do in ("parse", "make", "filled"):
     method(f"Registry.{do}", table, spec="box")
-tables = nf.MIXERS, L.ACTIVATIONS, L.POOLINGS, L.FFNS, losses.LOSSES, SCHEDULES
+tables = nf.MIXERS, L.ACTIVATIONS, L.NORMS, L.POOLINGS, L.FFNS, losses.LOSSES, SCHEDULES
 for registry in (*tables, initializers.INITIALIZERS):
     call(f"{registry.table}.parse", registry.parse, spec=next(iter(registry)))

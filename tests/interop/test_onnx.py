@@ -38,7 +38,9 @@ CASES = [
     *(case(f"activation {name}", config={"activation": name}) for name in nf.layers.ACTIVATIONS),
     *(case(f"network {name}", config={"ffn": name}) for name in nf.layers.FFNS if name != "linear"),
     *(case(f"positions {name}", config={"positions": name})
-      for name in ("learned", "sinusoidal_halves", "none")),
+      for name in ("learned", "sinusoidal_halves", "rotary", "none")),
+    case("rotary positions of a writer", "language",
+         {"causal": True, "positions": "rotary", "rope_theta": 20.0, "ffn": "gated"}),
     *(case(f"pooling {name}", pooling=name)
       for name in (*nf.layers.POOLINGS, "pooler(activation='relu')") if name != "mean"),
     case("one logit", output="sigmoid", n_classes=2),

@@ -148,14 +148,19 @@ def _over_heads(mask):
 
 def _attention_heads(arrays, others, context):
     x, *maps = arrays
-    n_heads, causal, _ = others
+    n_heads, causal, _, *theta = others
     projected = [F.linear(x, maps[i], maps[i + 1]) for i in (0, 2, 4)]
-    heads, cache = F.scaled_dot_product_attention(
-        *(F.split_heads(y, n_heads) for y, _ in projected), _over_heads(context.mask), causal
-    )
+    by_head = [F.split_heads(y, n_heads) for y, _ in projected]
+    turns = []
+    if theta:
+        turned = [F.rotary(part, np.arange(x.shape[1]), *theta) for part in by_head[:2]]
+        turns, by_head[:2] = [turn for _, turn in turned], [y for y, _ in turned]
+    heads, cache = F.scaled_dot_product_attention(*by_head, _over_heads(context.mask), causal)
 
     def pull(dy):
-        dheads = F.scaled_dot_product_attention_backward(F.split_heads(dy, n_heads), cache)
+        dheads = [*F.scaled_dot_product_attention_backward(F.split_heads(dy, n_heads), cache)]
+        for i, turn in enumerate(turns):
+            dheads[i] = F.rotary_backward(dheads[i], turn)
         dx, gradients = 0.0, []
         for dhead, (_, linear_cache) in zip(dheads, projected, strict=True):
             dx_part, *dmap = F.linear_backward(F.merge_heads(dhead), linear_cache)
@@ -270,7 +275,15 @@ def mask_of(kind, batch, length):
 
 @cache
 def attention_heads(
-    batch=3, length=13, n_heads=2, d_head=8, mask="none", causal=False, store=None, scale=1.0
+    batch=3,
+    length=13,
+    n_heads=2,
+    d_head=8,
+    mask="none",
+    causal=False,
+    store=None,
+    scale=1.0,
+    theta=(),
 ):
     """The scores grow with the square of `scale`."""
     d = n_heads * d_head
@@ -279,7 +292,7 @@ def attention_heads(
         maps[i] = maps[i] / d**0.5
     for i in range(4):
         maps[i] = maps[i] * scale
-    others = n_heads, causal, store
+    others = n_heads, causal, store, *theta
     return Case("attention_heads", (x, *maps), others, mask_of(mask, batch, length))
 
 

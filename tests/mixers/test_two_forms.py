@@ -16,11 +16,13 @@ CAUSAL = [
     if not (isinstance(kind, type) and issubclass(kind, WholeSequenceMixer))
 ]
 SETTINGS = MixerSettings(D, 2, LENGTH, causal=True, mixture=tuple(nf.mixers.SCORES))
+TURNED = dataclasses.replace(SETTINGS, rope_theta=50.0)
 
 
-@pytest.fixture(params=CAUSAL)
+@pytest.fixture(params=[*CAUSAL, "attention, turned", "mixture, turned"])
 def plain(request):
-    mixer = MIXERS.make(request.param, SETTINGS, seed=0, dtype="float64")
+    name, *turned = request.param.split(", ")
+    mixer = MIXERS.make(name, TURNED if turned else SETTINGS, seed=0, dtype="float64")
     rng = np.random.default_rng(1)
     for value in mixer.parameters().values():
         value += 0.3 * rng.normal(size=value.shape)

@@ -1,9 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer.mixers import Attention
 from tests.parity import helpers as h
+from tests.parity.formulas import rotary
 from tests.parity.helpers import torch
 
 D, HEADS, D_FF = 8, 2, 12
@@ -65,6 +68,29 @@ def test_block_agrees_with_transformer_encoder_layer(norm, activation):
         call=lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK)),
         mask=MASK,
     )
+
+
+class RotaryAttention(torch.nn.MultiheadAttention):
+    """PyTorch's parameters, its fused attention, and queries and keys turned by complex numbers."""
+
+    def forward(self, x, causal, theta):
+        parts = torch.nn.functional.linear(x, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+        query, key, value = (p.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for p in parts)
+        at = np.arange(x.shape[1])
+        query, key = (rotary(part, at, theta) for part in (query, key))
+        y = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
+        return self.out_proj(y.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("kind", [Attention, nf.mixers.BlockwiseAttention])
+@pytest.mark.parametrize(("causal", "theta"), [(False, 1e4), (True, 7.0)])
+def test_attention_with_rotary_positions(kind, causal, theta):
+    ours = kind(D, HEADS, causal=causal, rope_theta=theta, seed=0, dtype="float64")
+    h.randomise(ours)
+    for layer in (ours, nf.fast(ours)):
+        theirs = RotaryAttention(D, HEADS, batch_first=True, dtype=torch.float64)
+        call = partial(theirs, causal=causal, theta=theta)
+        h.assert_layer_agrees(layer, theirs, h.attention_as_torch, X, DY, call=call)
 
 
 class Gated(torch.nn.Module):

@@ -9,8 +9,9 @@ import math
 import numpy as np
 
 from npformer.core import Array, Context
-from npformer.core.state import State
+from npformer.core.state import State, places
 from npformer.engine.cpu.rows import EXP, UNIT, product
+from npformer.functional.rotary import rotary
 
 
 def attention_of_one(
@@ -22,6 +23,7 @@ def attention_of_one(
     W_value: Array,
     b_value: Array,
     n_heads: int,
+    rope_theta: float | None,
     state: State,
     context: Context,
 ) -> tuple[Array, State]:
@@ -36,6 +38,9 @@ def attention_of_one(
         product(x.reshape(batch, d), W, b).reshape(by_head)
         for W, b in ((W_query, b_query), (W_key, b_key), (W_value, b_value))
     )
+    if rope_theta is not None:
+        at = places(state.stop, 1)
+        (query, _), (key, _) = (rotary(part, at, rope_theta) for part in (query, key))
     state = state.extend(1, context, key=key, value=value)
     query *= UNIT / math.sqrt(d // n_heads)
     e = np.matmul(state.so_far("key"), query.swapaxes(-1, -2))  # [batch, heads, length, 1]

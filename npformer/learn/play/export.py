@@ -164,6 +164,8 @@ def model_file(model: Any) -> dict[str, Any]:
     config, arguments = description["config"], description["arguments"]
     if config["position_padding_id"] is not None:
         raise NotRunnableError("its positions count tokens, as RoBERTa's do, and a page's places.")
+    if config["positions"] == "rotary":
+        raise NotRunnableError("its positions are rotary, and a page's are added.")
     config["mixer"] = list(model.config.mixers())
     for name in config["mixer"]:
         check_known("mixer", MIXERS.parse(name, "mixer")[0])

@@ -33,6 +33,8 @@ def mixers() -> Iterator[Case]:
             yield _case("a mask that keeps everything", name, whole, padding="per_length")
     for name, prefix, settings in (
         ("attention", "in blocks", IN_BLOCKS),
+        ("attention", "turned", {**TWO_HEADS, "rope_theta": 50.0}),
+        ("attention", "turned, in blocks", {**IN_BLOCKS, "rope_theta": 50.0}),
         ("mixture", "six parts", SIX_PARTS),
     ):
         yield _case(prefix, name, **settings)
@@ -71,6 +73,7 @@ def _scores() -> Iterator[Case]:
 
     for label, scores, x in (
         ("two heads", M.AttentionScores(sizes, **SEEDED), tokens),
+        ("turned", M.AttentionScores(replace(sizes, rope_theta=50.0), **SEEDED), tokens),
         ("two heads, cropped", M.DenseScores(sizes, **SEEDED), tokens),
         ("two heads, cropped", M.FactorizedDenseScores(sizes, **SEEDED), tokens),
         # These scores do not depend on the tokens. Whole numbers have no gradient to check.

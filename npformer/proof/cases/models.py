@@ -34,6 +34,9 @@ def _blocks() -> Iterator[Case]:
     yield layer("post-norm", block(dropout=0.2), x, **MODEL)
     training: dict[str, Any] = {"training": True, **MODEL}
     yield layer("pre-norm, dropout, padding mask", pre, x, mask=mask, **training)
+    today: dict[str, Any] = {"norm": "pre", "norm_kind": "rms", "ffn": "gated", "dropout": 0.2}
+    turned = block(**today, positions="rotary", activation="silu", causal=True)
+    yield layer("rotary, RMS norm, gated, causal", turned, x, mask=mask, **training)
     alone: dict[str, Any] = {"ffn": "none", "dropout": 0.2}
     covers: dict[str, Any] = {"covers": ("NoFeedForward",)}
     yield layer("mixer alone, padding mask", block(**alone), x, mask=mask, **MODEL, **covers)

@@ -62,6 +62,6 @@ def _certain(kind: type, config: EncoderConfig) -> Iterator[tuple[str, tuple[int
     blocks = "blocks" if kind is Encoder else "encoder.blocks"
     for i in range(1 if config.share_layers else config.n_layers):
         yield f"{blocks}.{i}.mixer_norm.gamma", (config.d_model,)
-    if kind is not Encoder and config.positions != "none":
+    if kind is not Encoder and config.adds_positions:
         embed = getattr(kind, "first", "embed")
         yield f"{embed}.positions.table", (config.max_len, config.d_model)

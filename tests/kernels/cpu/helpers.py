@@ -123,6 +123,8 @@ CASES = {
     "attention_heads": helpers.attention_heads(),
     "attention_heads, larger": helpers.attention_heads(2, 40, 2, 32, mask="padded", causal=True),
     "attention_heads, not stored": helpers.attention_heads(2, 40, 2, 32, store=False),
+    "attention_heads, turned": helpers.attention_heads(mask="padded", theta=(100.0,)),
+    "attention_heads, turned, long": helpers.attention_heads(2, 600, 2, 4, theta=(1e4,)),
     "attention_heads, row maxima": helpers.attention_heads(mask="padded", scale=8.0),
     "dense_heads": helpers.dense_heads(),
     "dense_heads, one sample": helpers.dense_heads(batch=1, mask="in front"),

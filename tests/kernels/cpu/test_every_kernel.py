@@ -88,7 +88,7 @@ def test_memory_that_is_lent_changes_no_bit(case):
 
 
 IN_PARTS = {
-    "attention_heads": (3, 3),  # projections, row maxima, averages; averages, dx, dW
+    "attention_heads": (3, 4),  # projections, row maxima, averages; averages, turns, dx, dW
     "dense_heads": (3, 3),
     "feed_forward": (1, 2),  # rows; rows, columns of dW1 and rows of dW2
     "layer_norm": (1, 1),

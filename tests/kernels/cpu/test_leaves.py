@@ -72,6 +72,7 @@ CASES = {
     "through_softmax": lambda n, d: [scores(n, d), normals(3, 2, n, d) + 1.0, None],
     "through_softmax, along": lambda n, d: [scores(n, d), scores(n, d), normals(3, 2, n, 1)],
     "add_bias": lambda n, d: [normals(n, 6 * d), normals(6 * d), d],
+    "turn_rows": lambda n, d: [normals(n, 12 * d), *normals(2, 5, d), 3],
     "add_to_rows": lambda n, d: [normals(9, d), np.arange(n) % 3, normals(n, d)],
     "losses_of_rows": losses,
     "losses_of_rows, smoothed": lambda n, d: losses(n, d, 0.1),

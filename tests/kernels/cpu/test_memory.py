@@ -106,7 +106,7 @@ def peak_of_attention(length, store):
     context = EngineContext(mask=np.arange(length)[None] < length - 100)
 
     def forward_and_backward():
-        y, cache = attention_heads(x, *maps, 1, False, store, context)
+        y, cache = attention_heads(x, *maps, 1, False, store, context=context)
         attention_heads_backward(y, cache)
 
     return peak_of(forward_and_backward)
