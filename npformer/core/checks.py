@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -130,10 +130,11 @@ def misfits(arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     return "; ".join(found[:3]) + more
 
 
-def flag(name: str, value: object) -> None:
-    """Check that `value` is True or False."""
+def flag(name: str, value: object) -> bool:
+    """Return `value` after checking that it is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} is {described(value)}; expected True or False")
+    return value
 
 
 def text(name: str, value: object) -> None:
@@ -167,24 +168,26 @@ def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
-def number(name: str, value: object, above: float) -> None:
-    """Check that `value` is a finite number above a bound."""
-    if not above < _float(value) < math.inf:
-        raise ValueError(f"{name} is {described(value)}; expected a number above {above:g}")
+def number(name: str, value: object, above: float) -> float:
+    """Return `value` as a float after checking that it is finite and above a bound."""
+    return _within(name, value, lambda x: above < x < math.inf, f"a number above {above:g}")
 
 
-def not_negative(name: str, value: object) -> None:
-    """Check that `value` is a finite number of at least 0."""
-    if not 0.0 <= _float(value) < math.inf:
-        raise ValueError(f"{name} is {described(value)}; expected 0 or more")
+def not_negative(name: str, value: object) -> float:
+    """Return `value` as a float after checking that it is finite and at least 0."""
+    return _within(name, value, lambda x: 0 <= x < math.inf, "0 or more")
 
 
-def rate(name: str, value: object) -> None:
-    """Check that `value` is a probability below 1."""
-    if not 0.0 <= _float(value) < 1.0:
-        raise ValueError(
-            f"{name} is {described(value)}; expected a number from 0 up to, not including, 1"
-        )
+def rate(name: str, value: object) -> float:
+    """Return `value` as a float after checking that it is a probability below 1."""
+    return _within(name, value, lambda x: 0 <= x < 1, "a number from 0 up to, not including, 1")
+
+
+def _within(name: str, value: object, fits: Callable[[float], bool], expected: str) -> float:
+    """Return a number as Python's float: NumPy's would turn float32 arrays into float64."""
+    if not fits(number := _float(value)):
+        raise ValueError(f"{name} is {described(value)}; expected {expected}")
+    return number
 
 
 def weights(name: str, value: Any) -> np.ndarray:

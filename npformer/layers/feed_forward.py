@@ -57,12 +57,11 @@ class PositionwiseFeedForward(Layer):
         dtype: str = "float32",
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
-        checks.rate("dropout", dropout)
         d_model, d_ff = checks.positive("d_model", d_model), checks.positive("d_ff", d_ff)
         rng, init = generators.from_seed(seed), initializers.INITIALIZERS.make(initializer)
         self.expand = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype, init=init)
         self.activation = ACTIVATIONS.make(activation)
-        self.dropout = float(dropout)
+        self.dropout = checks.rate("dropout", dropout)
         self.contract = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype, init=init)
 
     def chain(self) -> list[Layer]:

@@ -141,10 +141,8 @@ class EncoderConfig:
         for name, table in TABLES.items():
             table.parse(getattr(self, name), name)
         for name in RATES:
-            checks.rate(name, getattr(self, name))
-            keep(name, float(getattr(self, name)))
-        checks.number("norm_eps", self.norm_eps, above=0.0)
-        keep("norm_eps", float(self.norm_eps))
+            keep(name, checks.rate(name, getattr(self, name)))
+        keep("norm_eps", checks.number("norm_eps", self.norm_eps, above=0.0))
         check_parts(self.mixture)
         keep("mixture", tuple(self.mixture))
         if not isinstance(self.mixer, str | Sequence):

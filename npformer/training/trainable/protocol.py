@@ -114,7 +114,7 @@ class Trainable(Layer):
         """Return the loss to train on: the given one, or the model's own with label smoothing."""
         if loss is None and str(label_smoothing) in ("0", "0.0"):
             return self.loss
-        checks.rate("label_smoothing", label_smoothing)
+        label_smoothing = checks.rate("label_smoothing", label_smoothing)
         if loss is None:
             if not isinstance(self.loss, Classification):
                 raise TypeError(
@@ -122,7 +122,7 @@ class Trainable(Layer):
                     f"{type(self.loss).__name__}, which has no labels; expected 0"
                 )
             smoothed = copy.copy(self.loss)  # a user's loss may have further options
-            smoothed.label_smoothing = float(label_smoothing)
+            smoothed.label_smoothing = label_smoothing
             return smoothed
         checks.instance("loss", loss, Loss, "npformer.losses.SoftmaxCrossEntropy() is one")
         if label_smoothing:
