@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,6 @@ from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
-from npformer.training.storage.checkpoint_folder import checked_folder
 from npformer.training.trainable import Model
 
 
@@ -30,9 +27,11 @@ def check_together(name: str, misplaced: tuple[Any, ...]) -> None:
         )
 
 
+MAY_BE_NONE = "patience", "micro_batch", "check_every", "clip_norm"
 CHECKS: dict[str, Callable[[str, Any], object]] = {
-    **dict.fromkeys(("patience", "micro_batch", "check_every", "every"), checks.positive),
     "misplaced": check_together,
+    **dict.fromkeys(("epochs", "batch_size", "accumulate", "every"), checks.positive),
+    **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
     "clip_norm": partial(checks.number, above=0.0),
     **dict.fromkeys(("shard_moments", "progress", "resume"), checks.flag),
     "on_interrupt": partial(checks.choice, choices=("raise", "return")),
@@ -40,22 +39,23 @@ CHECKS: dict[str, Callable[[str, Any], object]] = {
     "batches": partial(checks.choice, choices=("auto", *WAYS)),
 }
 """What each of these arguments of `fit` must be."""
-MAY_BE_NONE = "patience", "micro_batch", "check_every", "clip_norm"
 
 
-def check_arguments(**given: Any) -> None:
-    """Check arguments that need no others, by their names."""
-    for name, value in given.items():
-        if value is not None or name not in MAY_BE_NONE:
-            CHECKS[name](name, value)
-
-
-def check_patience(patience: int | None, validation: Any) -> None:
-    """Raise ValueError for patience without validation data."""
-    if patience is not None and validation is None:
+def check_arguments(given: Mapping[str, Any]) -> None:
+    """Check those of `fit`'s arguments that need neither model nor data."""
+    for name, check in CHECKS.items():
+        if given[name] is not None or name not in MAY_BE_NONE:
+            check(name, given[name])
+    if given["patience"] is not None and given["validation"] is None:
         raise ValueError(
-            f"patience is {patience} and there is no validation data; expected some, because "
-            "it decides which epoch is better. Pass validation=(x, y), or patience=None"
+            f"patience is {given['patience']} and there is no validation data; expected some, "
+            "because it decides which epoch is better. Pass validation=(x, y), or patience=None"
+        )
+    if given["checkpoint"] is None and (given["resume"] or given["every"] != 1):
+        which = "resume=True" if given["resume"] else f"every={given['every']}"
+        raise ValueError(
+            f"{which} without a checkpoint; expected the folder of the training as well: "
+            "checkpoint='runs/mine'"
         )
 
 
@@ -142,19 +142,7 @@ def precision_of(model: Model, precision: str) -> AbstractContextManager[Any]:
     return use_precision(precision, model.backend)
 
 
-def checkpoint_folder(
-    folder: str | os.PathLike[str] | None, every: object, resume: object
-) -> Path | None:
-    """Return the folder of a training's checkpoints, after checking it and its options."""
-    if folder is not None:
-        return checked_folder(folder)
-    if resume or every != 1:
-        given = "resume=True" if resume else f"every={every}"
-        raise ValueError(
-            f"{given} without a checkpoint; expected the folder of the training as well: "
-            "checkpoint='runs/mine'"
-        )
-    return None
+EXAMPLE = "npformer.losses.MeanSquaredError() is one"
 
 
 def require_model(model: Model) -> None:
@@ -169,11 +157,7 @@ def require_model(model: Model) -> None:
         if callable(getattr(model, "fit", None)):
             advice = f"A {kind} has methods of its own, such as fit"
         checks.instance("model", model, Model, advice)
-    try:
-        loss = model.loss
-    except AttributeError as error:
-        raise TypeError(str(error)) from None
-    checks.instance(f"loss of {kind}", loss, Loss, "npformer.losses.MeanSquaredError() is one")
+    checks.instance(f"loss of {kind}", model.loss, Loss, EXAMPLE)
     if model.n_inputs not in (1, 2):
         raise ValueError(f"n_inputs of {kind} is {described(model.n_inputs)}; expected 1 or 2")
     if model.targets_of not in (None, *range(model.n_inputs)):

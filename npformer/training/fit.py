@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing, nullcontext
 from functools import partial
 from typing import Any
 
-from npformer.core import Seed, checks, get_backend
+from npformer.core import Seed, get_backend
 from npformer.core.dispatch import enabled
 from npformer.core.explained_errors import in_our_words
 from npformer.data.samples import Data
@@ -17,8 +17,6 @@ from npformer.optim import Optimizer, Schedule, clip_by_global_norm
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
-    check_patience,
-    checkpoint_folder,
     dropout_generator,
     generator_for,
     needs_team,
@@ -43,7 +41,7 @@ from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.history import History
 from npformer.training.loop import Interrupts, Training
-from npformer.training.storage.checkpoint_folder import reserve
+from npformer.training.storage.checkpoint_folder import checked_folder, reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
 from npformer.training.watchers import ProgressBar, own_watchers
@@ -217,15 +215,10 @@ def fit(
     """
     alone = nullcontext(Communicator())
     with alone if communicator is None else as_communicator(communicator).guard() as ranks:
-        check_arguments(misplaced=misplaced, clip_norm=clip_norm, patience=patience, masks=masks)
-        check_arguments(micro_batch=micro_batch, check_every=check_every, every=every)
-        check_arguments(shard_moments=shard_moments, progress=progress, resume=resume)
-        check_arguments(batches=batches, on_interrupt=on_interrupt)
-        epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
-        at_a_time = checks.positive("batch_size", batch_size)
-        batch_size = at_a_time * checks.positive("accumulate", accumulate)
-        check_patience(patience, validation)
-        folder = checkpoint_folder(checkpoint, every, resume)
+        check_arguments(locals())
+        epochs, at_a_time = int(epochs), int(batch_size)  # NumPy's small ones would overflow
+        batch_size = at_a_time * int(accumulate)
+        folder = None if checkpoint is None else checked_folder(checkpoint)
         of_user = checked_callbacks(callbacks)
         require_model(model)
         several = ranks.size > 1

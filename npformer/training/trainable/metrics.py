@@ -47,10 +47,12 @@ then the loss decides."""
 
 def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
     """Return a metric that can be computed for a loss: the name of a figure, or a function."""
+    if isinstance(metric, str) and metric == "accuracy":  # without classes, the loss decides
+        return metric
     names = tuple(dict.fromkeys((*figures, "accuracy", "loss")))
     if isinstance(metric, str):
         checks.choice("metric", metric, names)
-        if metric in {*FIGURES} - {"accuracy"} and not isinstance(loss, Classification):
+        if metric in FIGURES and not isinstance(loss, Classification):
             raise ValueError(
                 f"metric is {described(metric)} and {a_type(loss)} knows no classes; expected "
                 "'loss', or a function of y and outputs"

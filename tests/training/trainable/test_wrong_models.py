@@ -89,7 +89,7 @@ def test_a_model_without_a_loss_computes_and_says_what_else_it_needs():
     model, told = Nothing(), r"Nothing has no loss; expected one\. Set self\.loss in __init__"
     assert model(X).shape == (20, 6, 2)
     for call in (nf.fit, nf.evaluate):
-        with pytest.raises(TypeError, match=told):
+        with pytest.raises(AttributeError, match=told):
             call(model, (X, Y))
     for method in (model.predict, model.predict_probabilities):
         with pytest.raises(AttributeError, match=told):
