@@ -17,7 +17,7 @@ from npformer.core import (
 )
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.linear import Linear
-from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.sequential import Chain
 
 
 class Pooling(Layer):
@@ -113,7 +113,7 @@ class EveryToken(Pooling):
         return without_padding(dy, cache)
 
 
-class Pooler(Pooling):
+class Pooler(Chain, Pooling):
     """y = f(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d).
 
     x_first is what `FirstToken` gives.
@@ -142,12 +142,6 @@ class Pooler(Pooling):
     def chain(self) -> list[Layer]:
         """Return the layers in the order in which they act."""
         return [self.first, self.dense, self.activation]
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return forward_chain(self.chain(), x, context)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 def first_kept(x: Array, mask: Array | None) -> Array | None:
