@@ -4,7 +4,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from contextlib import suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -101,11 +102,10 @@ def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bo
     )
 
 
-def choice(name: str, value: object, choices: Iterable[str], hint: bool = True) -> None:
+def choice(name: str, value: object, choices: Collection[str], hint: bool = True) -> None:
     """Check that `value` is one of a few words; without `hint`, the error suggests none."""
-    known = list(choices)
-    if not isinstance(value, str) or value not in known:
-        words = ", ".join(map(repr, known)) + (did_you_mean(value, known) if hint else "")
+    if not isinstance(value, str) or value not in choices:
+        words = ", ".join(map(repr, choices)) + (did_you_mean(value, choices) if hint else "")
         raise ValueError(f"{name} is {described(value)}; expected one of {words}")
 
 
@@ -214,12 +214,10 @@ def _float(value: object) -> float:
     """Return a number as a float; for anything else, a bool too, NaN, which fits no bounds."""
     if type(value) is float:
         return value  # the usual case
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:  # an int beyond 1.8e308
-        return math.inf
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # an int beyond 1.8e308
+            return float(value)
+    return math.nan
 
 
 def ordered(name: str, value: object) -> None:

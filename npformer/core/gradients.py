@@ -45,16 +45,13 @@ class Gradients(Mapping[str, Array]):
                 raise TypeError(f"{what}, or what its parameters() returns")
             layer = Parameters(layer.trainable())
         self.parameters, self.shapes = layer, layer.shapes
-        if layer.named:
-            first = next(iter(layer.named.values())).value
-            self.flat = (zeros or array_module(first).zeros)(layer.size, first.dtype)
-        else:
-            self.flat = np.zeros(0, dtype="float32")
+        first = next(iter(layer.values()), np.zeros(0, dtype="float32"))
+        self.flat = (zeros or array_module(first).zeros)(layer.size, first.dtype)
         self._make_views()
 
     def _make_views(self) -> None:
-        self._views = self.parameters.split(self.flat)
-        self._by_identity = {id(p): self._views[n] for n, p in self.parameters.named.items()}
+        views = self.parameters.split(self.flat).values()
+        self._sums = dict(zip(self.parameters.named.values(), views, strict=True))
 
     def copy(self) -> Gradients:
         """Return a copy with a buffer of its own, for the same parameters.
@@ -69,7 +66,7 @@ class Gradients(Mapping[str, Array]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Views that were copied or unpickled would not be views any more.
-        return {**self.__dict__, "_views": None, "_by_identity": None}
+        return {**self.__dict__, "_sums": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -89,7 +86,7 @@ class Gradients(Mapping[str, Array]):
         Raises KeyError if the parameter is a constant or belongs to another layer.
         """
         try:
-            return self._by_identity[id(parameter)]
+            return self._sums[parameter]
         except KeyError:
             raise KeyError(
                 f"these gradients have no place for a parameter of shape {parameter.shape}: they "
@@ -106,13 +103,13 @@ class Gradients(Mapping[str, Array]):
         self.flat[...] = 0.0
 
     def __getitem__(self, name: str) -> Array:
-        return self._views[name]
+        return self._sums[self.parameters.named[name]]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._views)
+        return iter(self.parameters)
 
     def __len__(self) -> int:
-        return len(self._views)
+        return len(self.parameters)
 
     def __repr__(self) -> str:
         return "\n".join(["Gradients:", *(f"  {name}: {shape}" for name, shape in self.shapes)])
