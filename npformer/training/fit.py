@@ -44,7 +44,7 @@ from npformer.training.loop import Interrupts, Training
 from npformer.training.storage.checkpoint_folder import checked_folder, reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
-from npformer.training.watchers import ProgressBar, own_watchers
+from npformer.training.watchers import EarlyStopping, ProgressBar, Recorder
 
 
 @in_our_words
@@ -239,7 +239,10 @@ def fit(
             used = over_ranks.shard_optimizer(given, ranks, of_user)
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
-        own = own_watchers(model, task, check_every, patience, ranks)
+        recorder = Recorder(task, check_every or (1 if model.backend == "numpy" else 50), ranks)
+        own: dict[str, Any] = {"recorder": recorder}  # by the names that checkpoints have
+        if task.held_out is not None:
+            own["best"] = EarlyStopping(patience, task.metric)
         bar = [ProgressBar()] if progress and ranks.rank == 0 else []
         watching: list[Callback] = [*own.values(), *bar, *of_user]
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
@@ -259,7 +262,7 @@ def fit(
                 watching.append(files)
             how = batch_at_evaluation(batch_size, micro_batch), ranks
             clip: Any = step.clip if several else clip_by_global_norm
-            parts = step, dropout, [*watching, interrupts], own["losses"], interrupts, how
+            parts = step, dropout, [*watching, interrupts], recorder, interrupts, how
             stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()

@@ -21,7 +21,7 @@ from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
 from npformer.training.evaluation import Evaluation, measure
-from npformer.training.watchers import LossWatch
+from npformer.training.watchers import Recorder
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Training:
     step: Step  # computes the steps
     dropout: Any  # the generator of dropout's masks
     watchers: Sequence[Callback]  # in the order in which they are called
-    losses: LossWatch  # among the watchers
+    recorder: Recorder  # among the watchers
     interrupts: Interrupts  # the last of them
     evaluation: tuple[int, Communicator]  # batch size and ranks of `measure`
     clip: Callable[[Gradients, float], object]
@@ -133,7 +133,7 @@ class Training:
                     self.clip(gradients, self.clip_norm)
                 state.optimizer.step(gradients)
             except NonFiniteGradientError:
-                self.losses.read(state)  # a loss that is not finite says where it began
+                self.recorder.read(state)  # a loss that is not finite says where it began
                 raise
         self.call("after_step")
         now.rows = now.gradients = None
