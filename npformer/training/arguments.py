@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Layer, Seed, checks, described, generators, use_precision
+from npformer.core import Layer, Seed, checks, described, use_precision
 from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer
@@ -28,8 +28,20 @@ def check_together(name: str, misplaced: tuple[Any, ...]) -> None:
 
 
 MAY_BE_NONE = "patience", "micro_batch", "check_every", "clip_norm"
+
+
+def check_seed(name: str, seed: Seed) -> None:
+    """Raise TypeError for no seed: nobody could train like that again."""
+    if seed is None:
+        raise TypeError(
+            f"{name} is None; expected a whole number of at least 0 or a numpy.random.Generator: "
+            "nobody could train like that again"
+        )
+
+
 CHECKS: dict[str, Callable[[str, Any], object]] = {
     "misplaced": check_together,
+    "seed": check_seed,
     **dict.fromkeys(("epochs", "batch_size", "accumulate", "every"), checks.positive),
     **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
     "clip_norm": partial(checks.number, above=0.0),
@@ -57,16 +69,6 @@ def check_arguments(given: Mapping[str, Any]) -> None:
             f"{which} without a checkpoint; expected the folder of the training as well: "
             "checkpoint='runs/mine'"
         )
-
-
-def generator_for(seed: Seed) -> np.random.Generator:
-    """Return the generator of a training; without a seed, nobody could train like that again."""
-    if seed is None:
-        raise TypeError(
-            "seed is None; expected a whole number of at least 0 or a numpy.random.Generator: "
-            "nobody could train like that again"
-        )
-    return generators.from_seed(seed)
 
 
 def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:
@@ -113,12 +115,6 @@ def trains(optimizer: Optimizer, model: Layer) -> bool:
     """Return whether an optimizer updates exactly the model's own arrays, not copies of them."""
     theirs, ours = optimizer.parameters, model.parameters()
     return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
-
-
-def needs_team(workers: int | str, micro_batch: int | None) -> bool:
-    """Return whether a step is more than one worker's, who has the whole batch at once."""
-    alone = workers == "auto" or (workers == 1 and workers is not True)
-    return not alone or micro_batch is not None
 
 
 def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any:

@@ -3,10 +3,9 @@
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext
-from functools import partial
 from typing import Any
 
-from npformer.core import Seed, get_backend
+from npformer.core import Seed, generators, get_backend
 from npformer.core.dispatch import enabled
 from npformer.core.explained_errors import in_our_words
 from npformer.data.samples import Data
@@ -18,8 +17,6 @@ from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
     dropout_generator,
-    generator_for,
-    needs_team,
     optimizer_for,
     precision_of,
     require_model,
@@ -222,7 +219,7 @@ def fit(
         of_user = checked_callbacks(callbacks)
         require_model(model)
         several = ranks.size > 1
-        rng = over_ranks.common_generator(ranks, seed) if several else generator_for(seed)
+        rng = over_ranks.common_generator(ranks, seed) if several else generators.from_seed(seed)
         dropout = dropout_generator(model, masks, rng)
         about = loss, label_smoothing, metric, sample_weight, class_weight
         task = checked_task(model, data, validation, rng, ranks, progress, *about)
@@ -232,8 +229,8 @@ def fit(
             micro_batch = min(at_a_time, micro_batch or at_a_time)
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
-        agreed = partial(settings_of, model, given, drawn, epochs, clip_norm, seed, micro_batch)
         if several:
+            agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
             over_ranks.begin_together(ranks, model, given, agreed)
         if shard_moments:
             used = over_ranks.shard_optimizer(given, ranks, of_user)
@@ -257,7 +254,8 @@ def fit(
                 step = over_ranks.RankStep(step, ranks, used is not given)
                 watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
             if folder is not None:
-                files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed())
+                agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
+                files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed)
                 files.begin(state, resume)
                 watching.append(files)
             how = batch_at_evaluation(batch_size, micro_batch), ranks
@@ -280,6 +278,7 @@ def _step(
     contexts: ExitStack,
 ) -> Any:
     """Return what computes a training's steps on this rank: the plain way, or a team's."""
-    if ranks.size == 1 and not enabled() and not needs_team(workers, micro_batch):
+    alone = ranks.size == 1 and (workers == "auto" or (workers == 1 and workers is not True))
+    if alone and micro_batch is None and not enabled():
         return PlainStep(model, loss)
     return contexts.enter_context(Team(model, workers, micro_batch, loss=loss))

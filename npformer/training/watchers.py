@@ -109,7 +109,8 @@ class Recorder(Callback):
 
     def load_state_dict(self, state: Any) -> None:
         """Go on with an epoch, as if it had begun that long ago."""
-        self._losses, self._began = [*state["losses"]], time.perf_counter() - float(state["seconds"])
+        self._losses = list(state["losses"])
+        self._began = time.perf_counter() - float(state["seconds"])
 
     def check_weights(self, state: TrainingState) -> None:
         """Check that all weights are finite."""
