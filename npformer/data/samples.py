@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -58,9 +58,8 @@ class Batch:
 
     def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
-        y, weights, counts = (
-            None if array is None else array[rows] for array in (self.y, self.weights, self.counts)
-        )
+        of_targets = self.y, self.weights, self.counts
+        y, weights, counts = (None if array is None else array[rows] for array in of_targets)
         inputs = tuple(each.select(rows) for each in self.inputs)
         return Batch(inputs, y, weights, counts, self.targets_of)
 
@@ -107,11 +106,11 @@ class Samples:
     Attributes
     ----------
     notes : list
-        What the model's `note` returned for all pieces of the samples.
+        What the model's `note` returned for pieces of the samples, if there is padding.
     """
 
     batch: Batch
-    notes: list[Any]
+    notes: list[Any] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -200,8 +199,6 @@ def unlabelled_inputs(
             if part == "x" or array is not None:
                 _check_array(f"{part}{f'[{k}]' if len(inputs) > 1 else ''}{where}", array, n)
                 n = len(inputs[0].x)
-    if n == 0:
-        raise ValueError(f"{name} has no samples; expected at least 1")
     return inputs
 
 
@@ -224,7 +221,8 @@ def _check_array(name: str, array: Any, n: int | None) -> None:
             "memory-mapped, or what npformer.data.sharded returns. numpy.asarray makes one from "
             "lists, npformer.to_numpy from arrays on a GPU: batches are uploaded one by one"
         )
-    if array.ndim == 0:
-        raise ValueError(f"{name} is a single number; expected one entry per sample")
+    if array.shape[:1] in ((), (0,)):
+        what = "has no samples" if array.ndim else "is a single number"
+        raise ValueError(f"{name} {what}; expected at least 1 entry, one per sample")
     if n is not None and len(array) != n:
         raise ValueError(f"{name} has {len(array)} samples and x has {n}; expected the same number")

@@ -54,12 +54,13 @@ def checked_task(
     samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
     model.remember(samples.notes)
     rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
-    if (share := None if validation is None else validation_share(validation)) is not None:
-        counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
-        rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
-        part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
-    elif validation is not None:
-        held_out = checked_data(model, "validation", validation, loss, None, ranks)
+    if validation is not None:
+        if (share := validation_share(validation)) is None:
+            held_out = checked_data(model, "validation", validation, loss, None, ranks)
+        else:
+            counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
+            rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
+            part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
     if class_weight is not None:
         if given:
             raise ValueError(
@@ -86,8 +87,7 @@ def checked_data(
     inputs, y = labelled_inputs(model, name, data)
     with located_errors(f"in {name}, "):
         if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
-            batch = model.check_samples(inputs, y, loss, sample_weight)
-            samples = Samples(batch, [model.note(batch)])
+            samples = Samples(model.check_samples(inputs, y, loss, sample_weight))
         else:
             samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
     if not samples.counts_for(loss).any():
@@ -100,8 +100,9 @@ def checked_data(
             f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
             "-1, which means no label"
         )
-    if type(samples) is Samples and samples.lengths is not None:  # in memory
-        warn_of_empty(name, samples.select(slice(None)))
+    if type(samples) is Samples and samples.lengths is not None:  # in memory, with padding
+        samples.notes = [model.note(samples.batch)]
+        warn_of_empty(name, samples.batch)
     return samples
 
 
@@ -150,7 +151,7 @@ class Batches:
     batch_size: int
     way: str  # how samples are put together, one of `WAYS`
     shuffle: np.random.Generator  # draws the order of each epoch
-    order: np.ndarray | None = None  # of the rows in the epoch; None between epochs
+    order: Any = None  # of the rows in the epoch; None between epochs
     feed: Feed | None = None  # uploads batches while a device computes
 
     def __len__(self) -> int:
@@ -181,5 +182,4 @@ class Batches:
 
     def _rows(self, k: int) -> tuple[np.ndarray, Any, Shard | None]:
         """Return the rows of batch k; to what length to cut them; and their place if a shard."""
-        assert self.order is not None, "an epoch has begun"
         return self.order[k * self.batch_size : (k + 1) * self.batch_size], 1, None

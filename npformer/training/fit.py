@@ -23,7 +23,6 @@ from npformer.training.arguments import (
 )
 from npformer.training.batches import (
     Batches,
-    batch_at_evaluation,
     checked_task,
     way_of_batches,
 )
@@ -236,7 +235,8 @@ def fit(
             used = over_ranks.shard_optimizer(given, ranks, of_user)
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
-        recorder = Recorder(task, check_every or (1 if model.backend == "numpy" else 50), ranks)
+        check_every = check_every or (1 if model.backend == "numpy" else 50)
+        recorder = Recorder(drawn, check_every, micro_batch, ranks)
         own: dict[str, Any] = {"recorder": recorder}  # by the names that checkpoints have
         if task.held_out is not None:
             own["best"] = EarlyStopping(patience, task.metric)
@@ -258,9 +258,8 @@ def fit(
                 files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed)
                 files.begin(state, resume)
                 watching.append(files)
-            how = batch_at_evaluation(batch_size, micro_batch), ranks
             clip: Any = step.clip if several else clip_by_global_norm
-            parts = step, dropout, [*watching, interrupts], recorder, interrupts, how
+            parts = step, dropout, [*watching, interrupts], recorder, interrupts
             stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()

@@ -13,14 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import Array, Gradients, guarded_computation
-from npformer.data.samples import Batch, Samples
+from npformer.data.samples import Batch
 from npformer.models.step import Step
 from npformer.optim import NonFiniteGradientError
 from npformer.training.arguments import check_unchanged
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
-from npformer.training.evaluation import Evaluation, measure
 from npformer.training.watchers import Recorder
 
 
@@ -35,7 +34,6 @@ class Training:
     watchers: Sequence[Callback]  # in the order in which they are called
     recorder: Recorder  # among the watchers
     interrupts: Interrupts  # the last of them
-    evaluation: tuple[int, Communicator]  # batch size and ranks of `measure`
     clip: Callable[[Gradients, float], object]
     clip_norm: float | None  # the norm to which gradients are clipped, if they are
     _trained: Any = None  # the parameters that are known to be the optimizer's
@@ -100,16 +98,8 @@ class Training:
             yield now.epoch
             if now.signal or now.step_in_epoch < state.n_steps:
                 return
-            if (held_out := batches.task.held_out) is not None:
-                state._set(evaluation=self.evaluate(held_out))
             batches.order = None
             self.call("after_epoch")
-
-    @np.errstate(over="ignore", invalid="ignore")  # the loss shows it
-    def evaluate(self, held_out: Samples) -> Evaluation:
-        """Evaluate the model on the samples to validate on."""
-        task = self.batches.task
-        return measure(self.state.model, held_out, task.loss, *self.evaluation, task.metric)
 
     def steps(self) -> Iterator[tuple[np.ndarray, Batch]]:
         """Yield the epoch's remaining batches, each with the rows of its samples."""

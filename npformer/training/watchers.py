@@ -9,9 +9,10 @@ import numpy as np
 
 from npformer.core import Array, array_module, guarded_computation, to_numpy
 from npformer.core.bar import bar
-from npformer.training.batches import Task
+from npformer.training.batches import Batches, batch_at_evaluation
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
+from npformer.training.evaluation import measure
 from npformer.training.inspection.non_finite import (
     LOSS_ITSELF,
     non_finite_parameter,
@@ -51,8 +52,9 @@ class Recorder(Callback):
     It reads the losses of several steps at once, because reading waits for a GPU.
     """
 
-    task: Task
+    batches: Batches
     every: int  # steps between readings
+    micro_batch: int | None
     ranks: Communicator
     _unread: list[tuple[Array, int, Array]] = field(default_factory=list)
     _losses: list[float] = field(default_factory=list)  # of the epoch's steps that have been read
@@ -80,16 +82,21 @@ class Recorder(Callback):
             self._losses.clear()
 
     def after_epoch(self, state: TrainingState) -> None:
-        """Check and record the evaluation."""
-        if (found := state.evaluation) is None or self.task.held_out is None:
+        """Evaluate the model on the validation data, if there are any, and record it."""
+        task = self.batches.task
+        if task.held_out is None:
             return
+        n = batch_at_evaluation(self.batches.batch_size, self.micro_batch)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
+            found = measure(state.model, task.held_out, task.loss, n, self.ranks, task.metric)
+        state._set(evaluation=found)
         if not math.isfinite(found.loss):
-            tensor, weights = non_finite_tensor(state.model, self.task.held_out), after(state)
+            tensor, weights = non_finite_tensor(state.model, task.held_out), after(state)
             raise NonFiniteLossError(state.step, tensor, weights, "the validation loss")
         state.history.validation_loss.append(found.loss)
         if not math.isnan(found.accuracy):
             state.history.validation_accuracy.append(found.accuracy)
-        if not math.isnan(value := found.value(self.task.metric)):
+        if not math.isnan(value := found.value(task.metric)):
             state.history.validation_metric.append(value)
 
     def after_training(self, state: TrainingState) -> None:
@@ -139,7 +146,8 @@ class Recorder(Callback):
     def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
         """Return the name of the first tensor that is not finite, and of the rank that has it."""
         with guarded_computation(model.backend, len(rows)):
-            of_ranks = self.ranks.gather(non_finite_tensor(model, self.task.samples.select(rows)))
+            batch = self.batches.task.samples.select(rows)
+            of_ranks = self.ranks.gather(non_finite_tensor(model, batch))
         rank = next((k for k, name in enumerate(of_ranks) if name != LOSS_ITSELF), 0)
         return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]
 

@@ -100,7 +100,7 @@ class Trainable(Layer):
         return tokens * (1 if self.n_classes is None else self.loss.n_outputs(self.n_classes))
 
     def note(self, batch: Batch, before: Any = None) -> Any:
-        """Return what `remember` is to know of some samples of a training.
+        """Return what `remember` is to know of some samples of a training that has padding.
 
         `before` is what this returned for the samples before them. Ranks exchange the results.
         """
