@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,6 @@ from npformer.core.arrays import array_module
 from npformer.core.backend import Array
 from npformer.core.parameters import Parameter, Parameters
 from npformer.core.words import described
-
-
-class HasParameters(Protocol):
-    """What gradients need to know of a layer."""
-
-    def trainable(self) -> dict[str, Parameter]:
-        """Return the parameters that are trained, by name."""
 
 
 class Gradients(Mapping[str, Array]):
@@ -36,9 +29,7 @@ class Gradients(Mapping[str, Array]):
         gradients are views of it, laid out like the parameters.
     """
 
-    def __init__(
-        self, layer: HasParameters | Parameters, zeros: Callable[[int, Any], Array] | None = None
-    ) -> None:
+    def __init__(self, layer: Any, zeros: Callable[[int, Any], Array] | None = None) -> None:
         if not isinstance(layer, Parameters):
             if not hasattr(layer, "trainable"):
                 what = f"layer is {described(layer)}; expected a Layer"

@@ -92,29 +92,22 @@ def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) ->
     return optimizer
 
 
-def check_trains(optimizer: Optimizer, model: Layer) -> None:
-    """Raise ValueError unless an optimizer updates the model's own arrays."""
-    if not trains(optimizer, model):
-        raise ValueError(
-            "optimizer's parameters are not this model's; expected exactly the model's own arrays. "
-            "After loading, copying or moving a model make a new one: Adam(model.parameters())"
-        )
+OTHER_MODEL = (
+    "optimizer's parameters are not this model's; expected exactly the model's own arrays. "
+    "After loading, copying or moving a model make a new one: Adam(model.parameters())"
+)
+CHANGED_MODEL = (
+    "the model's parameters are no longer the optimizer's: during the training, a layer was "
+    "replaced or a parameter frozen. Expected no change until it ends: change the model before "
+    "fit, or call fit again"
+)
 
 
-def check_unchanged(optimizer: Optimizer, model: Layer) -> None:
-    """Raise ValueError if the optimizer no longer updates the model's own arrays."""
-    if not trains(optimizer, model):
-        raise ValueError(
-            "the model's parameters are no longer the optimizer's: during the training, a "
-            "layer was replaced or a parameter frozen. Expected no change until it ends: "
-            "change the model before fit, or call fit again"
-        )
-
-
-def trains(optimizer: Optimizer, model: Layer) -> bool:
-    """Return whether an optimizer updates exactly the model's own arrays, not copies of them."""
+def check_trains(optimizer: Optimizer, model: Layer, otherwise: str = OTHER_MODEL) -> None:
+    """Raise ValueError unless an optimizer updates the model's own arrays, not copies of them."""
     theirs, ours = optimizer.parameters, model.parameters()
-    return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
+    if list(theirs) != list(ours) or any(theirs[name] is not ours[name] for name in ours):
+        raise ValueError(otherwise)
 
 
 def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any:

@@ -16,7 +16,7 @@ from npformer.core import Array, Gradients, guarded_computation
 from npformer.data.samples import Batch
 from npformer.models.step import Step
 from npformer.optim import NonFiniteGradientError
-from npformer.training.arguments import check_unchanged
+from npformer.training.arguments import CHANGED_MODEL, check_trains
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
@@ -111,7 +111,7 @@ class Training:
         """Take a step of the optimizer, and call the watchers."""
         state, now, of_steps = self.state, self.state._now, self.state.history.workers
         if gradients.parameters is not self._trained:  # new, or the model has changed
-            check_unchanged(state.optimizer, state.model)
+            check_trains(state.optimizer, state.model, CHANGED_MODEL)
             self._trained = gradients.parameters
         of_steps[self.step.shared_by] = of_steps.get(self.step.shared_by, 0) + 1
         now.step, now.step_in_epoch = state.optimizer.steps + 1, now.step_in_epoch + 1
