@@ -184,21 +184,19 @@ def labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences,
             "token types (x, y, mask, types)"
         )
     x, y, mask, types = model.arrange(*(*data, None, None)[:4])
-    inputs = unlabelled_inputs(model, name, x, mask, types)
-    _check_array(f"y in {name}", y, len(inputs[0].x))
-    return inputs, y
+    return unlabelled_inputs(model, name, x, mask, types, y=y), y
 
 
 def unlabelled_inputs(
-    model: Layer, name: str, x: Any, mask: Any = None, types: Any = None
+    model: Layer, name: str, x: Any, mask: Any = None, types: Any = None, **targets: Any
 ) -> tuple[Sequences, ...]:
-    """Return the inputs of some data, after checking their types and lengths."""
-    inputs, n, where = as_inputs(model, x, mask, types), None, "" if name == "x" else f" in {name}"
-    for k, each in enumerate(inputs):
-        for part, array in (("x", each.x), ("mask", each.mask), ("types", each.types)):
-            if part == "x" or array is not None:
-                _check_array(f"{part}{f'[{k}]' if len(inputs) > 1 else ''}{where}", array, n)
-                n = len(inputs[0].x)
+    """Return the inputs of some data, after checking types and lengths, also those of `targets`."""
+    inputs = as_inputs(model, x, mask, types)
+    optional = (a for each in inputs for a in (each.mask, each.types) if a is not None)
+    arrays = [*(each.x for each in inputs), *targets.values(), *optional]
+    kinds, lengths = {type(a) for a in arrays}, {getattr(a, "shape", ())[:1] for a in arrays}
+    if kinds != {np.ndarray} or len(lengths) > 1 or lengths & {(), (0,)}:  # not the usual case
+        _check_arrays(inputs, targets, "" if name == "x" else f" in {name}")
     return inputs
 
 
@@ -211,6 +209,19 @@ def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ..
 def is_stored(array: object) -> bool:
     """Return whether an array stays in files, and is to be read a few rows at a time."""
     return isinstance(array, np.memmap | ShardedArray)
+
+
+def _check_arrays(inputs: tuple[Sequences, ...], targets: dict[str, Any], where: str) -> None:
+    """Check that all are arrays, on the host or in files, of equally many samples."""
+    n = None
+    for k, each in enumerate(inputs):
+        at = f"[{k}]" if len(inputs) > 1 else ""
+        for name, array in (("x", each.x), ("mask", each.mask), ("types", each.types)):
+            if name == "x" or array is not None:
+                _check_array(f"{name}{at}{where}", array, n)
+                n = len(inputs[0].x)
+    for name, array in targets.items():
+        _check_array(f"{name}{where}", array, n)
 
 
 def _check_array(name: str, array: Any, n: int | None) -> None:

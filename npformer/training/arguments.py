@@ -154,6 +154,11 @@ def require_model(model: Model) -> None:
             f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
             f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
         )
+
+
+def check_figures(model: Model) -> None:
+    """Raise TypeError or ValueError for figures that an evaluation could not report."""
+    kind = type(model).__name__
     for name, figure in model.figures.items():
         if not callable(figure):
             raise TypeError(

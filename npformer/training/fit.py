@@ -16,6 +16,7 @@ from npformer.optim import Optimizer, Schedule, clip_by_global_norm
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
+    check_figures,
     dropout_generator,
     optimizer_for,
     precision_of,
@@ -209,8 +210,8 @@ def fit(
         Before the first step: the folder cannot be written or is in use, or its checkpoint is
         damaged or that of another training. Later, failing to write a checkpoint only warns.
     """
-    alone = nullcontext(Communicator())
-    with alone if communicator is None else as_communicator(communicator).guard() as ranks:
+    single = nullcontext(Communicator())
+    with single if communicator is None else as_communicator(communicator).guard() as ranks:
         check_arguments(locals())
         epochs, at_a_time = int(epochs), int(batch_size)  # NumPy's small ones would overflow
         batch_size = at_a_time * int(accumulate)
@@ -239,6 +240,7 @@ def fit(
         recorder = Recorder(drawn, check_every, micro_batch, ranks)
         own: dict[str, Any] = {"recorder": recorder}  # by the names that checkpoints have
         if task.held_out is not None:
+            check_figures(model)
             own["best"] = EarlyStopping(patience, task.metric)
         bar = [ProgressBar()] if progress and ranks.rank == 0 else []
         watching: list[Callback] = [*own.values(), *bar, *of_user]
@@ -249,7 +251,11 @@ def fit(
                 contexts.enter_context(precision_of(model, precision))
             if (start := get_backend(model.backend).feed) is not None:
                 drawn.feed = contexts.enter_context(closing(start()))
-            step = _step(model, task.loss, workers, micro_batch, ranks, contexts)
+            alone = workers == "auto" or (workers == 1 and workers is not True)
+            if alone and micro_batch is None and not (several or enabled()):
+                step: Any = PlainStep(model, task.loss)
+            else:
+                step = contexts.enter_context(Team(model, workers, micro_batch, loss=task.loss))
             if several:
                 step = over_ranks.RankStep(step, ranks, used is not given)
                 watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
@@ -266,18 +272,3 @@ def fit(
         if stop is not None and on_interrupt == "raise":
             raise stop
         return state.history
-
-
-def _step(
-    model: Model,
-    loss: Loss,
-    workers: int | str,
-    micro_batch: int | None,
-    ranks: Communicator,
-    contexts: ExitStack,
-) -> Any:
-    """Return what computes a training's steps on this rank: the plain way, or a team's."""
-    alone = ranks.size == 1 and (workers == "auto" or (workers == 1 and workers is not True))
-    if alone and micro_batch is None and not enabled():
-        return PlainStep(model, loss)
-    return contexts.enter_context(Team(model, workers, micro_batch, loss=loss))

@@ -1,6 +1,7 @@
 """Wrong models, and wrong calls of models from outside: the error says what to do."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_a_loss_of_classes_needs_their_number():
 )
 def test_what_a_model_says_is_checked(changes, error, message):
     model = type("Own", (Regressor,), changes)()
-    for call in (nf.fit, nf.evaluate):
+    for call in (partial(nf.fit, validation=(X, Y)), nf.evaluate):
         with pytest.raises(error, match=message):
             call(model, (X, Y))
 
