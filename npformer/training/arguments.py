@@ -14,6 +14,7 @@ from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
+from npformer.training.storage.checkpoint_folder import checked_folder
 from npformer.training.trainable import Model
 
 
@@ -27,7 +28,7 @@ def check_together(name: str, misplaced: tuple[Any, ...]) -> None:
         )
 
 
-MAY_BE_NONE = "patience", "micro_batch", "check_every", "clip_norm"
+MAY_BE_NONE = "patience", "micro_batch", "check_every", "clip_norm", "checkpoint"
 
 
 def check_seed(name: str, seed: Seed) -> None:
@@ -45,6 +46,7 @@ CHECKS: dict[str, Callable[[str, Any], object]] = {
     **dict.fromkeys(("epochs", "batch_size", "accumulate", "every"), checks.positive),
     **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
     "clip_norm": partial(checks.number, above=0.0),
+    "checkpoint": checked_folder,
     **dict.fromkeys(("shard_moments", "progress", "resume"), checks.flag),
     "on_interrupt": partial(checks.choice, choices=("raise", "return")),
     "masks": partial(checks.choice, choices=("host", "device")),

@@ -52,7 +52,8 @@ def checked_task(
     given, loss = loss is not None, model.loss_with(loss, label_smoothing)
     metric = checked_metric(metric, model.figures, loss)
     samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
-    model.remember(samples.notes)
+    if samples.notes:
+        model.remember(samples.notes)
     rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
     if validation is not None:
         if (share := validation_share(validation)) is None:
@@ -90,7 +91,8 @@ def checked_data(
             samples = Samples(model.check_samples(inputs, y, loss, sample_weight))
         else:
             samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
-    if not samples.counts_for(loss).any():
+    may_lack_labels = model.targets_of is not None or sample_weight is not None
+    if may_lack_labels and not samples.counts_for(loss).any():
         if sample_weight is not None and (samples.y is None or loss.counts(samples.y).any()):
             raise ValueError(
                 f"sample_weight is 0 for every sample of {name} that has a label; expected at "

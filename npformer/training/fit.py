@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext
+from pathlib import Path
 from typing import Any
 
 from npformer.core import Seed, generators, get_backend
@@ -38,7 +39,7 @@ from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.history import History
 from npformer.training.loop import Interrupts, Training
-from npformer.training.storage.checkpoint_folder import checked_folder, reserve
+from npformer.training.storage.checkpoint_folder import reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
 from npformer.training.watchers import EarlyStopping, ProgressBar, Recorder
@@ -215,7 +216,6 @@ def fit(
         check_arguments(locals())
         epochs, at_a_time = int(epochs), int(batch_size)  # NumPy's small ones would overflow
         batch_size = at_a_time * int(accumulate)
-        folder = None if checkpoint is None else checked_folder(checkpoint)
         of_user = checked_callbacks(callbacks)
         require_model(model)
         several = ranks.size > 1
@@ -245,8 +245,8 @@ def fit(
         bar = [ProgressBar()] if progress and ranks.rank == 0 else []
         watching: list[Callback] = [*own.values(), *bar, *of_user]
         with Interrupts(ranks) as interrupts, ExitStack() as contexts:
-            if folder is not None and ranks.rank == 0:  # which writes for all
-                contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
+            if checkpoint is not None and ranks.rank == 0:  # which writes for all
+                contexts.enter_context(reserve(Path(checkpoint), n_bytes(model, task.samples)))
             if precision is not None:
                 contexts.enter_context(precision_of(model, precision))
             if (start := get_backend(model.backend).feed) is not None:
@@ -259,7 +259,8 @@ def fit(
             if several:
                 step = over_ranks.RankStep(step, ranks, used is not given)
                 watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
-            if folder is not None:
+            if checkpoint is not None:
+                folder = Path(checkpoint)
                 agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
                 files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed)
                 files.begin(state, resume)

@@ -66,8 +66,7 @@ class Recorder(Callback):
 
     def before_update(self, state: TrainingState) -> None:
         """Note the loss of a step; read the losses if enough are unread."""
-        now = state._now
-        self._unread.append((now.loss, now.step, now.rows))
+        self._unread.append((state._now.loss, state._now.step, state._now.rows))
         if len(self._unread) >= self.every:
             self.read(state)
 

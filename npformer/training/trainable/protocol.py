@@ -106,7 +106,7 @@ class Trainable(Layer):
         """
 
     def remember(self, notes: list[Any]) -> None:
-        """Receive what `note` returned on each rank; called once, before a training."""
+        """Receive what `note` returned on each rank: once, before a training with padding."""
 
     # What training calls -----------------------------------------------------------------------
 
