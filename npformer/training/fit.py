@@ -214,8 +214,10 @@ def fit(
     single = nullcontext(Communicator())
     with single if communicator is None else as_communicator(communicator).guard() as ranks:
         check_arguments(locals())
-        epochs, at_a_time = int(epochs), int(batch_size)  # NumPy's small ones would overflow
-        batch_size = at_a_time * int(accumulate)
+        epochs, batch_size = int(epochs), int(batch_size)  # NumPy's small ones would overflow
+        if accumulate > 1:
+            micro_batch = min(batch_size, micro_batch or batch_size)
+            batch_size *= int(accumulate)
         of_user = checked_callbacks(callbacks)
         require_model(model)
         several = ranks.size > 1
@@ -225,8 +227,6 @@ def fit(
         task = checked_task(model, data, validation, rng, ranks, progress, *about)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
         given = used = optimizer_for(model, optimizer, lr=lr, **settings)
-        if batch_size > at_a_time:
-            micro_batch = min(at_a_time, micro_batch or at_a_time)
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
         if several:
@@ -236,7 +236,6 @@ def fit(
             used = over_ranks.shard_optimizer(given, ranks, of_user)
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
-        check_every = check_every or (1 if model.backend == "numpy" else 50)
         recorder = Recorder(drawn, check_every, micro_batch, ranks)
         own: dict[str, Any] = {"recorder": recorder}  # by the names that checkpoints have
         if task.held_out is not None:
@@ -244,11 +243,8 @@ def fit(
             own["best"] = EarlyStopping(patience, task.metric)
         bar = [ProgressBar()] if progress and ranks.rank == 0 else []
         watching: list[Callback] = [*own.values(), *bar, *of_user]
-        with Interrupts(ranks) as interrupts, ExitStack() as contexts:
-            if checkpoint is not None and ranks.rank == 0:  # which writes for all
-                contexts.enter_context(reserve(Path(checkpoint), n_bytes(model, task.samples)))
-            if precision is not None:
-                contexts.enter_context(precision_of(model, precision))
+        products = nullcontext() if precision is None else precision_of(model, precision)
+        with products, Interrupts(ranks) as interrupts, ExitStack() as contexts:
             if (start := get_backend(model.backend).feed) is not None:
                 drawn.feed = contexts.enter_context(closing(start()))
             alone = workers == "auto" or (workers == 1 and workers is not True)
@@ -261,6 +257,8 @@ def fit(
                 watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
             if checkpoint is not None:
                 folder = Path(checkpoint)
+                if ranks.rank == 0:  # which writes for all
+                    contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
                 agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
                 files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed)
                 files.begin(state, resume)
