@@ -102,11 +102,12 @@ def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bo
     )
 
 
-def choice(name: str, value: object, choices: Collection[str], hint: bool = True) -> None:
-    """Check that `value` is one of a few words; without `hint`, the error suggests none."""
+def choice(name: str, value: object, choices: Collection[str], hint: bool = True) -> str:
+    """Return `value`, one of a few words, checked; without `hint`, the error suggests none."""
     if not isinstance(value, str) or value not in choices:
         words = ", ".join(map(repr, choices)) + (did_you_mean(value, choices) if hint else "")
         raise ValueError(f"{name} is {described(value)}; expected one of {words}")
+    return value
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
@@ -185,7 +186,8 @@ def rate(name: str, value: object) -> float:
 
 def _within(name: str, value: object, fits: Callable[[float], bool], expected: str) -> float:
     """Return a number as Python's float: NumPy's would turn float32 arrays into float64."""
-    if not fits(number := _float(value)):
+    number = value if type(value) is float else _float(value)  # the first is the usual case
+    if not fits(number):
         raise ValueError(f"{name} is {described(value)}; expected {expected}")
     return number
 
@@ -212,8 +214,6 @@ def weights(name: str, value: Any) -> np.ndarray:
 
 def _float(value: object) -> float:
     """Return a number as a float; for anything else, a bool too, NaN, which fits no bounds."""
-    if type(value) is float:
-        return value  # the usual case
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):  # an int beyond 1.8e308
             return float(value)

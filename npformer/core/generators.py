@@ -28,16 +28,13 @@ SKIPPED = 1 << 13
 
 def from_seed(seed: Seed) -> np.random.Generator:
     """Return a random generator from a seed, or the generator itself; for None one of its own."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    if seed is None:
-        return np.random.default_rng()
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+    if not (whole or seed is None or isinstance(seed, np.random.Generator)):
         raise TypeError(
             f"seed is {described(seed)}; expected a whole number of at least 0 or a "
             "numpy.random.Generator"
         )
-    return np.random.default_rng(int(seed))
+    return np.random.default_rng(seed)  # a generator is its own
 
 
 def step_key(generator: Any) -> Any:

@@ -58,8 +58,8 @@ class Batch:
 
     def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
-        of_targets = self.y, self.weights, self.counts
-        y, weights, counts = (None if array is None else array[rows] for array in of_targets)
+        given = self.y, self.weights, self.counts
+        y, weights, counts = (None if each is None else each[rows] for each in given)
         inputs = tuple(each.select(rows) for each in self.inputs)
         return Batch(inputs, y, weights, counts, self.targets_of)
 
