@@ -49,10 +49,9 @@ class Parameter:
 
     def __init__(self, value: Array, *, trainable: bool = True) -> None:
         checks.floating(value=value)
-        checks.flag("trainable", trainable)
         self.shape = tuple(value.shape)
         self.size = math.prod(self.shape)
-        self.trainable = trainable
+        self.trainable = checks.flag("trainable", trainable)
         self.constant = not trainable
         self._place(FlatBuffer(value.reshape(-1).copy()), 0)
 

@@ -26,8 +26,7 @@ class GELU(Layer):
     """
 
     def __init__(self, approximate: str = "none") -> None:
-        checks.choice("approximate", approximate, ("none", "tanh"))
-        self.approximate = approximate
+        self.approximate = checks.choice("approximate", approximate, ("none", "tanh"))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.gelu(x, approximate=self.approximate)

@@ -46,10 +46,9 @@ class NextToken(Chain):
         dtype: str = "float32",
     ) -> None:
         check_causal(config)
-        checks.flag("tied", tied)
         rng = generators.from_seed(seed)
         self.config = config
-        self.tied = tied
+        self.tied = checks.flag("tied", tied)
         encoder = Encoder(config, seed=rng, dtype=dtype)
         sizes: dict[str, Any] = {"vocab_size": vocab_size, "n_features": None}
         self.embed = InputEmbedding(config, **sizes, seed=rng, dtype=dtype)

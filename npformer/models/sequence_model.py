@@ -57,8 +57,7 @@ class SequenceModel(Chain):
         self.output = output
         self.loss = loss
         self.padding_id = _checked_id(padding_id, vocab_size)
-        self.expects_mask = expects_mask
-        checks.flag("expects_mask", expects_mask)
+        self.expects_mask = checks.flag("expects_mask", expects_mask)
         # The encoder is made first, so the same seed means the same blocks for any input.
         encoder = Encoder(config, seed=rng, dtype=dtype)
         self.embed = InputEmbedding(

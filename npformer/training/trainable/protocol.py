@@ -171,7 +171,10 @@ class Trainable(Layer):
         `counted` are the loss, and the weights of the samples in it.
         """
         x, y, mask, types = self.arrange(x, y, mask, types)
-        return self.check_samples(as_inputs(self, x, mask, types), y, **counted)
+        batch = self.check_samples(as_inputs(self, x, mask, types), y, **counted)
+        if y is not None and len(batch) == 0:
+            raise ValueError("x has no samples; expected a batch of at least 1")
+        return batch
 
     def check_samples(
         self,
@@ -186,8 +189,6 @@ class Trainable(Layer):
             if loss is not None:
                 raise TypeError("y is None; expected targets, which the loss needs")
             return Batch(inputs, targets_of=self.targets_of)
-        if len(inputs[0].x) == 0:
-            raise ValueError("x has no samples; expected a batch of at least 1")
         loss, of_tokens = loss or self.loss, self.targets_of
         checks.on_host_or("y", y, self)
         answers = tuple(inputs[of_tokens or 0].x.shape[: 1 if of_tokens is None else 2])
