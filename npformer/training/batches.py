@@ -172,14 +172,13 @@ class Batches:
     def pick(self, k: int) -> tuple[np.ndarray, Batch]:
         """Return batch k, counted from 0: the rows of its samples, and these, cut and uploaded."""
         rows, at_least, shard = self._rows(k)
-        samples, backend = self.task.samples, self.model.backend
-        with guarded_computation(backend, len(rows)):
-            batch = samples.select(rows)
+        with guarded_computation(self.model.backend, len(rows)):
+            batch = self.task.samples.select(rows)
             if k + 1 < len(self):
-                samples.expect(lambda: self._rows(k + 1)[0])
+                self.task.samples.expect(lambda: self._rows(k + 1)[0])
             if self.way != "shuffled":
                 batch = batch.cut(at_least)
-            batch = self.model.upload(batch, backend, self.feed, loss=self.task.loss)
+            batch = self.model.upload(batch, self.feed, loss=self.task.loss)
         return rows, batch if shard is None else replace(batch, shard=shard)
 
     def _rows(self, k: int) -> tuple[np.ndarray, Any, Shard | None]:

@@ -202,24 +202,18 @@ class Trainable(Layer):
             sample_weight = target_weights(sample_weight, answers, loss, self.dtype)
         return Batch(inputs, y, sample_weight, None, of_tokens)
 
-    def upload(
-        self,
-        batch: Batch,
-        backend: str,
-        feed: Feed | None = None,
-        *,
-        loss: Loss | None = None,
-    ) -> Batch:
+    def upload(self, batch: Batch, feed: Feed | None = None, *, loss: Loss | None = None) -> Batch:
         """Upload checked samples to the model's backend, with vectors set to 0 at padding.
 
         `loss` counts the targets while they are still on the host.
         """
-        if backend == "numpy" and all(each.padding is None for each in batch.inputs):
+        if self.backend == "numpy" and all(each.padding is None for each in batch.inputs):
             return batch
         parts = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
         several: Any = [batch.y, batch.weights, *parts]
         if feed is not None:
             several = feed(*several)
+        backend = self.backend
         y, weights, *rest = (a if a is None else asarray(a, backend) for a in several)
         inputs = tuple(map(_upload, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
         counts = batch.counts
@@ -229,7 +223,7 @@ class Trainable(Layer):
 
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
-        return self.upload(self.check(x, y, mask, types), self.backend)
+        return self.upload(self.check(x, y, mask, types))
 
 
 def _upload(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:
