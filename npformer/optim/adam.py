@@ -12,7 +12,7 @@ from npformer.core.dispatch import faster
 from npformer.core.explained_errors import in_our_words
 from npformer.optim.optimizer import GradientDescent, Piece
 from npformer.optim.schedules import Schedule
-from npformer.optim.weight_decay import checked_patterns, shrink_some
+from npformer.optim.weight_decay import checked_patterns, fits_any
 
 
 def adam_update(
@@ -121,9 +121,10 @@ class Adam(GradientDescent):
     def _update(self, pieces: list[Piece], lr: float) -> None:
         weight_decay = self.weight_decay
         if self.no_decay and weight_decay:
-            for name, theta, _ in pieces:
-                parts = self._moments.parts(name, theta)
-                shrink_some(parts, self.no_decay, 1.0 - lr * weight_decay)
+            for place, theta, _ in pieces:
+                for name, part in self._moments.parts(place, theta).items():
+                    if not fits_any(name, self.no_decay):
+                        part *= 1.0 - lr * weight_decay
             weight_decay = 0.0
         numbers: dict[str, Any] = {"t": self.steps, "lr": lr, "betas": self.betas, "eps": self.eps}
         for name, theta, g in pieces:
