@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,6 @@ def check_together(name: str, misplaced: tuple[Any, ...]) -> None:
             "and its data, with targets and a mask in one tuple: fit(model, (x, y)), or "
             "fit(model, (x, y, mask))"
         )
-
-
-MAY_BE_NONE = "patience", "micro_batch", "check_every", "clip_norm", "checkpoint"
 
 
 def check_seed(name: str, seed: Seed) -> None:
@@ -55,10 +53,11 @@ CHECKS: dict[str, Callable[[str, Any], object]] = {
 """What each of these arguments of `fit` must be."""
 
 
-def check_arguments(given: Mapping[str, Any]) -> None:
-    """Check those of `fit`'s arguments that need neither model nor data."""
+def check_arguments(fit: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Check those of `fit`'s arguments that need neither model nor data, unless left out."""
+    defaults = signature(fit).parameters
     for name, check in CHECKS.items():
-        if given[name] is not None or name not in MAY_BE_NONE:
+        if given[name] is not defaults[name].default:
             check(name, given[name])
     if given["patience"] is not None and given["validation"] is None:
         raise ValueError(

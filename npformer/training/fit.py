@@ -213,7 +213,7 @@ def fit(
     """
     single = nullcontext(Communicator())
     with single if communicator is None else as_communicator(communicator).guard() as ranks:
-        check_arguments(locals())
+        check_arguments(fit, locals())
         epochs, batch_size = int(epochs), int(batch_size)  # NumPy's small ones would overflow
         if accumulate > 1:
             micro_batch = min(batch_size, micro_batch or batch_size)
