@@ -69,9 +69,9 @@ def gradient(dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "") -
     return module
 
 
-def sequences(x: Array, d_model: int | None = None, why: str = "") -> Module:
-    """Check that x is (batch, length, d_model), of floats, and return its module."""
-    module = floating(x=x)
+def sequences(x: Array, d_model: int | None = None, why: str = "", **others: Array) -> Module:
+    """Check that x is (batch, length, d_model), of floats like the others; return their module."""
+    module = floating(x=x, **others)
     if x.ndim != 3 or d_model not in (None, x.shape[2]):
         shape("x", x, ("batch", "length", d_model or "d_model"), why)
     return module

@@ -8,10 +8,7 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
-import numpy as np
-
 from npformer.core import Layer, Seed, checks, described, use_precision
-from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
@@ -111,17 +108,6 @@ def check_trains(optimizer: Optimizer, model: Layer, otherwise: str = OTHER_MODE
         raise ValueError(otherwise)
 
 
-def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any:
-    """Return the generator of dropout's masks: one on the GPU if `masks` is "device".
-
-    It is a child of `rng`, so that the order of the samples does not depend on dropout.
-    """
-    (own,) = rng.spawn(1)
-    if masks == "device" and model.backend != "numpy":
-        return device_generator(model.backend, int(own.integers(1 << 63))) or own
-    return own
-
-
 def precision_of(model: Model, precision: str) -> AbstractContextManager[Any]:
     """Return a context in which matrix products have a precision."""
     if str(precision) == "tf32" and model.dtype != "float32":
@@ -155,18 +141,3 @@ def require_model(model: Model) -> None:
             f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
             f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
         )
-
-
-def check_figures(model: Model) -> None:
-    """Raise TypeError or ValueError for figures that an evaluation could not report."""
-    kind = type(model).__name__
-    for name, figure in model.figures.items():
-        if not callable(figure):
-            raise TypeError(
-                f"figures[{name!r}] of {kind} is {described(figure)}; expected a function of "
-                "npformer.losses.Measured"
-            )
-        if name in ("loss", "labels", "metric"):
-            raise ValueError(
-                f"figures of {kind} has {name!r}, which every evaluation has; expected another name"
-            )

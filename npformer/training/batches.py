@@ -17,7 +17,7 @@ from npformer.data.stored_samples import StoredSamples
 from npformer.models.losses import Loss
 from npformer.training.distributed import Communicator
 from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import Metric, checked_metric
+from npformer.training.trainable.metrics import Metric, check_figures, checked_metric
 
 WAYS = ("by_length", "cut", "shuffled")
 """The ways in which samples are put into batches."""
@@ -56,6 +56,7 @@ def checked_task(
         model.remember(samples.notes)
     rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
     if validation is not None:
+        check_figures(model)
         if (share := validation_share(validation)) is None:
             held_out = checked_data(model, "validation", validation, loss, None, ranks)
         else:

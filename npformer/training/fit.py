@@ -11,14 +11,13 @@ from npformer.core.dispatch import enabled
 from npformer.core.explained_errors import in_our_words
 from npformer.data.samples import Data
 from npformer.engine.team import Team
+from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.models.step import PlainStep
 from npformer.optim import Optimizer, Schedule, clip_by_global_norm
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
-    check_figures,
-    dropout_generator,
     optimizer_for,
     precision_of,
     require_model,
@@ -222,24 +221,24 @@ def fit(
         require_model(model)
         several = ranks.size > 1
         rng = over_ranks.common_generator(ranks, seed) if several else generators.from_seed(seed)
-        dropout = dropout_generator(model, masks, rng)
+        (dropout,) = rng.spawn(1)  # a child, so that the order of samples does not depend on it
+        if masks == "device" and model.backend != "numpy":
+            dropout = device_generator(model.backend, int(dropout.integers(1 << 63))) or dropout
         about = loss, label_smoothing, metric, sample_weight, class_weight
         task = checked_task(model, data, validation, rng, ranks, progress, *about)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
-        given = used = optimizer_for(model, optimizer, lr=lr, **settings)
+        given = optimizer_for(model, optimizer, lr=lr, **settings)
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
         if several:
             agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
             over_ranks.begin_together(ranks, model, given, agreed)
-        if shard_moments:
-            used = over_ranks.shard_optimizer(given, ranks, of_user)
+        used = over_ranks.shard_optimizer(given, ranks, of_user) if shard_moments else given
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
         recorder = Recorder(drawn, check_every, micro_batch, ranks)
         own: dict[str, Any] = {"recorder": recorder}  # by the names that checkpoints have
         if task.held_out is not None:
-            check_figures(model)
             own["best"] = EarlyStopping(patience, task.metric)
         bar = [ProgressBar()] if progress and ranks.rank == 0 else []
         watching: list[Callback] = [*own.values(), *bar, *of_user]
