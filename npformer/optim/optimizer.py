@@ -28,7 +28,7 @@ from npformer.optim.clipping import (
     check_writable,
     non_finite_gradient,
 )
-from npformer.optim.schedules import Schedule, factor_at, schedule_of
+from npformer.optim.schedules import Schedule, constant, factor_at, schedule_of
 
 FLAT = ""
 """The name that stands for the flat buffer of all parameters."""
@@ -91,7 +91,7 @@ class GradientDescent:
             advice = f"Write {type(self).__name__}(model.parameters())"
             check_arrays("parameter", "parameters", parameters, advice)
             check_writable("parameter", parameters.items())
-        self.schedule = schedule_of(schedule)
+        self.schedule = constant() if schedule is None else schedule_of(schedule)
         self.parameters = parameters
         self.steps = 0
         self._moments = Moments(parameters, self.kinds)

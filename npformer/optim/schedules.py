@@ -95,10 +95,8 @@ SCHEDULES: Registry[Schedule] = Registry(
 `Schedule`."""
 
 
-def schedule_of(schedule: Schedule | str | None) -> Schedule:
-    """Return the schedule that `Adam` was given as a function, as a name, or as None."""
-    if schedule is None:
-        return constant()
+def schedule_of(schedule: Schedule | str) -> Schedule:
+    """Return the schedule that `Adam` was given, as a function or as a name."""
     if isinstance(schedule, str):
         return SCHEDULES.make(schedule)
     built = [name for name, builder in SCHEDULES.items() if builder is schedule]
