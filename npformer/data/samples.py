@@ -48,8 +48,7 @@ class Batch:
     shard: Shard | None = None  # if it is a shard of a batch: its place there
 
     def __len__(self) -> int:
-        rows: Any = self.inputs[0].x if self.inputs else self.y
-        return len(rows)
+        return len(self.inputs[0].x if self.inputs else self.y)  # type: ignore[arg-type]
 
     @property
     def n_tokens(self) -> int:
@@ -58,9 +57,9 @@ class Batch:
 
     def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
+        inputs = tuple(each.select(rows) for each in self.inputs)
         given = self.y, self.weights, self.counts
         y, weights, counts = (None if each is None else each[rows] for each in given)
-        inputs = tuple(each.select(rows) for each in self.inputs)
         return Batch(inputs, y, weights, counts, self.targets_of)
 
     def lengths(self) -> np.ndarray:
@@ -144,8 +143,7 @@ class Samples:
     @cached_property
     def lengths(self) -> np.ndarray | None:
         """The lengths of samples without padding, (n, n_inputs); None if there is no padding."""
-        padded = any(each.padding is not None for each in self.batch.inputs)
-        return self.batch.lengths() if padded else None
+        return self.batch.lengths() if any(each.padding for each in self.batch.inputs) else None
 
     def counts_for(self, loss: Loss) -> np.ndarray:
         """Return how much each sample counts in the mean loss, (n,). All ranks must call it."""
