@@ -35,8 +35,34 @@ def check_seed(name: str, seed: Seed) -> None:
         )
 
 
+EXAMPLE = "npformer.losses.MeanSquaredError() is one"
+
+
+def check_model(name: str, model: Model) -> None:
+    """Raise TypeError or ValueError for a layer that cannot be trained."""
+    kind = type(model).__name__
+    if not isinstance(model, Model):
+        advice = (
+            "SequenceClassifier is one, and has a loss. Derive your layer from Model "
+            "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
+            "npformer.functional, backward, Adam.step"
+        )
+        if callable(getattr(model, "fit", None)):
+            advice = f"A {kind} has methods of its own, such as fit"
+        checks.instance(name, model, Model, advice)
+    checks.instance(f"loss of {kind}", model.loss, Loss, EXAMPLE)
+    if model.n_inputs not in (1, 2):
+        raise ValueError(f"n_inputs of {kind} is {described(model.n_inputs)}; expected 1 or 2")
+    if model.targets_of not in (None, *range(model.n_inputs)):
+        raise ValueError(
+            f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
+            f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
+        )
+
+
 CHECKS: dict[str, Callable[[str, Any], object]] = {
     "misplaced": check_together,
+    "model": check_model,
     "seed": check_seed,
     **dict.fromkeys(("epochs", "batch_size", "accumulate", "every"), checks.positive),
     **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
@@ -51,7 +77,7 @@ CHECKS: dict[str, Callable[[str, Any], object]] = {
 
 
 def check_arguments(fit: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Check those of `fit`'s arguments that need neither model nor data, unless left out."""
+    """Check those of `fit`'s arguments that need no data, unless left out."""
     defaults = signature(fit).parameters
     for name, check in CHECKS.items():
         if given[name] is not defaults[name].default:
@@ -116,28 +142,3 @@ def precision_of(model: Model, precision: str) -> AbstractContextManager[Any]:
             "products TF32 rounds. Build the model with dtype='float32', or leave precision out"
         )
     return use_precision(precision, model.backend)
-
-
-EXAMPLE = "npformer.losses.MeanSquaredError() is one"
-
-
-def require_model(model: Model) -> None:
-    """Raise TypeError or ValueError for a layer that cannot be trained."""
-    kind = type(model).__name__
-    if not isinstance(model, Model):
-        advice = (
-            "SequenceClassifier is one, and has a loss. Derive your layer from Model "
-            "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
-            "npformer.functional, backward, Adam.step"
-        )
-        if callable(getattr(model, "fit", None)):
-            advice = f"A {kind} has methods of its own, such as fit"
-        checks.instance("model", model, Model, advice)
-    checks.instance(f"loss of {kind}", model.loss, Loss, EXAMPLE)
-    if model.n_inputs not in (1, 2):
-        raise ValueError(f"n_inputs of {kind} is {described(model.n_inputs)}; expected 1 or 2")
-    if model.targets_of not in (None, *range(model.n_inputs)):
-        raise ValueError(
-            f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
-            f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
-        )

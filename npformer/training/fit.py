@@ -20,7 +20,6 @@ from npformer.training.arguments import (
     check_arguments,
     optimizer_for,
     precision_of,
-    require_model,
 )
 from npformer.training.batches import (
     Batches,
@@ -218,7 +217,6 @@ def fit(
             micro_batch = min(batch_size, micro_batch or batch_size)
             batch_size *= int(accumulate)
         of_user = checked_callbacks(callbacks)
-        require_model(model)
         several = ranks.size > 1
         rng = over_ranks.common_generator(ranks, seed) if several else generators.from_seed(seed)
         (dropout,) = rng.spawn(1)  # a child, so that the order of samples does not depend on it
