@@ -234,8 +234,8 @@ def fit(
         used = over_ranks.shard_optimizer(given, ranks, of_user) if shard_moments else given
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
-        recorder = Recorder(drawn, check_every, micro_batch, ranks)
-        own: dict[str, Any] = {"recorder": recorder}  # by the names that checkpoints have
+        # By the names that checkpoints have.
+        own: dict[str, Any] = {"recorder": Recorder(drawn, check_every, micro_batch, ranks)}
         if task.held_out is not None:
             own["best"] = EarlyStopping(patience, task.metric)
         bar = [ProgressBar()] if progress and ranks.rank == 0 else []
@@ -261,7 +261,7 @@ def fit(
                 files.begin(state, resume)
                 watching.append(files)
             clip: Any = step.clip if several else clip_by_global_norm
-            parts = step, dropout, [*watching, interrupts], recorder, interrupts
+            parts = step, dropout, [*watching, interrupts], own["recorder"], interrupts
             stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()
