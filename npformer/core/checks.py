@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from contextlib import suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -153,11 +154,6 @@ def instance(name: str, value: object, kind: type, advice: str = "") -> None:
         )
 
 
-def positive(name: str, value: object) -> int:
-    """Return `value` as an int after checking that it is a whole number of at least 1."""
-    return whole(name, value, at_least=1)
-
-
 def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -> int:
     """Return `value` as an int after checking that it is a whole number in a range."""
     fits = isinstance(value, Integral) and not isinstance(value, bool)
@@ -167,6 +163,10 @@ def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -
             f"{name} is {described(value)}; expected a whole number of at least {at_least}{up_to}"
         )
     return int(value)  # type: ignore[call-overload,no-any-return]
+
+
+positive = partial(whole, at_least=1)
+"""Return `value` as an int after checking that it is a whole number of at least 1."""
 
 
 def number(name: str, value: object, above: float) -> float:
