@@ -153,9 +153,8 @@ def backend_of(**arrays: Array) -> Backend:
 
 def array_module(x: Array) -> Module:
     """Return the namespace, ``numpy`` or ``cupy``, that `x` belongs to."""
-    if isinstance(x, (np.ndarray, np.generic)):  # cheap, and true for most calls
-        return np
-    return backend_of(array=x).module
+    # The first is cheap, and true for most calls.
+    return np if isinstance(x, (np.ndarray, np.generic)) else backend_of(array=x).module
 
 
 def asarray(x: Any, backend: str = "numpy") -> Array:

@@ -4,9 +4,11 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from contextlib import suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -68,9 +70,9 @@ def gradient(dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "") -
     return module
 
 
-def sequences(x: Array, d_model: int | None = None, why: str = "") -> Module:
-    """Check that x is (batch, length, d_model), of floats, and return its module."""
-    module = floating(x=x)
+def sequences(x: Array, d_model: int | None = None, why: str = "", **others: Array) -> Module:
+    """Check that x is (batch, length, d_model), of floats like the others; return their module."""
+    module = floating(x=x, **others)
     if x.ndim != 3 or d_model not in (None, x.shape[2]):
         shape("x", x, ("batch", "length", d_model or "d_model"), why)
     return module
@@ -101,12 +103,12 @@ def _fits(actual: tuple[int, ...], expected: tuple[int | str | None, ...]) -> bo
     )
 
 
-def choice(name: str, value: object, choices: Iterable[str], hint: bool = True) -> None:
-    """Check that `value` is one of a few words; without `hint`, the error suggests none."""
-    known = list(choices)
-    if not isinstance(value, str) or value not in known:
-        words = ", ".join(map(repr, known)) + (did_you_mean(value, known) if hint else "")
+def choice(name: str, value: object, choices: Collection[str], hint: bool = True) -> str:
+    """Return `value`, one of a few words, checked; without `hint`, the error suggests none."""
+    if not isinstance(value, str) or value not in choices:
+        words = ", ".join(map(repr, choices)) + (did_you_mean(value, choices) if hint else "")
         raise ValueError(f"{name} is {described(value)}; expected one of {words}")
+    return value
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
@@ -130,10 +132,11 @@ def misfits(arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     return "; ".join(found[:3]) + more
 
 
-def flag(name: str, value: object) -> None:
-    """Check that `value` is True or False."""
+def flag(name: str, value: object) -> bool:
+    """Return `value` after checking that it is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} is {described(value)}; expected True or False")
+    return value
 
 
 def text(name: str, value: object) -> None:
@@ -151,11 +154,6 @@ def instance(name: str, value: object, kind: type, advice: str = "") -> None:
         )
 
 
-def positive(name: str, value: object) -> int:
-    """Return `value` as an int after checking that it is a whole number of at least 1."""
-    return whole(name, value, at_least=1)
-
-
 def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -> int:
     """Return `value` as an int after checking that it is a whole number in a range."""
     fits = isinstance(value, Integral) and not isinstance(value, bool)
@@ -167,24 +165,31 @@ def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
-def number(name: str, value: object, above: float) -> None:
-    """Check that `value` is a finite number above a bound."""
-    if not above < _float(value) < math.inf:
-        raise ValueError(f"{name} is {described(value)}; expected a number above {above:g}")
+positive = partial(whole, at_least=1)
+"""Return `value` as an int after checking that it is a whole number of at least 1."""
 
 
-def not_negative(name: str, value: object) -> None:
-    """Check that `value` is a finite number of at least 0."""
-    if not 0.0 <= _float(value) < math.inf:
-        raise ValueError(f"{name} is {described(value)}; expected 0 or more")
+def number(name: str, value: object, above: float) -> float:
+    """Return `value` as a float after checking that it is finite and above a bound."""
+    return _within(name, value, lambda x: above < x < math.inf, f"a number above {above:g}")
 
 
-def rate(name: str, value: object) -> None:
-    """Check that `value` is a probability below 1."""
-    if not 0.0 <= _float(value) < 1.0:
-        raise ValueError(
-            f"{name} is {described(value)}; expected a number from 0 up to, not including, 1"
-        )
+def not_negative(name: str, value: object) -> float:
+    """Return `value` as a float after checking that it is finite and at least 0."""
+    return _within(name, value, lambda x: 0 <= x < math.inf, "0 or more")
+
+
+def rate(name: str, value: object) -> float:
+    """Return `value` as a float after checking that it is a probability below 1."""
+    return _within(name, value, lambda x: 0 <= x < 1, "a number from 0 up to, not including, 1")
+
+
+def _within(name: str, value: object, fits: Callable[[float], bool], expected: str) -> float:
+    """Return a number as Python's float: NumPy's would turn float32 arrays into float64."""
+    number = value if type(value) is float else _float(value)  # the first is the usual case
+    if not fits(number):
+        raise ValueError(f"{name} is {described(value)}; expected {expected}")
+    return number
 
 
 def weights(name: str, value: Any) -> np.ndarray:
@@ -209,14 +214,10 @@ def weights(name: str, value: Any) -> np.ndarray:
 
 def _float(value: object) -> float:
     """Return a number as a float; for anything else, a bool too, NaN, which fits no bounds."""
-    if type(value) is float:
-        return value  # the usual case
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return math.nan
-    try:
-        return float(value)
-    except OverflowError:  # an int beyond 1.8e308
-        return math.inf
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # an int beyond 1.8e308
+            return float(value)
+    return math.nan
 
 
 def ordered(name: str, value: object) -> None:

@@ -96,13 +96,7 @@ class Context:
 
         To them the memory is the first input, and there is no second.
         """
-        return replace(
-            self,
-            padding=self.memory_padding,
-            types=self.memory_types,
-            memory_padding=None,
-            memory_types=None,
-        )
+        return replace(self.swap(), memory_padding=None, memory_types=None)
 
     def swap(self) -> Self:
         """Return the context for a layer to which the memory comes first, such as a decoder."""

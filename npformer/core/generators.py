@@ -28,16 +28,13 @@ SKIPPED = 1 << 13
 
 def from_seed(seed: Seed) -> np.random.Generator:
     """Return a random generator from a seed, or the generator itself; for None one of its own."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    if seed is None:
-        return np.random.default_rng()
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+    if not (whole or seed is None or isinstance(seed, np.random.Generator)):
         raise TypeError(
             f"seed is {described(seed)}; expected a whole number of at least 0 or a "
             "numpy.random.Generator"
         )
-    return np.random.default_rng(int(seed))
+    return np.random.default_rng(seed)  # a generator is its own
 
 
 def step_key(generator: Any) -> Any:
@@ -60,21 +57,27 @@ def part_generator(key: Any, first: int, n_samples: int, cut: Cut | None = None)
         where = (first, n_samples) if cut is None else (first, n_samples, cut)
         return key.part(*where) if hasattr(key, "part") else key
     own = np.random.PCG64(np.random.SeedSequence(key, spawn_key=(first,)))
-    return _type()(own, np.random.PCG64(key), key, first, n_samples, cut)
+    state = {"key": key, "first": first, "n_samples": n_samples, "cut": cut}
+    return _made(own, {"masks": np.random.PCG64(key), **state})
+
+
+def _made(own: Any, state: dict[str, Any]) -> Any:
+    made = _type()(own)
+    vars(made).update(state)
+    return made
 
 
 @cache
 def _type() -> Any:
     class PartGenerator(np.random.Generator):  # in here, because importing numpy.random takes time
-        def __init__(
-            self, own: Any, masks: Any, key: int, first: int, n_samples: int, cut: Cut | None
-        ) -> None:
-            super().__init__(own)
-            self.masks, self.key, self.first, self.n_samples = masks, key, first, n_samples
-            self.cut = cut
+        masks: Any  # the bits of all parts' masks
+        key: int
+        first: int
+        n_samples: int
+        cut: Cut | None
 
         def __reduce__(self) -> Any:
-            return _copy, (self.bit_generator, vars(self))
+            return _made, (self.bit_generator, vars(self))
 
         def spawn(self, n_children: int) -> list[Any]:
             return np.random.Generator(self.bit_generator).spawn(n_children)
@@ -134,9 +137,3 @@ def _type() -> Any:
             return drawn.reshape(*whole[:axis], part[axis], *whole[axis + 1 :])
 
     return PartGenerator
-
-
-def _copy(own: Any, state: dict[str, Any]) -> Any:
-    copy = _type()(own, None, 0, 0, 1, None)
-    vars(copy).update(state)
-    return copy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,6 @@ from npformer.core.arrays import array_module
 from npformer.core.backend import Array
 from npformer.core.parameters import Parameter, Parameters
 from npformer.core.words import described
-
-
-class HasParameters(Protocol):
-    """What gradients need to know of a layer."""
-
-    def trainable(self) -> dict[str, Parameter]:
-        """Return the parameters that are trained, by name."""
 
 
 class Gradients(Mapping[str, Array]):
@@ -36,25 +29,20 @@ class Gradients(Mapping[str, Array]):
         gradients are views of it, laid out like the parameters.
     """
 
-    def __init__(
-        self, layer: HasParameters | Parameters, zeros: Callable[[int, Any], Array] | None = None
-    ) -> None:
+    def __init__(self, layer: Any, zeros: Callable[[int, Any], Array] | None = None) -> None:
         if not isinstance(layer, Parameters):
             if not hasattr(layer, "trainable"):
                 what = f"layer is {described(layer)}; expected a Layer"
                 raise TypeError(f"{what}, or what its parameters() returns")
             layer = Parameters(layer.trainable())
         self.parameters, self.shapes = layer, layer.shapes
-        if layer.named:
-            first = next(iter(layer.named.values())).value
-            self.flat = (zeros or array_module(first).zeros)(layer.size, first.dtype)
-        else:
-            self.flat = np.zeros(0, dtype="float32")
+        first = next(iter(layer.values()), np.zeros(0, dtype="float32"))
+        self.flat = (zeros or array_module(first).zeros)(layer.size, first.dtype)
         self._make_views()
 
     def _make_views(self) -> None:
-        self._views = self.parameters.split(self.flat)
-        self._by_identity = {id(p): self._views[n] for n, p in self.parameters.named.items()}
+        views = self.parameters.split(self.flat).values()
+        self._sums = dict(zip(self.parameters.named.values(), views, strict=True))
 
     def copy(self) -> Gradients:
         """Return a copy with a buffer of its own, for the same parameters.
@@ -69,7 +57,7 @@ class Gradients(Mapping[str, Array]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Views that were copied or unpickled would not be views any more.
-        return {**self.__dict__, "_views": None, "_by_identity": None}
+        return {**self.__dict__, "_sums": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -89,7 +77,7 @@ class Gradients(Mapping[str, Array]):
         Raises KeyError if the parameter is a constant or belongs to another layer.
         """
         try:
-            return self._by_identity[id(parameter)]
+            return self._sums[parameter]
         except KeyError:
             raise KeyError(
                 f"these gradients have no place for a parameter of shape {parameter.shape}: they "
@@ -106,13 +94,13 @@ class Gradients(Mapping[str, Array]):
         self.flat[...] = 0.0
 
     def __getitem__(self, name: str) -> Array:
-        return self._views[name]
+        return self._sums[self.parameters.named[name]]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._views)
+        return iter(self.parameters)
 
     def __len__(self) -> int:
-        return len(self._views)
+        return len(self.parameters)
 
     def __repr__(self) -> str:
         return "\n".join(["Gradients:", *(f"  {name}: {shape}" for name, shape in self.shapes)])

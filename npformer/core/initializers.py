@@ -55,15 +55,11 @@ def draw(
         if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "fiu":
             kind = drawn.dtype if isinstance(drawn, np.ndarray) else type(drawn).__name__
             raise TypeError(f"the initializer returned {kind}; expected a NumPy array of numbers")
-        return _fitting(drawn, shape).astype(dtype)
-
-
-def _fitting(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    if values.shape != tuple(shape):
-        raise ValueError(
-            f"the initializer returned values of shape {values.shape}; expected {tuple(shape)}"
-        )
-    return values
+        if drawn.shape != tuple(shape):
+            raise ValueError(
+                f"the initializer returned values of shape {drawn.shape}; expected {tuple(shape)}"
+            )
+        return drawn.astype(dtype)
 
 
 def xavier_uniform(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from npformer.core.arrays import like, to_numpy
+from npformer.core import checks
+from npformer.core.arrays import backend_of, like, to_numpy
 from npformer.core.backend import Array
 
 
@@ -55,6 +56,12 @@ class Padding:
                 if length > 0
             ]
         return self._groups
+
+
+def check_padding(mask: Array, x: Array) -> None:
+    """Check the mask of sequences x, (batch, length, ...): boolean, one entry for each token."""
+    backend_of(x=x, mask=mask)
+    checks.mask("mask", mask, tuple(x.shape[:2]))
 
 
 def check_ends_in_padding(mask: Array) -> None:

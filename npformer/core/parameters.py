@@ -9,7 +9,6 @@ from typing import Any
 from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
-from npformer.core.words import described
 
 ALIGNMENT = 16
 """Views begin at multiples of this many entries of a flat buffer: 64 bytes in float32."""
@@ -50,10 +49,9 @@ class Parameter:
 
     def __init__(self, value: Array, *, trainable: bool = True) -> None:
         checks.floating(value=value)
-        checks.flag("trainable", trainable)
         self.shape = tuple(value.shape)
         self.size = math.prod(self.shape)
-        self.trainable = trainable
+        self.trainable = checks.flag("trainable", trainable)
         self.constant = not trainable
         self._place(FlatBuffer(value.reshape(-1).copy()), 0)
 
@@ -99,10 +97,6 @@ class Parameters(Mapping[str, Array]):
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
-        if not isinstance(named, Mapping) or not all(
-            isinstance(parameter, Parameter) for parameter in named.values()
-        ):
-            raise TypeError(f"named is {described(named)}; expected a mapping to Parameter objects")
         self.named = dict(named)
         padded = [-(-p.size // ALIGNMENT) * ALIGNMENT for p in self.named.values()]
         *self.offsets, self.size = accumulate(padded, initial=0)

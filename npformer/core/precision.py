@@ -3,6 +3,7 @@
 import threading
 from contextlib import AbstractContextManager
 
+from npformer.core import checks
 from npformer.core.arrays import backends, get_backend
 from npformer.core.words import described
 
@@ -41,10 +42,7 @@ class use_precision(AbstractContextManager["use_precision"]):
     """
 
     def __init__(self, precision: str, backend: str = "cupy") -> None:
-        if not isinstance(backend, str) or backend not in backends():
-            known = ", ".join(map(repr, backends()))
-            raise ValueError(f"backend is {described(backend)}; expected one of {known}")
-        self._backend = backend
+        self._backend = checks.choice("backend", backend, backends())
         self._before = getattr(_in_this_thread, backend, "float32")
         self._set(precision)
 

@@ -137,6 +137,11 @@ class Registry(dict[str, Any], Generic[Item]):
             )
         return name, options
 
+    def checked(self, what: str, spec: str) -> str:
+        """Return a spec after checking its name; `what` is what the user calls this setting."""
+        self.parse(spec, what)
+        return spec
+
     def make(self, spec: str, *arguments: Any, **keywords: Any) -> Item:
         """Return what the builder of ``"name"`` or ``"name(option=value)"`` makes.
 

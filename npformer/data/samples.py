@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -48,8 +48,7 @@ class Batch:
     shard: Shard | None = None  # if it is a shard of a batch: its place there
 
     def __len__(self) -> int:
-        rows: Any = self.inputs[0].x if self.inputs else self.y
-        return len(rows)
+        return len(self.inputs[0].x if self.inputs else self.y)  # type: ignore[arg-type]
 
     @property
     def n_tokens(self) -> int:
@@ -58,10 +57,9 @@ class Batch:
 
     def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
-        y, weights, counts = (
-            None if array is None else array[rows] for array in (self.y, self.weights, self.counts)
-        )
         inputs = tuple(each.select(rows) for each in self.inputs)
+        given = self.y, self.weights, self.counts
+        y, weights, counts = (None if each is None else each[rows] for each in given)
         return Batch(inputs, y, weights, counts, self.targets_of)
 
     def lengths(self) -> np.ndarray:
@@ -107,11 +105,11 @@ class Samples:
     Attributes
     ----------
     notes : list
-        What the model's `note` returned for all pieces of the samples.
+        What the model's `note` returned for pieces of the samples, if there is padding.
     """
 
     batch: Batch
-    notes: list[Any]
+    notes: list[Any] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -145,8 +143,7 @@ class Samples:
     @cached_property
     def lengths(self) -> np.ndarray | None:
         """The lengths of samples without padding, (n, n_inputs); None if there is no padding."""
-        padded = any(each.padding is not None for each in self.batch.inputs)
-        return self.batch.lengths() if padded else None
+        return self.batch.lengths() if any(each.padding for each in self.batch.inputs) else None
 
     def counts_for(self, loss: Loss) -> np.ndarray:
         """Return how much each sample counts in the mean loss, (n,). All ranks must call it."""
@@ -185,23 +182,19 @@ def labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences,
             "token types (x, y, mask, types)"
         )
     x, y, mask, types = model.arrange(*(*data, None, None)[:4])
-    inputs = unlabelled_inputs(model, name, x, mask, types)
-    _check_array(f"y in {name}", y, len(inputs[0].x))
-    return inputs, y
+    return unlabelled_inputs(model, name, x, mask, types, y=y), y
 
 
 def unlabelled_inputs(
-    model: Layer, name: str, x: Any, mask: Any = None, types: Any = None
+    model: Layer, name: str, x: Any, mask: Any = None, types: Any = None, **targets: Any
 ) -> tuple[Sequences, ...]:
-    """Return the inputs of some data, after checking their types and lengths."""
-    inputs, n, where = as_inputs(model, x, mask, types), None, "" if name == "x" else f" in {name}"
-    for k, each in enumerate(inputs):
-        for part, array in (("x", each.x), ("mask", each.mask), ("types", each.types)):
-            if part == "x" or array is not None:
-                _check_array(f"{part}{f'[{k}]' if len(inputs) > 1 else ''}{where}", array, n)
-                n = len(inputs[0].x)
-    if n == 0:
-        raise ValueError(f"{name} has no samples; expected at least 1")
+    """Return the inputs of some data, after checking types and lengths, also those of `targets`."""
+    inputs = as_inputs(model, x, mask, types)
+    optional = (a for each in inputs for a in (each.mask, each.types) if a is not None)
+    arrays = [*(each.x for each in inputs), *targets.values(), *optional]
+    kinds, lengths = {type(a) for a in arrays}, {getattr(a, "shape", ())[:1] for a in arrays}
+    if kinds != {np.ndarray} or len(lengths) > 1 or lengths & {(), (0,)}:  # not the usual case
+        _check_arrays(inputs, targets, "" if name == "x" else f" in {name}")
     return inputs
 
 
@@ -216,6 +209,19 @@ def is_stored(array: object) -> bool:
     return isinstance(array, np.memmap | ShardedArray)
 
 
+def _check_arrays(inputs: tuple[Sequences, ...], targets: dict[str, Any], where: str) -> None:
+    """Check that all are arrays, on the host or in files, of equally many samples."""
+    n = None
+    for k, each in enumerate(inputs):
+        at = f"[{k}]" if len(inputs) > 1 else ""
+        for name, array in (("x", each.x), ("mask", each.mask), ("types", each.types)):
+            if name == "x" or array is not None:
+                _check_array(f"{name}{at}{where}", array, n)
+                n = len(inputs[0].x)
+    for name, array in targets.items():
+        _check_array(f"{name}{where}", array, n)
+
+
 def _check_array(name: str, array: Any, n: int | None) -> None:
     """Check that this is an array, on the host or in files, of n samples if that is known."""
     if not isinstance(array, np.ndarray | ShardedArray):
@@ -224,7 +230,8 @@ def _check_array(name: str, array: Any, n: int | None) -> None:
             "memory-mapped, or what npformer.data.sharded returns. numpy.asarray makes one from "
             "lists, npformer.to_numpy from arrays on a GPU: batches are uploaded one by one"
         )
-    if array.ndim == 0:
-        raise ValueError(f"{name} is a single number; expected one entry per sample")
+    if array.shape[:1] in ((), (0,)):
+        what = "has no samples" if array.ndim else "is a single number"
+        raise ValueError(f"{name} {what}; expected at least 1 entry, one per sample")
     if n is not None and len(array) != n:
         raise ValueError(f"{name} has {len(array)} samples and x has {n}; expected the same number")

@@ -43,7 +43,7 @@ def average(
     y : array, shape (..., query_length, d_value)
         0 for a query that sees no key; its gradients are 0 too.
     """
-    leading = check_average(scores, value, mask)
+    check_average(scores, value, mask)
     allowed = mask if causal is False else allowed_pairs(mask, causal, scores, begin)
     weights, softmax_cache = softmax(scores, mask=allowed)
     used, queries, kept, dropout_cache = value, None, weights, None
@@ -52,7 +52,9 @@ def average(
         used = only(keys, value)
     if rate != 0.0:
         if generator is not None:  # samples that share weights drop their own
-            kept = array_module(scores).broadcast_to(weights, (*leading, *scores.shape[-2:]))
+            xp = array_module(scores)
+            leading = xp.broadcast_shapes(scores.shape[:-2], value.shape[:-2])
+            kept = xp.broadcast_to(weights, (*leading, *scores.shape[-2:]))
         kept, dropout_cache = dropout(kept, rate, generator)
     y = kept @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
     shapes = weights.shape, scores.shape, value.shape, y.shape
@@ -102,15 +104,12 @@ def averaging_weights(
     return softmax(scores, mask=allowed_pairs(mask, causal, scores))
 
 
-def check_average(scores: Array, value: Array, mask: Array | None) -> tuple[int, ...]:
-    """Check that there is a value for each column of scores; return the axes before the last two.
-
-    These are the result's, because scores or values may be broadcast.
-    """
+def check_average(scores: Array, value: Array, mask: Array | None) -> None:
+    """Check that there is a value for each column of scores, and that the mask fits them."""
     checks.floating(scores=scores, value=value)
-    same: tuple[int, ...] = scores.shape[:-2]
-    if mask is None and scores.ndim > 1 and value.shape[:-1] == same + scores.shape[-1:]:
-        return same  # the usual case
+    columns = scores.shape[:-2] + scores.shape[-1:]
+    if mask is None and scores.ndim > 1 and value.shape[:-1] == columns:
+        return  # the usual case
     checks.shape("scores", scores, (None, "query_length", "key_length"))
     by_column = None, scores.shape[-1], "d_value"
     checks.shape("value", value, by_column, "One value for each column of scores")
@@ -122,7 +121,6 @@ def check_average(scores: Array, value: Array, mask: Array | None) -> tuple[int,
         )
     if mask is not None:
         check_mask(mask, (*leading, *scores.shape[-2:]), reference=scores)
-    return leading
 
 
 def allowed_pairs(mask: Array | None, causal: bool, scores: Array, begin: int = 0) -> Array | None:

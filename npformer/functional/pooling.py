@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from npformer.core import Array, backend_of, checks
+from npformer.core import Array, checks
+from npformer.core.padding import check_padding
 from npformer.functional.averaging import only
 
 
@@ -23,8 +24,7 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     checks.has_tokens("x", x)
     if mask is None:
         return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape)
-    backend_of(x=x, mask=mask)
-    checks.mask("mask", mask, tuple(x.shape[:2]))
+    check_padding(mask, x)
     count = xp.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)  # [batch, 1]
     kept = xp.where(mask[..., None], x, 0.0)  # not x * mask: padding may hold anything
     return kept.sum(axis=1) / count, (1.0 / count, mask, x.shape)
@@ -54,8 +54,7 @@ def max_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     checks.has_tokens("x", x)
     kept, any_kept = x, None
     if mask is not None:
-        backend_of(x=x, mask=mask)
-        checks.mask("mask", mask, tuple(x.shape[:2]))
+        check_padding(mask, x)
         kept = xp.where(mask[..., None], x, -xp.inf)
         any_kept = mask.any(axis=1, keepdims=True)  # [batch, 1]
     winner = kept.argmax(axis=1)[:, None, :]  # the first of equals; [batch, 1, d_model]

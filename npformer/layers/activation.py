@@ -6,17 +6,25 @@ from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Layer, Registry, checks
 
 
-class ReLU(Layer):
-    """y = max(0, x)."""
+class Activation(Layer):
+    """y = f(x), entry by entry; `pair` has f and its backward pass."""
+
+    pair: tuple[Any, Any]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.relu(x)
+        return self.pair[0](x)  # type: ignore[no-any-return]
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.relu_backward(dy, cache)
+        return self.pair[1](dy, cache)
 
 
-class GELU(Layer):
+class ReLU(Activation):
+    """y = max(0, x)."""
+
+    pair = F.relu, F.relu_backward
+
+
+class GELU(Activation):
     """y = x Phi(x), or its tanh form.
 
     Parameters
@@ -25,35 +33,25 @@ class GELU(Layer):
         "none" is exact, with erf; "tanh" is what the published code of BERT and FNet computes.
     """
 
+    pair = F.gelu, F.gelu_backward
+
     def __init__(self, approximate: str = "none") -> None:
-        checks.choice("approximate", approximate, ("none", "tanh"))
-        self.approximate = approximate
+        self.approximate = checks.choice("approximate", approximate, ("none", "tanh"))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         return F.gelu(x, approximate=self.approximate)
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.gelu_backward(dy, cache)
 
-
-class Tanh(Layer):
+class Tanh(Activation):
     """y = tanh(x)."""
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.tanh(x)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.tanh_backward(dy, cache)
+    pair = F.tanh, F.tanh_backward
 
 
-class SiLU(Layer):
+class SiLU(Activation):
     """y = x sigmoid(x)."""
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.silu(x)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return F.silu_backward(dy, cache)
+    pair = F.silu, F.silu_backward
 
 
 ACTIVATIONS: Registry[Layer] = Registry(

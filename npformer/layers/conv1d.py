@@ -50,10 +50,9 @@ class Conv1d(Layer):
     ) -> None:
         for name, value in (("d_in", d_in), ("d_out", d_out), ("kernel", kernel)):
             checks.positive(name, value)
-        checks.choice("padding", padding, ("same", "valid"))
         checks.flag("bias", bias)
         rng = generators.from_seed(seed)
-        self.padding = padding
+        self.padding = checks.choice("padding", padding, ("same", "valid"))
         self.weight = Parameter(initializers.draw(init, rng, (kernel, d_in, d_out), dtype))
         b = initializers.draw(initializers.zeros, rng, (d_out,), dtype)
         self.bias = Parameter(b) if bias else None

@@ -55,7 +55,7 @@ class CrossAttention(TwoInputLayer):
         dtype: str = "float32",
     ) -> None:
         check_heads(d_model, n_heads)
-        checks.rate("attention_dropout", attention_dropout)
+        self.attention_dropout = checks.rate("attention_dropout", attention_dropout)
         if attention_dropout > 0.0 and not self.keeps_weights:
             raise ValueError(
                 f"attention_dropout is {attention_dropout} and the weights are computed again; "
@@ -68,7 +68,6 @@ class CrossAttention(TwoInputLayer):
             "init": initializers.INITIALIZERS.make(initializer),
         }
         self.n_heads = n_heads
-        self.attention_dropout = float(attention_dropout)
         self.query = Linear(d_model, d_model, **made)
         self.key = Linear(d_memory, d_model, **made)
         self.value = Linear(d_memory, d_model, **made)

@@ -18,8 +18,7 @@ class Dropout(Layer):
     """
 
     def __init__(self, rate: float) -> None:
-        checks.rate("rate", rate)
-        self.rate = float(rate)
+        self.rate = checks.rate("rate", rate)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if self.rate == 0.0:

@@ -170,8 +170,7 @@ class Positions(Layer):
 
     def length_of(self, x: Array) -> int:
         """Return the length of x after checking that there is a position for each token."""
-        checks.floating(x=x, table=self.table.value)
-        checks.sequences(x, self.table.shape[1])
+        checks.sequences(x, self.table.shape[1], table=self.table.value)
         checks.at_most(x, self.table.shape[0], "model")
         return int(x.shape[1])
 

@@ -4,9 +4,6 @@ from functools import partial
 from typing import Any
 
 from npformer.core import (
-    Array,
-    Context,
-    Gradients,
     Layer,
     Registry,
     Seed,
@@ -19,12 +16,12 @@ from npformer.layers.conv1d import Conv1d
 from npformer.layers.dropout import Dropout
 from npformer.layers.gated import GatedFeedForward
 from npformer.layers.linear import Linear
-from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.sequential import Chain
 
 MAPS: dict[str, type[Linear] | type[Conv1d]] = {"linear": Linear, "conv1d": Conv1d}
 
 
-class PositionwiseFeedForward(Layer):
+class PositionwiseFeedForward(Chain):
     """FFN(x) = activation(x W1 + b1) W2 + b2, for each position separately and identically.
 
     Equation (2) of Vaswani et al. (2017), who add: "Another way of describing this is as two
@@ -58,24 +55,17 @@ class PositionwiseFeedForward(Layer):
         dtype: str = "float32",
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
-        checks.rate("dropout", dropout)
         d_model, d_ff = checks.positive("d_model", d_model), checks.positive("d_ff", d_ff)
         rng, init = generators.from_seed(seed), initializers.INITIALIZERS.make(initializer)
         self.expand = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype, init=init)
         self.activation = ACTIVATIONS.make(activation)
-        self.dropout = float(dropout)
+        self.dropout = checks.rate("dropout", dropout)
         self.contract = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype, init=init)
 
     def chain(self) -> list[Layer]:
         """Return the layers in the order in which they act: d_model -> d_ff -> d_model features."""
         dropout = [Dropout(self.dropout)] if self.dropout > 0.0 else []
         return [self.expand, self.activation, *dropout, self.contract]
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return forward_chain(self.chain(), x, context)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 class NoFeedForward(Layer):

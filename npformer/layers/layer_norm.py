@@ -23,8 +23,7 @@ class LayerNorm(Layer):
 
     def __init__(self, d_model: int, eps: float = 1e-5, *, dtype: str = "float32") -> None:
         checks.positive("d_model", d_model)
-        checks.number("eps", eps, above=0.0)
-        self.eps = float(eps)  # a NumPy number would turn float32 into float64
+        self.eps = checks.number("eps", eps, above=0.0)
         self.gamma = Parameter(initializers.draw(initializers.ones, None, (d_model,), dtype))
         self.beta = Parameter(initializers.draw(initializers.zeros, None, (d_model,), dtype))
 

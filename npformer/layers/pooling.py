@@ -12,12 +12,12 @@ from npformer.core import (
     Padding,
     Registry,
     Seed,
-    backend_of,
     checks,
 )
+from npformer.core.padding import check_padding
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.linear import Linear
-from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.sequential import Chain
 
 
 class Pooling(Layer):
@@ -113,7 +113,7 @@ class EveryToken(Pooling):
         return without_padding(dy, cache)
 
 
-class Pooler(Pooling):
+class Pooler(Chain, Pooling):
     """y = f(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d).
 
     x_first is what `FirstToken` gives.
@@ -143,12 +143,6 @@ class Pooler(Pooling):
         """Return the layers in the order in which they act."""
         return [self.first, self.dense, self.activation]
 
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return forward_chain(self.chain(), x, context)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return backward_chain(self.chain(), dy, cache, gradients)
-
 
 def first_kept(x: Array, mask: Array | None) -> Array | None:
     """Return where the first token is that the mask keeps: (batch, length), at most one in a row.
@@ -157,8 +151,7 @@ def first_kept(x: Array, mask: Array | None) -> Array | None:
     """
     if mask is None:
         return None
-    backend_of(x=x, mask=mask)
-    checks.mask("mask", mask, tuple(x.shape[:2]))
+    check_padding(mask, x)
     return mask & (mask.cumsum(axis=1) == 1)
 
 
@@ -169,11 +162,9 @@ def without_padding(x: Array, mask: Array | None) -> Array:
     """
     if mask is None:
         return x
-    checks.floating(x=x)
-    checks.shape("x", x, ("batch", "length", "features"))
-    backend = backend_of(x=x, mask=mask)
-    checks.mask("mask", mask, tuple(x.shape[:2]))
-    return backend.module.where(mask[..., None], x, 0.0)
+    xp = checks.sequences(x)
+    check_padding(mask, x)
+    return xp.where(mask[..., None], x, 0.0)
 
 
 def hide_padding(x: Array, context: Context) -> tuple[Array, Context, Array | None]:
@@ -196,11 +187,8 @@ def finite_at_padding(x: Array, padding: Padding | None) -> Array:
     """
     if padding is None or padding.hidden:
         return x
-    backend = backend_of(x=x, mask=padding.mask)
-    checks.floating(x=x)
-    checks.shape("x", x, ("batch", "length", "features"))
-    checks.mask("mask", padding.mask, tuple(x.shape[:2]))
-    xp = backend.module
+    xp = checks.sequences(x)
+    check_padding(padding.mask, x)
     return xp.where(padding.mask[..., None] | xp.isfinite(x), x, 0.0)
 
 

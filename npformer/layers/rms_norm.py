@@ -25,8 +25,7 @@ class RMSNorm(Layer):
 
     def __init__(self, d_model: int, eps: float = 1e-5, *, dtype: str = "float32") -> None:
         checks.positive("d_model", d_model)
-        checks.number("eps", eps, above=0.0)
-        self.eps = float(eps)
+        self.eps = checks.number("eps", eps, above=0.0)
         self.gamma = Parameter(init.draw(init.ones, None, (d_model,), dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:

@@ -4,6 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, a_type
+from npformer.core.words import undefined
+
+
+class Chain(Layer):
+    """A layer that is others one after another: those that its `chain` returns."""
+
+    def chain(self) -> Sequence[Any]:
+        """Return the layers in the order in which they act."""
+        raise undefined(self, "chain(self)")
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        return forward_chain(self.chain(), x, context)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 class Sequential(Layer):

@@ -112,12 +112,11 @@ class Attention(AveragingMixer, AttentionScores):
                 "of its own, with the same parameters: BlockwiseAttention"
             )
         memory = self.memories[0] if memory is None else memory
-        checks.choice("memory", memory, self.memories)
         averaging: dict[str, Any] = {"causal": causal, "attention_dropout": attention_dropout}
         averaging["rope_theta"] = rope_theta
         settings = MixerSettings(d_model, n_heads, initializer=initializer, **averaging)
         super().__init__(settings, seed=seed, dtype=dtype)
-        self.memory = memory
+        self.memory = checks.choice("memory", memory, self.memories)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Attention:

@@ -2,7 +2,8 @@
 
 from typing import Any, Self
 
-from npformer.core import Array, Context, Gradients, Seed, array_module, backend_of, checks
+from npformer.core import Array, Context, Gradients, Seed, array_module, checks
+from npformer.core.padding import check_padding
 from npformer.core.state import State, StateShapes
 from npformer.layers.pooling import finite_at_padding
 from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
@@ -20,8 +21,7 @@ class Identity(Mixer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         checks.sequences(x)
         if context.mask is not None:
-            backend_of(x=x, mask=context.mask)
-            checks.mask("mask", context.mask, tuple(x.shape[:2]))
+            check_padding(context.mask, x)
         return finite_at_padding(x, context.padding), context.padding
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:

@@ -1,7 +1,9 @@
 """What all token mixers share."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, array_module, checks
@@ -10,7 +12,23 @@ from npformer.core.telling import tell_once
 from npformer.mixers.padding import STRATEGIES
 
 PADDINGS = tuple(STRATEGIES)
-MEMORIES = ("auto", "stored", "blocks")
+
+MUST_BE: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("d_model", "n_heads", "max_len", "rank"), checks.positive),
+    "causal": checks.flag,
+    "padding": partial(checks.choice, choices=PADDINGS),
+    "memory": partial(checks.choice, choices=("auto", "stored", "blocks")),
+    "initializer": INITIALIZERS.checked,
+    "attention_dropout": checks.rate,
+    "rope_theta": lambda name, n: n if n is None else checks.number(name, n, above=0.0),
+}
+"""What each setting of a mixer must be: a function returns it checked, as Python's number."""
+
+
+def keep_checked(settings: Any, must_be: dict[str, Callable[[str, Any], Any]]) -> None:
+    """Replace settings, which may be frozen, by what their checks return."""
+    for name, check in must_be.items():
+        object.__setattr__(settings, name, check(name, getattr(settings, name)))
 
 
 @dataclass(frozen=True)
@@ -30,16 +48,7 @@ class MixerSettings:
     rope_theta: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("d_model", "n_heads", "max_len", "rank"):
-            size = checks.positive(name, getattr(self, name))
-            object.__setattr__(self, name, size)  # NumPy's small integers would overflow
-        checks.flag("causal", self.causal)
-        checks.choice("padding", self.padding, PADDINGS)
-        checks.choice("memory", self.memory, MEMORIES)
-        INITIALIZERS.parse(self.initializer, "initializer")
-        checks.rate("attention_dropout", self.attention_dropout)
-        if self.rope_theta is not None:
-            checks.number("rope_theta", self.rope_theta, above=0.0)
+        keep_checked(self, MUST_BE)
 
     def only(self, *names: str) -> dict[str, Any]:
         """Return the settings of these names, as keywords; other names are ignored.

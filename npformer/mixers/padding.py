@@ -7,7 +7,8 @@ mixer over whole sequences, and `name` is what the user calls that mixer.
 from collections.abc import Callable
 from typing import Any
 
-from npformer.core import Array, Padding, array_module, backend_of, checks
+from npformer.core import Array, Padding, array_module
+from npformer.core.padding import check_padding
 from npformer.layers.pooling import finite_at_padding, without_padding
 
 Mix = Callable[[Array], tuple[Array, Any]]
@@ -17,7 +18,7 @@ MixBackward = Callable[[Array, Any], Array]
 def refuse(mix: Mix, x: Array, padding: Padding | None, name: str) -> tuple[Array, Any]:
     """Mix sequences that have no padding; a mask is an error."""
     if padding is not None:
-        _check(x, padding)
+        check_padding(padding.mask, x)
         raise ValueError(
             f"mixer {name!r} got a padding mask, and it mixes every position: it cannot skip "
             "padding. Two ways out: padding='per_length' mixes each sequence at its own length, "
@@ -50,7 +51,7 @@ def per_length(mix: Mix, x: Array, padding: Padding | None, name: str) -> tuple[
     if padding is None:
         y, mix_cache = mix(x)
         return y, [(x.shape[1], slice(None), mix_cache)]
-    _check(x, padding)
+    check_padding(padding.mask, x)
     y = array_module(x).zeros_like(x)
     groups = []
     for length, rows in padding.rows_of_length():
@@ -73,9 +74,3 @@ STRATEGIES: dict[str, tuple[Callable[..., tuple[Array, Any]], Callable[..., Arra
     "zero": (zero, zero_backward),
 }
 """What ``EncoderConfig(padding=...)`` takes."""
-
-
-def _check(x: Array, padding: Padding) -> None:
-    """Check that the mask fits x, (batch, length, d_model)."""
-    backend_of(x=x, mask=padding.mask)
-    checks.mask("mask", padding.mask, tuple(x.shape[:2]))

@@ -23,8 +23,7 @@ class WholeSequenceMixer(Mixer):
     dropout_follows = False
 
     def __init__(self, padding: str = "refuse") -> None:
-        checks.choice("padding", padding, PADDINGS)
-        self.padding = padding
+        self.padding = checks.choice("padding", padding, PADDINGS)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
 from npformer.layers import FFNS, Dropout
 from npformer.layers.feed_forward import NoFeedForward
-from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.sequential import Chain, forward_chain
 from npformer.mixers import MIXERS, Mixer, State
 from npformer.mixers.probe import check_looks_back
 from npformer.models.config import EncoderConfig
@@ -102,7 +102,7 @@ class MixerStep:
         return y, None
 
 
-class EncoderBlock(Layer):
+class EncoderBlock(Chain):
     """A mixer, then a feed-forward network, each with a residual connection and a norm.
 
     ``config.norm`` chooses between `post_norm` (Vaswani et al., 2017) and `pre_norm`. With
@@ -148,12 +148,6 @@ class EncoderBlock(Layer):
             self.feed_forward = feed_forward
             self.feed_forward_dropout = Dropout(config.dropout)
             self.feed_forward_norm = config.make_norm(dtype)
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return forward_chain(self.chain(), x, context)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return backward_chain(self.chain(), dy, cache, gradients)
 
     def chain(self) -> list[Residual]:
         """Return the halves of the block: the mixer's, then the feed-forward network's."""

@@ -5,27 +5,33 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any, Self
 
-from npformer.core import INITIALIZERS, Registry, checks, described
+from npformer.core import checks, described
 from npformer.core.explained_errors import in_our_words
 from npformer.functional.heads import check_heads
 from npformer.layers import ACTIVATIONS, FFNS, NORMS
 from npformer.mixers import MIXERS, AttentionScores, AveragingMixer, MixerSettings
-from npformer.mixers.mixer import MEMORIES, PADDINGS
+from npformer.mixers.mixer import MUST_BE as OF_MIXERS
+from npformer.mixers.mixer import keep_checked
 from npformer.mixers.mixture import check_parts
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none")
-
-# What each setting must be.
-SIZES = ("d_model", "n_layers", "n_heads", "d_ff", "max_len", "rank")
 RATES = ("dropout", "token_dropout", "attention_dropout", "ffn_dropout")
 FLAGS = ("scale_embeddings", "embedding_norm", "embedding_projection", "share_layers", "causal")
-CHOICES = {"norm": ("post", "pre"), "positions": POSITIONS, "padding": PADDINGS, "memory": MEMORIES}
-TABLES: dict[str, Registry[Any]] = {
-    "activation": ACTIVATIONS,
-    "ffn": FFNS,
-    "norm_kind": NORMS,
-    "initializer": INITIALIZERS,
+MUST_BE = OF_MIXERS | {
+    **dict.fromkeys(RATES, checks.rate),
+    **dict.fromkeys(FLAGS, checks.flag),
+    "n_layers": partial(checks.whole, at_least=1, at_most=checks.MOST_LAYERS),
+    "d_ff": checks.positive,
+    "n_token_types": partial(checks.whole, at_least=0),
+    "norm": partial(checks.choice, choices=("post", "pre")),
+    "norm_kind": NORMS.checked,
+    "norm_eps": partial(checks.number, above=0.0),
+    "rope_theta": partial(checks.number, above=0.0),
+    "positions": partial(checks.choice, choices=POSITIONS),
+    "activation": ACTIVATIONS.checked,
+    "ffn": FFNS.checked,
 }
+"""What each setting must be, besides `mixer`, `mixture` and `position_padding_id`."""
 
 
 @dataclass(frozen=True)
@@ -139,26 +145,10 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         # NumPy's numbers become Python's, and lists become tuples.
+        keep_checked(self, MUST_BE)
         keep = partial(object.__setattr__, self)
-        for name in SIZES:
-            keep(name, checks.positive(name, getattr(self, name)))
-        checks.whole("n_layers", self.n_layers, at_least=1, at_most=checks.MOST_LAYERS)
-        keep("n_token_types", checks.whole("n_token_types", self.n_token_types, at_least=0))
         if self.position_padding_id is not None:
             checks.whole("position_padding_id", self.position_padding_id, at_least=0)
-        for name in FLAGS:
-            checks.flag(name, getattr(self, name))
-        for name, choices in CHOICES.items():
-            checks.choice(name, getattr(self, name), choices)
-        for name, table in TABLES.items():
-            table.parse(getattr(self, name), name)
-        for name in RATES:
-            checks.rate(name, getattr(self, name))
-            keep(name, float(getattr(self, name)))
-        checks.number("norm_eps", self.norm_eps, above=0.0)
-        keep("norm_eps", float(self.norm_eps))
-        checks.number("rope_theta", self.rope_theta, above=0.0)
-        keep("rope_theta", float(self.rope_theta))
         check_parts(self.mixture)
         keep("mixture", tuple(self.mixture))
         if not isinstance(self.mixer, str | Sequence):

@@ -133,8 +133,7 @@ class Classification(Loss):
     def __init__(
         self, label_smoothing: float = 0.0, class_weight: Sequence[float] | None = None
     ) -> None:
-        checks.rate("label_smoothing", label_smoothing)
-        self.label_smoothing = float(label_smoothing)  # a NumPy number would widen float32
+        self.label_smoothing = checks.rate("label_smoothing", label_smoothing)
         self.class_weight: tuple[float, ...] | None = None
         if class_weight is not None:
             self.class_weight = tuple(checks.weights("class_weight", class_weight).tolist())

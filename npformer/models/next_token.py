@@ -5,7 +5,6 @@ from typing import Any
 from npformer.core import (
     Array,
     Context,
-    Gradients,
     Layer,
     Seed,
     array_module,
@@ -14,14 +13,14 @@ from npformer.core import (
 )
 from npformer.core.state import States
 from npformer.layers import Linear, TiedOutput
-from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.sequential import Chain
 from npformer.models.config import EncoderConfig
 from npformer.models.decoder import check_causal
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
 
 
-class NextToken(Layer):
+class NextToken(Chain):
     """logits = output(encoder(embed(x))), with an encoder that does not look ahead.
 
     It is the decoder of Vaswani et al. (2017) without a memory, and so without cross-attention: as
@@ -47,10 +46,9 @@ class NextToken(Layer):
         dtype: str = "float32",
     ) -> None:
         check_causal(config)
-        checks.flag("tied", tied)
         rng = generators.from_seed(seed)
         self.config = config
-        self.tied = tied
+        self.tied = checks.flag("tied", tied)
         encoder = Encoder(config, seed=rng, dtype=dtype)
         sizes: dict[str, Any] = {"vocab_size": vocab_size, "n_features": None}
         self.embed = InputEmbedding(config, **sizes, seed=rng, dtype=dtype)
@@ -92,12 +90,6 @@ class NextToken(Layer):
     def state_bytes(self, length: int) -> int:
         """Return how many bytes the state of one sequence takes, for up to `length` tokens."""
         return int(self.start(1, length).nbytes)
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return forward_chain(self.chain(), x, context)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 def last_kept(x: Array, context: Context) -> Array:

@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
+from npformer.core import Layer, Seed, checks, generators
 from npformer.core.explained_errors import in_our_words
 from npformer.layers import POOLINGS, Linear, Pooling
-from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.sequential import Chain
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
 from npformer.models.losses import LOSSES, Classification, Loss
 
 
-class SequenceModel(Layer):
+class SequenceModel(Chain):
     """logits = classify(pool(encoder(embed(x)))).
 
     Parameters
@@ -57,8 +57,7 @@ class SequenceModel(Layer):
         self.output = output
         self.loss = loss
         self.padding_id = _checked_id(padding_id, vocab_size)
-        self.expects_mask = expects_mask
-        checks.flag("expects_mask", expects_mask)
+        self.expects_mask = checks.flag("expects_mask", expects_mask)
         # The encoder is made first, so the same seed means the same blocks for any input.
         encoder = Encoder(config, seed=rng, dtype=dtype)
         self.embed = InputEmbedding(
@@ -85,12 +84,6 @@ class SequenceModel(Layer):
         (batch, d_pooled), and after the last (batch, n_classes).
         """
         return [self.embed, self.encoder, self.pool, self.classify]
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return forward_chain(self.chain(), x, context)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        return backward_chain(self.chain(), dy, cache, gradients)
 
 
 def _checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:

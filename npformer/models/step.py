@@ -11,24 +11,12 @@ from npformer.core import (
     part_generator,
     step_key,
 )
-from npformer.core.inputs import Sequences, arrays_of, within
+from npformer.core.inputs import arrays_of, within
 from npformer.models.losses import Loss
 
-
-class Samples(Protocol):
-    """What a step asks of a batch."""
-
-    @property
-    def inputs(self) -> tuple[Sequences, ...]:
-        """One for each input of the model, in the order of `forward`."""
-
-    def targets(self) -> tuple[Any, ...]:
-        """Return what the loss takes after the outputs."""
-        ...
-
-    def __len__(self) -> int:
-        """Return how many they are."""
-        ...
+Samples = Any
+"""A batch: its `inputs`, one for each input of the model, its `targets()`, which the loss takes
+after the outputs, and its length. `npformer.data.samples.Batch` is one."""
 
 
 def accumulate(

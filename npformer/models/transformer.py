@@ -50,14 +50,12 @@ class Transformer(TwoInputLayer):
         dtype: str = "float32",
     ) -> None:
         checks.instance("config", config, EncoderConfig)
-        checks.flag("tied", tied)
-        checks.flag("output_bias", output_bias)
         self.config = config
         self.decoder_config = _decoder_config(config, decoder)
         self.source_vocab = checks.positive("source_vocab", source_vocab)
         self.target_vocab = checks.positive("target_vocab", target_vocab)
-        self.tied = tied
-        self.output_bias = output_bias
+        self.tied = checks.flag("tied", tied)
+        self.output_bias = checks.flag("output_bias", output_bias)
         rng = generators.from_seed(seed)
         made: dict[str, Any] = {"seed": rng, "dtype": dtype}
         sides = (config, source_vocab), (self.decoder_config, target_vocab)

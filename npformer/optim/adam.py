@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from npformer.core.dispatch import faster
 from npformer.core.explained_errors import in_our_words
 from npformer.optim.optimizer import GradientDescent, Piece
 from npformer.optim.schedules import Schedule
-from npformer.optim.weight_decay import checked_patterns, shrink_some
+from npformer.optim.weight_decay import checked_patterns, fits_any
 
 
 def adam_update(
@@ -40,6 +41,13 @@ def adam_update(
     root_of_v_hat = xp.sqrt(v) / math.sqrt(1.0 - beta2**t)
     theta *= 1.0 - lr * weight_decay
     theta -= lr * m_hat / (root_of_v_hat + eps)
+
+
+def two_rates(name: str, value: Any) -> tuple[float, float]:
+    """Return the decays of m and v, checked."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(f"{name} is {described(value)}; expected two numbers, (0.9, 0.999)")
+    return checks.rate(name, value[0]), checks.rate(name, value[1])
 
 
 class Adam(GradientDescent):
@@ -83,8 +91,17 @@ class Adam(GradientDescent):
         Steps taken.
     """
 
-    settings: ClassVar[tuple[str, ...]] = ("lr", "betas", "eps", "weight_decay", "no_decay")
+    must_be: ClassVar = {
+        "lr": checks.not_negative,  # a callback may set it to 0
+        "betas": two_rates,
+        "eps": partial(checks.number, above=0.0),
+        "weight_decay": checks.not_negative,
+    }
+    settings: ClassVar[tuple[str, ...]] = (*must_be, "no_decay")
     kinds = ("m", "v")
+    betas: tuple[float, float]
+    eps: float
+    weight_decay: float
 
     @in_our_words
     def __init__(
@@ -98,27 +115,16 @@ class Adam(GradientDescent):
         no_decay: Sequence[str] = (),
     ) -> None:
         self._begin(parameters, schedule, lr)
-        self._set(lr, betas, eps, weight_decay)
+        self._set(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
-
-    def _set(self, lr: Any, betas: Any, eps: Any, weight_decay: Any) -> None:
-        checks.not_negative("lr", lr)  # a callback may have set it to 0
-        checks.number("eps", eps, above=0.0)
-        if not isinstance(betas, tuple | list) or len(betas) != 2:
-            raise ValueError(f"betas is {described(betas)}; expected two numbers, (0.9, 0.999)")
-        for beta in betas:
-            checks.rate("betas", beta)
-        checks.not_negative("weight_decay", weight_decay)
-        # Python's numbers, because NumPy's would turn float32 arrays into float64.
-        self.lr, self.eps, self.weight_decay = float(lr), float(eps), float(weight_decay)
-        self.betas = (float(betas[0]), float(betas[1]))
 
     def _update(self, pieces: list[Piece], lr: float) -> None:
         weight_decay = self.weight_decay
         if self.no_decay and weight_decay:
-            for name, theta, _ in pieces:
-                parts = self._moments.parts(name, theta)
-                shrink_some(parts, self.no_decay, 1.0 - lr * weight_decay)
+            for place, theta, _ in pieces:
+                for name, part in self._moments.parts(place, theta).items():
+                    if not fits_any(name, self.no_decay):
+                        part *= 1.0 - lr * weight_decay
             weight_decay = 0.0
         numbers: dict[str, Any] = {"t": self.steps, "lr": lr, "betas": self.betas, "eps": self.eps}
         for name, theta, g in pieces:

@@ -57,13 +57,13 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
 
     On a GPU nothing waits for the norm: if it is not finite, all gradients become NaN instead.
     """
-    checks.number("max_norm", max_norm, above=0.0)
+    max_norm = checks.number("max_norm", max_norm, above=0.0)
     if isinstance(gradients, Parameters):  # as elsewhere, where parameters hold their gradients
         raise TypeError("gradients is Parameters; expected what model.loss_and_gradients returns")
     arrays = _arrays(gradients)
     check_writable("the gradient of", zip(gradients, arrays, strict=False))
     if flat_of(gradients) is not None and (fast := faster(clip_by_global_norm, arrays[0])):
-        return fast(arrays[0], float(max_norm))
+        return fast(arrays[0], max_norm)
     norm = norm_together(arrays)
     if on_host(norm) and not norm < math.inf:
         raise largest(gradients)[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -28,7 +28,7 @@ from npformer.optim.clipping import (
     check_writable,
     non_finite_gradient,
 )
-from npformer.optim.schedules import Schedule, factor_at, schedule_of
+from npformer.optim.schedules import Schedule, constant, factor_at, schedule_of
 
 FLAT = ""
 """The name that stands for the flat buffer of all parameters."""
@@ -75,10 +75,12 @@ class Optimizer(Protocol):
 class GradientDescent:
     """What the optimizers here share: all but the formula, which is `_update`.
 
-    `kinds` names the arrays that it keeps for each parameter.
+    `kinds` names the arrays that it keeps for each parameter; `must_be` has, for each setting, a
+    function that returns it checked.
     """
 
     settings: ClassVar[tuple[str, ...]]
+    must_be: ClassVar[dict[str, Callable[[str, Any], Any]]]
     kinds: ClassVar[tuple[str, ...]]
     parameters: Mapping[str, Array]
     lr: float
@@ -89,7 +91,7 @@ class GradientDescent:
             advice = f"Write {type(self).__name__}(model.parameters())"
             check_arrays("parameter", "parameters", parameters, advice)
             check_writable("parameter", parameters.items())
-        self.schedule = schedule_of(schedule)
+        self.schedule = constant() if schedule is None else schedule_of(schedule)
         self.parameters = parameters
         self.steps = 0
         self._moments = Moments(parameters, self.kinds)
@@ -97,8 +99,7 @@ class GradientDescent:
 
     def current_lr(self) -> float:
         """Return the learning rate of the next step."""
-        checks.not_negative("lr", self.lr)
-        return float(self.lr * factor_at(self.schedule, self.steps + 1))
+        return checks.not_negative("lr", self.lr) * factor_at(self.schedule, self.steps + 1)
 
     def step(self, gradients: Mapping[str, Array]) -> None:
         """Update every parameter once, in place.
@@ -142,13 +143,14 @@ class GradientDescent:
                 f"the optimizer's moments are not those of these parameters: {problem}. Restore "
                 "the model they were saved with as well"
             )
-        self._set(*(values[name] for name in self.settings if name != "no_decay"))
+        self._set(**{name: values[name] for name in self.must_be})
         self._moments.load(arrays)
         self.steps = steps
 
-    def _set(self, *settings: Any, **_: Any) -> None:
-        """Check all settings but no_decay, in their order, and then set them."""
-        raise NotImplementedError
+    def _set(self, **settings: Any) -> None:
+        """Check settings, and then set them."""
+        checked = {name: self.must_be[name](name, value) for name, value in settings.items()}
+        vars(self).update(checked)
 
     def _update(self, pieces: list[Piece], lr: float) -> None:
         """Update all parameters by their gradients, which have been checked."""
@@ -209,11 +211,9 @@ class Moments:
 
     def of(self, place: str, theta: Array) -> tuple[Array, ...]:
         """Return the arrays, one of each kind, for one of the `places`."""
-        if place not in self._arrays:
+        arrays = self._arrays.get(place)
+        if arrays is None or backend_of(x=arrays[0]) is not backend_of(theta=theta):
             self.load(self._named(self._arrays) if self._arrays else {})
-        arrays = self._arrays[place]
-        if arrays and backend_of(x=arrays[0]) is not (owner := backend_of(theta=theta)):
-            self._arrays[place] = tuple(asarray(x, owner.name) for x in arrays)
         return self._arrays[place]
 
     def places(self) -> list[tuple[str, Array]]:
@@ -253,8 +253,7 @@ class Moments:
         """Put back what `save` returned, bit for bit; zeros if `named` is empty."""
         self._arrays.clear()
         for place, theta in self.places():
-            zeros = array_module(theta).zeros_like
-            self._arrays[place] = tuple(zeros(theta) for _ in self.kinds)
+            self._arrays[place] = tuple(array_module(theta).zeros_like(theta) for _ in self.kinds)
         if named:
             for name, x in self._named(self._arrays).items():
                 x[...] = asarray(named[name], backend_of(x=x).name)

@@ -53,14 +53,14 @@ class cosine:
 
     def __post_init__(self) -> None:
         total = checks.positive("total", self.total)
-        checks.not_negative("final", self.final)
-        if total == 1 and self.final == 0.0:
+        final = checks.not_negative("final", self.final)
+        if total == 1 and final == 0.0:
             raise ValueError(
                 "total is 1 and final 0.0; expected at least 2 steps, or a factor above 0 at the "
                 "end: the only step would change nothing"
             )
         warmup = checks.whole("warmup", self.warmup, at_least=0, at_most=total - 1)
-        vars(self).update(total=total, warmup=warmup, final=float(self.final))
+        vars(self).update(total=total, warmup=warmup, final=final)
 
     def __call__(self, step: int) -> float:
         """Return the factor of a step."""
@@ -95,10 +95,8 @@ SCHEDULES: Registry[Schedule] = Registry(
 `Schedule`."""
 
 
-def schedule_of(schedule: Schedule | str | None) -> Schedule:
-    """Return the schedule that `Adam` was given as a function, as a name, or as None."""
-    if schedule is None:
-        return constant()
+def schedule_of(schedule: Schedule | str) -> Schedule:
+    """Return the schedule that `Adam` was given, as a function or as a name."""
     if isinstance(schedule, str):
         return SCHEDULES.make(schedule)
     built = [name for name, builder in SCHEDULES.items() if builder is schedule]

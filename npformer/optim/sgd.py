@@ -48,8 +48,15 @@ class SGD(GradientDescent):
         Steps taken.
     """
 
-    settings: ClassVar[tuple[str, ...]] = ("lr", "momentum", "nesterov")
+    must_be: ClassVar = {
+        "lr": checks.not_negative,  # a callback may set it to 0
+        "momentum": checks.rate,
+        "nesterov": checks.flag,
+    }
+    settings: ClassVar[tuple[str, ...]] = tuple(must_be)
     kinds = ("velocity",)
+    momentum: float
+    nesterov: bool
 
     def __init__(
         self,
@@ -60,15 +67,12 @@ class SGD(GradientDescent):
         schedule: Schedule | str | None = None,
     ) -> None:
         self._begin(parameters, schedule, lr)
-        self._set(lr, momentum, nesterov)
+        self._set(lr=lr, momentum=momentum, nesterov=nesterov)
 
-    def _set(self, lr: Any, momentum: Any, nesterov: Any) -> None:
-        checks.not_negative("lr", lr)  # a callback may have set it to 0
-        checks.rate("momentum", momentum)
-        checks.flag("nesterov", nesterov)
-        if nesterov and not momentum:
+    def _set(self, **settings: Any) -> None:
+        if settings["nesterov"] is True and settings["momentum"] == 0:
             raise ValueError("nesterov is True and momentum is 0; expected a momentum, such as 0.9")
-        self.lr, self.momentum, self.nesterov = float(lr), float(momentum), nesterov
+        super()._set(**settings)
 
     def _update(self, pieces: list[Piece], lr: float) -> None:
         for name, theta, g in pieces:

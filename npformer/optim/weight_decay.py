@@ -14,13 +14,6 @@ NORMS_AND_BIASES = (
 of long convolutions and state spaces that are not matrices: 0 is not a neutral value for them."""
 
 
-def shrink_some(parts: Mapping[str, Array], no_decay: Sequence[str], shrink: float) -> None:
-    """Multiply arrays by `shrink` in place, except those whose name matches a pattern."""
-    for name, part in parts.items():
-        if not fits_any(name, no_decay):
-            part *= shrink
-
-
 def fits_any(name: str, patterns: Sequence[str]) -> bool:
     """Return whether a name matches one of some patterns, as in `fnmatch`."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
+from inspect import signature
 from typing import Any
 
-import numpy as np
-
-from npformer.core import Layer, Seed, checks, described, generators, use_precision
-from npformer.engine.updates import device_generator
+from npformer.core import Layer, Seed, checks, described, use_precision
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
@@ -30,43 +26,73 @@ def check_together(name: str, misplaced: tuple[Any, ...]) -> None:
         )
 
 
+def check_seed(name: str, seed: Seed) -> None:
+    """Raise TypeError for no seed: nobody could train like that again."""
+    if seed is None:
+        raise TypeError(
+            f"{name} is None; expected a whole number of at least 0 or a numpy.random.Generator: "
+            "nobody could train like that again"
+        )
+
+
+EXAMPLE = "npformer.losses.MeanSquaredError() is one"
+
+
+def check_model(name: str, model: Model) -> None:
+    """Raise TypeError or ValueError for a layer that cannot be trained."""
+    kind = type(model).__name__
+    if not isinstance(model, Model):
+        advice = (
+            "SequenceClassifier is one, and has a loss. Derive your layer from Model "
+            "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
+            "npformer.functional, backward, Adam.step"
+        )
+        if callable(getattr(model, "fit", None)):
+            advice = f"A {kind} has methods of its own, such as fit"
+        checks.instance(name, model, Model, advice)
+    checks.instance(f"loss of {kind}", model.loss, Loss, EXAMPLE)
+    if model.n_inputs not in (1, 2):
+        raise ValueError(f"n_inputs of {kind} is {described(model.n_inputs)}; expected 1 or 2")
+    if model.targets_of not in (None, *range(model.n_inputs)):
+        raise ValueError(
+            f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
+            f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
+        )
+
+
 CHECKS: dict[str, Callable[[str, Any], object]] = {
-    **dict.fromkeys(("patience", "micro_batch", "check_every", "every"), checks.positive),
     "misplaced": check_together,
+    "model": check_model,
+    "seed": check_seed,
+    **dict.fromkeys(("epochs", "batch_size", "accumulate", "every"), checks.positive),
+    **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
     "clip_norm": partial(checks.number, above=0.0),
+    "checkpoint": checked_folder,
     **dict.fromkeys(("shard_moments", "progress", "resume"), checks.flag),
     "on_interrupt": partial(checks.choice, choices=("raise", "return")),
     "masks": partial(checks.choice, choices=("host", "device")),
     "batches": partial(checks.choice, choices=("auto", *WAYS)),
 }
 """What each of these arguments of `fit` must be."""
-MAY_BE_NONE = "patience", "micro_batch", "check_every", "clip_norm"
 
 
-def check_arguments(**given: Any) -> None:
-    """Check arguments that need no others, by their names."""
-    for name, value in given.items():
-        if value is not None or name not in MAY_BE_NONE:
-            CHECKS[name](name, value)
-
-
-def check_patience(patience: int | None, validation: Any) -> None:
-    """Raise ValueError for patience without validation data."""
-    if patience is not None and validation is None:
+def check_arguments(fit: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Check those of `fit`'s arguments that need no data, unless left out."""
+    defaults = signature(fit).parameters
+    for name, check in CHECKS.items():
+        if given[name] is not defaults[name].default:
+            check(name, given[name])
+    if given["patience"] is not None and given["validation"] is None:
         raise ValueError(
-            f"patience is {patience} and there is no validation data; expected some, because "
-            "it decides which epoch is better. Pass validation=(x, y), or patience=None"
+            f"patience is {given['patience']} and there is no validation data; expected some, "
+            "because it decides which epoch is better. Pass validation=(x, y), or patience=None"
         )
-
-
-def generator_for(seed: Seed) -> np.random.Generator:
-    """Return the generator of a training; without a seed, nobody could train like that again."""
-    if seed is None:
-        raise TypeError(
-            "seed is None; expected a whole number of at least 0 or a numpy.random.Generator: "
-            "nobody could train like that again"
+    if given["checkpoint"] is None and (given["resume"] or given["every"] != 1):
+        which = "resume=True" if given["resume"] else f"every={given['every']}"
+        raise ValueError(
+            f"{which} without a checkpoint; expected the folder of the training as well: "
+            "checkpoint='runs/mine'"
         )
-    return generators.from_seed(seed)
 
 
 def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:
@@ -90,46 +116,22 @@ def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) ->
     return optimizer
 
 
-def check_trains(optimizer: Optimizer, model: Layer) -> None:
-    """Raise ValueError unless an optimizer updates the model's own arrays."""
-    if not trains(optimizer, model):
-        raise ValueError(
-            "optimizer's parameters are not this model's; expected exactly the model's own arrays. "
-            "After loading, copying or moving a model make a new one: Adam(model.parameters())"
-        )
+OTHER_MODEL = (
+    "optimizer's parameters are not this model's; expected exactly the model's own arrays. "
+    "After loading, copying or moving a model make a new one: Adam(model.parameters())"
+)
+CHANGED_MODEL = (
+    "the model's parameters are no longer the optimizer's: during the training, a layer was "
+    "replaced or a parameter frozen. Expected no change until it ends: change the model before "
+    "fit, or call fit again"
+)
 
 
-def check_unchanged(optimizer: Optimizer, model: Layer) -> None:
-    """Raise ValueError if the optimizer no longer updates the model's own arrays."""
-    if not trains(optimizer, model):
-        raise ValueError(
-            "the model's parameters are no longer the optimizer's: during the training, a "
-            "layer was replaced or a parameter frozen. Expected no change until it ends: "
-            "change the model before fit, or call fit again"
-        )
-
-
-def trains(optimizer: Optimizer, model: Layer) -> bool:
-    """Return whether an optimizer updates exactly the model's own arrays, not copies of them."""
+def check_trains(optimizer: Optimizer, model: Layer, otherwise: str = OTHER_MODEL) -> None:
+    """Raise ValueError unless an optimizer updates the model's own arrays, not copies of them."""
     theirs, ours = optimizer.parameters, model.parameters()
-    return list(theirs) == list(ours) and all(theirs[name] is ours[name] for name in ours)
-
-
-def needs_team(workers: int | str, micro_batch: int | None) -> bool:
-    """Return whether a step is more than one worker's, who has the whole batch at once."""
-    alone = workers == "auto" or (workers == 1 and workers is not True)
-    return not alone or micro_batch is not None
-
-
-def dropout_generator(model: Model, masks: str, rng: np.random.Generator) -> Any:
-    """Return the generator of dropout's masks: one on the GPU if `masks` is "device".
-
-    It is a child of `rng`, so that the order of the samples does not depend on dropout.
-    """
-    (own,) = rng.spawn(1)
-    if masks == "device" and model.backend != "numpy":
-        return device_generator(model.backend, int(own.integers(1 << 63))) or own
-    return own
+    if list(theirs) != list(ours) or any(theirs[name] is not ours[name] for name in ours):
+        raise ValueError(otherwise)
 
 
 def precision_of(model: Model, precision: str) -> AbstractContextManager[Any]:
@@ -140,54 +142,3 @@ def precision_of(model: Model, precision: str) -> AbstractContextManager[Any]:
             "products TF32 rounds. Build the model with dtype='float32', or leave precision out"
         )
     return use_precision(precision, model.backend)
-
-
-def checkpoint_folder(
-    folder: str | os.PathLike[str] | None, every: object, resume: object
-) -> Path | None:
-    """Return the folder of a training's checkpoints, after checking it and its options."""
-    if folder is not None:
-        return checked_folder(folder)
-    if resume or every != 1:
-        given = "resume=True" if resume else f"every={every}"
-        raise ValueError(
-            f"{given} without a checkpoint; expected the folder of the training as well: "
-            "checkpoint='runs/mine'"
-        )
-    return None
-
-
-def require_model(model: Model) -> None:
-    """Raise TypeError or ValueError for a layer that cannot be trained."""
-    kind = type(model).__name__
-    if not isinstance(model, Model):
-        advice = (
-            "SequenceClassifier is one, and has a loss. Derive your layer from Model "
-            "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
-            "npformer.functional, backward, Adam.step"
-        )
-        if callable(getattr(model, "fit", None)):
-            advice = f"A {kind} has methods of its own, such as fit"
-        checks.instance("model", model, Model, advice)
-    try:
-        loss = model.loss
-    except AttributeError as error:
-        raise TypeError(str(error)) from None
-    checks.instance(f"loss of {kind}", loss, Loss, "npformer.losses.MeanSquaredError() is one")
-    if model.n_inputs not in (1, 2):
-        raise ValueError(f"n_inputs of {kind} is {described(model.n_inputs)}; expected 1 or 2")
-    if model.targets_of not in (None, *range(model.n_inputs)):
-        raise ValueError(
-            f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
-            f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
-        )
-    for name, figure in model.figures.items():
-        if not callable(figure):
-            raise TypeError(
-                f"figures[{name!r}] of {kind} is {described(figure)}; expected a function of "
-                "npformer.losses.Measured"
-            )
-        if name in ("loss", "labels", "metric"):
-            raise ValueError(
-                f"figures of {kind} has {name!r}, which every evaluation has; expected another name"
-            )

@@ -17,7 +17,7 @@ from npformer.data.stored_samples import StoredSamples
 from npformer.models.losses import Loss
 from npformer.training.distributed import Communicator
 from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import Metric, checked_metric
+from npformer.training.trainable.metrics import Metric, check_figures, checked_metric
 
 WAYS = ("by_length", "cut", "shuffled")
 """The ways in which samples are put into batches."""
@@ -52,14 +52,17 @@ def checked_task(
     given, loss = loss is not None, model.loss_with(loss, label_smoothing)
     metric = checked_metric(metric, model.figures, loss)
     samples = checked_data(model, "data", data, loss, sample_weight, ranks, progress)
-    model.remember(samples.notes)
+    if samples.notes:
+        model.remember(samples.notes)
     rows, part, held_out, of_share = np.arange(len(samples)), samples, None, None
-    if (share := None if validation is None else validation_share(validation)) is not None:
-        counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
-        rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
-        part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
-    elif validation is not None:
-        held_out = checked_data(model, "validation", validation, loss, None, ranks)
+    if validation is not None:
+        check_figures(model)
+        if (share := validation_share(validation)) is None:
+            held_out = checked_data(model, "validation", validation, loss, None, ranks)
+        else:
+            counts, strata = samples.counts_for(loss), model.strata(samples.y, loss)
+            rows, held = held_out_rows(strata, counts, share, *rng.spawn(1))
+            part, held_out, of_share = samples.subset(rows), samples.subset(held), held.tolist()
     if class_weight is not None:
         if given:
             raise ValueError(
@@ -86,11 +89,11 @@ def checked_data(
     inputs, y = labelled_inputs(model, name, data)
     with located_errors(f"in {name}, "):
         if not any(is_stored(a) for each in inputs for a in (each.x, each.mask, each.types, y)):
-            batch = model.check_samples(inputs, y, loss, sample_weight)
-            samples = Samples(batch, [model.note(batch)])
+            samples = Samples(model.check_samples(inputs, y, loss, sample_weight))
         else:
             samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
-    if not samples.counts_for(loss).any():
+    may_lack_labels = model.targets_of is not None or sample_weight is not None
+    if may_lack_labels and not samples.counts_for(loss).any():
         if sample_weight is not None and (samples.y is None or loss.counts(samples.y).any()):
             raise ValueError(
                 f"sample_weight is 0 for every sample of {name} that has a label; expected at "
@@ -100,8 +103,9 @@ def checked_data(
             f"{name} has no labels; expected at least 1. Every token is padding, or has the label "
             "-1, which means no label"
         )
-    if type(samples) is Samples and samples.lengths is not None:  # in memory
-        warn_of_empty(name, samples.select(slice(None)))
+    if type(samples) is Samples and samples.lengths is not None:  # in memory, with padding
+        samples.notes = [model.note(samples.batch)]
+        warn_of_empty(name, samples.batch)
     return samples
 
 
@@ -150,7 +154,7 @@ class Batches:
     batch_size: int
     way: str  # how samples are put together, one of `WAYS`
     shuffle: np.random.Generator  # draws the order of each epoch
-    order: np.ndarray | None = None  # of the rows in the epoch; None between epochs
+    order: Any = None  # of the rows in the epoch; None between epochs
     feed: Feed | None = None  # uploads batches while a device computes
 
     def __len__(self) -> int:
@@ -169,17 +173,15 @@ class Batches:
     def pick(self, k: int) -> tuple[np.ndarray, Batch]:
         """Return batch k, counted from 0: the rows of its samples, and these, cut and uploaded."""
         rows, at_least, shard = self._rows(k)
-        samples, backend = self.task.samples, self.model.backend
-        with guarded_computation(backend, len(rows)):
-            batch = samples.select(rows)
+        with guarded_computation(self.model.backend, len(rows)):
+            batch = self.task.samples.select(rows)
             if k + 1 < len(self):
-                samples.expect(lambda: self._rows(k + 1)[0])
+                self.task.samples.expect(lambda: self._rows(k + 1)[0])
             if self.way != "shuffled":
                 batch = batch.cut(at_least)
-            batch = self.model.upload(batch, backend, self.feed, loss=self.task.loss)
+            batch = self.model.upload(batch, self.feed, loss=self.task.loss)
         return rows, batch if shard is None else replace(batch, shard=shard)
 
     def _rows(self, k: int) -> tuple[np.ndarray, Any, Shard | None]:
         """Return the rows of batch k; to what length to cut them; and their place if a shard."""
-        assert self.order is not None, "an epoch has begun"
         return self.order[k * self.batch_size : (k + 1) * self.batch_size], 1, None

@@ -117,8 +117,8 @@ class Checkpoints(Callback):
 
     def _whole_state(self, state: TrainingState) -> dict[str, Any]:
         """Return the whole state of a training between two steps."""
-        self.own["losses"].read(state)
-        self.own["losses"].check_weights(state)  # a resumed training could only fail again
+        self.own["recorder"].read(state)
+        self.own["recorder"].check_weights(state)  # a resumed training could only fail again
         of_user = [{"class": type(c).__qualname__, "state": c.state_dict()} for c in self.of_user]
         return {
             **sections_of(state.model, state.optimizer, self.generators(), state.history),

@@ -12,11 +12,11 @@ import numpy as np
 from npformer.core import to_numpy
 from npformer.data.samples import Data, Samples
 from npformer.models.losses import Loss, Measured
-from npformer.training.arguments import require_model
+from npformer.training.arguments import check_model
 from npformer.training.batches import checked_data
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import FIGURES, Metric, own_metric
+from npformer.training.trainable.metrics import FIGURES, Metric, check_figures, own_metric
 from npformer.training.trainable.predictions import in_batches, refuse_samples
 
 
@@ -75,7 +75,8 @@ def evaluate(
         There is no label, or the model's outputs for a sample are NaN or infinite.
     """
     with as_communicator(communicator).guard() as ranks:
-        require_model(model)
+        check_model("model", model)
+        check_figures(model)
         loss = model.loss_with(loss)
         samples = checked_data(model, "data", data, loss, sample_weight, ranks)
         return measure(model, samples, loss, batch_size, ranks, must_be_numbers=True)

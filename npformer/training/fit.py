@@ -3,32 +3,26 @@
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext
-from functools import partial
+from pathlib import Path
 from typing import Any
 
-from npformer.core import Seed, checks, get_backend
+from npformer.core import Seed, generators, get_backend
 from npformer.core.dispatch import enabled
 from npformer.core.explained_errors import in_our_words
 from npformer.data.samples import Data
 from npformer.engine.team import Team
+from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.models.step import PlainStep
 from npformer.optim import Optimizer, Schedule, clip_by_global_norm
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
-    check_patience,
-    checkpoint_folder,
-    dropout_generator,
-    generator_for,
-    needs_team,
     optimizer_for,
     precision_of,
-    require_model,
 )
 from npformer.training.batches import (
     Batches,
-    batch_at_evaluation,
     checked_task,
     way_of_batches,
 )
@@ -46,7 +40,7 @@ from npformer.training.loop import Interrupts, Training
 from npformer.training.storage.checkpoint_folder import reserve
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import Metric, name_of
-from npformer.training.watchers import ProgressBar, own_watchers
+from npformer.training.watchers import EarlyStopping, ProgressBar, Recorder
 
 
 @in_our_words
@@ -215,75 +209,62 @@ def fit(
         Before the first step: the folder cannot be written or is in use, or its checkpoint is
         damaged or that of another training. Later, failing to write a checkpoint only warns.
     """
-    alone = nullcontext(Communicator())
-    with alone if communicator is None else as_communicator(communicator).guard() as ranks:
-        check_arguments(misplaced=misplaced, clip_norm=clip_norm, patience=patience, masks=masks)
-        check_arguments(micro_batch=micro_batch, check_every=check_every, every=every)
-        check_arguments(shard_moments=shard_moments, progress=progress, resume=resume)
-        check_arguments(batches=batches, on_interrupt=on_interrupt)
-        epochs = checks.positive("epochs", epochs)  # Python's: NumPy's small ones would overflow
-        at_a_time = checks.positive("batch_size", batch_size)
-        batch_size = at_a_time * checks.positive("accumulate", accumulate)
-        check_patience(patience, validation)
-        folder = checkpoint_folder(checkpoint, every, resume)
+    single = nullcontext(Communicator())
+    with single if communicator is None else as_communicator(communicator).guard() as ranks:
+        check_arguments(fit, locals())
+        epochs, batch_size = int(epochs), int(batch_size)  # NumPy's small ones would overflow
+        if accumulate > 1:
+            micro_batch = min(batch_size, micro_batch or batch_size)
+            batch_size *= int(accumulate)
         of_user = checked_callbacks(callbacks)
-        require_model(model)
         several = ranks.size > 1
-        rng = over_ranks.common_generator(ranks, seed) if several else generator_for(seed)
-        dropout = dropout_generator(model, masks, rng)
+        rng = over_ranks.common_generator(ranks, seed) if several else generators.from_seed(seed)
+        (dropout,) = rng.spawn(1)  # a child, so that the order of samples does not depend on it
+        if masks == "device" and model.backend != "numpy":
+            dropout = device_generator(model.backend, int(dropout.integers(1 << 63))) or dropout
         about = loss, label_smoothing, metric, sample_weight, class_weight
         task = checked_task(model, data, validation, rng, ranks, progress, *about)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
-        given = used = optimizer_for(model, optimizer, lr=lr, **settings)
-        if batch_size > at_a_time:
-            micro_batch = min(at_a_time, micro_batch or at_a_time)
+        given = optimizer_for(model, optimizer, lr=lr, **settings)
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
-        agreed = partial(settings_of, model, given, drawn, epochs, clip_norm, seed, micro_batch)
         if several:
+            agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
             over_ranks.begin_together(ranks, model, given, agreed)
-        if shard_moments:
-            used = over_ranks.shard_optimizer(given, ranks, of_user)
+        used = over_ranks.shard_optimizer(given, ranks, of_user) if shard_moments else given
         history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
         state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
-        own = own_watchers(model, task, check_every, patience, ranks)
+        # By the names that checkpoints have.
+        own: dict[str, Any] = {"recorder": Recorder(drawn, check_every, micro_batch, ranks)}
+        if task.held_out is not None:
+            own["best"] = EarlyStopping(patience, task.metric)
         bar = [ProgressBar()] if progress and ranks.rank == 0 else []
         watching: list[Callback] = [*own.values(), *bar, *of_user]
-        with Interrupts(ranks) as interrupts, ExitStack() as contexts:
-            if folder is not None and ranks.rank == 0:  # which writes for all
-                contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
-            if precision is not None:
-                contexts.enter_context(precision_of(model, precision))
+        products = nullcontext() if precision is None else precision_of(model, precision)
+        with products, Interrupts(ranks) as interrupts, ExitStack() as contexts:
             if (start := get_backend(model.backend).feed) is not None:
                 drawn.feed = contexts.enter_context(closing(start()))
-            step = _step(model, task.loss, workers, micro_batch, ranks, contexts)
+            alone = workers == "auto" or (workers == 1 and workers is not True)
+            if alone and micro_batch is None and not (several or enabled()):
+                step: Any = PlainStep(model, task.loss)
+            else:
+                step = contexts.enter_context(Team(model, workers, micro_batch, loss=task.loss))
             if several:
                 step = over_ranks.RankStep(step, ranks, used is not given)
                 watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
-            if folder is not None:
-                files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed())
+            if checkpoint is not None:
+                folder = Path(checkpoint)
+                if ranks.rank == 0:  # which writes for all
+                    contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
+                agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
+                files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed)
                 files.begin(state, resume)
                 watching.append(files)
-            how = batch_at_evaluation(batch_size, micro_batch), ranks
             clip: Any = step.clip if several else clip_by_global_norm
-            parts = step, dropout, [*watching, interrupts], own["losses"], interrupts, how
+            parts = step, dropout, [*watching, interrupts], own["recorder"], interrupts
             stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()
         if stop is not None and on_interrupt == "raise":
             raise stop
         return state.history
-
-
-def _step(
-    model: Model,
-    loss: Loss,
-    workers: int | str,
-    micro_batch: int | None,
-    ranks: Communicator,
-    contexts: ExitStack,
-) -> Any:
-    """Return what computes a training's steps on this rank: the plain way, or a team's."""
-    if ranks.size == 1 and not enabled() and not needs_team(workers, micro_batch):
-        return PlainStep(model, loss)
-    return contexts.enter_context(Team(model, workers, micro_batch, loss=loss))

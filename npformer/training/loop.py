@@ -13,15 +13,14 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import Array, Gradients, guarded_computation
-from npformer.data.samples import Batch, Samples
+from npformer.data.samples import Batch
 from npformer.models.step import Step
 from npformer.optim import NonFiniteGradientError
-from npformer.training.arguments import check_unchanged
+from npformer.training.arguments import CHANGED_MODEL, check_trains
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
-from npformer.training.evaluation import Evaluation, measure
-from npformer.training.watchers import LossWatch
+from npformer.training.watchers import Recorder
 
 
 @dataclass
@@ -33,9 +32,8 @@ class Training:
     step: Step  # computes the steps
     dropout: Any  # the generator of dropout's masks
     watchers: Sequence[Callback]  # in the order in which they are called
-    losses: LossWatch  # among the watchers
+    recorder: Recorder  # among the watchers
     interrupts: Interrupts  # the last of them
-    evaluation: tuple[int, Communicator]  # batch size and ranks of `measure`
     clip: Callable[[Gradients, float], object]
     clip_norm: float | None  # the norm to which gradients are clipped, if they are
     _trained: Any = None  # the parameters that are known to be the optimizer's
@@ -100,16 +98,8 @@ class Training:
             yield now.epoch
             if now.signal or now.step_in_epoch < state.n_steps:
                 return
-            if (held_out := batches.task.held_out) is not None:
-                state._set(evaluation=self.evaluate(held_out))
             batches.order = None
             self.call("after_epoch")
-
-    @np.errstate(over="ignore", invalid="ignore")  # the loss shows it
-    def evaluate(self, held_out: Samples) -> Evaluation:
-        """Evaluate the model on the samples to validate on."""
-        task = self.batches.task
-        return measure(self.state.model, held_out, task.loss, *self.evaluation, task.metric)
 
     def steps(self) -> Iterator[tuple[np.ndarray, Batch]]:
         """Yield the epoch's remaining batches, each with the rows of its samples."""
@@ -121,7 +111,7 @@ class Training:
         """Take a step of the optimizer, and call the watchers."""
         state, now, of_steps = self.state, self.state._now, self.state.history.workers
         if gradients.parameters is not self._trained:  # new, or the model has changed
-            check_unchanged(state.optimizer, state.model)
+            check_trains(state.optimizer, state.model, CHANGED_MODEL)
             self._trained = gradients.parameters
         of_steps[self.step.shared_by] = of_steps.get(self.step.shared_by, 0) + 1
         now.step, now.step_in_epoch = state.optimizer.steps + 1, now.step_in_epoch + 1
@@ -133,7 +123,7 @@ class Training:
                     self.clip(gradients, self.clip_norm)
                 state.optimizer.step(gradients)
             except NonFiniteGradientError:
-                self.losses.read(state)  # a loss that is not finite says where it began
+                self.recorder.read(state)  # a loss that is not finite says where it began
                 raise
         self.call("after_step")
         now.rows = now.gradients = None

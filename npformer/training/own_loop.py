@@ -80,7 +80,7 @@ def save_checkpoint(
     notes : mapping, optional
         Further values, ready for JSON: the place in the data, for example.
     """
-    path = folders.checked_folder(folder, "folder")
+    path = folders.checked_folder("folder", folder)
     checks.instance("model", model, Layer)
     checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
     check_trains(optimizer, model)
@@ -134,7 +134,7 @@ def load_checkpoint(
     """
     if schedule is not None:
         schedule = schedule_of(schedule)  # now, so that the file is not blamed for it
-    path = folders.checked_folder(folder, "folder")
+    path = folders.checked_folder("folder", folder)
     stored = folders.read(path)
     if stored is None:
         raise FileNotFoundError(

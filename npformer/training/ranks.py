@@ -6,18 +6,17 @@ So all ranks have to begin with the same settings, weights and moments.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, Seed, described, to_numpy
+from npformer.core import Array, Gradients, Seed, described, generators, to_numpy
 from npformer.data.samples import Batch, Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.optim import Optimizer
-from npformer.training.arguments import generator_for
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
@@ -83,7 +82,7 @@ class RankStep:
 
 def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     """Return the generator of a training, in the same state on all ranks: that of rank 0."""
-    own = generator_for(seed)
+    own = generators.from_seed(seed)
     if isinstance(seed, int | np.integer):
         return own
     of_first = ranks.first(own)
@@ -91,13 +90,12 @@ def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
 
 
 def begin_together(
-    ranks: Communicator, model: Model, optimizer: Optimizer, settings: Callable[[], dict[str, Any]]
+    ranks: Communicator, model: Model, optimizer: Optimizer, given: dict[str, Any]
 ) -> None:
-    """Check that all ranks have the same settings; give them the weights and moments of rank 0.
+    """Check that all ranks are given the same; give them the weights and moments of rank 0.
 
-    `settings` returns those of the training. Raises ValueError, which names what differs.
+    `given` is what `settings_of` returns. Raises ValueError, which names what differs.
     """
-    given = settings()
     own = {"epochs": given["epochs"], **given["must"], "schedule": given["schedule"]}
     own["parameters"] = {name: p.shape for name, p in model.named_parameters().items()}
     own |= {"backend": model.backend, "dtype": model.dtype, "steps": optimizer.steps}

@@ -9,9 +9,10 @@ import numpy as np
 
 from npformer.core import Array, array_module, guarded_computation, to_numpy
 from npformer.core.bar import bar
-from npformer.training.batches import Task
+from npformer.training.batches import Batches, batch_at_evaluation
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
+from npformer.training.evaluation import measure
 from npformer.training.inspection.non_finite import (
     LOSS_ITSELF,
     non_finite_parameter,
@@ -45,35 +46,57 @@ class NonFiniteLossError(ArithmeticError):
 
 
 @dataclass
-class LossWatch(Callback):
-    """Reads and checks the losses of steps, several at once because reading waits for a GPU.
+class Recorder(Callback):
+    """Writes the history, and checks that losses and weights are finite.
 
-    Attributes
-    ----------
-    of_epoch : list of float
-        The losses of the current epoch that have been read so far.
+    It reads the losses of several steps at once, because reading waits for a GPU.
     """
 
-    task: Task
-    every: int
+    batches: Batches
+    every: int | None  # steps between readings; None: 1 on a CPU, and 50 on a GPU
+    micro_batch: int | None
     ranks: Communicator
-    of_epoch: list[float] = field(default_factory=list)
     _unread: list[tuple[Array, int, Array]] = field(default_factory=list)
+    _losses: list[float] = field(default_factory=list)  # of the epoch's steps that have been read
+    _began: float = field(default_factory=time.perf_counter)  # when the epoch began
+
+    def before_epoch(self, state: TrainingState) -> None:
+        """Start the clock."""
+        self._began = time.perf_counter()
 
     def before_update(self, state: TrainingState) -> None:
         """Note the loss of a step; read the losses if enough are unread."""
-        now = state._now
-        self._unread.append((now.loss, now.step, now.rows))
-        if len(self._unread) >= self.every:
+        self._unread.append((state._now.loss, state._now.step, state._now.rows))
+        if len(self._unread) >= (self.every or (1 if state.model.backend == "numpy" else 50)):
             self.read(state)
 
+    def after_step(self, state: TrainingState) -> None:
+        """Record an epoch after its last step, before a callback changes lr."""
+        if state.step_in_epoch == state.n_steps:
+            self.read(state)
+            history, optimizer = state.history, state.optimizer
+            history.train_loss.append(float(np.mean(self._losses)))
+            history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
+            history.seconds.append(time.perf_counter() - self._began)
+            self._losses.clear()
+
     def after_epoch(self, state: TrainingState) -> None:
-        """Check the validation loss."""
-        found = state.evaluation
-        if found is None or self.task.held_out is None or math.isfinite(found.loss):
+        """Evaluate the model on the validation data, if there are any, and record it."""
+        task = self.batches.task
+        if task.held_out is None:
             return
-        tensor = non_finite_tensor(state.model, self.task.held_out)
-        raise NonFiniteLossError(state.step, tensor, _weights_after(state), "the validation loss")
+        n = batch_at_evaluation(self.batches.batch_size, self.micro_batch)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
+            found = measure(state.model, task.held_out, task.loss, n, self.ranks, task.metric)
+        state._set(evaluation=found)
+        if not math.isfinite(found.loss):
+            tensor, weights = non_finite_tensor(state.model, task.held_out), after(state)
+            raise NonFiniteLossError(state.step, tensor, weights, "the validation loss")
+        state.history.validation_loss.append(found.loss)
+        if not math.isnan(found.accuracy):
+            state.history.validation_accuracy.append(found.accuracy)
+        if not math.isnan(value := found.value(task.metric)):
+            state.history.validation_metric.append(value)
 
     def after_training(self, state: TrainingState) -> None:
         """Check the last losses, and the weights if no loss was computed after the last update."""
@@ -81,36 +104,34 @@ class LossWatch(Callback):
         if state.best_epoch is None:
             self.check_weights(state)
 
+    def on_end(self, state: TrainingState) -> None:
+        """Record which epoch the model's weights come from."""
+        complete = len(state.history.train_loss) == state.epoch > 0
+        state.history.best_epoch = state.best_epoch or (state.epoch if complete else None)
+
     def state_dict(self) -> Any:
-        """Return the losses of the epoch; `read` has been called."""
-        return list(self.of_epoch)
+        """Return the losses of the epoch, which have been read, and how long it has taken."""
+        return {"losses": [*self._losses], "seconds": time.perf_counter() - self._began}
 
     def load_state_dict(self, state: Any) -> None:
-        """Restore the losses of the epoch."""
-        self.of_epoch[:] = state
-
-    def epoch_mean(self, state: TrainingState) -> float:
-        """Return the mean loss of the epoch that has just ended, and start the next."""
-        self.read(state)
-        mean = float(np.mean(self.of_epoch))
-        self.of_epoch.clear()
-        return mean
+        """Go on with an epoch, as if it had begun that long ago."""
+        self._losses = list(state["losses"])
+        self._began = time.perf_counter() - float(state["seconds"])
 
     def check_weights(self, state: TrainingState) -> None:
         """Check that all weights are finite."""
         if (wrong := non_finite_parameter(state.model)) is not None:
-            raise NonFiniteLossError(state.step, wrong, _weights_after(state), "the update")
+            raise NonFiniteLossError(state.step, wrong, after(state), "the update")
 
     def read(self, state: TrainingState) -> None:
-        """Read and check all unread losses, into `of_epoch`."""
+        """Read and check all unread losses."""
         if not self._unread:
             return
-        first = self._unread[0][0]
-        values = to_numpy(array_module(first).stack([loss for loss, _, _ in self._unread]))
-        for value, (_, step, rows) in zip(values.tolist(), self._unread, strict=True):
+        losses = [loss for loss, _, _ in self._unread]
+        values = to_numpy(array_module(losses[0]).stack(losses)).tolist()
+        for value, (_, step, rows) in zip(values, self._unread, strict=True):
             if not math.isfinite(value):
-                found = self._non_finite_tensor(state.model, rows)
-                notes = _weights_after(state)
+                found, notes = self._non_finite_tensor(state.model, rows), after(state)
                 updates = state.optimizer.steps
                 if updates >= step and not found.startswith("the input "):
                     notes += (
@@ -118,66 +139,23 @@ class LossWatch(Callback):
                         "spread; check_every=1 finds the tensor where it began"
                     )
                 raise NonFiniteLossError(step, found, notes)
-            self.of_epoch.append(value)
+        self._losses += values
         self._unread.clear()
 
     def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
         """Return the name of the first tensor that is not finite, and of the rank that has it."""
         with guarded_computation(model.backend, len(rows)):
-            of_ranks = self.ranks.gather(non_finite_tensor(model, self.task.samples.select(rows)))
+            batch = self.batches.task.samples.select(rows)
+            of_ranks = self.ranks.gather(non_finite_tensor(model, batch))
         rank = next((k for k, name in enumerate(of_ranks) if name != LOSS_ITSELF), 0)
         return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]
 
 
-def _weights_after(state: TrainingState) -> str:
-    """Return a sentence on the weights that the model has after the error."""
+def after(state: TrainingState) -> str:
+    """Return a sentence on the weights that the model has after an error."""
     if state.best_epoch is None:
         return "No best weights were kept, so the model is as it was when this was found"
     return f"The model has the best weights so far, those of epoch {state.best_epoch}"
-
-
-@dataclass
-class Recorder(Callback):
-    """Writes the history: after the last step of an epoch, and after its evaluation."""
-
-    losses: LossWatch
-    metric: Metric
-    _began: float = field(default_factory=time.perf_counter)  # when the epoch began
-
-    def before_epoch(self, state: TrainingState) -> None:
-        """Start the clock."""
-        self._began = time.perf_counter()
-
-    def after_step(self, state: TrainingState) -> None:
-        """Record an epoch after its last step, before a callback changes lr."""
-        if state.step_in_epoch == state.n_steps:
-            history, optimizer = state.history, state.optimizer
-            history.train_loss.append(self.losses.epoch_mean(state))
-            history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
-            history.seconds.append(self.state_dict())
-
-    def after_epoch(self, state: TrainingState) -> None:
-        """Record the evaluation."""
-        if (found := state.evaluation) is None:
-            return
-        state.history.validation_loss.append(found.loss)
-        if not math.isnan(found.accuracy):
-            state.history.validation_accuracy.append(found.accuracy)
-        if not math.isnan(value := found.value(self.metric)):
-            state.history.validation_metric.append(value)
-
-    def on_end(self, state: TrainingState) -> None:
-        """Record which epoch the model's weights come from."""
-        complete = len(state.history.train_loss) == state.epoch > 0
-        state.history.best_epoch = state.best_epoch or (state.epoch if complete else None)
-
-    def state_dict(self) -> Any:
-        """Return how long the epoch has taken so far."""
-        return time.perf_counter() - self._began
-
-    def load_state_dict(self, state: Any) -> None:
-        """Restore how long the epoch has taken, as if it had begun that long ago."""
-        self._began = time.perf_counter() - float(state)
 
 
 class ProgressBar(Callback):
@@ -253,14 +231,3 @@ class EarlyStopping(Callback):
         """Restore the best score and its weights."""
         score, self.weights = state["score"], state["weights"]
         self._score = None if score is None else (float(score[0]), float(score[1]))
-
-
-def own_watchers(
-    model: Model, task: Task, check_every: int | None, patience: int | None, ranks: Communicator
-) -> dict[str, Any]:
-    """Return what `fit` always watches a training with, under the names that checkpoints have."""
-    losses = LossWatch(task, check_every or (1 if model.backend == "numpy" else 50), ranks)
-    own: dict[str, Any] = {"losses": losses, "recorder": Recorder(losses, task.metric)}
-    if task.held_out is not None:
-        own["best"] = EarlyStopping(patience, task.metric)
-    return own

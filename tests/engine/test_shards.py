@@ -38,7 +38,7 @@ def data_of(model, weights=False, seed=0):
     y = rng.integers(0 if model.targets_of is None else -1, 3, size=shape)
     weight = rng.uniform(0.5, 2.0, size=shape) if weights else None
     x = rng.integers(0, 7, (N, LENGTH))
-    return model.upload(model.check(x, y, mask, sample_weight=weight), "numpy")
+    return model.upload(model.check(x, y, mask, sample_weight=weight))
 
 
 def step(model, batch, **how):

@@ -40,7 +40,7 @@ def test_they_change_no_number(small_model, shared_calls, rng, monkeypatch, mixe
         loss, gradients = model.loss_and_gradients(ids, labels, mask, workers=asked, seed=3)
         assert set(shared_calls) == {asked}
         with team_of(model, asked) as team:
-            logits = team.forward(model.upload(model.check(ids, mask=mask), "numpy"))
+            logits = team.forward(model.upload(model.check(ids, mask=mask)))
         assert set(shared_calls) == {asked}
         results.append([loss, gradients.flat, logits])
     for one, other, again in zip(*results, strict=True):

@@ -108,7 +108,7 @@ def test_a_team_predicts_in_micro_batches_what_it_predicts_at_once(batch, micro_
     for number in (1, 2):
         with Team(model, number, micro_batch) as team:
             np.testing.assert_allclose(
-                team.forward(model.upload(model.check(x, mask=mask), "numpy")),
+                team.forward(model.upload(model.check(x, mask=mask))),
                 model(x, mask),
                 rtol=0,
                 atol=1e-13,

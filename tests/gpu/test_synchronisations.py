@@ -183,7 +183,7 @@ def test_a_step_waits_for_nothing_that_cupy_does_not_see_either(mixer, padding) 
         team, optimizer = Team(model), nf.Adam(model.parameters())
 
         def step() -> None:
-            fed = model.upload(model.check(*given), "cupy", pinned)
+            fed = model.upload(model.check(*given), pinned)
             _, gradients = team.step(fed, generator=None)
             nf.clip_by_global_norm(gradients, 1.0)
             optimizer.step(gradients)

@@ -235,7 +235,7 @@ def test_a_classifier_hides_padding_once():
     config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=5)
     model = nf.SequenceClassifier(config, 3, n_features=2)
     x = np.ones((3, 5, 2), "float32")
-    batch = model.upload(model.check(x, mask=MASK), "numpy")
+    batch = model.upload(model.check(x, mask=MASK))
     (inputs,) = batch.inputs
     assert inputs.padding.hidden
     assert batch.select(slice(1, 2)).inputs[0].padding.hidden

@@ -12,6 +12,8 @@ from npformer import functional as F
 from npformer.core import Layer, TwoInputLayer
 from npformer.engine.twin_classes import TABLE, Fast
 from npformer.layers import Pooling
+from npformer.layers.activation import Activation
+from npformer.layers.sequential import Chain
 from npformer.mixers import MIXERS, Mixer
 from npformer.proof.cases import GROUPS, cases
 from npformer.training.trainable import Model
@@ -89,7 +91,8 @@ def layer_classes():
             if kind.__module__.partition(".")[0] == "npformer":
                 found.add(kind)
             unseen.append(kind)
-    return found - {Mixer, Model, Pooling, Trainable, TwoInputLayer}  # they have no passes
+    bases = {Activation, Chain, Mixer, Model, Pooling, Trainable, TwoInputLayer}
+    return found - bases  # they have no passes, or only those of what is in them
 
 
 def plain_classes():

@@ -29,7 +29,7 @@ def test_an_evaluation_has_them_all(small_model, rng, pooling):
 
 # Which epoch is the best --------------------------------------------------------------------------
 
-LOOP = importlib.import_module("npformer.training.loop")
+WATCHERS = importlib.import_module("npformer.training.watchers")
 
 EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
     (0.9, 0.6, 1, 0.2, 0.1, 3.0),
@@ -52,7 +52,7 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
 )
 def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     found = iter(EPOCHS)
-    monkeypatch.setattr(LOOP, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
+    monkeypatch.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
     model = make()
     history = fit(model, data, validation=data, epochs=5, metric=metric)
     assert history.best_epoch == best
@@ -65,7 +65,7 @@ def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
 )
 def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
     found = iter(EPOCHS)
-    monkeypatch.setattr(LOOP, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
+    monkeypatch.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
     history = fit(make(), data, validation=data, epochs=5, metric=metric, patience=1)
     assert len(history.train_loss) == epochs
 

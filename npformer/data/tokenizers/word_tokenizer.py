@@ -41,8 +41,7 @@ class WordTokenizer(Tokenizer):
     padding_id, unknown_id = 0, 1
 
     def __init__(self, words: Sequence[str], *, lower: bool = True, ngrams: int = 0) -> None:
-        checks.flag("lower", lower)
-        self.lower = lower
+        self.lower = checks.flag("lower", lower)
         self.ngrams = checks.whole("ngrams", ngrams, at_least=0)
         self.words = [PADDING, UNKNOWN, *checked_texts(words, "words")]
         self._id_of = {word: id for id, word in enumerate(self.words)}

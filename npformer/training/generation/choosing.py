@@ -29,8 +29,7 @@ class Choice:
     def __init__(
         self, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
     ) -> None:
-        checks.not_negative("temperature", temperature)
-        self.temperature = float(temperature)
+        self.temperature = checks.not_negative("temperature", temperature)
         self.top_k = None if top_k is None else checks.positive("top_k", top_k)
         if top_p is not None:
             checks.number("top_p", top_p, above=0.0)

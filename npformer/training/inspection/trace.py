@@ -160,7 +160,7 @@ def prepare(layer: Layer, x: Inputs, mask: Inputs, types: Inputs = None) -> tupl
         return as_inputs(layer, *embed.prepare(x, mask, types))
     if hasattr(layer, "check") and hasattr(layer, "upload"):  # a Model
         checked = layer.check(x, mask=mask, types=types)
-        uploaded = layer.upload(checked, layer.backend).inputs
+        uploaded = layer.upload(checked).inputs
         return as_inputs(layer, *as_given(uploaded))  # so that each layer hides padding, as by hand
     return checked_inputs(inputs)
 

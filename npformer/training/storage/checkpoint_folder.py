@@ -142,7 +142,7 @@ def _with_arrays(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     return [_with_arrays(each, arrays) for each in value] if isinstance(value, list) else value
 
 
-def checked_folder(folder: str | os.PathLike[str], name: str = "checkpoint") -> Path:
+def checked_folder(name: str, folder: str | os.PathLike[str]) -> Path:
     """Return a folder's path; raises TypeError or ValueError for anything else."""
     path = checks.path(name, folder)
     if path.suffix == ".safetensors":

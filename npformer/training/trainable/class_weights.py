@@ -35,8 +35,7 @@ def class_weights(
         for label, weight in class_weight.items():
             which = f"a label in class_weight (of {n_classes} classes)"
             checks.whole(which, label, at_least=0, at_most=n_classes - 1)
-            checks.not_negative(f"class_weight[{label}]", weight)
-            found[label] = float(weight)
+            found[label] = checks.not_negative(f"class_weight[{label}]", weight)
         return tuple(found.tolist())
     if not isinstance(class_weight, Sequence | np.ndarray):
         raise TypeError(

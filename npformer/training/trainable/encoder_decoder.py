@@ -117,7 +117,7 @@ class EncoderDecoder(Model, Transformer):
         """
         max_len = checks.positive("max_len", max_len)
         beams = checks.positive("beams", beams)
-        checks.not_negative("length_penalty", length_penalty)
+        length_penalty = checks.not_negative("length_penalty", length_penalty)
         if length_penalty > 10.0:  # powers of it overflow
             raise ValueError(f"length_penalty is {length_penalty}; expected a number from 0 to 10")
         self.source.check(source, mask)
@@ -125,7 +125,7 @@ class EncoderDecoder(Model, Transformer):
             mask = source != self.padding_id
         most = min(max_len, self.decoder_config.max_len)
         given = to_numpy(source), to_numpy(mask)
-        return beam_search(self, *given, most, beams, float(length_penalty))
+        return beam_search(self, *given, most, beams, length_penalty)
 
     def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return ((source, target without its last token), target without its first token)."""

@@ -45,12 +45,29 @@ FIGURES: dict[str, Callable[[Measured], float]] = {
 then the loss decides."""
 
 
+def check_figures(model: Any) -> None:
+    """Raise TypeError or ValueError for figures that an evaluation could not report."""
+    kind = type(model).__name__
+    for name, figure in model.figures.items():
+        if not callable(figure):
+            raise TypeError(
+                f"figures[{name!r}] of {kind} is {described(figure)}; expected a function of "
+                "npformer.losses.Measured"
+            )
+        if name in ("loss", "labels", "metric"):
+            raise ValueError(
+                f"figures of {kind} has {name!r}, which every evaluation has; expected another name"
+            )
+
+
 def checked_metric(metric: object, figures: Iterable[str], loss: Loss) -> Metric:
     """Return a metric that can be computed for a loss: the name of a figure, or a function."""
+    if isinstance(metric, str) and metric == "accuracy":  # without classes, the loss decides
+        return metric
     names = tuple(dict.fromkeys((*figures, "accuracy", "loss")))
     if isinstance(metric, str):
         checks.choice("metric", metric, names)
-        if metric in {*FIGURES} - {"accuracy"} and not isinstance(loss, Classification):
+        if metric in FIGURES and not isinstance(loss, Classification):
             raise ValueError(
                 f"metric is {described(metric)} and {a_type(loss)} knows no classes; expected "
                 "'loss', or a function of y and outputs"

@@ -133,7 +133,7 @@ class Model(Trainable):
         generator = None if seed is None else generators.from_seed(seed)
         loss = self.loss_with(loss, label_smoothing)
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
-        batch = self.upload(batch, self.backend, loss=loss)
+        batch = self.upload(batch, loss=loss)
         if not engine.enabled() and workers == 1 and micro_batch is None:
             value, gradients = PlainStep(self, loss).step(batch, generator)
         else:

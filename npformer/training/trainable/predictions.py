@@ -20,7 +20,7 @@ from npformer.training.trainable.protocol import Trainable
 def outputs(model: Trainable, batch: Batch) -> Array:
     """Return the outputs of checked samples at evaluation, on the model's backend."""
     with team_of(model, "auto") as team:
-        return team.forward(model.upload(batch, model.backend))
+        return team.forward(model.upload(batch))
 
 
 def in_batches(

@@ -100,13 +100,13 @@ class Trainable(Layer):
         return tokens * (1 if self.n_classes is None else self.loss.n_outputs(self.n_classes))
 
     def note(self, batch: Batch, before: Any = None) -> Any:
-        """Return what `remember` is to know of some samples of a training.
+        """Return what `remember` is to know of some samples of a training that has padding.
 
         `before` is what this returned for the samples before them. Ranks exchange the results.
         """
 
     def remember(self, notes: list[Any]) -> None:
-        """Receive what `note` returned on each rank; called once, before a training."""
+        """Receive what `note` returned on each rank: once, before a training with padding."""
 
     # What training calls -----------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class Trainable(Layer):
         """Return the loss to train on: the given one, or the model's own with label smoothing."""
         if loss is None and str(label_smoothing) in ("0", "0.0"):
             return self.loss
-        checks.rate("label_smoothing", label_smoothing)
+        label_smoothing = checks.rate("label_smoothing", label_smoothing)
         if loss is None:
             if not isinstance(self.loss, Classification):
                 raise TypeError(
@@ -122,7 +122,7 @@ class Trainable(Layer):
                     f"{type(self.loss).__name__}, which has no labels; expected 0"
                 )
             smoothed = copy.copy(self.loss)  # a user's loss may have further options
-            smoothed.label_smoothing = float(label_smoothing)
+            smoothed.label_smoothing = label_smoothing
             return smoothed
         checks.instance("loss", loss, Loss, "npformer.losses.SoftmaxCrossEntropy() is one")
         if label_smoothing:
@@ -171,7 +171,10 @@ class Trainable(Layer):
         `counted` are the loss, and the weights of the samples in it.
         """
         x, y, mask, types = self.arrange(x, y, mask, types)
-        return self.check_samples(as_inputs(self, x, mask, types), y, **counted)
+        batch = self.check_samples(as_inputs(self, x, mask, types), y, **counted)
+        if y is not None and len(batch) == 0:
+            raise ValueError("x has no samples; expected a batch of at least 1")
+        return batch
 
     def check_samples(
         self,
@@ -186,8 +189,6 @@ class Trainable(Layer):
             if loss is not None:
                 raise TypeError("y is None; expected targets, which the loss needs")
             return Batch(inputs, targets_of=self.targets_of)
-        if len(inputs[0].x) == 0:
-            raise ValueError("x has no samples; expected a batch of at least 1")
         loss, of_tokens = loss or self.loss, self.targets_of
         checks.on_host_or("y", y, self)
         answers = tuple(inputs[of_tokens or 0].x.shape[: 1 if of_tokens is None else 2])
@@ -201,24 +202,18 @@ class Trainable(Layer):
             sample_weight = target_weights(sample_weight, answers, loss, self.dtype)
         return Batch(inputs, y, sample_weight, None, of_tokens)
 
-    def upload(
-        self,
-        batch: Batch,
-        backend: str,
-        feed: Feed | None = None,
-        *,
-        loss: Loss | None = None,
-    ) -> Batch:
+    def upload(self, batch: Batch, feed: Feed | None = None, *, loss: Loss | None = None) -> Batch:
         """Upload checked samples to the model's backend, with vectors set to 0 at padding.
 
         `loss` counts the targets while they are still on the host.
         """
-        if backend == "numpy" and all(each.padding is None for each in batch.inputs):
+        if self.backend == "numpy" and all(each.padding is None for each in batch.inputs):
             return batch
         parts = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
         several: Any = [batch.y, batch.weights, *parts]
         if feed is not None:
             several = feed(*several)
+        backend = self.backend
         y, weights, *rest = (a if a is None else asarray(a, backend) for a in several)
         inputs = tuple(map(_upload, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
         counts = batch.counts
@@ -228,7 +223,7 @@ class Trainable(Layer):
 
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
-        return self.upload(self.check(x, y, mask, types), self.backend)
+        return self.upload(self.check(x, y, mask, types))
 
 
 def _upload(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:

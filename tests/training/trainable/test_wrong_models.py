@@ -1,6 +1,7 @@
 """Wrong models, and wrong calls of models from outside: the error says what to do."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -89,7 +90,7 @@ def test_a_model_without_a_loss_computes_and_says_what_else_it_needs():
     model, told = Nothing(), r"Nothing has no loss; expected one\. Set self\.loss in __init__"
     assert model(X).shape == (20, 6, 2)
     for call in (nf.fit, nf.evaluate):
-        with pytest.raises(TypeError, match=told):
+        with pytest.raises(AttributeError, match=told):
             call(model, (X, Y))
     for method in (model.predict, model.predict_probabilities):
         with pytest.raises(AttributeError, match=told):
@@ -119,7 +120,7 @@ def test_a_loss_of_classes_needs_their_number():
 )
 def test_what_a_model_says_is_checked(changes, error, message):
     model = type("Own", (Regressor,), changes)()
-    for call in (nf.fit, nf.evaluate):
+    for call in (partial(nf.fit, validation=(X, Y)), nf.evaluate):
         with pytest.raises(error, match=message):
             call(model, (X, Y))
 
