@@ -22,9 +22,6 @@ OTHER_WEIGHTS = (
 SENTENCES = "modules.json", "sentence_bert_config.json"
 """Files that make of an encoder a sentence encoder."""
 
-OF_A_FILE = ("torch_dtype", "dtype", "_name_or_path", "quantization_config", "transformers_version")
-"""Keys of config.json that do not describe a model, but the file that it was read from."""
-
 FLOATS = ("F64", "F32", "F16", "BF16")
 """Kinds of numbers that weights may have in a file."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from npformer.core import Layer, Seed, checks, generators
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.interop.architecture import Architecture, Head
-from npformer.interop.huggingface import OF_TASKS
+from npformer.interop.encoders import OF_TASKS
 from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
 from npformer.training.trainable import SequenceClassifier
@@ -57,20 +57,19 @@ def read_head(
             )
         return None
     whole = architecture.with_head(head)
-    places = whole.places(head.names())
-    if unknown := set(own) - {place.key for place in places.values()}:
+    if unknown := set(own) - whole.places(head.names()).keys():
         raise ValueError(
             f"the weights have {min(unknown)}, which a {architecture.class_name(head)} does not "
             "have; expected the class that it belongs to among the configuration's architectures"
         )
     short = {name.removeprefix(architecture.prefix) for name in state}
-    needed = whole.places([*head.names(), "pool.dense.weight"]).values()
-    if missing := [p.key for p in needed if p.key.removeprefix(architecture.prefix) not in short]:
+    needed = whole.places([*head.names(), "pool.dense.weight"])
+    if missing := [key for key in needed if key.removeprefix(architecture.prefix) not in short]:
         raise ValueError(
             f"the weights have no {missing[0]}; expected those of a "
             f"{architecture.class_name(head)}, which the configuration names"
         )
-    arrays = {ours: place.ours(state[place.key]) for ours, place in places.items()}
+    arrays = whole.ours(head.names(), state)
     n = arrays["classify.bias"].size
     return TrainedHead(head, arrays, read_classes(hf_config, n), output_of(hf_config, n))
 

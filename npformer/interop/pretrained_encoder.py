@@ -17,10 +17,11 @@ from npformer.data.tokenizers import LibraryTokenizer
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.threads import side_by_side
 from npformer.engine.worker_counts import choose_workers
-from npformer.interop.architecture import Architecture
+from npformer.interop.architecture import values_of
+from npformer.interop.family import Family
 from npformer.interop.heads import TrainedHead, drawn_weights, usable_head, weights_of
-from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin
+from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
@@ -35,7 +36,7 @@ TOKENS_AT_ONCE = 256
 no longer fits into the cache when its activation reads it."""
 
 
-class PretrainedEncoder:
+class PretrainedEncoder(Pretrained):
     """An encoder with pretrained weights, its tokenizer, and its way from a text to a vector.
 
     `from_pretrained` makes it from a folder.
@@ -44,8 +45,6 @@ class PretrainedEncoder:
     ----------
     encoder : TextEncoder
         The weights: ``hidden, pooled = pretrained.encoder(ids, mask, types)``.
-    architecture : Architecture
-        The family, such as BERT.
     settings : SentenceSettings
         The pooling of `embed`, whether its rows have norm 1, and the length of the longest text.
     classes : list of str or None
@@ -55,26 +54,16 @@ class PretrainedEncoder:
     def __init__(
         self,
         encoder: TextEncoder,
-        architecture: Architecture,
-        settings: SentenceSettings,
-        *,
-        tokenizer: LibraryTokenizer | Exception,
-        head: TrainedHead | None,
+        architecture: Family,
         origin: Origin,
+        tokenizer: LibraryTokenizer | Exception,
+        settings: SentenceSettings,
+        head: TrainedHead | None,
     ) -> None:
+        super().__init__(encoder, architecture, origin, tokenizer)
         self.encoder = encoder
-        self.architecture = architecture
         self.settings = settings
         self.head = head
-        self.origin = origin
-        self._tokenizer = tokenizer
-
-    @property
-    def tokenizer(self) -> LibraryTokenizer:
-        """The folder's tokenizer; raises the error if it could not be read."""
-        if isinstance(self._tokenizer, Exception):
-            raise self._tokenizer
-        return self._tokenizer
 
     @property
     def classes(self) -> list[str] | None:
@@ -93,11 +82,6 @@ class PretrainedEncoder:
     def max_len(self) -> int:
         """The most tokens of a text, special ones included."""
         return self.settings.max_len or self.encoder.config.max_len
-
-    def to(self, backend: str) -> PretrainedEncoder:
-        """Move the weights to a backend, such as "cupy", and return this object."""
-        self.encoder.to(backend)
-        return self
 
     # From texts to vectors ------------------------------------------------------------------------
 
@@ -281,7 +265,6 @@ class PretrainedEncoder:
             folder,
             self.architecture,
             self.origin,
-            self.origin.tokenizer_files,
             classes,
             head=head,
             overwrite=overwrite,

@@ -186,12 +186,17 @@ def test_configurations_that_npformer_does_not_have_are_refused(changes, message
         interop.from_bert(state("bert"), BERT | changes)
 
 
-@in_turn(
-    "key", ["hidden_size", "num_attention_heads", "hidden_act", "layer_norm_eps", "type_vocab_size"]
-)
+@in_turn("key", ["hidden_size", "num_attention_heads", "max_position_embeddings", "vocab_size"])
 def test_a_configuration_that_is_cut_short_is_refused(key):
     with pytest.raises(ValueError, match=f"hf_config has no '{key}'; expected all of"):
         interop.from_bert(state("bert"), without(BERT, key))
+
+
+@in_turn("key", ["hidden_act", "hidden_dropout_prob", "layer_norm_eps", "type_vocab_size"])
+def test_what_a_configuration_leaves_out_has_its_usual_value(key):
+    whole = interop.from_bert(state("bert"), BERT).config
+    assert interop.from_bert(state("bert"), without(BERT, key)).config == whole
+    assert interop.from_bert(state("bert"), BERT | {key: None}).config == whole
 
 
 @in_turn(
@@ -214,12 +219,12 @@ def test_a_configuration_that_is_cut_short_is_refused(key):
 def test_an_encoder_that_is_no_bert_is_not_called_one(changes, message):
     plain = interop.from_bert(state("bert"), BERT).config.to_dict() | {"attention_dropout": 0.0}
     encoder = nf.TextEncoder(nf.EncoderConfig(**(plain | changes)), 11)
-    with pytest.raises(ValueError, match=f"this encoder does not fit BertModel: {message}"):
+    with pytest.raises(ValueError, match=f"BertModel cannot hold this model: {message}"):
         interop.to_bert(encoder)
 
 
 def test_bert_is_no_fnet_and_fnet_no_bert():
-    said = "does not fit {}: it has embedding_projection = {}"
+    said = "{} cannot hold this model: it has embedding_projection = {}"
     with pytest.raises(ValueError, match=said.format("FNetModel", False)):
         interop.to_fnet(interop.from_bert(state("bert"), BERT))
     with pytest.raises(ValueError, match=said.format("BertModel", True)):

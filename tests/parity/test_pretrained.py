@@ -375,7 +375,8 @@ def test_one_step_of_fine_tuning_agrees(make, name):
 
 def gradients_beside(architecture, gradients, model):
     """Assert that PyTorch's are the same; yield both names, PyTorch's gradient, and the largest."""
-    names = {mine: place.key for mine, place in architecture.places(gradients).items()}
+    places = architecture.places(gradients)
+    names = {mine: other for other, place in places.items() for mine in place.ours}
     theirs = {name: parameter.grad for name, parameter in model.named_parameters()}
     assert set(names.values()) == set(theirs)
     largest = max(g.abs().max().item() for g in theirs.values() if g is not None)
