@@ -67,9 +67,12 @@ class LongestFirst:
             self._lengths = self._batch.lengths().sum(axis=1)
             self._order = np.argsort(-self._lengths, kind="stable")
 
+    def __len__(self) -> int:
+        return len(self._batch)
+
     def mean_length(self) -> int:
         """Return how long a sample is on average, after cutting."""
-        return -(-int(self._lengths.sum()) // len(self._lengths))
+        return -(-int(self._lengths.sum()) // len(self))
 
     def share(self, k: int, n: int) -> Iterator[Batch]:
         """Yield the batches of the k-th of n workers."""
@@ -103,5 +106,4 @@ class LongestFirst:
         """Return the samples of a worker: neighbours, or every n-th by length."""
         if self._order is not None:
             return self._order[k::n]
-        total = len(self._batch)
-        return np.arange(k * total // n, (k + 1) * total // n)
+        return np.arange(k * len(self) // n, (k + 1) * len(self) // n)

@@ -14,9 +14,6 @@ from npformer.core.inputs import as_given, as_inputs
 from npformer.data.lengths import LongestFirst
 from npformer.data.samples import Batch
 from npformer.data.tokenizers import LibraryTokenizer
-from npformer.engine.snapshot import snapshot_of
-from npformer.engine.threads import side_by_side
-from npformer.engine.worker_counts import choose_workers
 from npformer.interop.architecture import values_of
 from npformer.interop.family import Family
 from npformer.interop.heads import TrainedHead, drawn_weights, usable_head, weights_of
@@ -26,6 +23,7 @@ from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
 from npformer.training.trainable import SequenceClassifier
+from npformer.training.trainable.predictions import results
 from npformer.training.trainable.text_encoder import TextEncoder
 
 Convert = Callable[[Array, Array | None], np.ndarray]
@@ -158,17 +156,13 @@ class PretrainedEncoder(Pretrained):
             return convert(asarray(none, backend), None)
         tokens = TOKENS_AT_ONCE if backend == "numpy" else None
         batches = LongestFirst(as_inputs(encoder, ids, mask, types), batch_size, True, tokens)
-        seconds = snapshot_of(encoder).cost.seconds(len(ids), batches.mean_length())
-        n = choose_workers("auto", backend, len(ids), int(mask.sum()), seconds)
 
         def convert_batch(batch: Batch) -> np.ndarray:
             some_ids, some_mask, some_types = as_given(batch.inputs)
             kept = None if np.all(some_mask) else asarray(some_mask, backend)
             return convert(encoder(some_ids, kept, some_types).hidden, kept)
 
-        several = [*batches.share(0, 1)]
-        made = side_by_side(convert_batch, several, n) if n > 1 else [*map(convert_batch, several)]
-        return batches.in_order([made])
+        return results(encoder, batches, len(ids), convert_batch)
 
     def _inputs(self, texts: Iterable[Text], max_len: int | None, stacklevel: int) -> Inputs:
         if max_len is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from npformer.core import Array, checks
+from npformer.core import Array, Layer, checks
 from npformer.core.inputs import Sequences
 from npformer.data.lengths import LongestFirst
 from npformer.data.samples import Batch
@@ -35,18 +35,29 @@ def in_batches(
     """
     checks.positive("batch_size", batch_size)
     n_samples = len(inputs[0].x)
-    by_length = model.targets_of is None and model.skips_padding()
-    batches = LongestFirst(inputs, batch_size, by_length)
-
-    def of_share(k: int, n: int) -> list[np.ndarray]:
-        return [convert(outputs(model, batch)) for batch in batches.share(k, n)]
-
     if n_samples == 0:
         return convert(outputs(model, Batch(inputs)))
-    length, backend, seconds = batches.mean_length(), model.backend, snapshot_of(model).cost.seconds
-    n_batches, cost = n_samples // batch_size, seconds(n_samples, length)
-    n = choose_workers("auto", backend, n_batches, n_samples * length, cost)
-    return batches.in_order(side_by_side(lambda k: of_share(k, n), list(range(n))))
+    by_length = model.targets_of is None and model.skips_padding()
+    batches = LongestFirst(inputs, batch_size, by_length)
+    most = n_samples // batch_size  # threads also share a batch, if there is only one
+    return results(model, batches, most, lambda batch: convert(outputs(model, batch)))
+
+
+def results(
+    model: Layer, batches: LongestFirst, most: int, compute: Callable[[Batch], np.ndarray]
+) -> np.ndarray:
+    """Return what `compute` makes of all batches, in the order of the samples.
+
+    At most `most` threads share the batches, if the model takes long enough.
+    """
+    n, length = len(batches), batches.mean_length()
+    seconds = snapshot_of(model).cost.seconds(n, length)
+    threads = choose_workers("auto", model.backend, most, n * length, seconds)
+
+    def of_share(k: int) -> list[np.ndarray]:
+        return [compute(batch) for batch in batches.share(k, threads)]
+
+    return batches.in_order(side_by_side(of_share, list(range(threads))))
 
 
 def refuse_samples(wrong: np.ndarray, what: str, start: int = 0) -> None:
