@@ -120,9 +120,10 @@ class Probe:
             return None
         exact = analytic.copy()  # not computed at corners
         try:
-            with self.problem.on_complex() as (forward, copies):
+            with self.problem.converted(complex_step.guarded) as on_complex:
+                x = on_complex.arrays[self.name]
                 for j in np.flatnonzero(~corners):
-                    dy = complex_step.derivative(forward, copies[self.name], units[j])
+                    dy = complex_step.derivative(on_complex.forward, x, units[j])
                     exact[j] = (dy * self.v).sum()
         except NotAnalytic as reason:
             self.not_analytic = str(reason)

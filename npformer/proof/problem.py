@@ -12,10 +12,8 @@ import numpy as np
 
 from npformer.core import Context, Gradients, Layer, described
 from npformer.core.inputs import names_of
-from npformer.proof import complex_step
 
-Forward = Callable[[], tuple[Any, Any]]
-Arrays = dict[str, np.ndarray]
+Convert = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass
@@ -23,17 +21,20 @@ class Problem:
     """A function of named arrays, and its gradients."""
 
     title: str
-    forward: Forward  # reads the current values of the arrays
+    forward: Callable[[], tuple[Any, Any]]  # reads the current values of the arrays
     # (dy, cache) -> gradients by name; a third argument is what a layer's sums start from
     backward: Callable[..., dict[str, Any]]
-    arrays: Arrays  # checked; gradcheck changes them in place
-    on_complex: Callable[[], AbstractContextManager[tuple[Forward, Arrays]]]  # on complex copies
+    arrays: dict[str, np.ndarray]  # checked; gradcheck changes them in place
     constants: list[np.ndarray]  # other arrays, which no pass may change either
-    in_float32: Callable[[], AbstractContextManager["Problem"]]  # on copies in float32
+    converted: Callable[[Convert], AbstractContextManager["Problem"]]  # on converted copies
 
     def __post_init__(self) -> None:
         self._watched = [*self.arrays.values(), *self.constants]
         self.originals = [x.copy() for x in self._watched]
+
+    def in_float32(self) -> AbstractContextManager["Problem"]:
+        """The same on copies in float32."""
+        return self.converted(lambda x: x.astype("float32"))
 
     def unchanged(self) -> bool:
         """Whether all arrays have their original values."""
@@ -58,26 +59,22 @@ def layer_problem(
     inputs: tuple[Any, ...],
     new_context: Callable[[], Context],
     twin: Layer | None = None,
-    dtype: str = "float64",
+    convert: Convert | None = None,
 ) -> Problem:
-    """Return a layer, or its twin, as a function of its inputs and parameters."""
+    """Return a layer, or its twin, as a function of its inputs and parameters.
+
+    The inputs are copied by `convert`; None: they and the parameters must be float64.
+    """
     names, parameters = names_of(inputs), layer.parameters()
     # A parameter may also be called x.
     names = tuple(f"input {name}" if name in parameters else name for name in names)
-    given, floats = _copied(zip(names, map(np.array, inputs), strict=True), dtype)
+    given, floats = _copied(zip(names, map(np.array, inputs), strict=True), convert)
     runs: Any = layer if twin is None else twin
-    for name, value in parameters.items():
-        if dtype == "float64":
-            _require_float64(name, value, type(layer).__name__)
+    for name, value in parameters.items() if convert is None else ():
+        _require_float64(name, value, type(layer).__name__)
 
-    def forward(given: Arrays = given) -> tuple[Any, Any]:
+    def forward() -> tuple[Any, Any]:
         return one_output(*runs.forward(*given.values(), new_context()))
-
-    @contextmanager
-    def on_complex() -> Iterator[tuple[Forward, Arrays]]:
-        copies = {name: complex_step.guarded(given[name]) for name in floats}
-        with parameters_as(layer, complex_step.guarded):
-            yield lambda: forward(given | copies), copies | dict(layer.parameters())
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         gradients = Gradients(layer)
@@ -94,21 +91,22 @@ def layer_problem(
     constants += [x for x in of_tokens if x is not None]
 
     @contextmanager
-    def in_float32() -> Iterator[Problem]:
-        with parameters_as(layer, lambda flat: flat.astype("float32")):
-            yield layer_problem(layer, inputs, new_context, twin, "float32")
+    def converted(convert: Convert) -> Iterator[Problem]:
+        with parameters_as(layer, convert):
+            yield layer_problem(layer, inputs, new_context, twin, convert)
 
-    title = type(layer).__name__
-    return Problem(title, forward, backward, arrays, on_complex, constants, in_float32)
+    return Problem(type(layer).__name__, forward, backward, arrays, constants, converted)
 
 
-def _copied(values: Iterable[tuple[str, Any]], dtype: str) -> tuple[dict[str, Any], list[str]]:
-    """Return values with arrays copied, those of floats in a dtype, and the names of the latter."""
+def _copied(
+    values: Iterable[tuple[str, Any]], convert: Convert | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return values with arrays copied, floats by `convert`, and the names of the latter."""
     given = {name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in values}
     floats = [n for n, x in given.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
     for name in floats:  # gradcheck changes them in place
         _require_float64(name, given[name])
-        given[name] = given[name].astype(dtype)
+        given[name] = (convert or np.array)(given[name])
     return given, floats
 
 
@@ -131,12 +129,15 @@ def pair_problem(
     inputs: tuple[Any, ...],
     options: dict[str, Any],
     wrt: Sequence[str] | None,
-    dtype: str = "float64",
+    convert: Convert | None = None,
 ) -> Problem:
-    """Return a pair of functions as a function of the arguments that `wrt` names."""
+    """Return a pair of functions as a function of the arguments that `wrt` names.
+
+    Arrays of floats are copied by `convert`.
+    """
     forward_pass, backward_pass = _pair_of(target)
     bound = _bound(forward_pass, inputs, options)
-    given, floats = _copied(bound.arguments.items(), dtype)
+    given, floats = _copied(bound.arguments.items(), convert)
     arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
     if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
         raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
@@ -148,17 +149,12 @@ def pair_problem(
             f"that {_name(forward_pass)} was given"
         )
 
-    def forward(given: dict[str, Any] = given) -> tuple[Any, Any]:
+    def forward() -> tuple[Any, Any]:
         fresh = {
             name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
             for name, value in given.items()
         }
         return one_output(*forward_pass(**fresh))
-
-    @contextmanager
-    def on_complex() -> Iterator[tuple[Forward, Arrays]]:
-        copies = {name: complex_step.guarded(given[name]) for name in floats}
-        yield lambda: forward(given | copies), {name: copies[name] for name in wrt}
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         cache, split = cache
@@ -175,11 +171,10 @@ def pair_problem(
     constants = [value for name, value in arrays.items() if name not in wrt]
     wanted = {name: arrays[name] for name in wrt}
 
-    def in_float32() -> AbstractContextManager[Problem]:
-        return nullcontext(pair_problem(target, inputs, options, wrt, "float32"))
+    def converted(convert: Convert) -> AbstractContextManager[Problem]:
+        return nullcontext(pair_problem(target, inputs, options, wrt, convert))
 
-    title = _name(forward_pass)
-    return Problem(title, forward, backward, wanted, on_complex, constants, in_float32)
+    return Problem(_name(forward_pass), forward, backward, wanted, constants, converted)
 
 
 def _bound(
