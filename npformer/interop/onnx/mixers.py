@@ -78,23 +78,20 @@ def factorized_dense_scores(layer: own.FactorizedDenseScores, x: Value, graph: G
 
 def random_scores(layer: own.RandomScores, x: Value, graph: Graph) -> Value:
     """S = R, cropped to the length."""
-    return graph.value(layer.R).cut(0, graph.length, axis=1).cut(0, graph.length, axis=2)
+    return graph.cropped(layer.R, 1, 2)
 
 
 def factorized_random_scores(layer: own.FactorizedRandomScores, x: Value, graph: Graph) -> Value:
     """S = R1 R2^T, cropped to the length."""
-    R1, R2 = (graph.value(each).cut(0, graph.length, axis=1) for each in (layer.R1, layer.R2))
-    return R1 @ R2.transpose(0, 2, 1)
+    return graph.cropped(layer.R1, 1) @ graph.cropped(layer.R2, 1).transpose(0, 2, 1)
 
 
 def mixture_scores(layer: own.MixtureScores, x: Value, graph: Graph) -> Value:
     """S = sum_i alpha_i S_i, alpha = softmax(logits)."""
     alpha, _ = F.softmax(to_numpy(layer.logits.value))
     each = zip(alpha.tolist(), layer.parts, strict=True)
-    parts: list[Value] = [graph.apply(part, x) * share for share, part in each]
-    scores = parts[0]
-    for other in parts[1:]:
-        scores = scores + other
+    first, *others = (graph.apply(part, x) * share for share, part in each)
+    scores: Value = sum(others, first)
     return scores
 
 
@@ -107,9 +104,8 @@ for alone, scores_of, *mixers in (
     (own.FactorizedRandomScores, factorized_random_scores, own.FactorizedRandomSynthesizer),
     (own.MixtureScores, mixture_scores, own.Mixture),
 ):
-    register(alone, scores_of)
-    for mixer in mixers:
-        register(mixer, partial(averaging, scores_of=scores_of))
+    register(alone)(scores_of)
+    register(*mixers)(partial(averaging, scores_of=scores_of))
 
 
 def whole_sequence(layer: own.WholeSequenceMixer, x: Value, graph: Graph, mix: Any) -> Value:
@@ -137,8 +133,7 @@ def transform(x: Value, n: Value, d_model: int, graph: Graph) -> tuple[Value, ..
     return C @ by_cos, S @ by_sin, C @ by_sin, S @ by_cos
 
 
-@register(own.Fourier)
-@register(own.Hartley)
+@register(own.Fourier, own.Hartley)
 def fourier(layer: own.Fourier | own.Hartley, x: Value, graph: Graph) -> Value:
     """y = Re(F x F), F = cos - i sin; a Hartley transform subtracts Im(F x F)."""
 
@@ -149,12 +144,10 @@ def fourier(layer: own.Fourier | own.Hartley, x: Value, graph: Graph) -> Value:
     return whole_sequence(layer, x, graph, mix)
 
 
-@register(own.LinearMixing)
-@register(own.RandomMixing)
+@register(own.LinearMixing, own.RandomMixing)
 def linear_mixing(layer: own.LinearMixing, x: Value, graph: Graph) -> Value:
     """y = W_sequence x W_features, with W_sequence cropped to the length."""
-    length = graph.length
-    W = graph.value(layer.W_sequence).cut(0, length, axis=0).cut(0, length, axis=1)
+    W = graph.cropped(layer.W_sequence, 0, 1)
     return whole_sequence(layer, x, graph, lambda x, n: W @ x @ layer.W_features)
 
 
@@ -176,7 +169,7 @@ def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Va
     near = convolution(p, short, [layer.short.shape[0]], 3 * d_model, graph)
     x0, x1, v = (near.cut(i * d_model, (i + 1) * d_model, axis=-1) for i in range(3))
     z = graph.without_padding(x1 * v)
-    kernel = graph.value(layer.kernel).cut(0, graph.length, axis=0)
+    kernel = graph.cropped(layer.kernel, 0)
     s = convolution(z, kernel, graph.length, d_model, graph) + z * layer.skip
     return graph.without_padding(graph.apply(layer.output, x0 * s))
 
@@ -188,7 +181,7 @@ def state_space(layer: own.StateSpace, x: Value, graph: Graph) -> Value:
     log_step, log_decay, frequency, C = (to_numpy(each.value) for each in layer.kernel_parameters())
     of_space = log_step, log_decay, frequency, C, graph.max_len
     table, _ = F.state_space_kernel(*of_space)  # [max_len, d_model]
-    kernel = graph.value(table).cut(0, graph.length, axis=0)
+    kernel = graph.cropped(table, 0)
     s = convolution(x, kernel, graph.length, graph.d_model, graph)
     a = graph.node("Gelu", s + x * layer.skip)
     return graph.without_padding(graph.apply(layer.output, a))
