@@ -45,6 +45,7 @@ class ShardedArray:
         self.dtype = dtype
         self._stops = np.cumsum([shape[0] for shape, _ in heads])
         self.shape = (int(self._stops[-1]), *first[1:])
+        self._numbers = np.arange(len(self))
         self._row = first[1:]  # the shape of a row in the files
         self._columns: tuple[slice, ...] = ()  # of those that were chosen
         self._open: OrderedDict[int, np.ndarray] = OrderedDict()
@@ -66,29 +67,19 @@ class ShardedArray:
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, tuple) and self._chooses_columns(*rows):
             return self._with_columns(rows[1])
-        if isinstance(rows, slice):
-            wanted = np.arange(*rows.indices(len(self)))
-        else:
-            wanted = np.array(None) if isinstance(rows, tuple) else np.asarray(rows)
-            if wanted.dtype == bool and wanted.shape == (len(self),):
-                wanted = wanted.nonzero()[0]
-            if wanted.shape == (0,):
-                wanted = np.zeros(0, dtype=int)
-            if wanted.ndim > 1 or wanted.dtype.kind not in "iu":
-                raise TypeError(
-                    f"a ShardedArray is read by {described(rows)}; expected rows, a slice, whole "
-                    f"numbers or {len(self)} booleans: array[rows], or columns: array[:, 1:]"
-                )
+        try:
+            wanted = self._numbers[rows]
+            if wanted.ndim > 1:
+                raise IndexError("it has more than one axis")
+        except IndexError as error:
+            raise IndexError(
+                f"{self!r} is read by {described(rows)}: {error}; expected rows from 0 to "
+                f"{len(self) - 1}, a slice, whole numbers or {len(self)} booleans: array[rows], or "
+                "columns: array[:, 1:]"
+            ) from None
         if wanted.ndim == 0:
             found: np.ndarray = self[wanted.reshape(1)][0]
             return found
-        outside = (wanted < -len(self)) | (wanted >= len(self))
-        if outside.any():
-            raise IndexError(
-                f"row {wanted[outside][0]} is outside of {self!r}; expected rows from 0 to "
-                f"{len(self) - 1}"
-            )
-        wanted = np.where(wanted < 0, wanted + len(self), wanted)
         found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
         of_file = np.searchsorted(self._stops, wanted, side="right")
         for k in np.unique(of_file).tolist():
