@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from npformer.core import a_type, checks
+from npformer.core import checks
 from npformer.interop.architecture import POSITIONS
 from npformer.interop.family import Arrays, Family, Settings
 from npformer.models import EncoderConfig
@@ -27,9 +27,8 @@ class EncoderFamily(Family):
 
         Rows of the table of positions that no token uses are left out.
         """
-        if not isinstance(state, Mapping) or not state:
-            what = "empty" if isinstance(state, Mapping) else a_type(state)
-            raise TypeError(f"state is {what}; expected a mapping of names to NumPy arrays")
+        advice = "Write {k: v.numpy() for k, v in model.state_dict().items()}"
+        checks.instance("state", state, Mapping, advice)
         for name in state:
             checks.text("a name in state", name)
         prefixed = any(name.startswith(self.prefix) for name in state)

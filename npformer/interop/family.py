@@ -54,28 +54,17 @@ class Family(Architecture, ABC):
     ) -> Any:
         """Return the model with the weights of a folder."""
         hf_config, arrays = self.in_full(self.completed(hf_config), state)
-        for name, array in arrays.items():
-            if not isinstance(array, np.ndarray):
-                raise TypeError(
-                    f"{name} is {a_type(array)}; expected a NumPy array. For a PyTorch "
-                    "model write {k: v.numpy() for k, v in model.state_dict().items()}"
-                )
         if not arrays:
             raise ValueError(
-                f"state has no weights of a {self.class_name()}, only {', '.join([*state][:3])}"
+                f"state has no weights of a {self.class_name()}, only {', '.join([*state][:3]) or 'nothing'}"
             )
-        first, dtype = next((name, array.dtype) for name, array in arrays.items())
-        for name, array in arrays.items():
-            if array.dtype.name not in checks.FLOATS or array.dtype != dtype:
-                raise TypeError(
-                    f"{name} has dtype {array.dtype} and {first} {dtype}; expected all float32 or "
-                    "all float64. Convert them with .astype('float32')"
-                )
+        checks.floating(**arrays)
         make = self.maker(hf_config, arrays, padding)
         # Drawing a hundred million weights takes seconds, and a file may state any size.
         most = 4 * sum(array.size for array in arrays.values()) + (1 << 20)
+        dtype = next(iter(arrays.values())).dtype.name
         try:
-            model = make(seed=initializers.undrawn(most), dtype=dtype.name)
+            model = make(seed=initializers.undrawn(most), dtype=dtype)
         except ValueError as error:
             raise ValueError(
                 f"hf_config does not fit state: {error}; expected equal sizes"
@@ -85,11 +74,8 @@ class Family(Architecture, ABC):
 
     def completed(self, hf_config: Settings) -> dict[str, Any]:
         """Return a config.json with the usual values of what it leaves out."""
-        if not isinstance(hf_config, Mapping):
-            raise TypeError(
-                f"hf_config is {a_type(hf_config)}; expected a mapping. Write "
-                "model.config.to_dict(), or json.load of config.json"
-            )
+        advice = "Write model.config.to_dict(), or json.load of config.json"
+        checks.instance("hf_config", hf_config, Mapping, advice)
         left_out = {k: v for k, v in self.defaults.items() if hf_config.get(k) is None}
         return {**hf_config, **left_out}
 

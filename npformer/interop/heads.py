@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, Seed, checks, generators
+from npformer.data.lists import listed
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.interop.architecture import Architecture, Head
 from npformer.interop.encoders import OF_TASKS
@@ -124,11 +125,10 @@ def head_config(
 ) -> dict[str, Any]:
     """Return what config.json says about a head."""
     n = model.n_classes
-    listed = isinstance(classes, list | tuple) or getattr(classes, "ndim", None) == 1
-    if classes is not None and not listed:
-        raise TypeError(f"classes is {classes!r}; expected a list with a name for each class")
-    given = (f"LABEL_{i}" for i in range(n)) if classes is None else map(str, classes)
-    names = checked_texts(given, "classes")
+    if classes is None:
+        classes = [f"LABEL_{i}" for i in range(n)]
+    given = listed("classes", classes, "a name for each class")
+    names = checked_texts(map(str, given), "classes")
     if len(names) != n or len(set(names)) != n:
         raise ValueError(f"classes has {names}; expected {n} different names, as n_classes is {n}")
     written: dict[str, Any] = {

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import a_type, checks
+from npformer.core import checks
 from npformer.interop.architecture import values_of
 from npformer.interop.families import ARCHITECTURES
 from npformer.training.trainable.text_encoder import TextEncoder
@@ -112,8 +112,7 @@ def to_fnet(encoder: TextEncoder, arrays: Mapping[str, Any] | None = None) -> di
 
 
 def _to(name: str, encoder: TextEncoder, arrays: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
-    if not isinstance(encoder, TextEncoder):
-        raise TypeError(f"encoder is {a_type(encoder)}; expected a TextEncoder")
+    checks.instance("encoder", encoder, TextEncoder)
     if arrays is not None:
         checks.instance("arrays", arrays, Mapping)
     family, own = ARCHITECTURES[name], values_of(encoder)

@@ -644,7 +644,7 @@ def test_a_model_that_transformers_does_not_have_is_refused(tmp_path, changes, m
     ("options", "error", "message"),
     [
         ({"classes": ["a"]}, V, r"classes has \['a'\]; expected 3 different names"),
-        ({"classes": "abc"}, TypeError, "classes is 'abc'; expected a list"),
+        ({"classes": "abc"}, TypeError, "classes is a str; expected a list"),
         ({"classes": ["\ud800", "b", "c"]}, V, r"classes\[0\] has half of a character"),
         ({"classes": ["a", "b", "c"], "head": False}, V, "no head is written; expected None"),
         ({"architecture": "gpt2"}, V, "architecture is 'gpt2'; expected one of 'bert'"),

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import checks, described
+from npformer.core import checks
 from npformer.data.libraries import library
 from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, cleaned_up, padded
 
@@ -42,8 +42,7 @@ class LibraryTokenizer(Tokenizer):
 
     def __init__(self, library: Any, *, padding: str | None = None) -> None:
         kinds = tokenizers_library()
-        if not isinstance(library, kinds.Tokenizer):
-            raise TypeError(f"library is {described(library)}; expected a tokenizers.Tokenizer")
+        checks.instance("library", library, kinds.Tokenizer)
         stated = (library.padding or {}).get("pad_token")
         self.token_types, self.clean_up = True, False
         self.truncation_side = str((library.truncation or {}).get("direction", "right"))
