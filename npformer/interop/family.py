@@ -56,7 +56,8 @@ class Family(Architecture, ABC):
         hf_config, arrays = self.in_full(self.completed(hf_config), state)
         if not arrays:
             raise ValueError(
-                f"state has no weights of a {self.class_name()}, only {', '.join([*state][:3]) or 'nothing'}"
+                f"state has {', '.join([*state][:3]) or 'nothing'}; expected the weights of a "
+                f"{self.class_name()}"
             )
         checks.floating(**arrays)
         make = self.maker(hf_config, arrays, padding)
