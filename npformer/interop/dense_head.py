@@ -12,7 +12,7 @@ from npformer.core import checks, to_numpy
 from npformer.data.json_file import read_json_if_there
 from npformer.interop.architecture import Head
 from npformer.interop.folder import WEIGHTS, read_weights
-from npformer.interop.heads import TrainedHead, output_of, read_classes
+from npformer.interop.heads import TrainedHead, trained_head
 from npformer.interop.sentences import MODULES, module_paths
 from npformer.training.trainable import SequenceClassifier
 from npformer.training.trainable.text_encoder import TextEncoder
@@ -64,6 +64,4 @@ def read_dense_head(
             f"{d_model}, the encoder's features, and linear.bias"
         )
     arrays = {"classify.weight": state["linear.weight"].T, "classify.bias": state["linear.bias"]}
-    return TrainedHead(
-        Head("", pooling, LAYERS), arrays, read_classes(hf_config, n), output_of(hf_config, n)
-    )
+    return trained_head(Head("", pooling, LAYERS), arrays, hf_config)

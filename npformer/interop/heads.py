@@ -70,21 +70,17 @@ def read_head(
             f"the weights have no {missing[0]}; expected those of a "
             f"{architecture.class_name(head)}, which the configuration names"
         )
-    arrays = whole.ours(head.names(), state)
+    return trained_head(head, whole.ours(head.names(), state), hf_config)
+
+
+def trained_head(
+    head: Head, arrays: Mapping[str, np.ndarray], hf_config: Mapping[str, Any]
+) -> TrainedHead:
+    """Return a head with its weights, and with what a configuration says of its outputs."""
     n = arrays["classify.bias"].size
-    return TrainedHead(head, arrays, read_classes(hf_config, n), output_of(hf_config, n))
-
-
-def output_of(hf_config: Mapping[str, Any], n: int) -> str:
-    """Return the `output` of a `SequenceClassifier` that a head with n outputs stands for."""
     kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else ONE_LABEL)
     checks.choice("problem_type", kind, OUTPUTS)
-    return OUTPUTS[kind]
-
-
-def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
-    """Return the names of the classes; transformers leaves them out for two unnamed classes."""
-    usual = {str(i): f"LABEL_{i}" for i in range(n)}
+    usual = {str(i): f"LABEL_{i}" for i in range(n)}  # which transformers leaves out for two
     named = usual if hf_config.get("id2label") is None else hf_config["id2label"]
     checks.instance("id2label", named, dict)
     by_id = {str(i): str(name) for i, name in named.items()}
@@ -92,7 +88,7 @@ def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
         raise ValueError(
             f"id2label has {len(by_id)} classes, and the weights {n}; expected one name for each"
         )
-    return [by_id[i] for i in usual]
+    return TrainedHead(head, arrays, [by_id[i] for i in usual], OUTPUTS[kind])
 
 
 def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:

@@ -157,6 +157,6 @@ def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
         warnings.warn(
             f"{folder} says of generation {', '.join(f'{k} = {v!r}' for k, v in other.items())}, "
             "which npformer does not do: generate writes other texts than transformers",
-            stacklevel=6,
+            stacklevel=4,
         )
     return stated
