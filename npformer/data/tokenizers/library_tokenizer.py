@@ -1,4 +1,4 @@
-"""LibraryTokenizer: words, WordPiece or BPE, by Hugging Face's tokenizers."""
+"""LibraryTokenizer: WordPiece or BPE, by Hugging Face's tokenizers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from npformer.core import checks
 from npformer.data.libraries import library
 from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, cleaned_up, padded
 
-KINDS = ("word", "wordpiece", "bpe")
+KINDS = ("wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
 """Names of the padding token, for files that do not state it."""
 
@@ -84,10 +84,9 @@ class LibraryTokenizer(Tokenizer):
         Parameters
         ----------
         texts : iterable of str
-        kind : {"word", "wordpiece", "bpe"}
-            "word": whole words. "wordpiece": pieces of words, as in BERT (Schuster and Nakajima,
-            2012). "bpe": pieces of bytes, as in RoBERTa (Sennrich et al., 2016), to which no text
-            is unknown.
+        kind : {"wordpiece", "bpe"}
+            "wordpiece": pieces of words, as in BERT (Schuster and Nakajima, 2012). "bpe": pieces of
+            bytes, as in RoBERTa (Sennrich et al., 2016), to which no text is unknown.
         vocab_size : int
             Maximum number of ids.
         min_count : int
@@ -108,11 +107,7 @@ class LibraryTokenizer(Tokenizer):
         special = [PADDING[0], *((BEGIN, END) if writes else ())]
         steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
         sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
-        if kind == "word":
-            library = tk.Tokenizer(tk.models.WordLevel(unk_token="[UNK]"))
-            library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
-            trainer = tk.trainers.WordLevelTrainer(special_tokens=["[PAD]", "[UNK]"], **sizes)
-        elif kind == "wordpiece":
+        if kind == "wordpiece":
             library = tk.Tokenizer(tk.models.WordPiece(unk_token="[UNK]"))
             library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
             library.decoder = tk.decoders.WordPiece()

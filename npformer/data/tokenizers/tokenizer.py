@@ -1,6 +1,7 @@
 """Tokenizer: what all tokenizers can do."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -105,6 +106,25 @@ class Tokenizer(ABC):
         """Return token ids as a list, after checking that each is in the vocabulary."""
         entries = listed("ids", ids, "a whole number for each token")
         return [checks.whole("an id", id, at_least, self.vocab_size - 1) for id in entries]
+
+
+class VocabularyTokenizer(Tokenizer):
+    """A tokenizer with a list of pieces: the id of each is its place in the list."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self.vocabulary = list(pieces)
+        self._id_of = {piece: id for id, piece in enumerate(pieces)}
+        if twice := [piece for piece, n in Counter(pieces).items() if n > 1]:
+            raise ValueError(f"{twice[0]!r} is there more than once; expected different tokens")
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of ids."""
+        return len(self.vocabulary)
+
+    def token(self, id: int) -> str:
+        """Return the piece of an id."""
+        return self.vocabulary[id]
 
 
 def word_of(token: Any) -> str | None:

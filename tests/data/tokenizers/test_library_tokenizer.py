@@ -12,7 +12,7 @@ tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"
 TEXTS = ["The cat sat on the mat.", "A dog, a cat and a bird!", "Unrelated sentences"] * 3
 
 
-@pytest.mark.parametrize("kind", ["word", "wordpiece", "bpe"])
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_each_kind_is_trained_encodes_and_comes_back(kind):
     made = LibraryTokenizer.train(TEXTS, kind, vocab_size=400)
     ids, mask = made.encode([*TEXTS, ""], max_len=6)
@@ -224,7 +224,7 @@ def test_mistakes_are_explained(bert):
         made.encode(["the cat"], max_len=1)
     with pytest.raises(ValueError, match="max_len is 2; expected a whole number of at least 3"):
         made.encode_pairs(["the"], ["cat"], max_len=2)
-    with pytest.raises(TypeError, match=r"library is .bpe.; expected a tokenizers\.Tokenizer"):
+    with pytest.raises(TypeError, match=r"library is a str; expected a Tokenizer"):
         LibraryTokenizer("bpe")
     with pytest.raises(ValueError, match="no token 'nothing' for padding"):
         LibraryTokenizer(made.library, padding="nothing")
