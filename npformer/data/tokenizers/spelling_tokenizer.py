@@ -79,9 +79,8 @@ class SpellingTokenizer(VocabularyTokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids; the first four ids and -1 are skipped."""
-        return "".join(
-            self.vocabulary[id] for id in self.checked(ids, -1) if id >= len(self.special)
-        )
+        kept = [id for id in self.checked(ids, -1) if id >= len(self.special)]
+        return "".join(map(self.token, kept))
 
     def to_dict(self) -> dict[str, Any]:
         """Return characters and words."""
