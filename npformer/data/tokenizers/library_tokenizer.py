@@ -204,10 +204,13 @@ def check_ids(given: dict[str, Any]) -> None:
 
     `given` is the content of a tokenizer.json or vocab.json.
     """
-    model, added = given.get("model", {"vocab": given}), given.get("added_tokens", [])
-    vocabulary = model.get("vocab", {}) if isinstance(model, dict) else {}
-    tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
-    tokens += [(each.get("content"), each.get("id")) for each in added if isinstance(each, dict)]
+    tokens: list[tuple[Any, Any]] = [*given.items()]
+    if isinstance(given.get("model"), dict):  # of a tokenizer.json; a vocabulary may have the word
+        vocabulary, added = given["model"].get("vocab"), given.get("added_tokens", [])
+        tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
+        tokens += [
+            (each.get("content"), each.get("id")) for each in added if isinstance(each, dict)
+        ]
     words: dict[int, Any] = {}
     for word, id in tokens:
         if type(id) is int and not 0 <= id < MOST_IDS:

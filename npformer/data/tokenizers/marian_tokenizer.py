@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from npformer.core import checks
-from npformer.data.json_file import read_json, read_json_if_there
+from npformer.data.json_file import read_json
 from npformer.data.libraries import library
-from npformer.data.tokenizers.tokenizer import Tokenizer, cleaned_up, word_of
+from npformer.data.tokenizers.library_tokenizer import check_ids
+from npformer.data.tokenizers.tokenizer import Tokenizer, cleaned_up, stated_settings, word_of
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 LANGUAGE = re.compile(">>.*?<<", re.DOTALL)
@@ -60,10 +61,8 @@ class MarianTokenizer(Tokenizer):
         self.vocabulary = dict(vocabulary)
         for piece, id in self.vocabulary.items():
             checks.whole(f"the id of {piece!r} in {FILES[2]}", id, at_least=0)
+        check_ids(self.vocabulary)
         self._pieces = {id: piece for piece, id in self.vocabulary.items()}
-        for piece, id in self.vocabulary.items():
-            if self._pieces[id] != piece:
-                raise ValueError(f"{piece!r} and {self._pieces[id]!r} have the same id {id}")
         for name in SPECIAL.values():
             if name not in self.vocabulary:
                 raise ValueError(f"the vocabulary has no {name!r}; expected that of Marian")
@@ -79,9 +78,7 @@ class MarianTokenizer(Tokenizer):
             raise FileNotFoundError(f"{path} has no {missing[0]}; expected {', '.join(FILES)}")
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
         vocabulary = read_json(path / FILES[2])
-        settings = read_json_if_there(path / "tokenizer_config.json")
-        if "added_tokens_decoder" not in settings:  # as for other tokenizers
-            settings |= read_json_if_there(path / "special_tokens_map.json")
+        settings = stated_settings(path)
         own = [key for key in FOREIGN if settings.get(key)]
         own += [key for key, usual in SPECIAL.items() if word_of(settings.get(key, usual)) != usual]
         words = {word: str(vocabulary.get(word)) for word in SPECIAL.values()}

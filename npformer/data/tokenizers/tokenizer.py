@@ -3,11 +3,13 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from npformer.core import a_type, checks, described
+from npformer.data.json_file import read_json_if_there
 from npformer.data.lists import listed
 
 WRITING = ("char", "word", "bpe")
@@ -125,6 +127,14 @@ class VocabularyTokenizer(Tokenizer):
     def token(self, id: int) -> str:
         """Return the piece of an id."""
         return self.vocabulary[id]
+
+
+def stated_settings(folder: Path) -> dict[str, Any]:
+    """Return what the files beside a vocabulary say of a tokenizer."""
+    settings = read_json_if_there(folder / "tokenizer_config.json")
+    if "added_tokens_decoder" not in settings:  # with it, transformers does not read that file
+        settings |= read_json_if_there(folder / "special_tokens_map.json")
+    return settings
 
 
 def word_of(token: Any) -> str | None:

@@ -200,6 +200,13 @@ def test_ids_are_bounded_before_memory_is_taken(bert):
             read_tokenizer(bert)
 
 
+def test_ids_are_bounded_also_beside_a_token_that_is_called_model(tmp_path):
+    (tmp_path / "vocab.json").write_text('{"model": 0, "a": 4000000000}', "utf-8")
+    (tmp_path / "merges.txt").write_text("", "utf-8")
+    with pytest.raises(ValueError, match="a token has the id 4000000000; expected ids below"):
+        read_tokenizer(tmp_path)
+
+
 def test_what_a_file_of_a_model_says_of_its_tokenizer_is_checked(bert):
     """Otherwise a number in it would take all memory, and a pattern end the process."""
     values = read_tokenizer(bert).to_dict()
