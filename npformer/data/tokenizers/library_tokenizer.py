@@ -66,7 +66,7 @@ class LibraryTokenizer(Tokenizer):
         if getattr(self.library.model, "dropout", None):  # the same text gets other ids each time
             raise ValueError("the tokenizer has a dropout, of merges; expected none")
         self.begin_id, self.end_id = (self.library.token_to_id(word) for word in (BEGIN, END))
-        self._vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
+        self.vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
 
     @classmethod
     def train(
@@ -124,11 +124,6 @@ class LibraryTokenizer(Tokenizer):
         with one_thread():
             library.train_from_iterator(listed, trainer)
         return cls(library)
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return self._vocab_size
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of one text, with the special tokens that the tokenizer adds."""

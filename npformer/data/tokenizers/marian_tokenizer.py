@@ -66,6 +66,7 @@ class MarianTokenizer(Tokenizer):
         for name in SPECIAL.values():
             if name not in self.vocabulary:
                 raise ValueError(f"the vocabulary has no {name!r}; expected that of Marian")
+        self.vocab_size = 1 + max(self._pieces)
         self.unknown_id = self.vocabulary["<unk>"]
         self.end_id = self.vocabulary["</s>"]
         self.padding_id = self.begin_id = self.vocabulary["<pad>"]
@@ -89,22 +90,17 @@ class MarianTokenizer(Tokenizer):
         clean_up = settings.get("clean_up_tokenization_spaces") is True
         return cls(source, target, vocabulary, clean_up=clean_up)
 
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return 1 + max(self._pieces)
-
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of a source, then that of its end."""
         ids: list[int] = []
-        unknown = self.vocabulary["<unk>"]
+        unknown, end = self.vocabulary["<unk>"], self.vocabulary["</s>"]
         for part in re.split(f"({'|'.join(SPECIAL.values())})", text):
             language = LANGUAGE.match(part)
             pieces = [part] if part in SPECIAL.values() else [language.group()] if language else []
             rest = part[sum(map(len, pieces)) :]
             pieces += self._of_source.encode(rest, out_type=str)
             ids += [self.vocabulary.get(piece, unknown) for piece in pieces]
-        return [*ids[: None if max_len is None else max_len - 1], self.vocabulary["</s>"]]
+        return [*ids[: None if max_len is None else max_len - 1], end]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids of a target, without special tokens."""

@@ -21,6 +21,8 @@ class Tokenizer(ABC):
 
     Attributes
     ----------
+    vocab_size : int
+        The number of ids, which run from 0 to vocab_size - 1.
     padding_id : int
         The id that fills a row after its last token.
     unknown_id : int or None
@@ -29,15 +31,11 @@ class Tokenizer(ABC):
         The ids that stand for the beginning and the end of a text, for models that write.
     """
 
+    vocab_size: int
     padding_id: int
     unknown_id: int | None
     begin_id: int | None = None
     end_id: int | None = None
-
-    @property
-    @abstractmethod
-    def vocab_size(self) -> int:
-        """The number of ids, which run from 0 to vocab_size - 1."""
 
     @abstractmethod
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
@@ -114,15 +112,10 @@ class VocabularyTokenizer(Tokenizer):
     """A tokenizer with a list of pieces: the id of each is its place in the list."""
 
     def __init__(self, pieces: Sequence[str]) -> None:
-        self.vocabulary = list(pieces)
+        self.vocabulary, self.vocab_size = list(pieces), len(pieces)
         self._id_of = {piece: id for id, piece in enumerate(pieces)}
         if twice := [piece for piece, n in Counter(pieces).items() if n > 1]:
             raise ValueError(f"{twice[0]!r} is there more than once; expected different tokens")
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return len(self.vocabulary)
 
     def token(self, id: int) -> str:
         """Return the piece of an id."""
