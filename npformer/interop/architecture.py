@@ -127,8 +127,7 @@ class Architecture:
     def head_of(self, hf_config: Mapping[str, Any]) -> Head | None:
         """Return the head that a configuration names, if it is one of `heads`."""
         classes = hf_config.get("architectures") or ()
-        found = [head for head in self.heads if self.class_name(head) in classes]
-        return found[0] if found else None
+        return next((head for head in self.heads if self.class_name(head) in classes), None)
 
     def unused_positions(self, hf_config: Mapping[str, Any]) -> int:
         """Return how many rows at the start of the position table no token uses."""

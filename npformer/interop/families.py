@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.resources
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from npformer.interop.architecture import Head
@@ -18,28 +17,29 @@ WRITERS: dict[str, type[Family]] = {"gpt2": GPT2, "marian": Marian}
 """Families of models that write, each with a class of its own."""
 
 
-def _all() -> dict[str, Any]:
+def _all() -> dict[str, Family]:
     file = importlib.resources.files("npformer.interop") / "architectures.toml"
     tables: dict[str, dict[str, Any]] = tomllib.loads(file.read_text("utf-8"))
     found = {}
     for name, table in tables.items():
-        if like := table.pop("like", None):  # its tables are added to those of another family
-            for key, value in tables[like].items():
-                mine = table.get(key, value)
-                table[key] = value | mine if isinstance(value, dict) else mine
-        known = {each.name: table[each.name] for each in fields(Family) if each.name in table}
-        for key, value in known.items():
-            if isinstance(value, dict):  # "" takes an entry away
-                known[key] = {own: theirs for own, theirs in value.items() if theirs != ""}
-            elif isinstance(value, list):
-                known[key] = tuple(value)
-        heads = tuple(Head(**head) for head in table.get("heads", ()))
+        like = tables.get(table.pop("like", ""), {})  # its tables are added to those of another
+        for key, value in like.items():
+            own = table.get(key, value)
+            table[key] = value | own if isinstance(value, dict) else own
         kind = WRITERS.get(name, EncoderFamily)
-        found[name] = kind(**known | {"model_type": name, "heads": heads})
+        found[name] = kind(name, **{key: _entries(value) for key, value in table.items()})
     return found
 
 
-FAMILIES: dict[str, Family] = _all()
+def _entries(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {ours: theirs for ours, theirs in value.items() if theirs != ""}  # it takes one away
+    if isinstance(value, list):
+        return tuple(Head(**each) if isinstance(each, dict) else each for each in value)
+    return value
+
+
+FAMILIES = _all()
 
 ARCHITECTURES: dict[str, EncoderFamily] = {
     name: family for name, family in FAMILIES.items() if isinstance(family, EncoderFamily)
