@@ -80,7 +80,13 @@ def layer_problem(
         gradients = Gradients(layer)
         gradients.flat[...] = start
         cache, split = cache
-        found = _per_input(runs.backward(split(dy), cache, gradients), names, runs)
+        returned = runs.backward(split(dy), cache, gradients)
+        found = _by_name(
+            returned if len(names) > 1 else (returned,),
+            names,
+            f"the backward pass of {type(runs).__name__}",
+            "None stands for the gradient of an input that has none, such as token ids",
+        )
         gradients.flat[...] -= start
         return {name: found[name] for name in floats} | dict(gradients)
 
@@ -110,18 +116,14 @@ def _copied(
     return given, floats
 
 
-def _per_input(found: Any, names: tuple[str, ...], layer: Layer) -> dict[str, Any]:
-    """Return what a layer's backward pass returned, by the names of the layer's inputs."""
-    if len(names) == 1:
-        return {names[0]: found}
-    if not isinstance(found, tuple) or len(found) != len(names):
-        what = f"a tuple of {len(found)}" if isinstance(found, tuple) else described(found)
-        raise TypeError(
-            f"the backward pass of {type(layer).__name__} returned {what}; expected "
-            f"({', '.join(f'd{name}' for name in names)}), a gradient for each input. None stands "
-            "for the gradient of an input that has none, such as token ids"
-        )
-    return dict(zip(names, found, strict=True))
+def _by_name(gradients: Any, names: Sequence[str], who: str, advice: str) -> dict[str, Any]:
+    """Return what a backward pass returned, by the names of what it differentiates."""
+    if not isinstance(gradients, tuple) or len(gradients) != len(names):
+        several = isinstance(gradients, tuple)
+        what = f"a tuple of {len(gradients)}" if several else described(gradients)
+        expected = ", ".join(f"d{name}" for name in names)
+        raise TypeError(f"{who} returned {what}; expected ({expected}), in this order. {advice}")
+    return dict(zip(names, gradients, strict=True))
 
 
 def pair_problem(
@@ -160,13 +162,8 @@ def pair_problem(
         cache, split = cache
         result = backward_pass(split(dy), cache)
         gradients = result if isinstance(result, tuple) else (result,)
-        if len(gradients) != len(wrt):
-            raise TypeError(
-                f"{_name(backward_pass)} returned {len(gradients)} gradients; expected "
-                f"{len(wrt)}, one for each of {', '.join(wrt)}. If some of them have no "
-                "gradient, name the others in wrt"
-            )
-        return dict(zip(wrt, gradients, strict=True))
+        advice = "If some of them have no gradient, name the others in wrt"
+        return _by_name(gradients, wrt, _name(backward_pass), advice)
 
     constants = [value for name, value in arrays.items() if name not in wrt]
     wanted = {name: arrays[name] for name in wrt}
