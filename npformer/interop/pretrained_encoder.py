@@ -151,9 +151,6 @@ class PretrainedEncoder(Pretrained):
         checks.positive("batch_size", batch_size)
         encoder, backend = self.encoder, self.encoder.backend
         ids, mask, types = self._inputs(texts, None, stacklevel=4)
-        if not len(ids):
-            none = np.zeros((0, 1, encoder.config.d_model), encoder.dtype)
-            return convert(asarray(none, backend), None)
         tokens = TOKENS_AT_ONCE if backend == "numpy" else None
         batches = LongestFirst(as_inputs(encoder, ids, mask, types), batch_size, True, tokens)
 

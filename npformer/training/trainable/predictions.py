@@ -34,12 +34,9 @@ def in_batches(
     `inputs` are checked; the other arguments are those of `Model.predict_probabilities`.
     """
     checks.positive("batch_size", batch_size)
-    n_samples = len(inputs[0].x)
-    if n_samples == 0:
-        return convert(outputs(model, Batch(inputs)))
     by_length = model.targets_of is None and model.skips_padding()
     batches = LongestFirst(inputs, batch_size, by_length)
-    most = n_samples // batch_size  # threads also share a batch, if there is only one
+    most = len(batches) // batch_size  # threads also share a batch, if there is only one
     return results(model, batches, most, lambda batch: convert(outputs(model, batch)))
 
 
@@ -50,6 +47,8 @@ def results(
 
     At most `most` threads share the batches, if the model takes long enough.
     """
+    if not len(batches):
+        return compute(batches.batch)
     n, length = len(batches), batches.mean_length()
     seconds = snapshot_of(model).cost.seconds(n, length)
     threads = choose_workers("auto", model.backend, most, n * length, seconds)
