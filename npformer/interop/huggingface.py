@@ -63,8 +63,7 @@ def from_bert(state: Mapping[str, np.ndarray], hf_config: Mapping[str, Any]) -> 
     Devlin et al., 2019, arXiv 1810.04805. Weights of linear layers are transposed, from (out, in)
     to (in, out); nothing else is changed, and `to_bert` returns exactly the same arrays.
     """
-    encoder: TextEncoder = ARCHITECTURES["bert"].read(hf_config, state)
-    return encoder
+    return ARCHITECTURES["bert"].read(hf_config, state)  # type: ignore[no-any-return]
 
 
 def from_fnet(
@@ -80,22 +79,19 @@ def from_fnet(
         What to do with a padding mask: see `EncoderConfig`. The published model takes none, and
         treats padding like any other token; without a mask, so does this one.
     """
-    encoder: TextEncoder = ARCHITECTURES["fnet"].read(hf_config, state, padding)
-    return encoder
+    return ARCHITECTURES["fnet"].read(hf_config, state, padding)  # type: ignore[no-any-return]
 
 
 # And back -----------------------------------------------------------------------------------------
 
 
-def to_bert(encoder: TextEncoder, arrays: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
+def to_bert(encoder: TextEncoder) -> dict[str, np.ndarray]:
     """Return the weights of a `TextEncoder` under the names and in the layout of ``BertModel``.
 
     Parameters
     ----------
     encoder : TextEncoder
         With the architecture of a BERT, as `from_bert` makes it.
-    arrays : mapping of str to array, optional
-        Arrays to return instead of the weights, under npformer's names, such as their gradients.
 
     Returns
     -------
@@ -103,21 +99,16 @@ def to_bert(encoder: TextEncoder, arrays: Mapping[str, Any] | None = None) -> di
         Copies, on the host. For PyTorch:
         ``model.load_state_dict({k: torch.from_numpy(v) for k, v in state.items()})``.
     """
-    return _to("bert", encoder, arrays)
+    return _to("bert", encoder)
 
 
-def to_fnet(encoder: TextEncoder, arrays: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
+def to_fnet(encoder: TextEncoder) -> dict[str, np.ndarray]:
     """Return the weights of a `TextEncoder` as those of ``FNetModel``; see `to_bert`."""
-    return _to("fnet", encoder, arrays)
+    return _to("fnet", encoder)
 
 
-def _to(name: str, encoder: TextEncoder, arrays: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
+def _to(name: str, encoder: TextEncoder) -> dict[str, np.ndarray]:
     checks.instance("encoder", encoder, TextEncoder)
-    if arrays is not None:
-        checks.instance("arrays", arrays, Mapping)
-    family, own = ARCHITECTURES[name], values_of(encoder)
+    family = ARCHITECTURES[name]
     family.check_fits(encoder)
-    values = own if arrays is None else arrays
-    if missing := [ours for ours in own if ours not in values]:
-        raise ValueError(f"arrays has no {missing[0]!r}; expected one for each parameter")
-    return family.theirs({ours: values[ours] for ours in own})
+    return family.theirs(values_of(encoder))
