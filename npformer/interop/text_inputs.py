@@ -36,8 +36,7 @@ def _whole(
     texts: list[Any], tokenizer: LibraryTokenizer, max_len: int | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if texts and isinstance(texts[0], tuple):
-        first, second = zip(*texts, strict=True)
-        return tokenizer.encode_pairs(first, second, max_len)
+        return tokenizer.encode_pairs(texts, max_len)
     ids, mask = tokenizer.encode(texts, max_len)
     return ids, mask, np.zeros_like(ids)
 

@@ -131,19 +131,14 @@ class LibraryTokenizer(Tokenizer):
             return list(self.library.encode(text).ids)
 
     def encode_pairs(
-        self, texts: Iterable[str], others: Iterable[str], max_len: int | None = None
+        self, pairs: Iterable[tuple[str, str]], max_len: int | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return ids, mask and token types of pairs of texts, such as questions and answers.
 
         If a pair has more than `max_len` tokens, the longer text is cut first.
         """
-        first, second = checked_texts(texts), checked_texts(others, "others")
-        if len(first) != len(second):
-            raise ValueError(
-                f"texts has {len(first)} and others {len(second)}; expected one other for each text"
-            )
         with self._cut_at(max_len, pairs=True), one_thread():
-            found = self.library.encode_batch(list(zip(first, second, strict=True)))
+            found = self.library.encode_batch([*pairs])
         ids, mask = padded([each.ids for each in found], self.padding_id)
         types, _ = padded([each.type_ids for each in found], 0)
         return ids, mask, types if self.token_types else np.zeros_like(types)
