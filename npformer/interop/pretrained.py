@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
-from npformer.core import Layer
+from npformer.data.tokenizers import Tokenizer
 from npformer.interop.family import Family
 from npformer.interop.origin import Origin
 
 
+@dataclass(repr=False, eq=False)
 class Pretrained:
     """A model with its family, its tokenizer, and where it came from.
 
     Attributes
     ----------
+    model : TextEncoder, LanguageModel or EncoderDecoder
+        To be fine-tuned with `npformer.fit`, or called with ids.
     architecture : Family
         The family, such as BERT.
     origin : Origin
         What the folder held besides weights.
     """
 
-    def __init__(
-        self, weights: Layer, architecture: Family, origin: Origin, tokenizer: Any
-    ) -> None:
-        self.architecture = architecture
-        self.origin = origin
-        self._weights, self._tokenizer = weights, tokenizer
+    model: Any
+    architecture: Family
+    origin: Origin
+    _tokenizer: Tokenizer | Exception
 
     @property
     def tokenizer(self) -> Any:
@@ -36,5 +38,5 @@ class Pretrained:
 
     def to(self, backend: str) -> Self:
         """Move the weights to a backend, such as "cupy", and return this object."""
-        self._weights.to(backend)
+        self.model.to(backend)
         return self

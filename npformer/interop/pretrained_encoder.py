@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,9 +15,7 @@ from npformer.data.lengths import LongestFirst
 from npformer.data.samples import Batch
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.architecture import values_of
-from npformer.interop.family import Family
 from npformer.interop.heads import TrainedHead, drawn_weights, usable_head, weights_of
-from npformer.interop.origin import Origin
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
@@ -34,6 +32,7 @@ TOKENS_AT_ONCE = 256
 no longer fits into the cache when its activation reads it."""
 
 
+@dataclass(repr=False, eq=False)
 class PretrainedEncoder(Pretrained):
     """An encoder with pretrained weights, its tokenizer, and its way from a text to a vector.
 
@@ -41,27 +40,20 @@ class PretrainedEncoder(Pretrained):
 
     Attributes
     ----------
-    encoder : TextEncoder
-        The weights: ``hidden, pooled = pretrained.encoder(ids, mask, types)``.
     settings : SentenceSettings
         The pooling of `embed`, whether its rows have norm 1, and the length of the longest text.
     classes : list of str or None
         The names of the classes, if the folder has a trained head.
     """
 
-    def __init__(
-        self,
-        encoder: TextEncoder,
-        architecture: Family,
-        origin: Origin,
-        tokenizer: LibraryTokenizer | Exception,
-        settings: SentenceSettings,
-        head: TrainedHead | None,
-    ) -> None:
-        super().__init__(encoder, architecture, origin, tokenizer)
-        self.encoder = encoder
-        self.settings = settings
-        self.head = head
+    model: TextEncoder
+    settings: SentenceSettings
+    head: TrainedHead | None
+
+    @property
+    def encoder(self) -> TextEncoder:
+        """The weights: ``hidden, pooled = pretrained.encoder(ids, mask, types)``."""
+        return self.model
 
     @property
     def classes(self) -> list[str] | None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
 from npformer.data.json_file import read_json_if_there
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
-from npformer.interop.family import Family
 from npformer.interop.marian import IDS
-from npformer.interop.origin import Origin
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.training.trainable import EncoderDecoder, LanguageModel
@@ -30,19 +29,12 @@ USUAL |= {"epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "num_beams": 1}
 """Settings of generation that npformer does not have, and what they are without an effect."""
 
 
+@dataclass(repr=False, eq=False)
 class PretrainedTextModel(Pretrained):
-    """What pretrained models that write have in common.
+    """What pretrained models that write have in common."""
 
-    Attributes
-    ----------
-    model : LanguageModel or EncoderDecoder
-        To be fine-tuned with `npformer.fit`, or called with ids.
-    """
-
-    def __init__(self, model: Any, architecture: Family, origin: Origin, tokenizer: Any) -> None:
-        super().__init__(model, architecture, origin, tokenizer)
-        self.model = model
-        self._stated = _generation(Path(origin.folder), origin.hf_config)
+    def __post_init__(self) -> None:
+        self._stated = _generation(Path(self.origin.folder), self.origin.hf_config)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a folder in the layout that this one came in, with the tokenizer's files."""
@@ -157,6 +149,6 @@ def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
         warnings.warn(
             f"{folder} says of generation {', '.join(f'{k} = {v!r}' for k, v in other.items())}, "
             "which npformer does not do: generate writes other texts than transformers",
-            stacklevel=4,
+            stacklevel=5,
         )
     return stated
