@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import described
+from npformer.data.text_file import check_file
 
 AT_ONCE = 64
 """Files of an array that are open at a time: a process may open few, an array may have many."""
@@ -172,10 +173,9 @@ def _by_number(path: Path) -> list[Any]:
 
 def _mapped_file(file: Path) -> np.ndarray:
     """Return the array of a .npy file, memory-mapped, with at least one axis."""
+    check_file(file)
     try:
         found = np.load(file, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{file} does not exist; expected a .npy file") from None
     except (ValueError, EOFError) as error:
         raise ValueError(
             f"{file} cannot be read as a .npy file of numbers ({error}); expected one that "

@@ -83,8 +83,6 @@ def from_pretrained(
     path = checked_folder(folder)
     if dtype is not None:
         checks.choice("dtype", dtype, checks.FLOATS)
-    if normalize is not None:
-        checks.flag("normalize", normalize)
     sentences = read_sentence_settings(path)
     inside = transformer_folder(path)
     stated = read_config(inside)
@@ -120,12 +118,12 @@ def from_pretrained(
     if isinstance(model, EncoderDecoder):
         tokenizer = tokenizer_or_error(MarianTokenizer.read, inside, model.source_vocab)
         return PretrainedTranslator(model, family, origin, tokenizer)
-    if pooling is not None:
-        checks.choice("pooling", pooling, POOLINGS)
     most = model.config.max_len
     if max_len is not None:
         checks.whole("max_len", max_len, 3, most)
     settings = replace(sentences or SentenceSettings(), **given)
+    checks.choice("pooling", settings.pooling, POOLINGS)
+    checks.flag("normalize", settings.normalize)
     settings = replace(settings, max_len=max_len or _stated_length(inside, settings, most))
     (table,) = family.places([POSITIONS])
     rows = state[table if table in state else family.prefix + table]
