@@ -11,6 +11,15 @@ import numpy as np
 
 from npformer.core import Layer, checks, to_numpy
 
+Settings = Mapping[str, Any]
+"""Names and values, such as those of config.json."""
+
+State = Mapping[str, Any]
+"""Weights by name."""
+
+Arrays = dict[str, np.ndarray]
+"""The same, for sure on the host."""
+
 POSITIONS = "embed.positions.table"
 
 TABLES = "tokens", "types"
@@ -124,12 +133,12 @@ class Architecture:
         """Return the name of their class: BertModel, or the one with a head."""
         return self.family + (self.model_class if head is None else f"For{head.task}")
 
-    def head_of(self, hf_config: Mapping[str, Any]) -> Head | None:
+    def head_of(self, hf_config: Settings) -> Head | None:
         """Return the head that a configuration names, if it is one of `heads`."""
         classes = hf_config.get("architectures") or ()
         return next((head for head in self.heads if self.class_name(head) in classes), None)
 
-    def unused_positions(self, hf_config: Mapping[str, Any]) -> int:
+    def unused_positions(self, hf_config: Settings) -> int:
         """Return how many rows at the start of the position table no token uses."""
         if not self.positions_after_padding:
             return 0
@@ -164,24 +173,24 @@ class Architecture:
         turned = linear and not (self.conv1d and number is not None)
         return theirs if number is None else theirs.replace("{i}", number[1]), turned
 
-    def ours(self, names: Iterable[str], state: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def ours(self, names: Iterable[str], state: State) -> Arrays:
         """Return their arrays under our names and in our layout: views."""
-        found: dict[str, np.ndarray] = {}
+        found: Arrays = {}
         for theirs, place in self.places(names).items():
             array = state[theirs].T if place.turned else state[theirs]
             parts = np.split(array, len(place.ours), axis=-1)
             found |= zip(place.ours, parts, strict=True)
         return found
 
-    def theirs(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def theirs(self, values: State) -> Arrays:
         """Return our arrays under their names and in their layout: copies, on the host."""
-        found: dict[str, np.ndarray] = {}
+        found: Arrays = {}
         for theirs, place in self.places(values).items():
             joined = np.concatenate([to_numpy(values[name]) for name in place.ours], axis=-1)
             found[theirs] = np.ascontiguousarray(joined.T if place.turned else joined)
         return found
 
-    def load(self, model: Layer, state: Mapping[str, np.ndarray]) -> None:
+    def load(self, model: Layer, state: State) -> None:
         """Set the weights of a model; ValueError if their arrays are not those of the model."""
         values, expected = values_of(model), {}
         for theirs, place in self.places(values).items():

@@ -4,13 +4,12 @@
 logits, with the modules Transformer, Pooling and Dense.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from npformer.core import checks, to_numpy
 from npformer.data.json_file import read_json_if_there
-from npformer.interop.architecture import Head
+from npformer.interop.architecture import Head, Settings
 from npformer.interop.folder import WEIGHTS, read_weights
 from npformer.interop.heads import TrainedHead, trained_head
 from npformer.interop.sentences import MODULES, module_paths
@@ -42,7 +41,7 @@ def dense_files(model: SequenceClassifier) -> dict[str, Any]:
 
 
 def read_dense_head(
-    folder: Path, hf_config: Mapping[str, Any], pooling: str, encoder: TextEncoder
+    folder: Path, hf_config: Settings, pooling: str, encoder: TextEncoder
 ) -> TrainedHead | None:
     """Return the head that modules.json names; None if it names none."""
     path = module_paths(folder).get("Dense")

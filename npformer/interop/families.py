@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.resources
 import tomllib
-from collections.abc import Mapping
 from typing import Any
 
-from npformer.interop.architecture import Head
+from npformer.interop.architecture import Head, Settings
 from npformer.interop.encoders import EncoderFamily
 from npformer.interop.family import Family
 from npformer.interop.gpt2 import GPT2
@@ -47,7 +46,7 @@ ARCHITECTURES: dict[str, EncoderFamily] = {
 """The families of encoders."""
 
 
-def family_of(hf_config: Mapping[str, Any], where: str) -> Family:
+def family_of(hf_config: Settings, where: str) -> Family:
     """Return the family of a configuration; errors name `where` it comes from."""
     kind = hf_config.get("model_type")
     if isinstance(kind, str) and kind in FAMILIES:

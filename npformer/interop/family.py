@@ -6,14 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 from npformer.core import a_type, checks, initializers
-from npformer.interop.architecture import Architecture
+from npformer.interop.architecture import Architecture, Arrays, Settings, State
 from npformer.models import EncoderConfig
-
-Arrays = dict[str, np.ndarray]
-Settings = Mapping[str, Any]
 
 RATES = ("dropout", "attention_dropout", "ffn_dropout")
 """Our settings that are probabilities."""
@@ -36,7 +31,7 @@ class Family(Architecture, ABC):
     # Reading --------------------------------------------------------------------------------------
 
     @abstractmethod
-    def in_full(self, hf_config: Settings, state: Settings) -> tuple[Settings, Arrays]:
+    def in_full(self, hf_config: Settings, state: State) -> tuple[Settings, Arrays]:
         """Return settings and weights, each of these once, under its full name.
 
         ValueError if two that are one array in the model differ.
@@ -49,9 +44,7 @@ class Family(Architecture, ABC):
         `padding` is for mixers that cannot skip it. ValueError if npformer has no such model.
         """
 
-    def read(
-        self, hf_config: Settings, state: Mapping[str, np.ndarray], padding: str = "refuse"
-    ) -> Any:
+    def read(self, hf_config: Settings, state: State, padding: str = "refuse") -> Any:
         """Return the model with the weights of a folder."""
         hf_config, arrays = self.in_full(self.completed(hf_config), state)
         if not arrays:

@@ -10,6 +10,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.json_file import read_json
+from npformer.interop.architecture import Arrays, Settings
 from npformer.training.storage.files import check_writable, write_whole
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -67,14 +68,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     )
 
 
-def read_weights(
-    folder: Path, dtype: str | None, hf_config: Mapping[str, Any]
-) -> dict[str, np.ndarray]:
+def read_weights(folder: Path, dtype: str | None, hf_config: Settings) -> Arrays:
     """Return the arrays of model.safetensors, or of its parts, in one dtype.
 
     Without `dtype` they are float64 if all of them are float64 in the file, else float32.
     """
-    arrays: dict[str, np.ndarray] = {}
+    arrays: Arrays = {}
     files, names = _files(folder, hf_config)
     for file in files:
         arrays |= _read(file)
@@ -111,7 +110,7 @@ def path_in(folder: Path, path: object, where: Path) -> Path:
     return folder / str(path)
 
 
-def _files(folder: Path, hf_config: Mapping[str, Any]) -> tuple[Iterable[Path], Set[str]]:
+def _files(folder: Path, hf_config: Settings) -> tuple[Iterable[Path], Set[str]]:
     """Return the files of weights, and the names in them if an index says them."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS], set()
@@ -139,7 +138,7 @@ def _files(folder: Path, hf_config: Mapping[str, Any]) -> tuple[Iterable[Path], 
     )
 
 
-def _read(file: Path) -> dict[str, np.ndarray]:
+def _read(file: Path) -> Arrays:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -160,7 +159,7 @@ def _read(file: Path) -> dict[str, np.ndarray]:
     return arrays | _bfloat16(file) if "BF16" in kinds.values() else arrays
 
 
-def _bfloat16(file: Path) -> dict[str, np.ndarray]:
+def _bfloat16(file: Path) -> Arrays:
     """Return as float32 the arrays stored as the upper half of a float32's bits."""
     from safetensors import deserialize
 

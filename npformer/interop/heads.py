@@ -1,16 +1,13 @@
 """The layers of a task in transformers' folders: read into a classifier, and written back."""
 
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from npformer.core import Layer, Seed, checks, generators
 from npformer.data.lists import listed
 from npformer.data.tokenizers.tokenizer import checked_texts
-from npformer.interop.architecture import Architecture, Head
+from npformer.interop.architecture import Architecture, Arrays, Head, Settings
 from npformer.interop.encoders import OF_TASKS
 from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
@@ -37,14 +34,12 @@ class TrainedHead:
     """
 
     head: Head
-    arrays: Mapping[str, np.ndarray]
+    arrays: Arrays
     classes: list[str]
     output: str
 
 
-def read_head(
-    architecture: Architecture, hf_config: Mapping[str, Any], state: Mapping[str, np.ndarray]
-) -> TrainedHead | None:
+def read_head(architecture: Architecture, hf_config: Settings, state: Arrays) -> TrainedHead | None:
     """Return the head that a configuration names; None, and a warning, if npformer lacks it."""
     head = architecture.head_of(hf_config)
     own = [name for name in state if name.startswith(OF_TASKS)]
@@ -73,9 +68,7 @@ def read_head(
     return trained_head(head, whole.ours(head.names(), state), hf_config)
 
 
-def trained_head(
-    head: Head, arrays: Mapping[str, np.ndarray], hf_config: Mapping[str, Any]
-) -> TrainedHead:
+def trained_head(head: Head, arrays: Arrays, hf_config: Settings) -> TrainedHead:
     """Return a head with its weights, and with what a configuration says of its outputs."""
     n = arrays["classify.bias"].size
     kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else ONE_LABEL)
@@ -114,10 +107,7 @@ def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
 
 
 def head_config(
-    architecture: Architecture,
-    head: Head,
-    model: SequenceClassifier,
-    classes: Sequence[object] | None,
+    architecture: Architecture, head: Head, model: SequenceClassifier, classes: Any
 ) -> dict[str, Any]:
     """Return what config.json says about a head."""
     n = model.n_classes
@@ -158,7 +148,7 @@ def usable_head(head: TrainedHead | None, pooling: str | None) -> TrainedHead:
     return head
 
 
-def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Mapping[str, np.ndarray]:
+def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Arrays:
     """Check that the weights of a trained head fit a classifier, and return them."""
     expected = {name: p.value for name, p in model.named_parameters().items()}
     own = {name: expected[name] for name in trained.arrays}
@@ -167,7 +157,7 @@ def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Mapping[str, 
     return trained.arrays
 
 
-def drawn_weights(model: SequenceClassifier, seed: Seed) -> dict[str, np.ndarray]:
+def drawn_weights(model: SequenceClassifier, seed: Seed) -> Arrays:
     """Return initial weights of a new head: of the pooling, and of the last layer."""
     rng, dtype = generators.from_seed(seed), model.dtype
     d_pooled, n_outputs = model.classify.weight.shape

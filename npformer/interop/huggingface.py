@@ -31,18 +31,13 @@ trained like any other, while PyTorch keeps its gradient at 0 (``padding_idx``).
 it is 0 here, too.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-
 from npformer.core import checks
-from npformer.interop.architecture import values_of
+from npformer.interop.architecture import Arrays, Settings, State, values_of
 from npformer.interop.families import ARCHITECTURES
 from npformer.training.trainable.text_encoder import TextEncoder
 
 
-def from_bert(state: Mapping[str, np.ndarray], hf_config: Mapping[str, Any]) -> TextEncoder:
+def from_bert(state: State, hf_config: Settings) -> TextEncoder:
     """Return a `TextEncoder` with the weights of a BERT.
 
     Parameters
@@ -66,9 +61,7 @@ def from_bert(state: Mapping[str, np.ndarray], hf_config: Mapping[str, Any]) -> 
     return ARCHITECTURES["bert"].read(hf_config, state)  # type: ignore[no-any-return]
 
 
-def from_fnet(
-    state: Mapping[str, np.ndarray], hf_config: Mapping[str, Any], *, padding: str = "refuse"
-) -> TextEncoder:
+def from_fnet(state: State, hf_config: Settings, *, padding: str = "refuse") -> TextEncoder:
     """Return a `TextEncoder` with the weights of an FNet (Lee-Thorp et al., arXiv 2105.03824).
 
     Parameters
@@ -85,7 +78,7 @@ def from_fnet(
 # And back -----------------------------------------------------------------------------------------
 
 
-def to_bert(encoder: TextEncoder) -> dict[str, np.ndarray]:
+def to_bert(encoder: TextEncoder) -> Arrays:
     """Return the weights of a `TextEncoder` under the names and in the layout of ``BertModel``.
 
     Parameters
@@ -102,12 +95,12 @@ def to_bert(encoder: TextEncoder) -> dict[str, np.ndarray]:
     return _to("bert", encoder)
 
 
-def to_fnet(encoder: TextEncoder) -> dict[str, np.ndarray]:
+def to_fnet(encoder: TextEncoder) -> Arrays:
     """Return the weights of a `TextEncoder` as those of ``FNetModel``; see `to_bert`."""
     return _to("fnet", encoder)
 
 
-def _to(name: str, encoder: TextEncoder) -> dict[str, np.ndarray]:
+def _to(name: str, encoder: TextEncoder) -> Arrays:
     checks.instance("encoder", encoder, TextEncoder)
     family = ARCHITECTURES[name]
     family.check_fits(encoder)

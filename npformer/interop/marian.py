@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, constants
-from npformer.interop.family import Arrays, Family, Settings
+from npformer.interop.architecture import Arrays, Settings, State
+from npformer.interop.family import Family
 from npformer.models import EncoderConfig
 from npformer.training.trainable import EncoderDecoder
 
@@ -32,7 +33,7 @@ class Marian(Family):
 
     models = (EncoderDecoder,)
 
-    def in_full(self, hf_config: Settings, state: Settings) -> tuple[Settings, Arrays]:
+    def in_full(self, hf_config: Settings, state: State) -> tuple[Settings, Arrays]:
         """Return the settings and weights, with one table for all uses, and without sinusoids."""
         found = dict(state)
         for name in [name for name in COPIES if name in found]:
@@ -100,7 +101,7 @@ class Marian(Family):
             "tie_word_embeddings": True,
         }
 
-    def theirs(self, values: Settings) -> Arrays:
+    def theirs(self, values: State) -> Arrays:
         """Return our arrays under their names and in their layout: copies, on the host."""
         found = super().theirs(values)
         return found | {BIAS: found[BIAS][None]}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from npformer.data.tokenizers import LibraryTokenizer, Tokenizer
+from npformer.interop.architecture import Settings
 from npformer.interop.sentences import SentenceSettings
 
 TOKENIZER_FILES = (
@@ -37,7 +38,7 @@ class Origin:
     """
 
     folder: str = ""
-    hf_config: Mapping[str, Any] = field(default_factory=dict)
+    hf_config: Settings = field(default_factory=dict)
     tokenizer_files: Mapping[str, Any] = field(default_factory=dict)
     unused_positions: np.ndarray | None = None
     sentences: SentenceSettings | None = None

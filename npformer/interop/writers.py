@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from npformer.core import checks
 from npformer.data.json_file import read_json_if_there
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
+from npformer.interop.architecture import Settings
 from npformer.interop.marian import IDS
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
@@ -133,7 +134,7 @@ class PretrainedTranslator(PretrainedTextModel):
         return found[0] if isinstance(texts, str) else found
 
 
-def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
+def _generation(folder: Path, hf_config: Settings) -> dict[str, Any]:
     """Return what a folder says about generation; warn of what npformer does not do."""
     stated = {**hf_config, **read_json_if_there(folder / GENERATION)}
     if isinstance(end := stated.get("eos_token_id"), list) and len(end) == 1:
