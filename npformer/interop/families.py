@@ -6,6 +6,7 @@ import importlib.resources
 import tomllib
 from typing import Any
 
+from npformer.core import checks
 from npformer.interop.architecture import Head, Settings
 from npformer.interop.encoders import EncoderFamily
 from npformer.interop.family import Family
@@ -49,9 +50,5 @@ ARCHITECTURES: dict[str, EncoderFamily] = {
 def family_of(hf_config: Settings, where: str) -> Family:
     """Return the family of a configuration; errors name `where` it comes from."""
     kind = hf_config.get("model_type")
-    if isinstance(kind, str) and kind in FAMILIES:
-        return FAMILIES[kind]
-    raise ValueError(
-        f"{where} has the model_type {kind!r}, which npformer does not have; expected one of "
-        f"{', '.join(FAMILIES)}. MiniLM and most sentence encoders have the type bert"
-    )
+    checks.choice(f"model_type in {where}", kind, FAMILIES, hint=False)
+    return FAMILIES[str(kind)]

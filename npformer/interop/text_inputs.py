@@ -18,7 +18,7 @@ Inputs = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 def inputs_of(
     texts: list[Any], tokenizer: LibraryTokenizer, max_len: int, *, stacklevel: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> Inputs:
     """Return ids, mask and types of texts or of pairs; warn if any is cut at `max_len`."""
     ids, mask, types = _whole(texts, tokenizer, None)
     if ids.shape[1] <= max_len:
@@ -32,9 +32,7 @@ def inputs_of(
     return _whole(texts, tokenizer, max_len)
 
 
-def _whole(
-    texts: list[Any], tokenizer: LibraryTokenizer, max_len: int | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _whole(texts: list[Any], tokenizer: LibraryTokenizer, max_len: int | None) -> Inputs:
     if texts and isinstance(texts[0], tuple):
         return tokenizer.encode_pairs(texts, max_len)
     ids, mask = tokenizer.encode(texts, max_len)

@@ -448,9 +448,9 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda f: changed(f, model_type="mpnet"), V, "'mpnet', .* one of bert, distil"),
-        (lambda f: changed(f, model_type=None), V, "model_type None"),
-        (lambda f: changed(f, model_type=[]), V, r"model_type \[\], which"),
+        (lambda f: changed(f, model_type="mpnet"), V, "config.json is 'mpnet'; exp.* 'bert'"),
+        (lambda f: changed(f, model_type=None), V, "model_type in .* is None"),
+        (lambda f: changed(f, model_type=[]), V, r"model_type in .* is \[\]; expected"),
         (lambda f: changed(f, architectures=True), TypeError, "is a bool; expected a list"),
         (lambda f: changed(f, "tokenizer_config.json", pad_token="\ud800"), V, "not a tokenizer"),
         (lambda f: changed(f, hidden_size=None), V, "has no 'hidden_size'"),

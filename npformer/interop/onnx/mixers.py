@@ -31,9 +31,9 @@ def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
     allowed = None if graph.mask is None else graph.mask.at(1, 2)
     if causal:
         allowed = before(graph) if allowed is None else allowed & before(graph)
-    if allowed is None:
-        return graph.node("Softmax", scores)
-    return graph.node("Softmax", graph.where(allowed, scores, LOWEST))
+    if allowed is not None:
+        scores = graph.where(allowed, scores, LOWEST)
+    return graph.node("Softmax", scores)
 
 
 def averaging(layer: own.AveragingMixer, x: Value, graph: Graph, scores_of: Any) -> Value:
