@@ -9,7 +9,7 @@ from typing import Any
 
 from npformer.core import checks, to_numpy
 from npformer.data.json_file import read_json_if_there
-from npformer.interop.architecture import Head, Settings
+from npformer.interop.architecture import Head, Settings, values_of
 from npformer.interop.folder import WEIGHTS, read_weights
 from npformer.interop.heads import TrainedHead, trained_head
 from npformer.interop.sentences import MODULES, module_paths
@@ -25,8 +25,7 @@ def dense_files(model: SequenceClassifier) -> dict[str, Any]:
     """Return {name: content} of the files that hold a classifier's last layer."""
     from safetensors.numpy import save
 
-    named = model.classify.named_parameters()
-    weight, bias = (to_numpy(named[name].value) for name in ("weight", "bias"))
+    weight, bias = map(to_numpy, values_of(model.classify).values())
     settings = {
         "in_features": weight.shape[0],
         "out_features": weight.shape[1],

@@ -123,8 +123,7 @@ def head_config(
         "label2id": {name: i for i, name in enumerate(names)},
     }
     if model.pooling != "none":
-        regression = model.output == "mean_squared_error"
-        written["problem_type"] = REGRESSION if regression else ONE_LABEL
+        written["problem_type"] = {ours: theirs for theirs, ours in OUTPUTS.items()}[model.output]
     return written
 
 

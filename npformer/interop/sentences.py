@@ -76,11 +76,10 @@ class SentenceSettings:
         pooled: np.ndarray = to_numpy(found)
         if dense is not None:
             pooled = pooled @ dense[0] + dense[1]
-        if not self.normalize:
-            return pooled
-        norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
-        unit: np.ndarray = pooled / np.maximum(norms, 1e-12)
-        return unit
+        if self.normalize:
+            norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
+            pooled = pooled / np.maximum(norms, 1e-12)
+        return pooled
 
 
 def transformer_folder(folder: Path) -> Path:

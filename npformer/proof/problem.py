@@ -144,8 +144,7 @@ def pair_problem(
     if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
         raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
     wrt = floats if wrt is None else list(wrt)
-    unknown = [name for name in wrt if name not in floats]
-    if unknown:
+    if unknown := [name for name in wrt if name not in floats]:
         raise ValueError(
             f"wrt names {unknown[0]!r}; expected some of {', '.join(floats)}, the float arrays "
             f"that {_name(forward_pass)} was given"

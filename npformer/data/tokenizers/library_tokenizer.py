@@ -104,7 +104,6 @@ class LibraryTokenizer(Tokenizer):
         checks.flag("writes", writes)
         listed = checked_texts(texts)
         tk = tokenizers_library()
-        special = [PADDING[0], *((BEGIN, END) if writes else ())]
         steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
         sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
         if kind == "wordpiece":
@@ -117,9 +116,9 @@ class LibraryTokenizer(Tokenizer):
             library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=not writes)
             library.decoder = tk.decoders.ByteLevel()
             alphabet = tk.pre_tokenizers.ByteLevel.alphabet()
-            trainer = tk.trainers.BpeTrainer(
-                special_tokens=special, initial_alphabet=alphabet, **sizes
-            )
+            special = ["[PAD]", *((BEGIN, END) if writes else ())]
+            options = {"special_tokens": special, "initial_alphabet": alphabet}
+            trainer = tk.trainers.BpeTrainer(**options, **sizes)
         library.normalizer = tk.normalizers.Sequence(steps)
         with one_thread():
             library.train_from_iterator(listed, trainer)
