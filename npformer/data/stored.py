@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import described
+from npformer.core import checks, described
+from npformer.data.lists import listed
 from npformer.data.text_file import check_file
 
 AT_ONCE = 64
@@ -150,14 +151,10 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
                 f"relative to {Path.cwd()}"
             )
         return ShardedArray(sorted(found, key=_by_number))
-    if not isinstance(files, Sequence) or not all(isinstance(f, str | os.PathLike) for f in files):
-        raise TypeError(
-            f"files is {described(files)}; expected a pattern such as 'train/x-*.npy', or a list "
-            "of paths"
-        )
-    if not files:
+    given = listed("files", files, "a path for each file, or a pattern such as 'train/x-*.npy'")
+    if not given:
         raise ValueError("files is an empty list; expected at least one .npy file")
-    return ShardedArray([Path(file) for file in files])
+    return ShardedArray([checks.path(f"files[{i}]", file) for i, file in enumerate(given)])
 
 
 def read(array: Any, rows: Any) -> Any:
