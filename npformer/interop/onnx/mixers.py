@@ -118,28 +118,20 @@ def whole_sequence(layer: own.WholeSequenceMixer, x: Value, graph: Graph, mix: A
     return graph.without_padding(mix(graph.without_padding(x), of_each))
 
 
-def waves(graph: Graph, at: Any, n: Value) -> tuple[Value, Value]:
-    """Return the matrices cos(2 pi j k / n) and sin(2 pi j k / n)."""
-    turns = graph.node("Mod", at.at(1) * at.at(0), n)  # whole numbers: nothing is rounded
-    angle = turns.to("float32") * (2.0 * math.pi) / n.to("float32")
-    return graph.node("Cos", angle), graph.node("Sin", angle)
-
-
-def transform(x: Value, n: Value, d_model: int, graph: Graph) -> tuple[Value, ...]:
-    """Return cos x cos, sin x sin, cos x sin and sin x cos: the parts of a Fourier transform."""
-    C, S = waves(graph, graph.positions(), n)
-    angle = np.outer(np.arange(d_model), np.arange(d_model)) * (2.0 * np.pi / d_model)  # float64
-    by_cos, by_sin = x @ np.cos(angle), x @ np.sin(angle)
-    return C @ by_cos, S @ by_sin, C @ by_sin, S @ by_cos
-
-
 @register(own.Fourier, own.Hartley)
 def fourier(layer: own.Fourier | own.Hartley, x: Value, graph: Graph) -> Value:
     """y = Re(F x F), F = cos - i sin; a Hartley transform subtracts Im(F x F)."""
+    turn = 2.0 * np.pi / graph.d_model
+    angles = np.outer(np.arange(graph.d_model), np.arange(graph.d_model)) * turn  # float64
 
     def mix(x: Value, n: Value) -> Value:
-        cos, sin, one, other = transform(x, n, graph.d_model, graph)
-        return cos - sin + one + other if isinstance(layer, own.Hartley) else cos - sin
+        at = graph.positions()
+        turns = graph.node("Mod", at.at(1) * at.at(0), n)  # whole numbers: nothing is rounded
+        angle = turns.to("float32") * (2.0 * math.pi) / n.to("float32")
+        C, S = graph.node("Cos", angle), graph.node("Sin", angle)
+        by_cos, by_sin = x @ graph.value(np.cos(angles)), x @ graph.value(np.sin(angles))
+        real = C @ by_cos - S @ by_sin
+        return real + C @ by_sin + S @ by_cos if isinstance(layer, own.Hartley) else real
 
     return whole_sequence(layer, x, graph, mix)
 
