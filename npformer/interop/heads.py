@@ -147,15 +147,6 @@ def usable_head(head: TrainedHead | None, pooling: str | None) -> TrainedHead:
     return head
 
 
-def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Arrays:
-    """Check that the weights of a trained head fit a classifier, and return them."""
-    expected = {name: p.value for name, p in model.named_parameters().items()}
-    own = {name: expected[name] for name in trained.arrays}
-    if problems := checks.misfits(trained.arrays, own):
-        raise ValueError(f"the head does not fit the configuration: {problems}")
-    return trained.arrays
-
-
 def drawn_weights(model: SequenceClassifier, seed: Seed) -> Arrays:
     """Return initial weights of a new head: of the pooling, and of the last layer."""
     rng, dtype = generators.from_seed(seed), model.dtype

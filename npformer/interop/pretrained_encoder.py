@@ -15,7 +15,7 @@ from npformer.data.lengths import LongestFirst
 from npformer.data.samples import Batch
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.architecture import values_of
-from npformer.interop.heads import TrainedHead, drawn_weights, usable_head, weights_of
+from npformer.interop.heads import TrainedHead, drawn_weights, usable_head
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
@@ -214,11 +214,13 @@ class PretrainedEncoder(Pretrained):
             seed=initializers.undrawn(),  # only what is new is drawn
             dtype=self.encoder.dtype,
         )
-        weights = {} if own is not None else drawn_weights(model, seed)
+        values, weights = values_of(model), drawn_weights(model, seed) if own is None else {}
         weights |= values_of(self.encoder)  # the encoder's own pooler is not drawn
-        weights |= {} if own is None else weights_of(own, model)
-        for name, parameter in model.named_parameters().items():
-            parameter.value[...] = to_numpy(weights[name])
+        weights |= {} if own is None else own.arrays
+        if problems := checks.misfits({name: weights[name] for name in values}, values):
+            raise ValueError(f"the head does not fit the configuration: {problems}")
+        for name, value in values.items():
+            value[...] = to_numpy(weights[name])
         return model
 
     def save(

@@ -94,10 +94,13 @@ def set_word_vectors(
             "encoder of token ids: SequenceClassifier(..., vocab_size=...)"
         )
     vocab_size, d_model = tokens.weight.shape
-    ids = _ids(words, vocab_size)
+    listed = checked_texts([*words] if isinstance(words, Mapping) else words, "words")
+    ids = words.values() if isinstance(words, Mapping) else range(len(listed))
     checks.instance("vectors", vectors, Mapping, "read_word_vectors returns one")
     rows: dict[int, np.ndarray] = {}
-    for word, token in ids:
+    for word, token in zip(listed, ids, strict=True):
+        name = f"the id of {word!r}, for a model with vocab_size {vocab_size},"
+        checks.whole(name, token, at_least=0, at_most=vocab_size - 1)
         if word not in vectors:
             continue
         vector = np.asarray(vectors[word])
@@ -115,20 +118,6 @@ def set_word_vectors(
         stacked = np.stack(list(rows.values())).astype(tokens.weight.dtype)
         table[xp.asarray(list(rows))] = asarray(stacked, model.backend)
     return len(rows)
-
-
-def _ids(words: Any, vocab_size: int) -> list[tuple[str, int]]:
-    """Check words and token ids, and return them."""
-    listed = checked_texts([*words] if isinstance(words, Mapping) else words, "words")
-    given = words.values() if isinstance(words, Mapping) else range(len(listed))
-    pairs = [*zip(listed, given, strict=True)]
-    for word, id_ in pairs:
-        if checks.whole(f"the id of {word!r}", id_, at_least=0) >= vocab_size:
-            raise ValueError(
-                f"{word!r} has the id {id_} and the model's vocab_size is {vocab_size}; expected "
-                "the vocabulary that the model was built for"
-            )
-    return pairs
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
