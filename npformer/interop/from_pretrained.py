@@ -23,8 +23,8 @@ from npformer.interop.pretrained_encoder import PretrainedEncoder
 from npformer.interop.sentences import (
     POOLINGS,
     SentenceSettings,
+    module_paths,
     read_sentence_settings,
-    transformer_folder,
 )
 from npformer.interop.writers import PretrainedTranslator, PretrainedWriter
 from npformer.training.trainable import EncoderDecoder, LanguageModel
@@ -84,7 +84,7 @@ def from_pretrained(
     if dtype is not None:
         checks.choice("dtype", dtype, checks.FLOATS)
     sentences = read_sentence_settings(path)
-    inside = transformer_folder(path)
+    inside = module_paths(path).get("Transformer", path)  # the encoder may have its own folder
     stated = read_config(inside)
     family = family_of(stated, str(inside / CONFIG))
     encodes = isinstance(family, EncoderFamily)

@@ -56,20 +56,14 @@ class Marian(Family):
         """Return what makes a model of these settings."""
         checks.flag("scale_embedding", scaled := hf_config.get("scale_embedding", False))
         encoder, decoder = (
-            EncoderConfig(
-                **self.our_settings(hf_config, side),
-                scale_embeddings=scaled,
-                causal=side == "decoder",
-            )
-            for side in SIDES
+            self.our_settings(hf_config, side) | {"scale_embeddings": scaled} for side in SIDES
         )
         size = hf_config["vocab_size"]
-        ids: dict[str, Any] = {
-            ours: checks.whole(theirs, hf_config.get(theirs), at_least=0, at_most=size - 1)
-            for ours, theirs in IDS.items()
-        }
-        sizes: dict[str, Any] = {"source_vocab": size, "target_vocab": size, "decoder": decoder}
-        return partial(EncoderDecoder, encoder, **sizes, **ids, tied=True, output_bias=True)
+        options: dict[str, Any] = {"tied": True, "output_bias": True}
+        options["decoder"] = EncoderConfig(**decoder, causal=True)
+        for ours, theirs in IDS.items():
+            options[ours] = checks.whole(theirs, hf_config.get(theirs), 0, size - 1)
+        return partial(EncoderDecoder, EncoderConfig(**encoder), size, size, **options)
 
     def foreign(self, model: EncoderDecoder) -> list[str]:
         """Return descriptions of what a model has and Marian has not."""

@@ -82,11 +82,6 @@ class SentenceSettings:
         return pooled
 
 
-def transformer_folder(folder: Path) -> Path:
-    """Return where the encoder is: the folder itself, or one in it that modules.json names."""
-    return module_paths(folder).get("Transformer", folder)
-
-
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
     """Return the settings of a sentence encoder's folder; None for another folder.
 
