@@ -42,9 +42,9 @@ class EncoderFamily(Family):
             if newer in found:
                 raise ValueError(f"state has {newer} under two names; expected one")
             found[newer] = array
-        (positions,) = self.places([POSITIONS])
-        if positions in found:
-            found[positions] = found[positions][self.unused_positions(hf_config) :]
+        unused, (positions,) = self.unused_positions(hf_config), self.places([POSITIONS])
+        if unused and positions in found:
+            found[positions] = found[positions][unused:]
         return hf_config, found
 
     def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., TextEncoder]:

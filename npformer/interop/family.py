@@ -141,11 +141,7 @@ class Family(Architecture, ABC):
         found = [
             f"{name} = {getattr(config, name)!r} (expected {value!r})"
             for name, value in self.fixed.items()
-            if (
-                set(config.mixers()) != {value}
-                if name == "mixer"
-                else getattr(config, name) != value
-            )
+            if {value} != (set(config.mixers()) if name == "mixer" else {getattr(config, name)})
         ]
         if config.activation not in self.activations.values():
             found.append(f"activation = {config.activation!r}")
