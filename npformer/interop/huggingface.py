@@ -46,7 +46,8 @@ def from_bert(state: State, hf_config: Settings) -> TextEncoder:
         All float32 or all float64, under the names of ``BertModel``, with or without the prefix
         ``bert.``; LayerNorm's weights may have their older names, ``gamma`` and ``beta``.
     hf_config : mapping
-        ``BertConfig(...).to_dict()``, or the content of config.json.
+        ``BertConfig(...).to_dict()``, or the content of config.json. Settings that it leaves out
+        have their usual values.
 
     Returns
     -------
