@@ -72,11 +72,13 @@ class LongestFirst:
 
     def mean_length(self) -> int:
         """Return how long a sample is on average, after cutting."""
-        return -(-int(self._lengths.sum()) // len(self))
+        return -(-int(self._lengths.sum()) // max(len(self), 1))
 
     def share(self, k: int, n: int) -> Iterator[Batch]:
-        """Yield the batches of the k-th of n workers."""
+        """Yield the batches of the k-th of n workers; without samples, one that is empty."""
         rows = self._rows(k, n)
+        if not len(self):
+            yield self.batch
         while len(rows):
             part: Any = rows[: self._at_once(rows[0])]
             rows = rows[len(part) :]

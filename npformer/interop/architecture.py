@@ -14,11 +14,11 @@ from npformer.core import Layer, checks, to_numpy
 Settings = Mapping[str, Any]
 """Names and values, such as those of config.json."""
 
-State = Mapping[str, Any]
-"""Weights by name."""
+Weights = Mapping[str, Any]
+"""Weights by name, as others hold them."""
 
 Arrays = dict[str, np.ndarray]
-"""The same, for sure on the host."""
+"""Weights by name, on the host."""
 
 POSITIONS = "embed.positions.table"
 
@@ -173,7 +173,7 @@ class Architecture:
         turned = linear and not (self.conv1d and number is not None)
         return theirs if number is None else theirs.replace("{i}", number[1]), turned
 
-    def ours(self, names: Iterable[str], state: State) -> Arrays:
+    def ours(self, names: Iterable[str], state: Weights) -> Arrays:
         """Return their arrays under our names and in our layout: views."""
         found: Arrays = {}
         for theirs, place in self.places(names).items():
@@ -182,7 +182,7 @@ class Architecture:
             found |= zip(place.ours, parts, strict=True)
         return found
 
-    def theirs(self, values: State) -> Arrays:
+    def theirs(self, values: Weights) -> Arrays:
         """Return our arrays under their names and in their layout: copies, on the host."""
         found: Arrays = {}
         for theirs, place in self.places(values).items():
@@ -190,7 +190,7 @@ class Architecture:
             found[theirs] = np.ascontiguousarray(joined.T if place.turned else joined)
         return found
 
-    def load(self, model: Layer, state: State) -> None:
+    def load(self, model: Layer, state: Weights) -> None:
         """Set the weights of a model; ValueError if their arrays are not those of the model."""
         values, expected = values_of(model), {}
         for theirs, place in self.places(values).items():

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from npformer.core import checks
-from npformer.interop.architecture import POSITIONS, Arrays, Settings, State
+from npformer.interop.architecture import POSITIONS, Arrays, Settings, Weights
 from npformer.interop.family import Family
 from npformer.models import EncoderConfig
 from npformer.training.trainable import SequenceClassifier
@@ -22,7 +22,7 @@ class EncoderFamily(Family):
 
     models = TextEncoder, SequenceClassifier
 
-    def in_full(self, hf_config: Settings, state: State) -> tuple[Settings, Arrays]:
+    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return the settings, and the encoder's weights under newer names without prefix.
 
         Rows of the table of positions that no token uses are left out.

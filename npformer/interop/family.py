@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from npformer.core import a_type, checks, initializers
-from npformer.interop.architecture import Architecture, Arrays, Settings, State
+from npformer.interop.architecture import Architecture, Arrays, Settings, Weights
 from npformer.models import EncoderConfig
 
 RATES = ("dropout", "attention_dropout", "ffn_dropout")
@@ -31,7 +31,7 @@ class Family(Architecture, ABC):
     # Reading --------------------------------------------------------------------------------------
 
     @abstractmethod
-    def in_full(self, hf_config: Settings, state: State) -> tuple[Settings, Arrays]:
+    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return settings and weights, each of these once, under its full name.
 
         ValueError if two that are one array in the model differ.
@@ -44,7 +44,7 @@ class Family(Architecture, ABC):
         `padding` is for mixers that cannot skip it. ValueError if npformer has no such model.
         """
 
-    def read(self, hf_config: Settings, state: State, padding: str = "refuse") -> Any:
+    def read(self, hf_config: Settings, state: Weights, padding: str = "refuse") -> Any:
         """Return the model with the weights of a folder."""
         hf_config, arrays = self.in_full(self.completed(hf_config), state)
         if not arrays:

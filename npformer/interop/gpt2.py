@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, to_numpy
-from npformer.interop.architecture import Arrays, Settings, State
+from npformer.interop.architecture import Arrays, Settings, Weights
 from npformer.interop.family import Family
 from npformer.models import EncoderConfig
 from npformer.training.trainable import LanguageModel
@@ -20,7 +20,7 @@ class GPT2(Family):
 
     models = (LanguageModel,)
 
-    def in_full(self, hf_config: Settings, state: State) -> tuple[Settings, Arrays]:
+    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return the settings and weights; an output that differs from the table is not tied."""
         head, table = self.layers["output.weight"], f"{self.layers['embed.tokens']}.weight"
         found = {name: array for name, array in state.items() if not name.endswith(self.buffers)}

@@ -32,12 +32,12 @@ it is 0 here, too.
 """
 
 from npformer.core import checks
-from npformer.interop.architecture import Arrays, Settings, State, values_of
+from npformer.interop.architecture import Arrays, Settings, Weights, values_of
 from npformer.interop.families import ARCHITECTURES
 from npformer.training.trainable.text_encoder import TextEncoder
 
 
-def from_bert(state: State, hf_config: Settings) -> TextEncoder:
+def from_bert(state: Weights, hf_config: Settings) -> TextEncoder:
     """Return a `TextEncoder` with the weights of a BERT.
 
     Parameters
@@ -62,7 +62,7 @@ def from_bert(state: State, hf_config: Settings) -> TextEncoder:
     return ARCHITECTURES["bert"].read(hf_config, state)  # type: ignore[no-any-return]
 
 
-def from_fnet(state: State, hf_config: Settings, *, padding: str = "refuse") -> TextEncoder:
+def from_fnet(state: Weights, hf_config: Settings, *, padding: str = "refuse") -> TextEncoder:
     """Return a `TextEncoder` with the weights of an FNet (Lee-Thorp et al., arXiv 2105.03824).
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, constants
-from npformer.interop.architecture import Arrays, Settings, State
+from npformer.interop.architecture import Arrays, Settings, Weights
 from npformer.interop.family import Family
 from npformer.models import EncoderConfig
 from npformer.training.trainable import EncoderDecoder
@@ -33,7 +33,7 @@ class Marian(Family):
 
     models = (EncoderDecoder,)
 
-    def in_full(self, hf_config: Settings, state: State) -> tuple[Settings, Arrays]:
+    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return the settings and weights, with one table for all uses, and without sinusoids."""
         found = dict(state)
         for name in [name for name in COPIES if name in found]:
@@ -95,7 +95,7 @@ class Marian(Family):
             "tie_word_embeddings": True,
         }
 
-    def theirs(self, values: State) -> Arrays:
+    def theirs(self, values: Weights) -> Arrays:
         """Return our arrays under their names and in their layout: copies, on the host."""
         found = super().theirs(values)
         return found | {BIAS: found[BIAS][None]}

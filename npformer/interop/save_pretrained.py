@@ -11,7 +11,7 @@ import numpy as np
 
 from npformer.core import a_type, checks
 from npformer.data.tokenizers import LibraryTokenizer
-from npformer.interop.architecture import POSITIONS, Architecture, State, values_of
+from npformer.interop.architecture import POSITIONS, Architecture, Weights, values_of
 from npformer.interop.dense_head import dense_files
 from npformer.interop.families import FAMILIES
 from npformer.interop.family import Family
@@ -97,7 +97,7 @@ def write_folder(
     *,
     head: bool = True,
     overwrite: bool = False,
-    others: State | None = None,
+    others: Weights | None = None,
 ) -> None:
     """Write a model in a family's layout.
 

@@ -16,6 +16,9 @@ from npformer.engine.threads import side_by_side
 from npformer.engine.worker_counts import choose_workers
 from npformer.training.trainable.protocol import Trainable
 
+Convert = Callable[[Array], np.ndarray]
+"""Makes an array on the host of a batch's outputs."""
+
 
 def outputs(model: Trainable, batch: Batch) -> Array:
     """Return the outputs of checked samples at evaluation, on the model's backend."""
@@ -24,10 +27,7 @@ def outputs(model: Trainable, batch: Batch) -> Array:
 
 
 def in_batches(
-    model: Trainable,
-    convert: Callable[[Array], np.ndarray],
-    inputs: tuple[Sequences, ...],
-    batch_size: int,
+    model: Trainable, convert: Convert, inputs: tuple[Sequences, ...], batch_size: int
 ) -> np.ndarray:
     """Compute outputs batch by batch, convert each batch's to a host array, and join them.
 
@@ -47,8 +47,6 @@ def results(
 
     At most `most` threads share the batches, if the model takes long enough.
     """
-    if not len(batches):
-        return compute(batches.batch)
     n, length = len(batches), batches.mean_length()
     seconds = snapshot_of(model).cost.seconds(n, length)
     threads = choose_workers("auto", model.backend, most, n * length, seconds)
