@@ -543,6 +543,9 @@ def test_weights_in_parts_are_read(folder):
         save_file({n: a for n, a in state.items() if parts[n] == part}, folder / part)
     changed(folder, "model.safetensors.index.json", weight_map=parts)
     same_weights(nf.from_pretrained(folder).encoder, before)
+    changed(folder, "model.safetensors.index.json", weight_map=parts | {"more": part})
+    with pytest.raises(ValueError, match="the files that it names differ about more"):
+        nf.from_pretrained(folder)
 
 
 def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):

@@ -1,10 +1,14 @@
 """BERT's and FNet's weights there and back, without PyTorch: names, layouts and refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.interop import ARCHITECTURES
 from npformer.interop import huggingface as interop
+from npformer.interop.architecture import values_of
 from tests.in_turn import in_turn
 
 SIZES = {"vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "intermediate_size": 12}
@@ -240,3 +244,21 @@ def test_arguments_of_other_kinds_are_refused(small_model):
         interop.from_bert(state("bert"), "config.json")
     with pytest.raises(TypeError, match="encoder is a SequenceClassifier; expected a TextEncoder"):
         interop.to_bert(small_model())
+
+
+def test_queries_keys_and_values_may_lie_in_one_array_with_rows_of_outputs():
+    bert, place = ARCHITECTURES["bert"], "encoder.blocks.{i}.mixer."
+    joined = {place + each: "encoder.layer.{i}.qkv" for each in ("query", "key", "value")}
+    family = replace(bert, layers={**bert.layers, **joined})
+    given = state("bert")
+    encoder = interop.from_bert(given, BERT)
+    written = family.theirs(values_of(encoder))
+    parts = [f"encoder.layer.1.attention.self.{each}.weight" for each in ("query", "key", "value")]
+    np.testing.assert_array_equal(
+        written["encoder.layer.1.qkv.weight"], np.concatenate([given[part] for part in parts])
+    )
+    again = family.read(BERT, written)
+    assert_same(interop.to_bert(again), given)
+    written["encoder.layer.0.qkv.bias"] = np.zeros(23)
+    with pytest.raises(ValueError, match=r"qkv.bias has shape \(23,\) .* expected \(24,\)"):
+        family.read(BERT, written)
