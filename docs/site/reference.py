@@ -77,8 +77,9 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
                 *("stored", "tables", "vowels"),
             ],
             "interop": [
-                *("from_pretrained", "pretrained_encoder", "save_pretrained", "sentences"),
-                *("architecture", "huggingface", "word_vectors"),
+                *("from_pretrained", "pretrained", "pretrained_encoder", "save_pretrained"),
+                *("sentences", "architecture", "family", "families", "huggingface"),
+                "word_vectors",
             ],
         },
     ),

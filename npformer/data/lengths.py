@@ -38,7 +38,7 @@ def shuffled_by_length(
 
 
 class LongestFirst:
-    """Samples in batches for a prediction, the longest first.
+    """Samples in batches for a prediction, the longest first; `batch` has all of them.
 
     Parameters
     ----------
@@ -58,29 +58,34 @@ class LongestFirst:
         by_length: bool,
         tokens: int | None = None,
     ) -> None:
-        self._batch, self._size, self._tokens = Batch(inputs), batch_size, tokens
-        self._lengths = np.full(len(self._batch), self._batch.n_tokens)  # after cutting
+        self.batch, self._size, self._tokens = Batch(inputs), batch_size, tokens
+        self._lengths = np.full(len(self.batch), self.batch.n_tokens)  # after cutting
         self._order: np.ndarray | None = None
         masks = [each.mask for each in inputs if each.mask is not None]
-        on_host = all(isinstance(x, np.ndarray) for x in (*self._batch.arrays(), *masks))
+        on_host = all(isinstance(x, np.ndarray) for x in (*self.batch.arrays(), *masks))
         if by_length and masks and on_host:
-            self._lengths = self._batch.lengths().sum(axis=1)
+            self._lengths = self.batch.lengths().sum(axis=1)
             self._order = np.argsort(-self._lengths, kind="stable")
+
+    def __len__(self) -> int:
+        return len(self.batch)
 
     def mean_length(self) -> int:
         """Return how long a sample is on average, after cutting."""
-        return -(-int(self._lengths.sum()) // len(self._lengths))
+        return -(-int(self._lengths.sum()) // max(len(self), 1))
 
     def share(self, k: int, n: int) -> Iterator[Batch]:
-        """Yield the batches of the k-th of n workers."""
+        """Yield the batches of the k-th of n workers; without samples, one that is empty."""
         rows = self._rows(k, n)
+        if not len(self):
+            yield self.batch
         while len(rows):
             part: Any = rows[: self._at_once(rows[0])]
             rows = rows[len(part) :]
             if self._order is not None:
-                yield self._batch.select(part).cut()
+                yield self.batch.select(part).cut()
             else:
-                yield self._batch.select(slice(int(part[0]), int(part[-1]) + 1))  # a view
+                yield self.batch.select(slice(int(part[0]), int(part[-1]) + 1))  # a view
 
     def in_order(self, shares: list[list[np.ndarray]]) -> np.ndarray:
         """Return the results of all workers in the order of the samples."""
@@ -103,5 +108,4 @@ class LongestFirst:
         """Return the samples of a worker: neighbours, or every n-th by length."""
         if self._order is not None:
             return self._order[k::n]
-        total = len(self._batch)
-        return np.arange(k * total // n, (k + 1) * total // n)
+        return np.arange(k * len(self) // n, (k + 1) * len(self) // n)

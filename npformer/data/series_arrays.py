@@ -22,17 +22,20 @@ def read_arrays(path: Path) -> tuple[list[np.ndarray], list[Any] | None]:
             arrays = {name: file[name] for name in file.files}
     except Exception as error:  # NumPy's reader may raise anything
         raise ValueError(f"{path} is not a .npz file of plain arrays: {error}") from None
-    if unknown := sorted(set(arrays) - {"values", "x", "lengths", "labels"}):
-        raise ValueError(f"{path} has an array {unknown[0]!r}; expected {LAYOUTS}, and labels")
-    if ("values" in arrays) == ("x" in arrays) or ("values" in arrays and "lengths" not in arrays):
-        raise ValueError(f"{path} has {', '.join(arrays) or 'no array'}; expected {LAYOUTS}")
-    lengths = arrays.get("lengths")
-    if lengths is not None and (lengths.ndim != 1 or lengths.dtype.kind not in "iu"):
+    needed = {"values", "lengths"} if "values" in arrays else {"x"}
+    if not needed <= arrays.keys() <= needed | {"lengths", "labels"}:
         raise ValueError(
-            f"{path}: lengths is {lengths.dtype} {lengths.shape}; expected whole numbers, (series,)"
+            f"{path} has {', '.join(arrays) or 'no array'}; expected {LAYOUTS}, and perhaps labels"
         )
-    series = _split(path, arrays, lengths)
-    labels = arrays.get("labels")
+    name, axes = ("values", 2) if "values" in arrays else ("x", 3)
+    values, lengths, labels = arrays[name], arrays.get("lengths"), arrays.get("labels")
+    if values.ndim == axes - 1:
+        values = values[..., None]  # one feature
+    if values.ndim != axes or values.dtype.kind not in "fiu":
+        raise ValueError(
+            f"{path}: {name} is {values.dtype} {values.shape}; expected numbers, {LAYOUTS}"
+        )
+    series = list(values) if lengths is None else _split(path, values, lengths, name == "values")
     if labels is not None and labels.shape != (len(series),):
         raise ValueError(
             f"{path}: labels has shape {labels.shape} and there are {len(series)} series; expected "
@@ -41,28 +44,22 @@ def read_arrays(path: Path) -> tuple[list[np.ndarray], list[Any] | None]:
     return series, None if labels is None else labels.tolist()
 
 
-def _split(path: Path, arrays: dict[str, np.ndarray], lengths: np.ndarray | None) -> Any:
-    name = "values" if "values" in arrays else "x"
-    values, axes = arrays[name], 2 if name == "values" else 3
-    if values.ndim == axes - 1:
-        values = values[..., None]  # one feature
-    if values.ndim != axes or values.dtype.kind not in "fiu":
+def _split(path: Path, values: np.ndarray, lengths: np.ndarray, joined: bool) -> list[np.ndarray]:
+    """Return the series of some lengths; `joined`: they follow one another without gaps."""
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise ValueError(
-            f"{path}: {name} is {values.dtype} {values.shape}; expected numbers, {LAYOUTS}"
+            f"{path}: lengths is {lengths.dtype} {lengths.shape}; expected whole numbers, (series,)"
         )
-    if name == "values":
-        assert lengths is not None
-        if (lengths < 1).any() or lengths.sum() != len(values):
-            raise ValueError(
-                f"{path}: lengths add up to {lengths.sum()}, and values has {len(values)} rows; "
-                "expected the same number, and each at least 1"
-            )
-        return np.split(values, np.cumsum(lengths)[:-1])
-    if lengths is None:
-        return list(values)
-    if len(lengths) != len(values) or not ((lengths >= 1) & (lengths <= values.shape[1])).all():
+    if joined and ((lengths < 1).any() or lengths.sum() != len(values)):
         raise ValueError(
-            f"{path}: lengths must be from 1 to {values.shape[1]}, one for each of the "
-            f"{len(values)} series"
+            f"{path}: lengths add up to {lengths.sum()}, and values has {len(values)} rows; "
+            "expected the same number, and each at least 1"
+        )
+    if joined:
+        return np.split(values, np.cumsum(lengths)[:-1])
+    most = values.shape[1]
+    if len(lengths) != len(values) or (lengths < 1).any() or (lengths > most).any():
+        raise ValueError(
+            f"{path}: lengths must be from 1 to {most}, one for each of the {len(values)} series"
         )
     return [each[:n] for each, n in zip(values, lengths, strict=True)]

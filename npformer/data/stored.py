@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import described
+from npformer.core import checks, described
+from npformer.data.lists import listed
+from npformer.data.text_file import check_file
 
 AT_ONCE = 64
 """Files of an array that are open at a time: a process may open few, an array may have many."""
@@ -45,6 +47,7 @@ class ShardedArray:
         self.dtype = dtype
         self._stops = np.cumsum([shape[0] for shape, _ in heads])
         self.shape = (int(self._stops[-1]), *first[1:])
+        self._numbers = np.arange(len(self))
         self._row = first[1:]  # the shape of a row in the files
         self._columns: tuple[slice, ...] = ()  # of those that were chosen
         self._open: OrderedDict[int, np.ndarray] = OrderedDict()
@@ -66,29 +69,19 @@ class ShardedArray:
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, tuple) and self._chooses_columns(*rows):
             return self._with_columns(rows[1])
-        if isinstance(rows, slice):
-            wanted = np.arange(*rows.indices(len(self)))
-        else:
-            wanted = np.array(None) if isinstance(rows, tuple) else np.asarray(rows)
-            if wanted.dtype == bool and wanted.shape == (len(self),):
-                wanted = wanted.nonzero()[0]
-            if wanted.shape == (0,):
-                wanted = np.zeros(0, dtype=int)
-            if wanted.ndim > 1 or wanted.dtype.kind not in "iu":
-                raise TypeError(
-                    f"a ShardedArray is read by {described(rows)}; expected rows, a slice, whole "
-                    f"numbers or {len(self)} booleans: array[rows], or columns: array[:, 1:]"
-                )
+        try:
+            wanted = self._numbers[rows]
+            if wanted.ndim > 1:
+                raise IndexError("it has more than one axis")
+        except IndexError as error:
+            raise IndexError(
+                f"{self!r} is read by {described(rows)}: {error}; expected rows from 0 to "
+                f"{len(self) - 1}, a slice, whole numbers or {len(self)} booleans: array[rows], or "
+                "columns: array[:, 1:]"
+            ) from None
         if wanted.ndim == 0:
             found: np.ndarray = self[wanted.reshape(1)][0]
             return found
-        outside = (wanted < -len(self)) | (wanted >= len(self))
-        if outside.any():
-            raise IndexError(
-                f"row {wanted[outside][0]} is outside of {self!r}; expected rows from 0 to "
-                f"{len(self) - 1}"
-            )
-        wanted = np.where(wanted < 0, wanted + len(self), wanted)
         found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
         of_file = np.searchsorted(self._stops, wanted, side="right")
         for k in np.unique(of_file).tolist():
@@ -158,14 +151,10 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
                 f"relative to {Path.cwd()}"
             )
         return ShardedArray(sorted(found, key=_by_number))
-    if not isinstance(files, Sequence) or not all(isinstance(f, str | os.PathLike) for f in files):
-        raise TypeError(
-            f"files is {described(files)}; expected a pattern such as 'train/x-*.npy', or a list "
-            "of paths"
-        )
-    if not files:
+    given = listed("files", files, "a path for each file, or a pattern such as 'train/x-*.npy'")
+    if not given:
         raise ValueError("files is an empty list; expected at least one .npy file")
-    return ShardedArray([Path(file) for file in files])
+    return ShardedArray([checks.path(f"files[{i}]", file) for i, file in enumerate(given)])
 
 
 def read(array: Any, rows: Any) -> Any:
@@ -181,10 +170,9 @@ def _by_number(path: Path) -> list[Any]:
 
 def _mapped_file(file: Path) -> np.ndarray:
     """Return the array of a .npy file, memory-mapped, with at least one axis."""
+    check_file(file)
     try:
         found = np.load(file, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{file} does not exist; expected a .npy file") from None
     except (ValueError, EOFError) as error:
         raise ValueError(
             f"{file} cannot be read as a .npy file of numbers ({error}); expected one that "

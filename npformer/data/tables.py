@@ -154,10 +154,9 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
 
 def _read_csv(path: Path, text: str) -> Table:
     first = next(io.StringIO(text, newline=""), "")  # a line may end in "\r" alone
-    if not first:
-        raise ValueError(f"{path} is empty; expected the names of the columns, and rows")
     if not first.strip():
-        raise ValueError(f"{path} has no heading; expected the names of the columns first")
+        what = "has no heading" if first else "is empty"
+        raise ValueError(f"{path} {what}; expected the names of the columns, and rows")
     delimiter = _delimiter(path, first)
     # A field may hold a whole book; the limit is the module's, so it is restored.
     limit = csv.field_size_limit(2**31 - 1)
@@ -194,8 +193,8 @@ def _read_csv(path: Path, text: str) -> Table:
             raise ValueError(
                 f"{path} has several columns named {twice[0]!r}; expected different names"
             )
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    return Table(path, dict(zip(names, map(list, columns), strict=True)), lines)
+    columns = map(list, zip(*rows, strict=True))  # none without rows, which `Table` refuses
+    return Table(path, dict(zip(names, columns, strict=False)), lines)
 
 
 def _delimiter(path: Path, heading: str) -> str:

@@ -1,6 +1,6 @@
 """Reading weights from other libraries, and writing models for other programs."""
 
-from npformer.interop.architecture import ARCHITECTURES
+from npformer.interop.families import ARCHITECTURES
 from npformer.interop.from_pretrained import from_pretrained
 from npformer.interop.huggingface import from_bert, from_fnet, to_bert, to_fnet
 from npformer.interop.onnx import to_onnx

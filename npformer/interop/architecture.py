@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import checks, to_numpy
+from npformer.core import Layer, checks, to_numpy
+
+Settings = Mapping[str, Any]
+"""Names and values, such as those of config.json."""
+
+Weights = Mapping[str, Any]
+"""Weights by name, as others hold them."""
+
+Arrays = dict[str, np.ndarray]
+"""Weights by name, on the host."""
 
 POSITIONS = "embed.positions.table"
 
@@ -23,31 +30,18 @@ OWN = {"gamma": "weight", "beta": "bias", "table": "weight"}
 
 
 class Place(NamedTuple):
-    """Where one of our parameters lies in their weights.
+    """What one of their arrays holds.
 
     Attributes
     ----------
-    key : str
-        Their name for it.
+    ours : tuple of str
+        The parameters in it, side by side along our last axis: queries, keys and values, or one.
     turned : bool
         Whether theirs is (out, in), and ours (in, out).
-    part : int or None
-        Which of the three this is, if theirs holds queries, keys and values side by side.
     """
 
-    key: str
-    turned: bool = False
-    part: int | None = None
-
-    def ours(self, array: Any) -> Any:
-        """Return our array from theirs."""
-        if self.part is not None and array.shape[-1] % 3 == 0:
-            array = np.split(array, 3, axis=-1)[self.part]
-        return array.T if self.turned else array
-
-    def theirs(self, array: Any) -> Any:
-        """Return their array, or its part, from ours."""
-        return array.T if self.turned else array
+    ours: tuple[str, ...]
+    turned: bool
 
 
 @dataclass(frozen=True)
@@ -96,10 +90,12 @@ class Architecture:
     defaults : mapping of str to object
         The values of their keys that a config.json leaves out.
     layers : mapping of str to str
-        {our layer: their layer}; {i} stands for the number of a block, and [k] for part k of a
-        layer that holds queries, keys and values.
+        {our layer: their layer}; {i} stands for the number of a block. Those of ours that have the
+        same lie side by side in it.
     pretraining : sequence of str
         Prefixes of the layers of pretraining tasks, which npformer does not have.
+    buffers : sequence of str
+        The ends of the names of constants in older files, which are ignored.
     heads : sequence of Head
     unused : mapping of str to object
         Our settings that have no effect in the family, and their values.
@@ -125,6 +121,7 @@ class Architecture:
     layers: Mapping[str, str]
     prefix: str = ""
     pretraining: tuple[str, ...] = ()
+    buffers: tuple[str, ...] = ()
     heads: tuple[Head, ...] = ()
     unused: Mapping[str, Any] = field(default_factory=dict)
     token_types: bool = False
@@ -136,21 +133,17 @@ class Architecture:
         """Return the name of their class: BertModel, or the one with a head."""
         return self.family + (self.model_class if head is None else f"For{head.task}")
 
-    def head_of(self, hf_config: Mapping[str, Any]) -> Head | None:
+    def head_of(self, hf_config: Settings) -> Head | None:
         """Return the head that a configuration names, if it is one of `heads`."""
         classes = hf_config.get("architectures") or ()
-        found = [head for head in self.heads if self.class_name(head) in classes]
-        return found[0] if found else None
+        return next((head for head in self.heads if self.class_name(head) in classes), None)
 
-    def unused_positions(self, hf_config: Mapping[str, Any]) -> int:
+    def unused_positions(self, hf_config: Settings) -> int:
         """Return how many rows at the start of the position table no token uses."""
         if not self.positions_after_padding:
             return 0
-        padding_id = hf_config.get("pad_token_id")
-        most = hf_config["vocab_size"] - 1
-        if padding_id is None:
-            padding_id = self.defaults["pad_token_id"]
-        return 1 + checks.whole("pad_token_id", padding_id, at_least=0, at_most=most)
+        most = checks.positive("vocab_size", hf_config.get("vocab_size")) - 1
+        return 1 + checks.whole("pad_token_id", hf_config["pad_token_id"], at_least=0, at_most=most)
 
     def with_head(self, head: Head) -> Architecture:
         """Return how a model with a head is stored."""
@@ -159,67 +152,61 @@ class Architecture:
         return replace(self, layers=own | dict(head.layers))
 
     def places(self, names: Iterable[str]) -> dict[str, Place]:
-        """Return where those of our parameters lie that the family has."""
-        found = {name: self._place(name) for name in names}
-        return {name: place for name, place in found.items() if place is not None}
+        """Return {their name: what it holds} for those of our parameters that the family has."""
+        found: dict[str, Place] = {}
+        for name in names:
+            if (place := self._place(name)) is not None:
+                theirs, turned = place
+                before = found[theirs].ours if theirs in found else ()
+                found[theirs] = Place((*before, name), turned)
+        return found
 
-    def _place(self, ours: str) -> Place | None:
+    def _place(self, ours: str) -> tuple[str, bool] | None:
+        """Return their name of one of our parameters, and whether theirs is turned."""
         number = re.search(r"\.(\d+)\.", ours)
         name = ours if number is None else ours.replace(number[0], ".{i}.", 1)
         layer, _, own = name.rpartition(".")
         if name not in self.layers and layer not in self.layers:
             return None
-        theirs, _, part = self.layers.get(layer, "").partition("[")
-        theirs = self.layers.get(name, f"{theirs}.{OWN.get(own, own)}")
-        if number is not None:
-            theirs = theirs.replace("{i}", number[1])
+        theirs = self.layers.get(name, f"{self.layers.get(layer)}.{OWN.get(own, own)}")
         linear = own == "weight" and layer.rpartition(".")[2] not in TABLES
         turned = linear and not (self.conv1d and number is not None)
-        return Place(theirs, turned, int(part[0]) if part else None)
+        return theirs if number is None else theirs.replace("{i}", number[1]), turned
+
+    def ours(self, names: Iterable[str], state: Weights) -> Arrays:
+        """Return their arrays under our names and in our layout: views."""
+        found: Arrays = {}
+        for theirs, place in self.places(names).items():
+            array = state[theirs].T if place.turned else state[theirs]
+            parts = np.split(array, len(place.ours), axis=-1)
+            found |= zip(place.ours, parts, strict=True)
+        return found
+
+    def theirs(self, values: Weights) -> Arrays:
+        """Return our arrays under their names and in their layout: copies, on the host."""
+        found: Arrays = {}
+        for theirs, place in self.places(values).items():
+            joined = np.concatenate([to_numpy(values[name]) for name in place.ours], axis=-1)
+            found[theirs] = np.ascontiguousarray(joined.T if place.turned else joined)
+        return found
+
+    def load(self, model: Layer, state: Weights) -> None:
+        """Set the weights of a model; ValueError if their arrays are not those of the model."""
+        values, expected = values_of(model), {}
+        for theirs, place in self.places(values).items():
+            *shape, last = values[place.ours[0]].shape
+            shape = [*shape, last * len(place.ours)]
+            zero = np.zeros((), values[place.ours[0]].dtype)
+            expected[theirs] = np.broadcast_to(zero, shape[::-1] if place.turned else shape)
+        if problems := checks.misfits(state, expected):
+            raise ValueError(
+                f"state does not fit hf_config: {problems}. Expected the weights of the "
+                f"{self.class_name()} that this configuration belongs to"
+            )
+        for name, array in self.ours(values, state).items():
+            values[name][...] = array
 
 
-def _all() -> dict[str, Architecture]:
-    """Return the families of ``architectures.toml``."""
-    file = importlib.resources.files("npformer.interop") / "architectures.toml"
-    tables: dict[str, dict[str, Any]] = tomllib.loads(file.read_text("utf-8"))
-    found = {}
-    for name, table in tables.items():
-        if like := table.pop("like", None):  # its tables are added to those of another family
-            for key, value in tables[like].items():
-                mine = table.get(key, value)
-                table[key] = value | mine if isinstance(value, dict) else mine
-        known = {each.name: table[each.name] for each in fields(Architecture) if each.name in table}
-        for key, value in known.items():
-            if isinstance(value, dict):  # "" takes an entry away
-                known[key] = {own: theirs for own, theirs in value.items() if theirs != ""}
-        heads = tuple(Head(**head) for head in table.get("heads", ()))
-        found[name] = Architecture(**known | {"model_type": name, "heads": heads})
-    return found
-
-
-EVERY = _all()
-
-ARCHITECTURES = {name: each for name, each in EVERY.items() if each.heads}
-"""The families of encoders."""
-
-
-def architecture_of(hf_config: Mapping[str, Any], where: str = "hf_config") -> Architecture:
-    """Return the family of a configuration; errors name `where` it comes from."""
-    kind = hf_config.get("model_type")
-    if isinstance(kind, str) and kind in ARCHITECTURES:
-        return ARCHITECTURES[kind]
-    raise ValueError(
-        f"{where} has the model_type {kind!r}, which npformer does not have; expected one of "
-        f"{', '.join(ARCHITECTURES)}. MiniLM and most sentence encoders have the type bert"
-    )
-
-
-def their_layout(places: Mapping[str, Place], values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return copies of our arrays under their names and in their layout, on the host."""
-    parts: dict[str, list[np.ndarray]] = {}
-    for ours, place in places.items():
-        parts.setdefault(place.key, []).append(place.theirs(to_numpy(values[ours])))
-    return {
-        name: np.array(each[0] if len(each) == 1 else np.concatenate(each, axis=-1), order="C")
-        for name, each in parts.items()
-    }
+def values_of(layer: Layer) -> dict[str, Any]:
+    """Return all parameters by name, including those that are not trained."""
+    return {name: parameter.value for name, parameter in layer.named_parameters().items()}

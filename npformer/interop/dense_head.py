@@ -4,17 +4,17 @@
 logits, with the modules Transformer, Pooling and Dense.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from npformer.core import checks, to_numpy
 from npformer.data.json_file import read_json_if_there
-from npformer.interop.architecture import ARCHITECTURES, Head
+from npformer.interop.architecture import Head, Settings, values_of
 from npformer.interop.folder import WEIGHTS, read_weights
-from npformer.interop.heads import TrainedHead, output_of, read_classes
+from npformer.interop.heads import TrainedHead, trained_head
 from npformer.interop.sentences import MODULES, module_paths
 from npformer.training.trainable import SequenceClassifier
+from npformer.training.trainable.text_encoder import TextEncoder
 
 DENSE = "2_Dense"
 IDENTITY = "torch.nn.modules.linear.Identity"
@@ -25,8 +25,7 @@ def dense_files(model: SequenceClassifier) -> dict[str, Any]:
     """Return {name: content} of the files that hold a classifier's last layer."""
     from safetensors.numpy import save
 
-    named = model.classify.named_parameters()
-    weight, bias = (to_numpy(named[name].value) for name in ("weight", "bias"))
+    weight, bias = map(to_numpy, values_of(model.classify).values())
     settings = {
         "in_features": weight.shape[0],
         "out_features": weight.shape[1],
@@ -41,7 +40,7 @@ def dense_files(model: SequenceClassifier) -> dict[str, Any]:
 
 
 def read_dense_head(
-    folder: Path, hf_config: Mapping[str, Any], pooling: str, dtype: str
+    folder: Path, hf_config: Settings, pooling: str, encoder: TextEncoder
 ) -> TrainedHead | None:
     """Return the head that modules.json names; None if it names none."""
     path = module_paths(folder).get("Dense")
@@ -55,8 +54,7 @@ def read_dense_head(
             f"{settings.get('bias', True)}; expected {IDENTITY!r} and True, as npformer has"
         )
     n = checks.positive(f"out_features in {path}", settings.get("out_features"))
-    state = read_weights(path, dtype, {})
-    d_model = hf_config[ARCHITECTURES[hf_config["model_type"]].settings["d_model"]]
+    state, d_model = read_weights(path, encoder.dtype, {}), encoder.config.d_model
     shapes = {name: array.shape for name, array in state.items()}
     if shapes != {"linear.weight": (n, d_model), "linear.bias": (n,)}:
         raise ValueError(
@@ -64,6 +62,4 @@ def read_dense_head(
             f"{d_model}, the encoder's features, and linear.bias"
         )
     arrays = {"classify.weight": state["linear.weight"].T, "classify.bias": state["linear.bias"]}
-    return TrainedHead(
-        Head("", pooling, LAYERS), arrays, read_classes(hf_config, n), output_of(hf_config, n)
-    )
+    return trained_head(Head("", pooling, LAYERS), arrays, hf_config)

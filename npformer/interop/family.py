@@ -1,79 +1,160 @@
-"""Family: how a model that writes is made from a folder's settings and weights, and back."""
+"""Family: how settings and weights of transformers' models become ours, and ours theirs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
-import numpy as np
+from npformer.core import a_type, checks, initializers
+from npformer.interop.architecture import Architecture, Arrays, Settings, Weights
+from npformer.models import EncoderConfig
 
-from npformer.core import Seed, initializers
-from npformer.interop.architecture import EVERY, Architecture, their_layout
-from npformer.interop.huggingface import values_of
-from npformer.interop.settings import our_settings
+RATES = ("dropout", "attention_dropout", "ffn_dropout")
+"""Our settings that are probabilities."""
 
-Arrays = dict[str, np.ndarray]
+OF_A_FILE = (
+    *("torch_dtype", "dtype", "_name_or_path", "quantization_config", "transformers_version"),
+    *("architectures", "id2label", "label2id", "problem_type"),
+)
+"""Keys of config.json that describe the file that a model was read from, or its head."""
 
 
-class Family(ABC):
-    """A family of models that write; `architecture` is its table."""
+class Family(Architecture, ABC):
+    """A table of ``architectures.toml``, used both ways: to read models and to write them.
 
-    def __init__(self, model_type: str) -> None:
-        self.architecture: Architecture = EVERY[model_type]
+    `models` are our classes of them.
+    """
+
+    models: ClassVar[tuple[type, ...]]
+
+    # Reading --------------------------------------------------------------------------------------
 
     @abstractmethod
-    def model(self, config: Mapping[str, Any], dtype: str, seed: Seed) -> Any:
-        """Return a model whose weights are still to be read; ValueError if npformer has none."""
+    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
+        """Return settings and weights, each of these once, under its full name.
+
+        ValueError if two that are one array in the model differ.
+        """
 
     @abstractmethod
-    def config_of(self, model: Any) -> dict[str, Any]:
-        """Return the content of config.json for a model; ValueError if transformers has none."""
+    def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
+        """Return what makes a model of these settings, given `seed` and `dtype`.
 
-    def settings(
-        self, config: Mapping[str, Any], architecture: Architecture | None = None
-    ) -> dict[str, Any]:
-        """Return our settings from those of a config.json, which may leave some out."""
-        chosen = architecture or self.architecture
-        usual = {key: v for key, v in chosen.defaults.items() if config.get(key) is None}
-        return our_settings(chosen, {**config, **usual}, "it")
+        `padding` is for mixers that cannot skip it. ValueError if npformer has no such model.
+        """
 
-    def read(self, config: Mapping[str, Any], state: Arrays) -> Any:
+    def read(self, hf_config: Settings, state: Weights, padding: str = "refuse") -> Any:
         """Return the model with the weights of a folder."""
-        config, state = self.in_full(config, state)
-        kinds = {array.dtype.name for array in state.values() if array.dtype.kind == "f"}
-        if len(kinds) != 1:
-            raise ValueError(f"the weights have the dtypes {sorted(kinds)}; expected one")
-        # A file may state any size.
-        most = 4 * sum(array.size for array in state.values()) + (1 << 20)
-        model = self.model(config, kinds.pop(), initializers.undrawn(most))
-        parameters = model.named_parameters()
-        places = self.architecture.places(parameters)
-        if unknown := state.keys() - {place.key for place in places.values()}:
+        hf_config, arrays = self.in_full(self.completed(hf_config), state)
+        if not arrays:
             raise ValueError(
-                f"the weights have {min(unknown)!r}, which a {self.architecture.class_name()} of "
-                "this config.json does not have; expected its own alone"
+                f"state has {', '.join([*state][:3]) or 'nothing'}; expected the weights of a "
+                f"{self.class_name()}"
             )
-        for ours, place in places.items():
-            if place.key not in state:
-                raise ValueError(f"the weights have no {place.key!r}; copy the folder again")
-            array, wanted = place.ours(state[place.key]), parameters[ours].value
-            if array.size != wanted.size or array.reshape(wanted.shape).shape != wanted.shape:
-                raise ValueError(
-                    f"{place.key!r} has shape {state[place.key].shape}; expected one that "
-                    f"fits config.json, where {ours} has {wanted.shape}"
-                )
-            wanted[...] = array.reshape(wanted.shape)
+        checks.floating(**arrays)
+        make = self.maker(hf_config, arrays, padding)
+        # Drawing a hundred million weights takes seconds, and a file may state any size.
+        most = 4 * sum(array.size for array in arrays.values()) + (1 << 20)
+        dtype = next(iter(arrays.values())).dtype.name
+        try:
+            model = make(seed=initializers.undrawn(most), dtype=dtype)
+        except ValueError as error:
+            raise ValueError(
+                f"hf_config does not fit state: {error}; expected equal sizes"
+            ) from error
+        self.load(model, arrays)
         return model
 
-    def their_weights(self, model: Any) -> dict[str, np.ndarray]:
-        """Return the weights under their names and in their layout."""
-        values = values_of(model)
-        return their_layout(self.architecture.places(values), values)
+    def completed(self, hf_config: Settings) -> dict[str, Any]:
+        """Return a config.json with the usual values of what it leaves out."""
+        advice = "Write model.config.to_dict(), or json.load of config.json"
+        checks.instance("hf_config", hf_config, Mapping, advice)
+        left_out = {k: v for k, v in self.defaults.items() if hf_config.get(k) is None}
+        return {**hf_config, **left_out}
+
+    def our_settings(self, given: Settings, side: str = "") -> dict[str, Any]:
+        """Return our settings; ValueError for what npformer does not support."""
+        names = self.names_of_settings(side)
+        keys = (*names.values(), "vocab_size")
+        for key in keys:
+            if key not in given:
+                raise ValueError(f"hf_config has no {key!r}; expected all of {', '.join(keys)}")
+        checks.positive("vocab_size", given["vocab_size"])
+        ours = {name: self._our_setting(name, key, given[key]) for name, key in names.items()}
+        same = {key: given[other] for key, other in self.same.items()}
+        for key, value in {"model_type": self.model_type, **self.only, **same}.items():
+            if given.get(key) is not None and given[key] != value:
+                raise ValueError(
+                    f"hf_config has {key} = {given[key]!r}; expected {value!r}, all that npformer "
+                    "supports"
+                )
+        return ours | dict(self.fixed)
+
+    def _our_setting(self, ours: str, theirs: str, value: Any) -> Any:
+        """Check a setting's value under their name, and return it as ours."""
+        if ours == "activation":
+            checks.choice(theirs, value, self.activations, hint=False)
+            return self.activations[value]
+        if ours in RATES:
+            checks.rate(theirs, value)
+        elif ours == "norm_eps":
+            checks.number(theirs, value, above=0.0)
+        else:
+            return checks.positive(theirs, value)
+        return float(value)
+
+    def names_of_settings(self, side: str = "") -> dict[str, str]:
+        """Return {our setting: their key}, for the encoder or the decoder if these differ."""
+        return {ours: theirs.format(side=side) for ours, theirs in self.settings.items()}
+
+    # Writing --------------------------------------------------------------------------------------
 
     @abstractmethod
-    def in_full(self, config: Mapping[str, Any], state: Arrays) -> tuple[Mapping[str, Any], Arrays]:
-        """Return a folder's settings and weights, each of these once, under its full name.
+    def foreign(self, model: Any) -> list[str]:
+        """Return descriptions of what a model has and the family has not."""
 
-        ValueError if two that are one array in the model differ in the folder.
-        """
+    @abstractmethod
+    def settings_of(self, model: Any, before: Settings) -> dict[str, Any]:
+        """Return the settings as config.json has them; `before` is what it came with."""
+
+    def config_of(self, model: Any, before: Settings) -> dict[str, Any]:
+        """Return the content of config.json; ValueError if transformers has no such model."""
+        self.check_fits(model)
+        before = {key: value for key, value in before.items() if key not in OF_A_FILE}
+        own = {"architectures": [self.class_name()], "dtype": model.dtype}
+        return before | self.settings_of(model, before) | own
+
+    def check_fits(self, model: Any) -> None:
+        """Raise ValueError if a model has something that the family has not."""
+        if not isinstance(model, self.models):
+            expected = " or ".join(kind.__name__ for kind in self.models)
+            raise TypeError(f"model is {a_type(model)}; expected a {expected}")
+        if found := self.foreign(model):
+            raise ValueError(
+                f"transformers' {self.class_name()} cannot hold this model: it has "
+                f"{', '.join(found)}. npformer.save writes any model"
+            )
+
+    def foreign_settings(self, config: EncoderConfig) -> list[str]:
+        """Return descriptions of the settings that differ from those of the family."""
+        found = [
+            f"{name} = {getattr(config, name)!r} (expected {value!r})"
+            for name, value in self.fixed.items()
+            if {value} != (set(config.mixers()) if name == "mixer" else {getattr(config, name)})
+        ]
+        if config.activation not in self.activations.values():
+            found.append(f"activation = {config.activation!r}")
+        if config.position_padding_id is not None and not self.positions_after_padding:
+            found.append(f"position_padding_id = {config.position_padding_id}")
+        if "n_token_types" in self.settings and config.n_token_types == 0:
+            found.append("n_token_types = 0")
+        return found
+
+    def their_settings(self, config: EncoderConfig, side: str = "") -> dict[str, Any]:
+        """Return the settings as config.json has them."""
+        keys = self.names_of_settings(side)
+        written = {theirs: getattr(config, ours) for ours, theirs in keys.items()}
+        names = {ours: theirs for theirs, ours in reversed([*self.activations.items()])}
+        own = {"model_type": self.model_type, keys["activation"]: names[config.activation]}
+        return written | own

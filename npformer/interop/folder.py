@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.json_file import read_json
+from npformer.interop.architecture import Arrays, Settings
 from npformer.training.storage.files import check_writable, write_whole
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -21,9 +22,6 @@ OTHER_WEIGHTS = (
 
 SENTENCES = "modules.json", "sentence_bert_config.json"
 """Files that make of an encoder a sentence encoder."""
-
-OF_A_FILE = ("torch_dtype", "dtype", "_name_or_path", "quantization_config", "transformers_version")
-"""Keys of config.json that do not describe a model, but the file that it was read from."""
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 """Kinds of numbers that weights may have in a file."""
@@ -70,16 +68,20 @@ def read_config(folder: Path) -> dict[str, Any]:
     )
 
 
-def read_weights(
-    folder: Path, dtype: str | None, hf_config: Mapping[str, Any]
-) -> dict[str, np.ndarray]:
+def read_weights(folder: Path, dtype: str | None, hf_config: Settings) -> Arrays:
     """Return the arrays of model.safetensors, or of its parts, in one dtype.
 
     Without `dtype` they are float64 if all of them are float64 in the file, else float32.
     """
-    arrays: dict[str, np.ndarray] = {}
-    for file, names in _files(folder, hf_config).items():
-        arrays |= _read(file, names)
+    arrays: Arrays = {}
+    files, names = _files(folder, hf_config)
+    for file in files:
+        arrays |= _read(file)
+    if other := (names or arrays.keys()) ^ arrays.keys():
+        raise ValueError(
+            f"{folder}: {INDEX} and the files that it names differ about {min(other)}; expected "
+            "the same arrays in both. Copy the folder again"
+        )
     floats = [array.dtype for array in arrays.values() if array.dtype.kind == "f"]
     if dtype is None:
         dtype = "float64" if floats and all(kind == "float64" for kind in floats) else "float32"
@@ -108,24 +110,21 @@ def path_in(folder: Path, path: object, where: Path) -> Path:
     return folder / str(path)
 
 
-def _files(folder: Path, hf_config: Mapping[str, Any]) -> dict[Path, set[str] | None]:
-    """Return {file of weights: the names in it, as far as they are known before it is read}."""
+def _files(folder: Path, hf_config: Settings) -> tuple[Iterable[Path], Set[str]]:
+    """Return the files of weights, and the names in them if an index says them."""
     if (folder / WEIGHTS).is_file():
-        return {folder / WEIGHTS: None}
+        return [folder / WEIGHTS], set()
     if (folder / INDEX).is_file():
         parts = read_json(folder / INDEX).get("weight_map")
         if not isinstance(parts, dict) or not parts:
             raise ValueError(f"{folder / INDEX} has no weight_map; expected one. Copy it again")
-        files: dict[Path, set[str] | None] = {}
-        for name, part in parts.items():
-            file = path_in(folder, part, folder / INDEX)
-            if not file.is_file():
-                raise FileNotFoundError(
-                    f"{folder} has no {part}, which {INDEX} names; expected all parts. Copy the "
-                    "folder again"
-                )
-            files[file] = (files.get(file) or set()) | {name}
-        return files
+        files = {path_in(folder, part, folder / INDEX): part for part in parts.values()}
+        if missing := [part for file, part in files.items() if not file.is_file()]:
+            raise FileNotFoundError(
+                f"{folder} has no {missing[0]}, which {INDEX} names; expected all parts. Copy the "
+                "folder again"
+            )
+        return files, parts.keys()
     other = next((name for name in OTHER_WEIGHTS if (folder / name).is_file()), None)
     if other is None:
         raise FileNotFoundError(
@@ -139,17 +138,12 @@ def _files(folder: Path, hf_config: Mapping[str, Any]) -> dict[Path, set[str] | 
     )
 
 
-def _read(file: Path, names: set[str] | None) -> dict[str, np.ndarray]:
+def _read(file: Path) -> Arrays:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(str(file), framework="np") as opened:
             kinds = {name: opened.get_slice(name).get_dtype() for name in list(opened.keys())}
-            if names is not None and (other := names ^ kinds.keys()):
-                raise ValueError(
-                    f"{file} and {INDEX} differ about {min(other)}; expected the arrays that the "
-                    "index says. Copy the folder again"
-                )
             for name, kind in kinds.items():
                 if kind not in FLOATS and not kind.startswith(("I", "U", "BOOL")):
                     raise ValueError(
@@ -165,7 +159,7 @@ def _read(file: Path, names: set[str] | None) -> dict[str, np.ndarray]:
     return arrays | _bfloat16(file) if "BF16" in kinds.values() else arrays
 
 
-def _bfloat16(file: Path) -> dict[str, np.ndarray]:
+def _bfloat16(file: Path) -> Arrays:
     """Return as float32 the arrays stored as the upper half of a float32's bits."""
     from safetensors import deserialize
 

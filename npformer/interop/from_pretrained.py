@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
 from npformer.data.json_file import read_json_if_there
-from npformer.interop.architecture import POSITIONS, architecture_of
+from npformer.data.tokenizers import MarianTokenizer, read_tokenizer
+from npformer.data.tokenizers.read_tokenizer import END_OF_TEXT
+from npformer.interop.architecture import POSITIONS
 from npformer.interop.dense_head import read_dense_head
-from npformer.interop.folder import (
-    CONFIG,
-    checked_folder,
-    read_config,
-    read_weights,
-)
+from npformer.interop.encoders import EncoderFamily
+from npformer.interop.families import family_of
+from npformer.interop.folder import CONFIG, checked_folder, read_config, read_weights
 from npformer.interop.heads import read_head
-from npformer.interop.huggingface import encoder_arrays, encoder_of
 from npformer.interop.origin import Origin, read_tokenizer_files, tokenizer_or_error
 from npformer.interop.pretrained_encoder import PretrainedEncoder
 from npformer.interop.sentences import (
     POOLINGS,
     SentenceSettings,
+    module_paths,
     read_sentence_settings,
-    transformer_folder,
 )
-from npformer.interop.writers import FAMILIES, writer_of
+from npformer.interop.writers import PretrainedTranslator, PretrainedWriter
+from npformer.training.trainable import EncoderDecoder, LanguageModel
 
 
 def from_pretrained(
@@ -83,27 +83,24 @@ def from_pretrained(
     path = checked_folder(folder)
     if dtype is not None:
         checks.choice("dtype", dtype, checks.FLOATS)
-    if normalize is not None:
-        checks.flag("normalize", normalize)
     sentences = read_sentence_settings(path)
-    inside = transformer_folder(path)
+    inside = module_paths(path).get("Transformer", path)  # the encoder may have its own folder
     stated = read_config(inside)
-    if str(stated.get("model_type")) in FAMILIES:
-        given = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
-        if wrong := [name for name, value in given.items() if value is not None]:
-            raise ValueError(
-                f"{wrong[0]} is given and {path} holds a model that writes; expected none, because "
-                "it is only for vectors of texts"
-            )
-        return writer_of(path, stated, read_weights(path, dtype, stated))
-    architecture = architecture_of(stated, str(inside / CONFIG))
-    hf_config = {**architecture.defaults, **stated}
-    state = read_weights(inside, dtype, hf_config)
+    family = family_of(stated, str(inside / CONFIG))
+    encodes = isinstance(family, EncoderFamily)
+    given: dict[str, Any] = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and not encodes:
+        raise ValueError(
+            f"{min(given)} is given and {path} holds a model that writes; expected none, because "
+            "it is only for vectors of texts"
+        )
+    state = read_weights(inside, dtype, stated)
     try:
-        encoder = encoder_of(architecture, state, hf_config, padding=padding)
-        head = read_head(architecture, hf_config, state)
-        if sentences is not None:
-            dense = read_dense_head(path, hf_config, sentences.pooling, encoder.dtype)
+        model = family.read(stated, state, padding)
+        head = read_head(family, stated, state) if encodes else None
+        if encodes and sentences is not None:
+            dense = read_dense_head(path, stated, sentences.pooling, model)
             if head is not None and dense is not None:
                 raise ValueError(
                     "it has two heads, one of its own and one in modules.json; expected one"
@@ -113,31 +110,31 @@ def from_pretrained(
         raise ValueError(
             f"{inside} cannot be read: {error}. (hf_config is its {CONFIG}, state its weights.)"
         ) from error
-    unused = architecture.unused_positions(hf_config)
-    table = encoder_arrays(architecture, state)[architecture.places([POSITIONS])[POSITIONS].key]
-    settings = sentences or SentenceSettings()
-    chosen: dict[str, Any] = {"pooling": pooling, "normalize": normalize}
-    if pooling is not None:
-        checks.choice("pooling", pooling, POOLINGS)
-    settings = replace(settings, **{name: v for name, v in chosen.items() if v is not None})
-    most = encoder.config.max_len
+    origin = Origin(str(path), stated, read_tokenizer_files(inside))
+    if isinstance(model, LanguageModel):
+        read = partial(read_tokenizer, padding=END_OF_TEXT)
+        tokenizer = tokenizer_or_error(read, inside, model.vocab_size)
+        return PretrainedWriter(model, family, origin, tokenizer)
+    if isinstance(model, EncoderDecoder):
+        tokenizer = tokenizer_or_error(MarianTokenizer.read, inside, model.source_vocab)
+        return PretrainedTranslator(model, family, origin, tokenizer)
+    most = model.config.max_len
     if max_len is not None:
-        max_len = checks.whole("max_len", max_len, 3, most)
+        checks.whole("max_len", max_len, 3, most)
+    settings = replace(sentences or SentenceSettings(), **given)
+    checks.choice("pooling", settings.pooling, POOLINGS)
+    checks.flag("normalize", settings.normalize)
     settings = replace(settings, max_len=max_len or _stated_length(inside, settings, most))
-    return PretrainedEncoder(
-        encoder,
-        architecture,
-        settings,
-        tokenizer=tokenizer_or_error(inside, encoder.vocab_size),
-        head=head,
-        origin=Origin(
-            folder=str(path),
-            hf_config=stated,
-            tokenizer_files=read_tokenizer_files(inside),
-            unused_positions=table[:unused].copy(),
-            sentences=None if sentences is None else settings,
-        ),
+    (table,) = family.places([POSITIONS])
+    rows = state[table if table in state else family.prefix + table]
+    unused = family.unused_positions(family.completed(stated))
+    origin = replace(
+        origin,
+        unused_positions=rows[:unused].copy(),
+        sentences=None if sentences is None else settings,
     )
+    tokenizer = tokenizer_or_error(read_tokenizer, inside, model.vocab_size)
+    return PretrainedEncoder(model, family, origin, tokenizer, settings, head)
 
 
 def _stated_length(folder: Path, settings: SentenceSettings, most: int) -> int:

@@ -1,16 +1,14 @@
 """The layers of a task in transformers' folders: read into a classifier, and written back."""
 
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from npformer.core import Layer, Seed, checks, generators
+from npformer.data.lists import listed
 from npformer.data.tokenizers.tokenizer import checked_texts
-from npformer.interop.architecture import Architecture, Head
-from npformer.interop.huggingface import OF_TASKS
+from npformer.interop.architecture import Architecture, Arrays, Head, Settings
+from npformer.interop.encoders import OF_TASKS
 from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
 from npformer.training.trainable import SequenceClassifier
@@ -36,14 +34,12 @@ class TrainedHead:
     """
 
     head: Head
-    arrays: Mapping[str, np.ndarray]
+    arrays: Arrays
     classes: list[str]
     output: str
 
 
-def read_head(
-    architecture: Architecture, hf_config: Mapping[str, Any], state: Mapping[str, np.ndarray]
-) -> TrainedHead | None:
+def read_head(architecture: Architecture, hf_config: Settings, state: Arrays) -> TrainedHead | None:
     """Return the head that a configuration names; None, and a warning, if npformer lacks it."""
     head = architecture.head_of(hf_config)
     own = [name for name in state if name.startswith(OF_TASKS)]
@@ -57,34 +53,27 @@ def read_head(
             )
         return None
     whole = architecture.with_head(head)
-    places = whole.places(head.names())
-    if unknown := set(own) - {place.key for place in places.values()}:
+    if unknown := set(own) - whole.places(head.names()).keys():
         raise ValueError(
             f"the weights have {min(unknown)}, which a {architecture.class_name(head)} does not "
             "have; expected the class that it belongs to among the configuration's architectures"
         )
     short = {name.removeprefix(architecture.prefix) for name in state}
-    needed = whole.places([*head.names(), "pool.dense.weight"]).values()
-    if missing := [p.key for p in needed if p.key.removeprefix(architecture.prefix) not in short]:
+    needed = whole.places([*head.names(), "pool.dense.weight"])
+    if missing := [key for key in needed if key.removeprefix(architecture.prefix) not in short]:
         raise ValueError(
             f"the weights have no {missing[0]}; expected those of a "
             f"{architecture.class_name(head)}, which the configuration names"
         )
-    arrays = {ours: place.ours(state[place.key]) for ours, place in places.items()}
+    return trained_head(head, whole.ours(head.names(), state), hf_config)
+
+
+def trained_head(head: Head, arrays: Arrays, hf_config: Settings) -> TrainedHead:
+    """Return a head with its weights, and with what a configuration says of its outputs."""
     n = arrays["classify.bias"].size
-    return TrainedHead(head, arrays, read_classes(hf_config, n), output_of(hf_config, n))
-
-
-def output_of(hf_config: Mapping[str, Any], n: int) -> str:
-    """Return the `output` of a `SequenceClassifier` that a head with n outputs stands for."""
     kind = hf_config.get("problem_type") or (REGRESSION if n == 1 else ONE_LABEL)
     checks.choice("problem_type", kind, OUTPUTS)
-    return OUTPUTS[kind]
-
-
-def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
-    """Return the names of the classes; transformers leaves them out for two unnamed classes."""
-    usual = {str(i): f"LABEL_{i}" for i in range(n)}
+    usual = {str(i): f"LABEL_{i}" for i in range(n)}  # which transformers leaves out for two
     named = usual if hf_config.get("id2label") is None else hf_config["id2label"]
     checks.instance("id2label", named, dict)
     by_id = {str(i): str(name) for i, name in named.items()}
@@ -92,7 +81,7 @@ def read_classes(hf_config: Mapping[str, Any], n: int) -> list[str]:
         raise ValueError(
             f"id2label has {len(by_id)} classes, and the weights {n}; expected one name for each"
         )
-    return [by_id[i] for i in usual]
+    return TrainedHead(head, arrays, [by_id[i] for i in usual], OUTPUTS[kind])
 
 
 def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
@@ -118,18 +107,14 @@ def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
 
 
 def head_config(
-    architecture: Architecture,
-    head: Head,
-    model: SequenceClassifier,
-    classes: Sequence[object] | None,
+    architecture: Architecture, head: Head, model: SequenceClassifier, classes: Any
 ) -> dict[str, Any]:
     """Return what config.json says about a head."""
     n = model.n_classes
-    listed = isinstance(classes, list | tuple) or getattr(classes, "ndim", None) == 1
-    if classes is not None and not listed:
-        raise TypeError(f"classes is {classes!r}; expected a list with a name for each class")
-    given = (f"LABEL_{i}" for i in range(n)) if classes is None else map(str, classes)
-    names = checked_texts(given, "classes")
+    if classes is None:
+        classes = [f"LABEL_{i}" for i in range(n)]
+    given = listed("classes", classes, "a name for each class")
+    names = checked_texts(map(str, given), "classes")
     if len(names) != n or len(set(names)) != n:
         raise ValueError(f"classes has {names}; expected {n} different names, as n_classes is {n}")
     written: dict[str, Any] = {
@@ -138,8 +123,7 @@ def head_config(
         "label2id": {name: i for i, name in enumerate(names)},
     }
     if model.pooling != "none":
-        regression = model.output == "mean_squared_error"
-        written["problem_type"] = REGRESSION if regression else ONE_LABEL
+        written["problem_type"] = {ours: theirs for theirs, ours in OUTPUTS.items()}[model.output]
     return written
 
 
@@ -163,16 +147,7 @@ def usable_head(head: TrainedHead | None, pooling: str | None) -> TrainedHead:
     return head
 
 
-def weights_of(trained: TrainedHead, model: SequenceClassifier) -> Mapping[str, np.ndarray]:
-    """Check that the weights of a trained head fit a classifier, and return them."""
-    expected = {name: p.value for name, p in model.named_parameters().items()}
-    own = {name: expected[name] for name in trained.arrays}
-    if problems := checks.misfits(trained.arrays, own):
-        raise ValueError(f"the head does not fit the configuration: {problems}")
-    return trained.arrays
-
-
-def drawn_weights(model: SequenceClassifier, seed: Seed) -> dict[str, np.ndarray]:
+def drawn_weights(model: SequenceClassifier, seed: Seed) -> Arrays:
     """Return initial weights of a new head: of the pooling, and of the last layer."""
     rng, dtype = generators.from_seed(seed), model.dtype
     d_pooled, n_outputs = model.classify.weight.shape

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from npformer.core import Seed, checks, constants
-from npformer.interop.family import Arrays, Family
-from npformer.interop.settings import check_fits, foreign_settings, their_settings
+from npformer.core import checks, constants
+from npformer.interop.architecture import Arrays, Settings, Weights
+from npformer.interop.family import Family
 from npformer.models import EncoderConfig
 from npformer.training.trainable import EncoderDecoder
 
@@ -21,28 +21,22 @@ IDS = {
 }
 """{our name of a token's id: theirs}."""
 
-TABLE = "model.shared.weight"
+TABLE, BIAS = "model.shared.weight", "final_logits_bias"
 COPIES = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"
 """Other names of the table, in files that have it more than once."""
+
+SIDES = "encoder", "decoder"
 
 
 class Marian(Family):
     """Marian (Junczys-Dowmunt et al., 2018)."""
 
-    def __init__(self, model_type: str) -> None:
-        super().__init__(model_type)
-        settings = self.architecture.settings.items()
-        self.sides = [
-            replace(self.architecture, settings={o: t.format(side=side) for o, t in settings})
-            for side in ("encoder", "decoder")
-        ]
+    models = (EncoderDecoder,)
 
-    def in_full(self, config: Mapping[str, Any], state: Arrays) -> tuple[Mapping[str, Any], Arrays]:
+    def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return the settings and weights, with one table for all uses, and without sinusoids."""
         found = dict(state)
-        for name in COPIES:
-            if name not in found:
-                continue
+        for name in [name for name in COPIES if name in found]:
             copy = found.pop(name)
             if not np.array_equal(found.setdefault(TABLE, copy), copy):
                 raise ValueError(
@@ -54,54 +48,44 @@ class Marian(Family):
             exact = constants.sinusoids(*table.shape, halves=True) if table.ndim == 2 else np.nan
             if not np.allclose(table, exact, rtol=0.0, atol=_rounding(table)):
                 raise ValueError(f"{name!r} differs from sinusoids; expected those of Marian")
-        return config, found
+        if BIAS in found:  # theirs is (1, vocab_size)
+            found[BIAS] = found[BIAS].reshape(-1)
+        return hf_config, found
 
-    def model(self, config: Mapping[str, Any], dtype: str, seed: Seed) -> EncoderDecoder:
-        """Return a model of these sizes, its weights not drawn yet."""
-        checks.flag("scale_embedding", scaled := config.get("scale_embedding", False))
-        scale = {"scale_embeddings": scaled}
-        encoder, decoder = (self.settings(config, side) | scale for side in self.sides)
-        size = config["vocab_size"]
-        ids = {
-            ours: checks.whole(theirs, config.get(theirs), at_least=0, at_most=size - 1)
-            for ours, theirs in IDS.items()
-        }
-        return EncoderDecoder(
-            EncoderConfig(**encoder, causal=False),
-            size,
-            size,
-            decoder=EncoderConfig(**decoder, causal=True),
-            tied=True,
-            output_bias=True,
-            **ids,
-            seed=seed,
-            dtype=dtype,
+    def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
+        """Return what makes a model of these settings."""
+        checks.flag("scale_embedding", scaled := hf_config.get("scale_embedding", False))
+        encoder, decoder = (
+            self.our_settings(hf_config, side) | {"scale_embeddings": scaled} for side in SIDES
         )
+        size = hf_config["vocab_size"]
+        options: dict[str, Any] = {"tied": True, "output_bias": True}
+        options["decoder"] = EncoderConfig(**decoder, causal=True)
+        for ours, theirs in IDS.items():
+            options[ours] = checks.whole(theirs, hf_config.get(theirs), 0, size - 1)
+        return partial(EncoderDecoder, EncoderConfig(**encoder), size, size, **options)
 
-    def their_weights(self, model: EncoderDecoder) -> dict[str, np.ndarray]:
-        """Return the weights; their bias of the logits has shape (1, vocab_size)."""
-        found = super().their_weights(model)
-        return found | {"final_logits_bias": found["final_logits_bias"][None]}
-
-    def config_of(self, model: EncoderDecoder) -> dict[str, Any]:
-        """Return the content of config.json."""
-        sides = [*zip(self.sides, (model.config, model.decoder_config), strict=True)]
+    def foreign(self, model: EncoderDecoder) -> list[str]:
+        """Return descriptions of what a model has and Marian has not."""
         one, other = model.config, model.decoder_config
-        found = [each for side, config in sides for each in foreign_settings(side, config)]
-        common = [o for o, t in self.architecture.settings.items() if "{side}" not in t]
-        found += [
-            f"{name} that differs between sides"
-            for name in (*common, "scale_embeddings")
-            if getattr(one, name) != getattr(other, name)
+        common = [ours for ours, theirs in self.settings.items() if "{side}" not in theirs]
+        return [
+            *self.foreign_settings(one),
+            *self.foreign_settings(other),
+            *(
+                f"{name} that differs between sides"
+                for name in (*common, "scale_embeddings")
+                if getattr(one, name) != getattr(other, name)
+            ),
+            *(f"{name} = False" for name in ("tied", "output_bias") if not getattr(model, name)),
         ]
-        found += [f"{name} = False" for name in ("tied", "output_bias") if not getattr(model, name)]
-        check_fits(self.architecture, found)
-        written: dict[str, Any] = {}
-        for side, config in sides:
-            written |= their_settings(side, config)
+
+    def settings_of(self, model: EncoderDecoder, before: Settings) -> dict[str, Any]:
+        """Return the settings as config.json has them."""
         return {
-            **written,
-            "scale_embedding": one.scale_embeddings,
+            **self.their_settings(model.config, "encoder"),
+            **self.their_settings(model.decoder_config, "decoder"),
+            "scale_embedding": model.config.scale_embeddings,
             "vocab_size": model.source_vocab,
             "decoder_vocab_size": model.target_vocab,
             **{theirs: getattr(model, ours) for ours, theirs in IDS.items()},
@@ -110,6 +94,11 @@ class Marian(Family):
             "share_encoder_decoder_embeddings": True,
             "tie_word_embeddings": True,
         }
+
+    def theirs(self, values: Weights) -> Arrays:
+        """Return our arrays under their names and in their layout: copies, on the host."""
+        found = super().theirs(values)
+        return found | {BIAS: found[BIAS][None]}
 
 
 def _rounding(table: np.ndarray) -> float:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from npformer.data.tokenizers import LibraryTokenizer, Tokenizer, read_tokenizer
+from npformer.data.tokenizers import LibraryTokenizer, Tokenizer
+from npformer.interop.architecture import Settings
 from npformer.interop.sentences import SentenceSettings
 
 TOKENIZER_FILES = (
@@ -29,7 +30,7 @@ class Origin:
     folder : str
     hf_config : mapping
         The content of config.json.
-    tokenizer_files : mapping of str to bytes
+    tokenizer_files : mapping of str to bytes, or to content for JSON
     unused_positions : array, shape (rows, d_model), or None
         Rows of the table of positions before that of the first token; None: zeros.
     sentences : SentenceSettings or None
@@ -37,8 +38,8 @@ class Origin:
     """
 
     folder: str = ""
-    hf_config: Mapping[str, Any] = field(default_factory=dict)
-    tokenizer_files: Mapping[str, bytes] = field(default_factory=dict)
+    hf_config: Settings = field(default_factory=dict)
+    tokenizer_files: Mapping[str, Any] = field(default_factory=dict)
     unused_positions: np.ndarray | None = None
     sentences: SentenceSettings | None = None
 
@@ -49,10 +50,10 @@ def read_tokenizer_files(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in found if file.is_file()}
 
 
-def tokenizer_or_error(folder: Path, vocab_size: int) -> LibraryTokenizer | Exception:
+def tokenizer_or_error(read: Callable[[Path], Tokenizer], folder: Path, vocab_size: int) -> Any:
     """Return a folder's tokenizer, or why there is none: weights can be used without one."""
     try:
-        tokenizer = read_tokenizer(folder)
+        tokenizer = read(folder)
     except (ImportError, OSError) as error:
         return error
     check_vocabulary(tokenizer, vocab_size)

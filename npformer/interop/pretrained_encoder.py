@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,17 +14,14 @@ from npformer.core.inputs import as_given, as_inputs
 from npformer.data.lengths import LongestFirst
 from npformer.data.samples import Batch
 from npformer.data.tokenizers import LibraryTokenizer
-from npformer.engine.snapshot import snapshot_of
-from npformer.engine.threads import side_by_side
-from npformer.engine.worker_counts import choose_workers
-from npformer.interop.architecture import Architecture
-from npformer.interop.heads import TrainedHead, drawn_weights, usable_head, weights_of
-from npformer.interop.huggingface import values_of
-from npformer.interop.origin import Origin
+from npformer.interop.architecture import values_of
+from npformer.interop.heads import TrainedHead, drawn_weights, usable_head
+from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
 from npformer.training.trainable import SequenceClassifier
+from npformer.training.trainable.predictions import results
 from npformer.training.trainable.text_encoder import TextEncoder
 
 Convert = Callable[[Array, Array | None], np.ndarray]
@@ -35,46 +32,28 @@ TOKENS_AT_ONCE = 256
 no longer fits into the cache when its activation reads it."""
 
 
-class PretrainedEncoder:
+@dataclass(repr=False, eq=False)
+class PretrainedEncoder(Pretrained):
     """An encoder with pretrained weights, its tokenizer, and its way from a text to a vector.
 
     `from_pretrained` makes it from a folder.
 
     Attributes
     ----------
-    encoder : TextEncoder
-        The weights: ``hidden, pooled = pretrained.encoder(ids, mask, types)``.
-    architecture : Architecture
-        The family, such as BERT.
     settings : SentenceSettings
         The pooling of `embed`, whether its rows have norm 1, and the length of the longest text.
     classes : list of str or None
         The names of the classes, if the folder has a trained head.
     """
 
-    def __init__(
-        self,
-        encoder: TextEncoder,
-        architecture: Architecture,
-        settings: SentenceSettings,
-        *,
-        tokenizer: LibraryTokenizer | Exception,
-        head: TrainedHead | None,
-        origin: Origin,
-    ) -> None:
-        self.encoder = encoder
-        self.architecture = architecture
-        self.settings = settings
-        self.head = head
-        self.origin = origin
-        self._tokenizer = tokenizer
+    model: TextEncoder
+    settings: SentenceSettings
+    head: TrainedHead | None
 
     @property
-    def tokenizer(self) -> LibraryTokenizer:
-        """The folder's tokenizer; raises the error if it could not be read."""
-        if isinstance(self._tokenizer, Exception):
-            raise self._tokenizer
-        return self._tokenizer
+    def encoder(self) -> TextEncoder:
+        """The weights: ``hidden, pooled = pretrained.encoder(ids, mask, types)``."""
+        return self.model
 
     @property
     def classes(self) -> list[str] | None:
@@ -93,11 +72,6 @@ class PretrainedEncoder:
     def max_len(self) -> int:
         """The most tokens of a text, special ones included."""
         return self.settings.max_len or self.encoder.config.max_len
-
-    def to(self, backend: str) -> PretrainedEncoder:
-        """Move the weights to a backend, such as "cupy", and return this object."""
-        self.encoder.to(backend)
-        return self
 
     # From texts to vectors ------------------------------------------------------------------------
 
@@ -169,22 +143,15 @@ class PretrainedEncoder:
         checks.positive("batch_size", batch_size)
         encoder, backend = self.encoder, self.encoder.backend
         ids, mask, types = self._inputs(texts, None, stacklevel=4)
-        if not len(ids):
-            none = np.zeros((0, 1, encoder.config.d_model), encoder.dtype)
-            return convert(asarray(none, backend), None)
         tokens = TOKENS_AT_ONCE if backend == "numpy" else None
         batches = LongestFirst(as_inputs(encoder, ids, mask, types), batch_size, True, tokens)
-        seconds = snapshot_of(encoder).cost.seconds(len(ids), batches.mean_length())
-        n = choose_workers("auto", backend, len(ids), int(mask.sum()), seconds)
 
         def convert_batch(batch: Batch) -> np.ndarray:
             some_ids, some_mask, some_types = as_given(batch.inputs)
             kept = None if np.all(some_mask) else asarray(some_mask, backend)
             return convert(encoder(some_ids, kept, some_types).hidden, kept)
 
-        several = [*batches.share(0, 1)]
-        made = side_by_side(convert_batch, several, n) if n > 1 else [*map(convert_batch, several)]
-        return batches.in_order([made])
+        return results(encoder, batches, len(ids), convert_batch)
 
     def _inputs(self, texts: Iterable[Text], max_len: int | None, stacklevel: int) -> Inputs:
         if max_len is not None:
@@ -247,11 +214,13 @@ class PretrainedEncoder:
             seed=initializers.undrawn(),  # only what is new is drawn
             dtype=self.encoder.dtype,
         )
-        weights = {} if own is not None else drawn_weights(model, seed)
+        values, weights = values_of(model), drawn_weights(model, seed) if own is None else {}
         weights |= values_of(self.encoder)  # the encoder's own pooler is not drawn
-        weights |= {} if own is None else weights_of(own, model)
-        for name, parameter in model.named_parameters().items():
-            parameter.value[...] = to_numpy(weights[name])
+        weights |= {} if own is None else own.arrays
+        if problems := checks.misfits({name: weights[name] for name in values}, values):
+            raise ValueError(f"the head does not fit the configuration: {problems}")
+        for name, value in values.items():
+            value[...] = to_numpy(weights[name])
         return model
 
     def save(
@@ -281,7 +250,6 @@ class PretrainedEncoder:
             folder,
             self.architecture,
             self.origin,
-            self.origin.tokenizer_files,
             classes,
             head=head,
             overwrite=overwrite,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,25 +11,16 @@ import numpy as np
 
 from npformer.core import a_type, checks
 from npformer.data.tokenizers import LibraryTokenizer
-from npformer.interop.architecture import (
-    ARCHITECTURES,
-    POSITIONS,
-    Architecture,
-    their_layout,
-)
+from npformer.interop.architecture import POSITIONS, Architecture, Weights, values_of
 from npformer.interop.dense_head import dense_files
-from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
+from npformer.interop.families import FAMILIES
+from npformer.interop.family import Family
+from npformer.interop.folder import CONFIG, WEIGHTS, write_contents
 from npformer.interop.heads import head_config, head_for
-from npformer.interop.huggingface import values_of
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
-from npformer.interop.settings import check_fits, foreign_settings, their_settings
-from npformer.interop.writers import FAMILIES, write_writer
 from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 from npformer.training.trainable.text_encoder import TextEncoder
-
-OF_A_HEAD = ("architectures", "id2label", "label2id", "problem_type")
-"""Keys of config.json that belong to a head."""
 
 
 def save_pretrained(
@@ -81,72 +72,50 @@ def save_pretrained(
     FileExistsError
         The folder has such files, and `overwrite` is False.
     """
+    family, origin = _family_for(model, architecture), Origin()
     if isinstance(model, LanguageModel | EncoderDecoder):
-        given = tokenizer, classes, architecture
-        if any(each is not None for each in given) or head is not True:
+        if tokenizer is not None or classes is not None or head is not True:
             raise ValueError(
                 "a model that writes is saved with its settings and weights alone; expected only "
                 "folder and overwrite. The save method of what npformer.from_pretrained returned "
                 "keeps the tokenizer's files"
             )
-        family = FAMILIES["gpt2" if isinstance(model, LanguageModel) else "marian"]
-        write_writer(model, folder, family, {}, {}, overwrite=overwrite)
-        return
-    _check_kind(model)
-    chosen = _architecture_for(model, architecture)
-    files: dict[str, Any] = {}
-    padding_id = getattr(model, "padding_id", None)
-    if tokenizer is not None:
+    elif tokenizer is not None:
         checks.instance("tokenizer", tokenizer, LibraryTokenizer)
         check_vocabulary(tokenizer, model.vocab_size or 0)
-        padding_id = tokenizer.padding_id
-        files = files_of(tokenizer, model.config.max_len, chosen.token_types)
-    origin = Origin(hf_config={} if padding_id is None else {"pad_token_id": padding_id})
-    write_folder(model, folder, chosen, origin, files, classes, head=head, overwrite=overwrite)
+        files = files_of(tokenizer, model.config.max_len, family.token_types)
+        origin = Origin("", {"pad_token_id": tokenizer.padding_id}, files)
+    write_folder(model, folder, family, origin, classes, head=head, overwrite=overwrite)
 
 
 def write_folder(
-    model: TextEncoder | SequenceClassifier,
+    model: Any,
     folder: str | os.PathLike[str],
-    architecture: Architecture,
+    family: Family,
     origin: Origin,
-    files: Mapping[str, Any],
     classes: Sequence[object] | None = None,
     *,
     head: bool = True,
     overwrite: bool = False,
-    others: Mapping[str, Any] | None = None,
+    others: Weights | None = None,
 ) -> None:
     """Write a model in a family's layout.
 
-    `files` are further files: bytes, or content for JSON. `others` are parameters that the family's
-    encoder has and the model lacks.
+    `others` are parameters that the family's encoder has and the model lacks.
     """
     from safetensors.numpy import save
 
     checks.flag("head", head)
     checks.flag("overwrite", overwrite)
     path = checks.path("folder", folder)
-    _check_kind(model)
-    found = foreign_settings(architecture, model.config)
-    if model.vocab_size is None:
-        found.append("feature vectors instead of token ids")
-    check_fits(architecture, found)
-    before = origin.hf_config
-    config = {key: v for key, v in before.items() if key not in (*OF_A_HEAD, *OF_A_FILE)}
-    config |= their_settings(architecture, model.config)
-    config |= {"vocab_size": int(model.vocab_size or 0), "dtype": model.dtype}
-    if config.get("pad_token_id") is None:
-        own = model.config.position_padding_id
-        config["pad_token_id"] = architecture.defaults["pad_token_id"] if own is None else own
-    config[architecture.settings["max_len"]] += (unused := architecture.unused_positions(config))
-    config["architectures"] = [architecture.class_name()]
-    stored, more = architecture, dict(files)
+    config = family.config_of(model, origin.hf_config)
+    stored: Architecture = family
+    more = dict(origin.tokenizer_files)
     if isinstance(model, SequenceClassifier) and head:
-        chosen = head_for(architecture, model)
-        config |= head_config(architecture, chosen, model, classes)
+        chosen = head_for(family, model)
+        config |= head_config(family, chosen, model, classes)
         if chosen.task:
-            stored = architecture.with_head(chosen)
+            stored = family.with_head(chosen)
         else:  # transformers has no class for it, and sentence-transformers has a module
             settings = origin.sentences or SentenceSettings(max_len=model.config.max_len)
             settings = replace(settings, pooling=model.pooling, normalize=False)
@@ -155,31 +124,32 @@ def write_folder(
         raise ValueError("classes is given, but no head is written; expected None")
     elif origin.sentences is not None:
         more |= sentence_files(origin.sentences, model.config.d_model)
-    values = {**(others or {}), **values_of(model)}
-    places = stored.places(values)
-    theirs = their_layout(places, values)
-    if unused:  # rows that no token uses
-        name, first = places[POSITIONS].key, origin.unused_positions
+    theirs = stored.theirs({**(others or {}), **values_of(model)})
+    if unused := family.unused_positions(config):  # rows that no token uses
+        (name,) = stored.places([POSITIONS])
+        first = origin.unused_positions
         if first is None:
-            first = np.zeros((unused, theirs[name].shape[1]))
-        theirs[name] = np.concatenate([first.astype(theirs[name].dtype), theirs[name]])
+            first = np.zeros((unused, model.config.d_model))
+        theirs[name] = np.concatenate([first.astype(model.dtype), theirs[name]])
     weights = bytes(save(theirs, metadata={"format": "pt"}))
     write_contents(path, {WEIGHTS: weights, **more, CONFIG: config}, overwrite)
 
 
-def _architecture_for(model: TextEncoder | SequenceClassifier, name: str | None) -> Architecture:
+def _family_for(model: Any, name: str | None) -> Family:
     """Return the family with a name, or the first one that a model fits."""
-    if name is not None:
-        checks.choice("architecture", name, ARCHITECTURES)
-        return ARCHITECTURES[name]
-    fitting = [a for a in ARCHITECTURES.values() if not foreign_settings(a, model.config)]
-    nearest = "fnet" if set(model.config.mixers()) == {"fourier"} else "bert"
-    return fitting[0] if fitting else ARCHITECTURES[nearest]
-
-
-def _check_kind(model: object) -> None:
-    if not isinstance(model, TextEncoder | SequenceClassifier):
+    families = [family for family in FAMILIES.values() if isinstance(model, family.models)]
+    if not families:
         raise TypeError(
             f"model is {a_type(model)}; expected a TextEncoder, a SequenceClassifier, a "
             "LanguageModel or an EncoderDecoder"
         )
+    if name is not None:
+        checks.choice("architecture", name, [family.model_type for family in families])
+        return FAMILIES[name]
+
+    def distance(family: Family) -> tuple[bool, bool]:
+        """0 for a family that fits; of the others, those with its mixer are nearer."""
+        own = set(model.config.mixers()) == {family.fixed["mixer"]}
+        return bool(family.foreign(model)), not own
+
+    return min(families, key=distance)

@@ -13,13 +13,8 @@ from npformer.layers import FirstToken, MaxPooling, MeanPooling
 
 MODULES, LENGTH, POOLING = "modules.json", "sentence_bert_config.json", "1_Pooling"
 PROMPTS = "config_sentence_transformers.json"
-LENGTHS = (
-    LENGTH,
-    *(
-        LENGTH.replace("bert", kind)
-        for kind in ("roberta", "distilbert", "camembert", "xlm-roberta")
-    ),
-)
+KINDS = "bert", "roberta", "distilbert", "camembert", "xlm-roberta"
+LENGTHS = [LENGTH.replace("bert", kind) for kind in KINDS]
 """The file of the longest text, in older folders named after the kind of model."""
 
 FOREIGN = (
@@ -37,11 +32,15 @@ CHAINS = (
 WAYS = {"mean": MeanPooling(), "first": FirstToken(), "max": MaxPooling()}
 """From one vector per token, (batch, length, d_model), to one vector per text."""
 
-POOLINGS = {"mean": "mean_tokens", "first": "cls_token", "max": "max_tokens"}
+POOLINGS = {
+    "mean": "pooling_mode_mean_tokens",
+    "first": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+}
 """{our name: theirs} of these ways."""
 
-THEIRS = {"mean": "mean", "cls": "first", "max": "max"}
-"""{their name: ours} in newer files."""
+OURS = {theirs: ours for ours, theirs in POOLINGS.items()}
+OURS |= {"mean": "mean", "cls": "first", "max": "max"}  # in newer files
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,10 @@ class SentenceSettings:
         pooled: np.ndarray = to_numpy(found)
         if dense is not None:
             pooled = pooled @ dense[0] + dense[1]
-        if not self.normalize:
-            return pooled
-        norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
-        unit: np.ndarray = pooled / np.maximum(norms, 1e-12)
-        return unit
-
-
-def transformer_folder(folder: Path) -> Path:
-    """Return where the encoder is: the folder itself, or one in it that modules.json names."""
-    return module_paths(folder).get("Transformer", folder)
+        if self.normalize:
+            norms = np.sqrt(np.einsum("nd,nd->n", pooled, pooled))[:, None]
+            pooled = pooled / np.maximum(norms, 1e-12)
+        return pooled
 
 
 def read_sentence_settings(folder: Path) -> SentenceSettings | None:
@@ -113,13 +106,12 @@ def read_sentence_settings(folder: Path) -> SentenceSettings | None:
         )
     if not (paths or length or place.is_file()):
         return None
-    max_len = length.get("max_seq_length")
+    if (max_len := length.get("max_seq_length")) is not None:
+        checks.whole(f"max_seq_length in {LENGTH}", max_len, at_least=3)
     return SentenceSettings(
         pooling=_pooling(place) if place.is_file() or "Pooling" in paths else "mean",
         normalize="Normalize" in paths or not paths,
-        max_len=None
-        if max_len is None
-        else checks.whole(f"max_seq_length in {LENGTH}", max_len, at_least=3),
+        max_len=max_len,
         lower=bool(length.get("do_lower_case", False)),
         strip=True,  # as sentence-transformers does
     )
@@ -132,19 +124,14 @@ def sentence_files(
     last = ["Dense"] if dense else ["Normalize"] if settings.normalize else []
     kinds = ["Transformer", "Pooling", *last]
     paths = ["", POOLING, *(f"2_{kind}" for kind in last)]
-    modes = {
-        f"pooling_mode_{theirs}": ours == settings.pooling for ours, theirs in POOLINGS.items()
-    }
+    modes = {theirs: ours == settings.pooling for ours, theirs in POOLINGS.items()}
+    types = [f"sentence_transformers.models.{kind}" for kind in kinds]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": kind}
+        for i, (kind, path) in enumerate(zip(types, paths, strict=True))
+    ]
     return {
-        MODULES: [
-            {
-                "idx": i,
-                "name": str(i),
-                "path": path,
-                "type": f"sentence_transformers.models.{kind}",
-            }
-            for i, (kind, path) in enumerate(zip(kinds, paths, strict=True))
-        ],
+        MODULES: modules,
         LENGTH: {"max_seq_length": settings.max_len, "do_lower_case": settings.lower},
         f"{POOLING}/config.json": {"word_embedding_dimension": d_model, **modes},
     }
@@ -175,15 +162,14 @@ def module_paths(folder: Path) -> dict[str, Path]:
 def _pooling(place: Path) -> str:
     settings = read_json(place)
     if (named := settings.get("pooling_mode")) is not None:
-        found = [THEIRS.get(str(named).lower(), str(named))]
+        on = [str(named).lower()]
     else:
-        usual = {"pooling_mode_mean_tokens": True, **settings}
-        on = [key for key, value in usual.items() if key[:13] == "pooling_mode_" and value]
-        ours = {f"pooling_mode_{theirs}": ours for ours, theirs in POOLINGS.items()}
-        found = [ours.get(key, key) for key in on]
+        usual = {POOLINGS["mean"]: True, **settings}
+        on = [key for key, value in usual.items() if key.startswith("pooling_mode_") and value]
+    found = [OURS.get(key, key) for key in on]
     if len(found) != 1 or found[0] not in POOLINGS:
         raise ValueError(
             f"{place} asks for {' and '.join(found) or 'no pooling'}; expected one of "
-            f"{', '.join(f'pooling_mode_{theirs}' for theirs in POOLINGS.values())}"
+            f"{', '.join(POOLINGS.values())}"
         )
     return found[0]

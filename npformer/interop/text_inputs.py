@@ -1,12 +1,11 @@
 """Texts and pairs of texts as what an encoder takes: ids, mask and token types."""
 
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
+from npformer.data.lists import listed
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.data.tokenizers.tokenizer import checked_texts
 
@@ -19,7 +18,7 @@ Inputs = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 def inputs_of(
     texts: list[Any], tokenizer: LibraryTokenizer, max_len: int, *, stacklevel: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> Inputs:
     """Return ids, mask and types of texts or of pairs; warn if any is cut at `max_len`."""
     ids, mask, types = _whole(texts, tokenizer, None)
     if ids.shape[1] <= max_len:
@@ -33,28 +32,21 @@ def inputs_of(
     return _whole(texts, tokenizer, max_len)
 
 
-def _whole(
-    texts: list[Any], tokenizer: LibraryTokenizer, max_len: int | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _whole(texts: list[Any], tokenizer: LibraryTokenizer, max_len: int | None) -> Inputs:
     if texts and isinstance(texts[0], tuple):
-        first, second = zip(*texts, strict=True)
-        return tokenizer.encode_pairs(first, second, max_len)
+        return tokenizer.encode_pairs(texts, max_len)
     ids, mask = tokenizer.encode(texts, max_len)
     return ids, mask, np.zeros_like(ids)
 
 
 def listed_texts(texts: Any, lower: bool, strip: bool) -> list[Any]:
     """Check texts or pairs, and return them as a list; pairs become tuples."""
-    checks.ordered("texts", texts)
-    one_axis = isinstance(texts, Iterable) and getattr(texts, "ndim", 1) == 1
-    if isinstance(texts, str | bytes) or not one_axis:
-        return checked_texts(texts)  # which raises
-    listed = list(texts)
-    if not (listed and isinstance(listed[0], tuple | list)):
-        found = [text.strip() if strip else text for text in checked_texts(listed)]
+    given = listed("texts", texts, "a string for each text, or a pair of them")
+    if not (given and isinstance(given[0], tuple | list)):
+        found = [text.strip() if strip else text for text in checked_texts(given)]
         return [text.lower() for text in found] if lower else found
-    for i, pair in enumerate(listed):
+    for i, pair in enumerate(given):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(f"texts[{i}] is {pair!r}; expected a pair of texts, as in texts[0]")
-    first, second = (listed_texts([p[k] for p in listed], lower, strip) for k in (0, 1))
+    first, second = (listed_texts([p[k] for p in given], lower, strip) for k in (0, 1))
     return [*zip(first, second, strict=True)]

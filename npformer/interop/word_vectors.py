@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Layer, array_module, asarray, checks, described
+from npformer.data.text_file import check_file
+from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.layers import Embedding
 
 GZIP = b"\x1f\x8b"
@@ -39,11 +41,8 @@ def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dic
         that is not finite or not of the first one's size; the message names the line.
     """
     path = checks.path("path", path)
-    if isinstance(words, np.ndarray):
-        words = words.tolist()
-    if isinstance(words, str) or not isinstance(words, Iterable):
-        raise TypeError(f"words is {described(words)}; expected a list of words, or a vocabulary")
-    wanted = {_text("words", word).encode(): word for word in words}
+    listed = checked_texts([*words] if isinstance(words, Mapping | Set) else words, "words")
+    wanted = {word.encode(): word for word in listed}
     found: dict[str, np.ndarray] = {}
     size, stated, lines = 0, None, 0
     for number, line in _lines(path):
@@ -95,14 +94,13 @@ def set_word_vectors(
             "encoder of token ids: SequenceClassifier(..., vocab_size=...)"
         )
     vocab_size, d_model = tokens.weight.shape
-    ids = _ids(words, vocab_size)
-    if not isinstance(vectors, Mapping):
-        raise TypeError(
-            f"vectors is {described(vectors)}; expected a mapping of words to vectors, as "
-            "read_word_vectors returns"
-        )
+    listed = checked_texts([*words] if isinstance(words, Mapping) else words, "words")
+    ids = words.values() if isinstance(words, Mapping) else range(len(listed))
+    checks.instance("vectors", vectors, Mapping, "read_word_vectors returns one")
     rows: dict[int, np.ndarray] = {}
-    for word, token in ids:
+    for word, token in zip(listed, ids, strict=True):
+        name = f"the id of {word!r}, for a model with vocab_size {vocab_size},"
+        checks.whole(name, token, at_least=0, at_most=vocab_size - 1)
         if word not in vectors:
             continue
         vector = np.asarray(vectors[word])
@@ -122,39 +120,9 @@ def set_word_vectors(
     return len(rows)
 
 
-def _ids(words: Any, vocab_size: int) -> list[tuple[str, int]]:
-    """Check words and token ids, and return them."""
-    if isinstance(words, Mapping):
-        pairs = [(word, checks.whole(f"the id of {word!r}", id_, 0)) for word, id_ in words.items()]
-    elif isinstance(words, Sequence) and not isinstance(words, str):
-        pairs = [(word, i) for i, word in enumerate(words)]
-    else:
-        raise TypeError(
-            f"words is {described(words)}; expected the words in the order of their ids, or a "
-            "mapping of words to ids"
-        )
-    for word, id_ in pairs:
-        _text("words", word)
-        if id_ >= vocab_size:
-            raise ValueError(
-                f"{word!r} has the id {id_} and the model's vocab_size is {vocab_size}; expected "
-                "the vocabulary that the model was built for"
-            )
-    return pairs
-
-
-def _text(name: str, word: object) -> str:
-    if not isinstance(word, str):
-        raise TypeError(f"{name} holds {described(word)}; expected texts")
-    return word
-
-
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each line that is not empty."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; expected a file of word vectors")
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}; expected a file of word vectors")
+    check_file(path)
     number = 0
     with path.open("rb") as file:
         compressed = file.read(2) == GZIP

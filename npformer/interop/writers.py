@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
 from npformer.data.json_file import read_json_if_there
-from npformer.data.tokenizers import MarianTokenizer, Tokenizer, read_tokenizer
-from npformer.data.tokenizers.read_tokenizer import END_OF_TEXT
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
-from npformer.interop.family import Arrays, Family
-from npformer.interop.folder import CONFIG, OF_A_FILE, WEIGHTS, write_contents
-from npformer.interop.gpt2 import GPT2
-from npformer.interop.marian import IDS, Marian
-from npformer.interop.origin import check_vocabulary, read_tokenizer_files
+from npformer.interop.architecture import Settings
+from npformer.interop.marian import IDS
+from npformer.interop.pretrained import Pretrained
+from npformer.interop.save_pretrained import write_folder
 from npformer.training.trainable import EncoderDecoder, LanguageModel
-
-FAMILIES: dict[str, Family] = {"gpt2": GPT2("gpt2"), "marian": Marian("marian")}
-"""Families of models that write, by ``model_type`` in config.json."""
 
 GENERATION = "generation_config.json"
 USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0}
@@ -35,50 +30,20 @@ USUAL |= {"epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "num_beams": 1}
 """Settings of generation that npformer does not have, and what they are without an effect."""
 
 
-class PretrainedTextModel:
-    """What pretrained models that write have in common.
+@dataclass(repr=False, eq=False)
+class PretrainedTextModel(Pretrained):
+    """What pretrained models that write have in common."""
 
-    Attributes
-    ----------
-    model : LanguageModel or EncoderDecoder
-        To be fine-tuned with `npformer.fit`, or called with ids.
-    """
-
-    def __init__(
-        self,
-        model: Any,
-        family: Family,
-        folder: Path,
-        hf_config: Mapping[str, Any],
-        tokenizer: Tokenizer | Exception,
-    ) -> None:
-        self.model = model
-        self._family, self._folder, self._hf_config = family, folder, hf_config
-        self._tokenizer = tokenizer
-        self._files = read_tokenizer_files(folder)
-        self._stated = _generation(folder, hf_config)
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The folder's tokenizer; raises the error if it could not be read."""
-        if isinstance(self._tokenizer, Exception):
-            raise self._tokenizer
-        return self._tokenizer
-
-    def to(self, backend: str) -> PretrainedTextModel:
-        """Move the weights to a backend, such as "cupy", and return this object."""
-        self.model.to(backend)
-        return self
+    def __post_init__(self) -> None:
+        self._stated = _generation(Path(self.origin.folder), self.origin.hf_config)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a folder in the layout that this one came in, with the tokenizer's files."""
-        write_writer(
-            self.model, folder, self._family, self._hf_config, self._files, overwrite=overwrite
-        )
+        write_folder(self.model, folder, self.architecture, self.origin, overwrite=overwrite)
 
     def __repr__(self) -> str:
-        kind, size = self._family.architecture.model_type, self.model.n_parameters()
-        return f"{type(self).__name__}({kind}, {size:,} parameters, from {self._folder})"
+        kind, size = self.architecture.model_type, self.model.n_parameters()
+        return f"{type(self).__name__}({kind}, {size:,} parameters, from {self.origin.folder})"
 
 
 class PretrainedWriter(PretrainedTextModel):
@@ -118,7 +83,9 @@ class PretrainedWriter(PretrainedTextModel):
     def stream(self, text: str, n: int = 40, **options: Any) -> Iterator[str]:
         """Yield the text that `generate` returns, piece by piece."""
         checks.text("text", text)
-        return self.tokenizer.pieces(self.model.stream(self._ids(text), n, **options))
+        ids = self.model.stream(self._ids(text), n, **options)
+        pieces: Iterator[str] = self.tokenizer.pieces(ids)
+        return pieces
 
     def _ids(self, text: str) -> list[int]:
         begin = self._stated.get("bos_token_id")
@@ -167,21 +134,7 @@ class PretrainedTranslator(PretrainedTextModel):
         return found[0] if isinstance(texts, str) else found
 
 
-def writer_of(
-    folder: Path, hf_config: Mapping[str, Any], state: Arrays
-) -> PretrainedWriter | PretrainedTranslator:
-    """Return what a folder of one of `FAMILIES` holds."""
-    family = FAMILIES[hf_config["model_type"]]
-    try:
-        model = family.read(hf_config, state)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{folder} cannot be read: {error}") from error
-    if isinstance(model, EncoderDecoder):
-        return PretrainedTranslator(model, family, folder, hf_config, _tokenizer(folder, model))
-    return PretrainedWriter(model, family, folder, hf_config, _tokenizer(folder, model))
-
-
-def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
+def _generation(folder: Path, hf_config: Settings) -> dict[str, Any]:
     """Return what a folder says about generation; warn of what npformer does not do."""
     stated = {**hf_config, **read_json_if_there(folder / GENERATION)}
     if isinstance(end := stated.get("eos_token_id"), list) and len(end) == 1:
@@ -197,39 +150,6 @@ def _generation(folder: Path, hf_config: Mapping[str, Any]) -> dict[str, Any]:
         warnings.warn(
             f"{folder} says of generation {', '.join(f'{k} = {v!r}' for k, v in other.items())}, "
             "which npformer does not do: generate writes other texts than transformers",
-            stacklevel=6,
+            stacklevel=5,
         )
     return stated
-
-
-def _tokenizer(folder: Path, model: Any) -> Tokenizer | Exception:
-    """Return a folder's tokenizer, or why there is none: weights can be used without one."""
-    try:
-        if not isinstance(model, EncoderDecoder):
-            return read_tokenizer(folder, padding=END_OF_TEXT)
-        tokenizer = MarianTokenizer.read(folder)
-        check_vocabulary(tokenizer, model.source_vocab)
-        return tokenizer
-    except (ImportError, OSError, ValueError) as error:
-        return error
-
-
-def write_writer(
-    model: LanguageModel | EncoderDecoder,
-    folder: str | os.PathLike[str],
-    family: Family,
-    before: Mapping[str, Any],
-    files: Mapping[str, bytes],
-    *,
-    overwrite: bool,
-) -> None:
-    """Write a folder like transformers' for a model; `before` is the config.json it came with."""
-    from safetensors.numpy import save
-
-    checks.flag("overwrite", overwrite)
-    path = checks.path("folder", folder)
-    config = {key: value for key, value in before.items() if key not in OF_A_FILE}
-    config |= family.config_of(model)
-    config |= {"architectures": [family.architecture.class_name()], "dtype": model.dtype}
-    weights = bytes(save(family.their_weights(model), metadata={"format": "pt"}))
-    write_contents(path, {WEIGHTS: weights, **files, CONFIG: config}, overwrite)

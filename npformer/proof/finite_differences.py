@@ -39,7 +39,9 @@ class Probe:
         size, limits = self.array.size, (self.tolerance, self.complex_tolerance)
         if size <= max_entries:
             return self._entries(np.arange(size), f"all {size} entries")
-        found = self._directions(rng, directions)
+        drawn = [rng.normal(size=self.array.shape) for _ in range(directions)]
+        units = [u / np.linalg.norm(u) for u in drawn]
+        found = self._report(f"{directions} directions", units)
         if found.passes(*limits):
             return found
         n = min(size, 4 * max_entries)  # look for a wrong entry one by one
@@ -52,10 +54,6 @@ class Probe:
         for u, i in zip(units, indices, strict=True):
             u.flat[i] = 1.0
         return self._report(checked, units, indices)
-
-    def _directions(self, rng: np.random.Generator, number: int) -> TensorReport:
-        drawn = [rng.normal(size=self.array.shape) for _ in range(number)]
-        return self._report(f"{number} directions", [u / np.linalg.norm(u) for u in drawn])
 
     def _report(
         self, checked: str, units: list[np.ndarray], indices: np.ndarray | None = None
@@ -95,8 +93,7 @@ class Probe:
             exact = None
             self.not_analytic = "its forward pass computes something else with complex numbers"
         complex_errors = None if exact is None else np.abs(analytic - exact) / scale
-        largest = _worst(errors)
-        worst = largest
+        worst = largest = _worst(errors)
         if complex_errors is not None and errors[largest] <= self.tolerance:
             worst = _worst(complex_errors)
         where = None if indices is None else np.unravel_index(indices[worst], self.array.shape)
@@ -120,9 +117,10 @@ class Probe:
             return None
         exact = analytic.copy()  # not computed at corners
         try:
-            with self.problem.on_complex() as (forward, copies):
+            with self.problem.converted(complex_step.guarded) as on_complex:
+                x = on_complex.arrays[self.name]
                 for j in np.flatnonzero(~corners):
-                    dy = complex_step.derivative(forward, copies[self.name], units[j])
+                    dy = complex_step.derivative(on_complex.forward, x, units[j])
                     exact[j] = (dy * self.v).sum()
         except NotAnalytic as reason:
             self.not_analytic = str(reason)

@@ -12,10 +12,8 @@ import numpy as np
 
 from npformer.core import Context, Gradients, Layer, described
 from npformer.core.inputs import names_of
-from npformer.proof import complex_step
 
-Forward = Callable[[], tuple[Any, Any]]
-Arrays = dict[str, np.ndarray]
+Convert = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass
@@ -23,17 +21,20 @@ class Problem:
     """A function of named arrays, and its gradients."""
 
     title: str
-    forward: Forward  # reads the current values of the arrays
+    forward: Callable[[], tuple[Any, Any]]  # reads the current values of the arrays
     # (dy, cache) -> gradients by name; a third argument is what a layer's sums start from
     backward: Callable[..., dict[str, Any]]
-    arrays: Arrays  # checked; gradcheck changes them in place
-    on_complex: Callable[[], AbstractContextManager[tuple[Forward, Arrays]]]  # on complex copies
+    arrays: dict[str, np.ndarray]  # checked; gradcheck changes them in place
     constants: list[np.ndarray]  # other arrays, which no pass may change either
-    in_float32: Callable[[], AbstractContextManager["Problem"]]  # on copies in float32
+    converted: Callable[[Convert], AbstractContextManager["Problem"]]  # on converted copies
 
     def __post_init__(self) -> None:
         self._watched = [*self.arrays.values(), *self.constants]
         self.originals = [x.copy() for x in self._watched]
+
+    def in_float32(self) -> AbstractContextManager["Problem"]:
+        """The same on copies in float32."""
+        return self.converted(lambda x: x.astype("float32"))
 
     def unchanged(self) -> bool:
         """Whether all arrays have their original values."""
@@ -58,32 +59,34 @@ def layer_problem(
     inputs: tuple[Any, ...],
     new_context: Callable[[], Context],
     twin: Layer | None = None,
-    dtype: str = "float64",
+    convert: Convert | None = None,
 ) -> Problem:
-    """Return a layer, or its twin, as a function of its inputs and parameters."""
+    """Return a layer, or its twin, as a function of its inputs and parameters.
+
+    The inputs are copied by `convert`; None: they and the parameters must be float64.
+    """
     names, parameters = names_of(inputs), layer.parameters()
     # A parameter may also be called x.
     names = tuple(f"input {name}" if name in parameters else name for name in names)
-    given, floats = _copied(zip(names, map(np.array, inputs), strict=True), dtype)
+    given, floats = _copied(zip(names, map(np.array, inputs), strict=True), convert)
     runs: Any = layer if twin is None else twin
-    for name, value in parameters.items():
-        if dtype == "float64":
-            _require_float64(name, value, type(layer).__name__)
+    for name, value in parameters.items() if convert is None else ():
+        _require_float64(name, value, type(layer).__name__)
 
-    def forward(given: Arrays = given) -> tuple[Any, Any]:
+    def forward() -> tuple[Any, Any]:
         return one_output(*runs.forward(*given.values(), new_context()))
-
-    @contextmanager
-    def on_complex() -> Iterator[tuple[Forward, Arrays]]:
-        copies = {name: complex_step.guarded(given[name]) for name in floats}
-        with parameters_as(layer, complex_step.guarded):
-            yield lambda: forward(given | copies), copies | dict(layer.parameters())
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         gradients = Gradients(layer)
         gradients.flat[...] = start
         cache, split = cache
-        found = _per_input(runs.backward(split(dy), cache, gradients), names, runs)
+        returned = runs.backward(split(dy), cache, gradients)
+        found = _by_name(
+            returned if len(names) > 1 else (returned,),
+            names,
+            f"the backward pass of {type(runs).__name__}",
+            "None stands for the gradient of an input that has none, such as token ids",
+        )
         gradients.flat[...] -= start
         return {name: found[name] for name in floats} | dict(gradients)
 
@@ -94,36 +97,33 @@ def layer_problem(
     constants += [x for x in of_tokens if x is not None]
 
     @contextmanager
-    def in_float32() -> Iterator[Problem]:
-        with parameters_as(layer, lambda flat: flat.astype("float32")):
-            yield layer_problem(layer, inputs, new_context, twin, "float32")
+    def converted(convert: Convert) -> Iterator[Problem]:
+        with parameters_as(layer, convert):
+            yield layer_problem(layer, inputs, new_context, twin, convert)
 
-    title = type(layer).__name__
-    return Problem(title, forward, backward, arrays, on_complex, constants, in_float32)
+    return Problem(type(layer).__name__, forward, backward, arrays, constants, converted)
 
 
-def _copied(values: Iterable[tuple[str, Any]], dtype: str) -> tuple[dict[str, Any], list[str]]:
-    """Return values with arrays copied, those of floats in a dtype, and the names of the latter."""
+def _copied(
+    values: Iterable[tuple[str, Any]], convert: Convert | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return values with arrays copied, floats by `convert`, and the names of the latter."""
     given = {name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in values}
     floats = [n for n, x in given.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
     for name in floats:  # gradcheck changes them in place
         _require_float64(name, given[name])
-        given[name] = given[name].astype(dtype)
+        given[name] = (convert or np.array)(given[name])
     return given, floats
 
 
-def _per_input(found: Any, names: tuple[str, ...], layer: Layer) -> dict[str, Any]:
-    """Return what a layer's backward pass returned, by the names of the layer's inputs."""
-    if len(names) == 1:
-        return {names[0]: found}
-    if not isinstance(found, tuple) or len(found) != len(names):
-        what = f"a tuple of {len(found)}" if isinstance(found, tuple) else described(found)
-        raise TypeError(
-            f"the backward pass of {type(layer).__name__} returned {what}; expected "
-            f"({', '.join(f'd{name}' for name in names)}), a gradient for each input. None stands "
-            "for the gradient of an input that has none, such as token ids"
-        )
-    return dict(zip(names, found, strict=True))
+def _by_name(gradients: Any, names: Sequence[str], who: str, advice: str) -> dict[str, Any]:
+    """Return what a backward pass returned, by the names of what it differentiates."""
+    if not isinstance(gradients, tuple) or len(gradients) != len(names):
+        several = isinstance(gradients, tuple)
+        what = f"a tuple of {len(gradients)}" if several else described(gradients)
+        expected = ", ".join(f"d{name}" for name in names)
+        raise TypeError(f"{who} returned {what}; expected ({expected}), in this order. {advice}")
+    return dict(zip(names, gradients, strict=True))
 
 
 def pair_problem(
@@ -131,55 +131,46 @@ def pair_problem(
     inputs: tuple[Any, ...],
     options: dict[str, Any],
     wrt: Sequence[str] | None,
-    dtype: str = "float64",
+    convert: Convert | None = None,
 ) -> Problem:
-    """Return a pair of functions as a function of the arguments that `wrt` names."""
+    """Return a pair of functions as a function of the arguments that `wrt` names.
+
+    Arrays of floats are copied by `convert`.
+    """
     forward_pass, backward_pass = _pair_of(target)
     bound = _bound(forward_pass, inputs, options)
-    given, floats = _copied(bound.arguments.items(), dtype)
+    given, floats = _copied(bound.arguments.items(), convert)
     arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
     if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
         raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
     wrt = floats if wrt is None else list(wrt)
-    unknown = [name for name in wrt if name not in floats]
-    if unknown:
+    if unknown := [name for name in wrt if name not in floats]:
         raise ValueError(
             f"wrt names {unknown[0]!r}; expected some of {', '.join(floats)}, the float arrays "
             f"that {_name(forward_pass)} was given"
         )
 
-    def forward(given: dict[str, Any] = given) -> tuple[Any, Any]:
+    def forward() -> tuple[Any, Any]:
         fresh = {
             name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
             for name, value in given.items()
         }
         return one_output(*forward_pass(**fresh))
 
-    @contextmanager
-    def on_complex() -> Iterator[tuple[Forward, Arrays]]:
-        copies = {name: complex_step.guarded(given[name]) for name in floats}
-        yield lambda: forward(given | copies), {name: copies[name] for name in wrt}
-
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         cache, split = cache
         result = backward_pass(split(dy), cache)
         gradients = result if isinstance(result, tuple) else (result,)
-        if len(gradients) != len(wrt):
-            raise TypeError(
-                f"{_name(backward_pass)} returned {len(gradients)} gradients; expected "
-                f"{len(wrt)}, one for each of {', '.join(wrt)}. If some of them have no "
-                "gradient, name the others in wrt"
-            )
-        return dict(zip(wrt, gradients, strict=True))
+        advice = "If some of them have no gradient, name the others in wrt"
+        return _by_name(gradients, wrt, _name(backward_pass), advice)
 
     constants = [value for name, value in arrays.items() if name not in wrt]
     wanted = {name: arrays[name] for name in wrt}
 
-    def in_float32() -> AbstractContextManager[Problem]:
-        return nullcontext(pair_problem(target, inputs, options, wrt, "float32"))
+    def converted(convert: Convert) -> AbstractContextManager[Problem]:
+        return nullcontext(pair_problem(target, inputs, options, wrt, convert))
 
-    title = _name(forward_pass)
-    return Problem(title, forward, backward, wanted, on_complex, constants, in_float32)
+    return Problem(_name(forward_pass), forward, backward, wanted, constants, converted)
 
 
 def _bound(

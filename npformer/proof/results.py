@@ -17,7 +17,10 @@ gradient is exactly 0, as for attention's key bias, both results are only roundi
 Y_SHARE = 1e-3
 """In float32 they are also relative at least to this share of |y| / max(1, |x|)."""
 
-NO_FLOORS: Mapping[str, float] = {}
+Floors = Mapping[str, float]
+"""The least size taken for each tensor, by its name."""
+
+NO_FLOORS: Floors = {}
 
 NUDGE, NUDGES = 1e-6, 3
 """How far inputs and parameters are moved, relative to their largest entries, and how often, to see
@@ -57,9 +60,7 @@ def check_float32(
     return error, [f"in float32 {tensor} differs by {error:.1e} from its value in float64"]
 
 
-def _sensitivity(
-    problem: Problem, v: np.ndarray, truth: Results, floors: Mapping[str, float]
-) -> float:
+def _sensitivity(problem: Problem, v: np.ndarray, truth: Results, floors: Floors) -> float:
     """Return the largest relative change of any result when all arrays change a little."""
     rng, changes = np.random.default_rng(0), [0.0]
 
@@ -80,7 +81,7 @@ def results_of(problem: Problem, v: np.ndarray) -> Results:
     return {**gradients_of(problem, v.astype(y.dtype), cache), "y": y}
 
 
-def gradients_of(problem: Problem, dy: np.ndarray, cache: Any) -> dict[str, np.ndarray]:
+def gradients_of(problem: Problem, dy: np.ndarray, cache: Any) -> Results:
     """Return copies of the gradients that are not None."""
     found = problem.backward(dy, cache)
     return {name: np.array(gradient) for name, gradient in found.items() if gradient is not None}
@@ -92,7 +93,7 @@ def has_nan(results: Results) -> bool:
 
 
 def difference(
-    dtype: str, found: Results, truth: Results, floors: Mapping[str, float] = NO_FLOORS
+    dtype: str, found: Results, truth: Results, floors: Floors = NO_FLOORS
 ) -> tuple[float, str]:
     """Return the largest relative difference, and the name of its tensor."""
     sizes = {name: float(np.abs(x).max(initial=0.0)) for name, x in truth.items()}

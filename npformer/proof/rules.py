@@ -14,12 +14,10 @@ import numpy as np
 
 from npformer.core import Layer
 from npformer.proof.problem import Problem, one_output
-from npformer.proof.results import TOLERANCES, difference, gradients_of, has_nan
+from npformer.proof.results import TOLERANCES, Results, difference, gradients_of, has_nan
 
 
-def check_rules(
-    problem: Problem, v: np.ndarray
-) -> tuple[np.ndarray, dict[str, np.ndarray], list[str]]:
+def check_rules(problem: Problem, v: np.ndarray) -> tuple[np.ndarray, Results, list[str]]:
     """Return y, the gradients for dy = v, and the rules that were broken."""
     broken = []
     returned, cache = problem.forward()
@@ -73,9 +71,7 @@ def check_call(
         yield f"called as a user calls it, it does not give what forward gives: {error:.1e} apart"
 
 
-def _check_sums(
-    problem: Problem, v: np.ndarray, cache: Any, gradients: dict[str, np.ndarray]
-) -> list[str]:
+def _check_sums(problem: Problem, v: np.ndarray, cache: Any, gradients: Results) -> list[str]:
     """Return what is wrong if backward passes follow each other, as over parts of a batch."""
     broken = []
     returned = problem.backward(v.copy(), cache)
@@ -100,9 +96,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 """Other memory layouts of dy."""
 
 
-def _with_dy(
-    problem: Problem, v: np.ndarray, cache: Any, gradients: dict[str, np.ndarray], how: str
-) -> str:
+def _with_dy(problem: Problem, v: np.ndarray, cache: Any, gradients: Results, how: str) -> str:
     """Return what is wrong for a dy in this memory layout; "" if nothing is."""
     if not v.ndim:
         return ""

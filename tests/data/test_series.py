@@ -178,7 +178,7 @@ def test_arrays(tmp_path, flat):
     [
         ({}, "has no array; expected values"),
         ({"values": np.zeros((3, 1))}, "has values; expected values"),
-        ({"y": np.zeros(3)}, "has an array 'y'"),
+        ({"y": np.zeros(3)}, "has y; expected values"),
         ({"values": np.zeros((3, 1)), "lengths": [1, 1]}, "add up to 2, and values has 3 rows"),
         ({"values": np.zeros((3, 1)), "lengths": [3, 0]}, "each at least 1"),
         ({"values": np.zeros((3, 1)), "lengths": [1.0, 2.0]}, "lengths is float64"),

@@ -67,26 +67,26 @@ def test_columns_of_all_rows(whole):
     assert (found.shape, found.ndim, len(found)) == ((50, 2), 2, 50)
     for rows in (slice(None), [3, 49], slice(40, 2, -3), []):
         np.testing.assert_array_equal(found[rows], whole[rows][:, 1:])
-    with pytest.raises(TypeError, match="expected rows"):
+    with pytest.raises(IndexError, match="expected rows"):
         found[:, 1:]
 
 
 @pytest.mark.parametrize(
-    ("rows", "error", "words"),
+    ("rows", "words"),
     [
-        (50, IndexError, "row 50 is outside of ShardedArray"),
-        ([0, -51], IndexError, "row -51 is outside"),
-        ((slice(None), 0), TypeError, r"expected rows, .*array\[:, 1:\]"),
-        (True, TypeError, "is read by True"),
-        ([0.5], TypeError, r"is read by \[0.5\]"),
-        ([[1, 2]], TypeError, "is read by .*expected rows, a slice"),
-        (None, TypeError, "is read by None"),
-        (np.array([True, False]), TypeError, "or 50 booleans"),
+        (50, "is read by 50: index 50 is out of bounds"),
+        ([0, -51], "index -51 is out of bounds"),
+        ((slice(None), 0), r"expected rows from 0 to 49, .*array\[:, 1:\]"),
+        (True, "is read by True"),
+        ([0.5], r"is read by \[0.5\]"),
+        ([[1, 2]], "is read by .*expected rows from 0 to 49, a slice"),
+        (None, "is read by None"),
+        (np.array([True, False]), "or 50 booleans"),
     ],
     ids=str,
 )
-def test_wrong_rows(whole, rows, error, words):
-    with pytest.raises(error, match=words):
+def test_wrong_rows(whole, rows, words):
+    with pytest.raises(IndexError, match=words):
         sharded("x-*.npy")[rows]
 
 
@@ -96,8 +96,8 @@ def test_wrong_rows(whole, rows, error, words):
         ("y-*.npy", FileNotFoundError, r"no file matches 'y-\*.npy'; .*The pattern is relative to"),
         (["x-0.npy", "y.npy"], FileNotFoundError, "y.npy does not exist"),
         ([], ValueError, "files is an empty list"),
-        (3, TypeError, "files is 3; expected a pattern"),
-        (["x-0.npy", 3], TypeError, "files is .*; expected a pattern"),
+        (3, TypeError, "files is an int; expected a list with a path .*a pattern such as"),
+        (["x-0.npy", 3], TypeError, r"files\[1\] is 3; expected"),
         (["x-0.npy", "other.npy"], ValueError, r"other.npy has rows of shape \(4,\) .*x-0.npy has"),
         (["x-0.npy", "small.npy"], ValueError, "dtype int32, and x-0.npy has .*int64"),
         (["words.txt"], ValueError, "words.txt cannot be read as a .npy file"),

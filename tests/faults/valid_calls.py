@@ -376,7 +376,7 @@ call("interop.to_bert", nf.interop.to_bert, encoder=bert)
 call("interop.from_bert", nf.interop.from_bert, state=foreign, hf_config=HF)
 
 
-def with_setting(key: str, value: Any) -> Any:
+def with_setting(key: str, value: Any = None) -> Any:  # None: the usual value, if there is one
     return nf.interop.from_bert(dict(foreign), HF | {key: value})
 
 

@@ -448,9 +448,9 @@ def modules(folder, path, kind=f"{OF_THEM}.Transformer"):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda f: changed(f, model_type="mpnet"), V, "'mpnet', .* one of bert, distil"),
-        (lambda f: changed(f, model_type=None), V, "model_type None"),
-        (lambda f: changed(f, model_type=[]), V, r"model_type \[\], which"),
+        (lambda f: changed(f, model_type="mpnet"), V, "config.json is 'mpnet'; exp.* 'bert'"),
+        (lambda f: changed(f, model_type=None), V, "model_type in .* is None"),
+        (lambda f: changed(f, model_type=[]), V, r"model_type in .* is \[\]; expected"),
         (lambda f: changed(f, architectures=True), TypeError, "is a bool; expected a list"),
         (lambda f: changed(f, "tokenizer_config.json", pad_token="\ud800"), V, "not a tokenizer"),
         (lambda f: changed(f, hidden_size=None), V, "has no 'hidden_size'"),
@@ -543,6 +543,9 @@ def test_weights_in_parts_are_read(folder):
         save_file({n: a for n, a in state.items() if parts[n] == part}, folder / part)
     changed(folder, "model.safetensors.index.json", weight_map=parts)
     same_weights(nf.from_pretrained(folder).encoder, before)
+    changed(folder, "model.safetensors.index.json", weight_map=parts | {"more": part})
+    with pytest.raises(ValueError, match="the files that it names differ about more"):
+        nf.from_pretrained(folder)
 
 
 def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):
@@ -644,7 +647,7 @@ def test_a_model_that_transformers_does_not_have_is_refused(tmp_path, changes, m
     ("options", "error", "message"),
     [
         ({"classes": ["a"]}, V, r"classes has \['a'\]; expected 3 different names"),
-        ({"classes": "abc"}, TypeError, "classes is 'abc'; expected a list"),
+        ({"classes": "abc"}, TypeError, "classes is a str; expected a list"),
         ({"classes": ["\ud800", "b", "c"]}, V, r"classes\[0\] has half of a character"),
         ({"classes": ["a", "b", "c"], "head": False}, V, "no head is written; expected None"),
         ({"architecture": "gpt2"}, V, "architecture is 'gpt2'; expected one of 'bert'"),

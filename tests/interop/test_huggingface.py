@@ -1,10 +1,14 @@
 """BERT's and FNet's weights there and back, without PyTorch: names, layouts and refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.interop import ARCHITECTURES
 from npformer.interop import huggingface as interop
+from npformer.interop.architecture import values_of
 from tests.in_turn import in_turn
 
 SIZES = {"vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "intermediate_size": 12}
@@ -138,7 +142,7 @@ def without(mapping, key):
 QUERY = "encoder.layer.0.attention.self.query.weight"
 THIRD, WORDS = "encoder.layer.2.output.dense.bias", "embeddings.word_embeddings.weight"
 WRONG_SHAPE = r"has shape \(12, 8\) and dtype float64, expected \(11, 8\) and float64"
-MIXED = "has dtype float32 and .* float64; expected all float32 or all float64"
+MIXED = "has dtype float64 and .*query.weight has dtype float32; expected one dtype"
 MISSING = "is missing; .* is missing; .* is missing"
 
 
@@ -153,10 +157,14 @@ MISSING = "is missing; .* is missing; .* is missing"
         (lambda s: {k: s[k] for k in s if k[:3] != "enc"}, ValueError, f"{MISSING} and 29 more"),
         (lambda s: {k: v.astype("float16") for k, v in s.items()}, TypeError, "dtype float16"),
         (lambda s: s | {QUERY: s[QUERY].astype("f4")}, TypeError, MIXED),
-        (lambda s: s | {QUERY: s[QUERY].tolist()}, TypeError, r"is a list; expected a NumPy array"),
-        (lambda s: {}, TypeError, "state is empty; expected a mapping of names"),
-        (lambda s: list(s), TypeError, "state is a list; expected a mapping of names"),
-        (lambda s: {"cls.bias": np.zeros(3)}, ValueError, r"of a BertModel, only cls\.bias"),
+        (lambda s: s | {QUERY: s[QUERY].tolist()}, TypeError, r"is a list; expected an array"),
+        (lambda s: {}, ValueError, "state has nothing; expected the weights of a BertModel"),
+        (lambda s: list(s), TypeError, "state is a list; expected a Mapping"),
+        (
+            lambda s: {"cls.bias": np.zeros(3)},
+            ValueError,
+            r"state has cls\.bias; expected the w",
+        ),
         (lambda s: state("fnet"), ValueError, "is missing"),
     ],
 )
@@ -186,12 +194,17 @@ def test_configurations_that_npformer_does_not_have_are_refused(changes, message
         interop.from_bert(state("bert"), BERT | changes)
 
 
-@in_turn(
-    "key", ["hidden_size", "num_attention_heads", "hidden_act", "layer_norm_eps", "type_vocab_size"]
-)
+@in_turn("key", ["hidden_size", "num_attention_heads", "max_position_embeddings", "vocab_size"])
 def test_a_configuration_that_is_cut_short_is_refused(key):
     with pytest.raises(ValueError, match=f"hf_config has no '{key}'; expected all of"):
         interop.from_bert(state("bert"), without(BERT, key))
+
+
+@in_turn("key", ["hidden_act", "hidden_dropout_prob", "layer_norm_eps", "type_vocab_size"])
+def test_what_a_configuration_leaves_out_has_its_usual_value(key):
+    whole = interop.from_bert(state("bert"), BERT).config
+    assert interop.from_bert(state("bert"), without(BERT, key)).config == whole
+    assert interop.from_bert(state("bert"), BERT | {key: None}).config == whole
 
 
 @in_turn(
@@ -214,12 +227,12 @@ def test_a_configuration_that_is_cut_short_is_refused(key):
 def test_an_encoder_that_is_no_bert_is_not_called_one(changes, message):
     plain = interop.from_bert(state("bert"), BERT).config.to_dict() | {"attention_dropout": 0.0}
     encoder = nf.TextEncoder(nf.EncoderConfig(**(plain | changes)), 11)
-    with pytest.raises(ValueError, match=f"this encoder does not fit BertModel: {message}"):
+    with pytest.raises(ValueError, match=f"BertModel cannot hold this model: {message}"):
         interop.to_bert(encoder)
 
 
 def test_bert_is_no_fnet_and_fnet_no_bert():
-    said = "does not fit {}: it has embedding_projection = {}"
+    said = "{} cannot hold this model: it has embedding_projection = {}"
     with pytest.raises(ValueError, match=said.format("FNetModel", False)):
         interop.to_fnet(interop.from_bert(state("bert"), BERT))
     with pytest.raises(ValueError, match=said.format("BertModel", True)):
@@ -227,10 +240,25 @@ def test_bert_is_no_fnet_and_fnet_no_bert():
 
 
 def test_arguments_of_other_kinds_are_refused(small_model):
-    with pytest.raises(TypeError, match=r"hf_config is a str; expected a mapping"):
+    with pytest.raises(TypeError, match=r"hf_config is a str; expected a Mapping"):
         interop.from_bert(state("bert"), "config.json")
     with pytest.raises(TypeError, match="encoder is a SequenceClassifier; expected a TextEncoder"):
         interop.to_bert(small_model())
-    encoder = interop.from_bert(state("bert"), BERT)
-    with pytest.raises(ValueError, match=r"arrays has no 'embed\.types\.weight'; expected one for"):
-        interop.to_bert(encoder, small_model(positions="learned").parameters())
+
+
+def test_queries_keys_and_values_may_lie_in_one_array_with_rows_of_outputs():
+    bert, place = ARCHITECTURES["bert"], "encoder.blocks.{i}.mixer."
+    joined = {place + each: "encoder.layer.{i}.qkv" for each in ("query", "key", "value")}
+    family = replace(bert, layers={**bert.layers, **joined})
+    given = state("bert")
+    encoder = interop.from_bert(given, BERT)
+    written = family.theirs(values_of(encoder))
+    parts = [f"encoder.layer.1.attention.self.{each}.weight" for each in ("query", "key", "value")]
+    np.testing.assert_array_equal(
+        written["encoder.layer.1.qkv.weight"], np.concatenate([given[part] for part in parts])
+    )
+    again = family.read(BERT, written)
+    assert_same(interop.to_bert(again), given)
+    written["encoder.layer.0.qkv.bias"] = np.zeros(23)
+    with pytest.raises(ValueError, match=r"qkv.bias has shape \(23,\) .* expected \(24,\)"):
+        family.read(BERT, written)

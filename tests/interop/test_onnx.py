@@ -211,14 +211,14 @@ def with_half(layer):
 @pytest.mark.parametrize("layer", [Half(), MyAttention(24, 3, seed=0)], ids=["own", "subclass"])
 def test_a_layer_of_a_user_is_named(layer, tmp_path):
     name = type(layer).__name__
-    with pytest.raises(TypeError, match=rf"{name} has no converter.*onnx\.register\({name}, "):
+    with pytest.raises(TypeError, match=rf"{name} has no converter.*onnx\.register\({name}\) "):
         nf.interop.to_onnx(with_half(layer), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_layer_of_a_user_can_be_registered(tmp_path, monkeypatch):
     monkeypatch.setattr(nf.interop.onnx.table, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
-    nf.interop.onnx.register(Half, lambda layer, x, graph: x * 0.5)
+    nf.interop.onnx.register(Half)(lambda layer, x, graph: x * 0.5)
     model = with_half(Half())
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     x = np.random.default_rng(0).integers(0, 31, (3, 9))
@@ -226,13 +226,9 @@ def test_a_layer_of_a_user_can_be_registered(tmp_path, monkeypatch):
     check_equal(session_of(tmp_path / "model.onnx").run(None, given)[0], model(x))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [((Half, 3), "converter is 3; expected a function"), ((3,), "layer is 3; expected a class")],
-)
-def test_wrong_registrations(arguments, words):
-    with pytest.raises(TypeError, match=words):
-        nf.interop.onnx.register(*arguments)
+def test_only_layers_are_registered():
+    with pytest.raises(TypeError, match="layer is 3; expected a class of layers"):
+        nf.interop.onnx.register(Half, 3)
 
 
 def test_models_that_have_no_form_in_onnx(tmp_path):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from npformer.interop.architecture import ARCHITECTURES
+from npformer.interop import ARCHITECTURES
 from npformer.layers import ACTIVATIONS
 
 NAMES = {item for each in ARCHITECTURES.values() for item in each.activations.items()}

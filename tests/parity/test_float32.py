@@ -79,7 +79,7 @@ def by_pytorch(x, maps, dy):
 
 def by_kernel(x, maps, dy, store):
     forward, backward = KERNELS["attention_heads"]
-    y, cache = forward(x, *maps, N_HEADS, False, store, EngineContext())
+    y, cache = forward(x, *maps, N_HEADS, False, store, context=EngineContext())
     return [y, *backward(dy, cache)]
 
 

@@ -160,7 +160,7 @@ def test_an_output_that_differs_from_the_table_is_used_and_kept(tmp_path):
         stated = {} if tied is None else {"tie_word_embeddings": tied}
         (folder / "config.json").write_text(json.dumps(config | stated))
         if tied is False and len(names) < 2:
-            with pytest.raises(ValueError, match="the weights have no"):
+            with pytest.raises(ValueError, match="is missing"):
                 nf.from_pretrained(folder)
             continue
         theirs = transformers.GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float64).eval()

@@ -129,7 +129,7 @@ class KeepsItsInput(L.Linear):
 
 
 def test_catches_a_missing_gradient_of_a_pair(xWb):
-    message = "returned 2 gradients; expected 3, one for each of x, W, b"
+    message = r"returned a tuple of 2; expected \(dx, dW, db\), in this order"
     with pytest.raises(TypeError, match=message):
         gradcheck(linear_but(lambda dx, dW, db: (dx, dW)), *xWb)
 

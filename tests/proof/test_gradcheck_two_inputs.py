@@ -258,7 +258,7 @@ def test_a_twin_runs_in_each_dtype(a, b):
     ],
 )
 def test_other_than_two_gradients_are_refused(a, b, returned, what):
-    message = rf"backward pass of Wrong returned {what}; expected \(da, db\), a gradient for each"
+    message = rf"backward pass of Wrong returned {what}; expected \(da, db\), in this order"
     with pytest.raises(TypeError, match=message):
         gradcheck(but(returned)(3, 5), a, b)
 

@@ -1,4 +1,4 @@
-"""LibraryTokenizer: words, WordPiece or BPE, by Hugging Face's tokenizers."""
+"""LibraryTokenizer: WordPiece or BPE, by Hugging Face's tokenizers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import checks, described
+from npformer.core import checks
 from npformer.data.libraries import library
 from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, cleaned_up, padded
 
-KINDS = ("word", "wordpiece", "bpe")
+KINDS = ("wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
 """Names of the padding token, for files that do not state it."""
 
@@ -42,8 +42,7 @@ class LibraryTokenizer(Tokenizer):
 
     def __init__(self, library: Any, *, padding: str | None = None) -> None:
         kinds = tokenizers_library()
-        if not isinstance(library, kinds.Tokenizer):
-            raise TypeError(f"library is {described(library)}; expected a tokenizers.Tokenizer")
+        checks.instance("library", library, kinds.Tokenizer)
         stated = (library.padding or {}).get("pad_token")
         self.token_types, self.clean_up = True, False
         self.truncation_side = str((library.truncation or {}).get("direction", "right"))
@@ -67,7 +66,7 @@ class LibraryTokenizer(Tokenizer):
         if getattr(self.library.model, "dropout", None):  # the same text gets other ids each time
             raise ValueError("the tokenizer has a dropout, of merges; expected none")
         self.begin_id, self.end_id = (self.library.token_to_id(word) for word in (BEGIN, END))
-        self._vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
+        self.vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
 
     @classmethod
     def train(
@@ -85,10 +84,9 @@ class LibraryTokenizer(Tokenizer):
         Parameters
         ----------
         texts : iterable of str
-        kind : {"word", "wordpiece", "bpe"}
-            "word": whole words. "wordpiece": pieces of words, as in BERT (Schuster and Nakajima,
-            2012). "bpe": pieces of bytes, as in RoBERTa (Sennrich et al., 2016), to which no text
-            is unknown.
+        kind : {"wordpiece", "bpe"}
+            "wordpiece": pieces of words, as in BERT (Schuster and Nakajima, 2012). "bpe": pieces of
+            bytes, as in RoBERTa (Sennrich et al., 2016), to which no text is unknown.
         vocab_size : int
             Maximum number of ids.
         min_count : int
@@ -106,14 +104,9 @@ class LibraryTokenizer(Tokenizer):
         checks.flag("writes", writes)
         listed = checked_texts(texts)
         tk = tokenizers_library()
-        special = [PADDING[0], *((BEGIN, END) if writes else ())]
         steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
         sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
-        if kind == "word":
-            library = tk.Tokenizer(tk.models.WordLevel(unk_token="[UNK]"))
-            library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
-            trainer = tk.trainers.WordLevelTrainer(special_tokens=["[PAD]", "[UNK]"], **sizes)
-        elif kind == "wordpiece":
+        if kind == "wordpiece":
             library = tk.Tokenizer(tk.models.WordPiece(unk_token="[UNK]"))
             library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
             library.decoder = tk.decoders.WordPiece()
@@ -123,18 +116,13 @@ class LibraryTokenizer(Tokenizer):
             library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=not writes)
             library.decoder = tk.decoders.ByteLevel()
             alphabet = tk.pre_tokenizers.ByteLevel.alphabet()
-            trainer = tk.trainers.BpeTrainer(
-                special_tokens=special, initial_alphabet=alphabet, **sizes
-            )
+            special = ["[PAD]", *((BEGIN, END) if writes else ())]
+            options = {"special_tokens": special, "initial_alphabet": alphabet}
+            trainer = tk.trainers.BpeTrainer(**options, **sizes)
         library.normalizer = tk.normalizers.Sequence(steps)
         with one_thread():
             library.train_from_iterator(listed, trainer)
         return cls(library)
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return self._vocab_size
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of one text, with the special tokens that the tokenizer adds."""
@@ -142,19 +130,14 @@ class LibraryTokenizer(Tokenizer):
             return list(self.library.encode(text).ids)
 
     def encode_pairs(
-        self, texts: Iterable[str], others: Iterable[str], max_len: int | None = None
+        self, pairs: Iterable[tuple[str, str]], max_len: int | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return ids, mask and token types of pairs of texts, such as questions and answers.
 
         If a pair has more than `max_len` tokens, the longer text is cut first.
         """
-        first, second = checked_texts(texts), checked_texts(others, "others")
-        if len(first) != len(second):
-            raise ValueError(
-                f"texts has {len(first)} and others {len(second)}; expected one other for each text"
-            )
         with self._cut_at(max_len, pairs=True), one_thread():
-            found = self.library.encode_batch(list(zip(first, second, strict=True)))
+            found = self.library.encode_batch([*pairs])
         ids, mask = padded([each.ids for each in found], self.padding_id)
         types, _ = padded([each.type_ids for each in found], 0)
         return ids, mask, types if self.token_types else np.zeros_like(types)
@@ -210,10 +193,13 @@ def check_ids(given: dict[str, Any]) -> None:
 
     `given` is the content of a tokenizer.json or vocab.json.
     """
-    model, added = given.get("model", {"vocab": given}), given.get("added_tokens", [])
-    vocabulary = model.get("vocab", {}) if isinstance(model, dict) else {}
-    tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
-    tokens += [(each.get("content"), each.get("id")) for each in added if isinstance(each, dict)]
+    tokens: list[tuple[Any, Any]] = [*given.items()]
+    if isinstance(given.get("model"), dict):  # of a tokenizer.json; a vocabulary may have the word
+        vocabulary, added = given["model"].get("vocab"), given.get("added_tokens", [])
+        tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
+        tokens += [
+            (each.get("content"), each.get("id")) for each in added if isinstance(each, dict)
+        ]
     words: dict[int, Any] = {}
     for word, id in tokens:
         if type(id) is int and not 0 <= id < MOST_IDS:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from npformer.core import checks
-from npformer.data.json_file import read_json, read_json_if_there
+from npformer.data.json_file import read_json
 from npformer.data.libraries import library
-from npformer.data.tokenizers.tokenizer import Tokenizer, cleaned_up, word_of
+from npformer.data.tokenizers.library_tokenizer import check_ids
+from npformer.data.tokenizers.tokenizer import Tokenizer, cleaned_up, stated_settings, word_of
 
 FILES = ("source.spm", "target.spm", "vocab.json")
 LANGUAGE = re.compile(">>.*?<<", re.DOTALL)
@@ -60,13 +61,12 @@ class MarianTokenizer(Tokenizer):
         self.vocabulary = dict(vocabulary)
         for piece, id in self.vocabulary.items():
             checks.whole(f"the id of {piece!r} in {FILES[2]}", id, at_least=0)
+        check_ids(self.vocabulary)
         self._pieces = {id: piece for piece, id in self.vocabulary.items()}
-        for piece, id in self.vocabulary.items():
-            if self._pieces[id] != piece:
-                raise ValueError(f"{piece!r} and {self._pieces[id]!r} have the same id {id}")
         for name in SPECIAL.values():
             if name not in self.vocabulary:
                 raise ValueError(f"the vocabulary has no {name!r}; expected that of Marian")
+        self.vocab_size = 1 + max(self._pieces)
         self.unknown_id = self.vocabulary["<unk>"]
         self.end_id = self.vocabulary["</s>"]
         self.padding_id = self.begin_id = self.vocabulary["<pad>"]
@@ -79,9 +79,7 @@ class MarianTokenizer(Tokenizer):
             raise FileNotFoundError(f"{path} has no {missing[0]}; expected {', '.join(FILES)}")
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
         vocabulary = read_json(path / FILES[2])
-        settings = read_json_if_there(path / "tokenizer_config.json")
-        if "added_tokens_decoder" not in settings:  # as for other tokenizers
-            settings |= read_json_if_there(path / "special_tokens_map.json")
+        settings = stated_settings(path)
         own = [key for key in FOREIGN if settings.get(key)]
         own += [key for key, usual in SPECIAL.items() if word_of(settings.get(key, usual)) != usual]
         words = {word: str(vocabulary.get(word)) for word in SPECIAL.values()}
@@ -92,22 +90,17 @@ class MarianTokenizer(Tokenizer):
         clean_up = settings.get("clean_up_tokenization_spaces") is True
         return cls(source, target, vocabulary, clean_up=clean_up)
 
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return 1 + max(self._pieces)
-
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of a source, then that of its end."""
         ids: list[int] = []
-        unknown = self.vocabulary["<unk>"]
+        unknown, end = self.vocabulary["<unk>"], self.vocabulary["</s>"]
         for part in re.split(f"({'|'.join(SPECIAL.values())})", text):
             language = LANGUAGE.match(part)
             pieces = [part] if part in SPECIAL.values() else [language.group()] if language else []
             rest = part[sum(map(len, pieces)) :]
             pieces += self._of_source.encode(rest, out_type=str)
             ids += [self.vocabulary.get(piece, unknown) for piece in pieces]
-        return [*ids[: None if max_len is None else max_len - 1], self.vocabulary["</s>"]]
+        return [*ids[: None if max_len is None else max_len - 1], end]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids of a target, without special tokens."""

@@ -14,7 +14,7 @@ from npformer.data.tokenizers.library_tokenizer import (
     check_ids,
     tokenizers_library,
 )
-from npformer.data.tokenizers.tokenizer import word_of
+from npformer.data.tokenizers.tokenizer import stated_settings, word_of
 
 END_OF_TEXT = "<|endoftext|>"
 KINDS: dict[str, dict[str, Any]] = tomllib.loads(
@@ -48,9 +48,7 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
     file = next((folder / name for name in names if (folder / name).is_file()), None)
     if file is None:
         raise FileNotFoundError(f"{path} has no tokenizer; expected {FILES} in it")
-    settings = read_json_if_there(folder / "tokenizer_config.json")
-    if "added_tokens_decoder" not in settings:  # with it, transformers does not read that file
-        settings |= read_json_if_there(folder / "special_tokens_map.json")
+    settings = stated_settings(folder)
     if foreign := [name for name in SETTINGS["foreign"] if settings.get(name)]:
         raise ValueError(f"{folder} has {foreign[0]}, which npformer has not; expected false")
     name = _class(folder, file, settings)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from npformer.core import checks
-from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts
+from npformer.data.tokenizers.tokenizer import VocabularyTokenizer, checked_texts
 
 WORD = re.compile(r" ?[^\W_]+(?:['\u2019][^\W_]+)*")
 """A word, with the space before it: a text is its words and the characters between them."""
@@ -15,7 +15,7 @@ LEAST = 2
 """How often a word must occur to be a token."""
 
 
-class SpellingTokenizer(Tokenizer):
+class SpellingTokenizer(VocabularyTokenizer):
     """A token for each character, and perhaps for frequent words: for models that write.
 
     The texts of the tokens, joined, are the text: case, spaces and line breaks stay. A word that is
@@ -37,11 +37,7 @@ class SpellingTokenizer(Tokenizer):
         self.characters = checked_texts(characters, "characters")
         self.words = checked_texts(words, "words")
         checks.positive("the number of characters", len(self.characters))
-        pieces = [*self.characters, *self.words]
-        self._pieces = [*self.special, *pieces]
-        self._id_of = {piece: id for id, piece in enumerate(pieces, start=len(self.special))}
-        if twice := [piece for piece, n in Counter(pieces).items() if n > 1]:
-            raise ValueError(f"{twice[0]!r} is there more than once; expected different tokens")
+        super().__init__([*self.special, *self.characters, *self.words])
 
     @classmethod
     def train(cls, texts: Iterable[str], *, words: bool = False, vocab_size: int = 2_000) -> Self:
@@ -66,11 +62,6 @@ class SpellingTokenizer(Tokenizer):
         ranked = sorted(kept, key=lambda word: (-kept[word], word))
         return cls(characters, ranked[: max(vocab_size - len(characters) - len(cls.special), 0)])
 
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return len(self._pieces)
-
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of one text."""
         return [self._id_of.get(piece, self.unknown_id) for piece in self._split(text)][:max_len]
@@ -88,11 +79,8 @@ class SpellingTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids; the first four ids and -1 are skipped."""
-        return "".join(self._pieces[id] for id in self.checked(ids, -1) if id >= len(self.special))
-
-    def token(self, id: int) -> str:
-        """Return what an id stands for."""
-        return self._pieces[id]
+        kept = [id for id in self.checked(ids, -1) if id >= len(self.special)]
+        return "".join(map(self.token, kept))
 
     def to_dict(self) -> dict[str, Any]:
         """Return characters and words."""

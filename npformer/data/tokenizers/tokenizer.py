@@ -1,12 +1,15 @@
 """Tokenizer: what all tokenizers can do."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from npformer.core import a_type, checks, described
+from npformer.data.json_file import read_json_if_there
 from npformer.data.lists import listed
 
 WRITING = ("char", "word", "bpe")
@@ -18,6 +21,8 @@ class Tokenizer(ABC):
 
     Attributes
     ----------
+    vocab_size : int
+        The number of ids, which run from 0 to vocab_size - 1.
     padding_id : int
         The id that fills a row after its last token.
     unknown_id : int or None
@@ -26,15 +31,11 @@ class Tokenizer(ABC):
         The ids that stand for the beginning and the end of a text, for models that write.
     """
 
+    vocab_size: int
     padding_id: int
     unknown_id: int | None
     begin_id: int | None = None
     end_id: int | None = None
-
-    @property
-    @abstractmethod
-    def vocab_size(self) -> int:
-        """The number of ids, which run from 0 to vocab_size - 1."""
 
     @abstractmethod
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
@@ -105,6 +106,28 @@ class Tokenizer(ABC):
         """Return token ids as a list, after checking that each is in the vocabulary."""
         entries = listed("ids", ids, "a whole number for each token")
         return [checks.whole("an id", id, at_least, self.vocab_size - 1) for id in entries]
+
+
+class VocabularyTokenizer(Tokenizer):
+    """A tokenizer with a list of pieces: the id of each is its place in the list."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self.vocabulary, self.vocab_size = list(pieces), len(pieces)
+        self._id_of = {piece: id for id, piece in enumerate(pieces)}
+        if twice := [piece for piece, n in Counter(pieces).items() if n > 1]:
+            raise ValueError(f"{twice[0]!r} is there more than once; expected different tokens")
+
+    def token(self, id: int) -> str:
+        """Return the piece of an id."""
+        return self.vocabulary[id]
+
+
+def stated_settings(folder: Path) -> dict[str, Any]:
+    """Return what the files beside a vocabulary say of a tokenizer."""
+    settings = read_json_if_there(folder / "tokenizer_config.json")
+    if "added_tokens_decoder" not in settings:  # with it, transformers does not read that file
+        settings |= read_json_if_there(folder / "special_tokens_map.json")
+    return settings
 
 
 def word_of(token: Any) -> str | None:

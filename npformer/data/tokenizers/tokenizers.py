@@ -53,7 +53,6 @@ def tokenizer_of(values: Mapping[str, Any]) -> Tokenizer:
         "marian": MarianTokenizer,
     }
     kind = values.get("kind") if isinstance(values, Mapping) else None
-    if kind not in kinds:
-        raise ValueError(f"the tokenizer's kind is {kind!r}; expected one of {', '.join(kinds)}")
+    checks.choice("the tokenizer's kind", kind, kinds)
     tokenizer: Tokenizer = kinds[kind].from_dict(values)
     return tokenizer

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from npformer.core import checks
-from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts
+from npformer.data.tokenizers.tokenizer import VocabularyTokenizer, checked_texts
 
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
@@ -20,7 +20,7 @@ LEAST = 3
 """How often a part of words must occur: rarer ones take time and say little."""
 
 
-class WordTokenizer(Tokenizer):
+class WordTokenizer(VocabularyTokenizer):
     """A token for each word and each punctuation mark of the vocabulary.
 
     Id 0 is padding, id 1 a word that is not in the vocabulary, and the words follow.
@@ -43,10 +43,7 @@ class WordTokenizer(Tokenizer):
     def __init__(self, words: Sequence[str], *, lower: bool = True, ngrams: int = 0) -> None:
         self.lower = checks.flag("lower", lower)
         self.ngrams = checks.whole("ngrams", ngrams, at_least=0)
-        self.words = [PADDING, UNKNOWN, *checked_texts(words, "words")]
-        self._id_of = {word: id for id, word in enumerate(self.words)}
-        if twice := [word for word, n in Counter(self.words).items() if n > 1]:
-            raise ValueError(f"words has {twice[0]!r} more than once; expected different words")
+        super().__init__([PADDING, UNKNOWN, *checked_texts(words, "words")])
 
     @classmethod
     def train(
@@ -84,11 +81,6 @@ class WordTokenizer(Tokenizer):
         ranked = sorted(kept, key=lambda token: (-kept[token], token))
         return cls(ranked[: vocab_size - 2], lower=lower, ngrams=ngrams)
 
-    @property
-    def vocab_size(self) -> int:
-        """The number of ids."""
-        return len(self.words)
-
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of one text: its words, then parts of them."""
         words = split(text, self.lower)[:max_len]
@@ -100,16 +92,12 @@ class WordTokenizer(Tokenizer):
 
     def parts(self) -> list[int]:
         """Return the ids of parts of words."""
-        return [id for id, word in enumerate(self.words) if len(word) > 1 and word[0] == "#"]
-
-    def token(self, id: int) -> str:
-        """Return the word of an id."""
-        return self.words[id]
+        return [id for id, word in enumerate(self.vocabulary) if len(word) > 1 and word[0] == "#"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the vocabulary."""
         settings = {"lower": self.lower, "ngrams": self.ngrams}
-        return {"kind": "words", "words": self.words[2:], **settings}
+        return {"kind": "words", "words": self.vocabulary[2:], **settings}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:

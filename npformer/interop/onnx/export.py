@@ -11,10 +11,10 @@ from typing import Any, Protocol, runtime_checkable
 from npformer.core import Layer, a_type, checks
 from npformer.data.libraries import library
 from npformer.interop.onnx.graph import Graph, Value
-from npformer.interop.onnx.models import probabilities, shape_of
+from npformer.interop.onnx.models import probabilities
 from npformer.mixers import WholeSequenceMixer
 from npformer.training.storage.files import check_place, write_whole
-from npformer.training.trainable import LanguageModel, SequenceClassifier
+from npformer.training.trainable import LanguageModel, SequenceClassifier, WideSequenceClassifier
 
 LARGEST = 2**31 - 2**20
 """The most bytes of an ONNX file, which is one protobuf message."""
@@ -154,14 +154,13 @@ def _outputs(graph: Graph, models: Sequence[Any], x: Value) -> None:
     logits = [graph.apply(model, x) for model in models]
     pairs = zip(models, logits, strict=True)
     each = [p for p in (probabilities(model, z, graph) for model, z in pairs) if p is not None]
-    shape = shape_of(models[0])
+    one, wide = models[0], [2] if isinstance(models[0], WideSequenceClassifier) else []
+    answers = ["batch"] if one.targets_of is None else ["batch", "length"]
     if len(models) == 1:
+        shape = [*answers, *wide, one.loss.n_outputs(one.n_classes)]
         graph.output("logits" if each else "outputs", logits[0], shape)
-    if not each or isinstance(models[0], LanguageModel):
+    if not each or isinstance(one, LanguageModel):
         return
     mean, *others = each
-    for other in others:
-        mean = mean + other
-    mean = mean / float(len(models)) if others else mean
-    answers = ["batch"] if models[0].targets_of is None else ["batch", "length"]
-    graph.output("probabilities", mean, [*answers, models[0].n_classes])
+    mean = sum(others, mean) / float(len(models)) if others else mean
+    graph.output("probabilities", mean, [*answers, one.n_classes])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,10 @@ OPSET, IR = 20, 9
 """Version 20 of the operators has GELU; runtimes of 2023 and later know it."""
 
 
+def _operator(name: str) -> Callable[[Value, Any], Value]:
+    return lambda self, other: self.graph.node(name, self, other)
+
+
 class Value:
     """An array that the graph will compute. ``+ - * / @`` add a node each."""
 
@@ -21,23 +25,12 @@ class Value:
         self.graph = graph
         self.name = name
 
-    def __add__(self, other: Any) -> Value:
-        return self.graph.node("Add", self, other)
-
-    def __sub__(self, other: Any) -> Value:
-        return self.graph.node("Sub", self, other)
-
-    def __mul__(self, other: Any) -> Value:
-        return self.graph.node("Mul", self, other)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self.graph.node("Div", self, other)
-
-    def __matmul__(self, other: Any) -> Value:
-        return self.graph.node("MatMul", self, other)
-
-    def __and__(self, other: Any) -> Value:
-        return self.graph.node("And", self, other)
+    __add__ = _operator("Add")
+    __sub__ = _operator("Sub")
+    __mul__ = _operator("Mul")
+    __truediv__ = _operator("Div")
+    __matmul__ = _operator("MatMul")
+    __and__ = _operator("And")
 
     def at(self, *axes: int) -> Value:
         """Return the array with new axes of length 1 at these places."""
@@ -147,6 +140,13 @@ class Graph:
         name = f"constant_{len(self.arrays)}"
         self.arrays[name] = held
         return Value(self, name)
+
+    def cropped(self, array: Any, *axes: int) -> Value:
+        """Return an array or a parameter, cropped to the length along these axes."""
+        value = self.value(array)
+        for axis in axes:
+            value = value.cut(0, self.length, axis)
+        return value
 
     def where(self, condition: Value, yes: Any, no: Any) -> Value:
         """Return `yes` where the condition holds, and `no` elsewhere."""

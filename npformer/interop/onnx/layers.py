@@ -6,7 +6,7 @@ from typing import Any
 from npformer import layers as own
 from npformer.core import to_numpy
 from npformer.interop.onnx.graph import Graph, Value
-from npformer.interop.onnx.table import Converter, register
+from npformer.interop.onnx.table import CONVERTERS, Converter, register
 from npformer.mixers import Identity
 from npformer.models.input_embedding import InputEmbedding
 from npformer.training.trainable import LanguageModel, SequenceClassifier
@@ -32,8 +32,7 @@ SIMPLE: dict[Any, Converter] = {
 }
 """Layers that are one operator of ONNX, or a chain of others, or change nothing at evaluation."""
 
-for kind, converter in SIMPLE.items():
-    register(kind, converter)
+CONVERTERS.update(SIMPLE)
 
 
 @register(own.Linear)
@@ -103,7 +102,7 @@ def embedding(layer: own.Embedding, ids: Value, graph: Graph) -> Value:
 @register(own.Positions)
 def positions(layer: own.Positions, x: Value, graph: Graph) -> Value:
     """y = x + table[:length]."""
-    return x + graph.value(layer.table).cut(0, graph.length, axis=0)
+    return x + graph.cropped(layer.table, 0)
 
 
 @register(own.TokenTypes)

@@ -32,9 +32,9 @@ def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
     allowed = None if graph.mask is None else graph.mask.at(1, 2)
     if causal:
         allowed = before(graph) if allowed is None else allowed & before(graph)
-    if allowed is None:
-        return graph.node("Softmax", scores)
-    return graph.node("Softmax", graph.where(allowed, scores, LOWEST))
+    if allowed is not None:
+        scores = graph.where(allowed, scores, LOWEST)
+    return graph.node("Softmax", scores)
 
 
 def averaging(layer: own.AveragingMixer, x: Value, graph: Graph, scores_of: Any) -> Value:
@@ -90,23 +90,20 @@ def factorized_dense_scores(layer: own.FactorizedDenseScores, x: Value, graph: G
 
 def random_scores(layer: own.RandomScores, x: Value, graph: Graph) -> Value:
     """S = R, cropped to the length."""
-    return graph.value(layer.R).cut(0, graph.length, axis=1).cut(0, graph.length, axis=2)
+    return graph.cropped(layer.R, 1, 2)
 
 
 def factorized_random_scores(layer: own.FactorizedRandomScores, x: Value, graph: Graph) -> Value:
     """S = R1 R2^T, cropped to the length."""
-    R1, R2 = (graph.value(each).cut(0, graph.length, axis=1) for each in (layer.R1, layer.R2))
-    return R1 @ R2.transpose(0, 2, 1)
+    return graph.cropped(layer.R1, 1) @ graph.cropped(layer.R2, 1).transpose(0, 2, 1)
 
 
 def mixture_scores(layer: own.MixtureScores, x: Value, graph: Graph) -> Value:
     """S = sum_i alpha_i S_i, alpha = softmax(logits)."""
     alpha, _ = F.softmax(to_numpy(layer.logits.value))
     each = zip(alpha.tolist(), layer.parts, strict=True)
-    parts: list[Value] = [graph.apply(part, x) * share for share, part in each]
-    scores = parts[0]
-    for other in parts[1:]:
-        scores = scores + other
+    first, *others = (graph.apply(part, x) * share for share, part in each)
+    scores: Value = sum(others, first)
     return scores
 
 
@@ -119,9 +116,8 @@ for alone, scores_of, *mixers in (
     (own.FactorizedRandomScores, factorized_random_scores, own.FactorizedRandomSynthesizer),
     (own.MixtureScores, mixture_scores, own.Mixture),
 ):
-    register(alone, scores_of)
-    for mixer in mixers:
-        register(mixer, partial(averaging, scores_of=scores_of))
+    register(alone)(scores_of)
+    register(*mixers)(partial(averaging, scores_of=scores_of))
 
 
 def whole_sequence(layer: own.WholeSequenceMixer, x: Value, graph: Graph, mix: Any) -> Value:
@@ -134,39 +130,28 @@ def whole_sequence(layer: own.WholeSequenceMixer, x: Value, graph: Graph, mix: A
     return graph.without_padding(mix(graph.without_padding(x), of_each))
 
 
-def waves(graph: Graph, at: Any, n: Value) -> tuple[Value, Value]:
-    """Return the matrices cos(2 pi j k / n) and sin(2 pi j k / n)."""
-    turns = graph.node("Mod", at.at(1) * at.at(0), n)  # whole numbers: nothing is rounded
-    angle = turns.to("float32") * (2.0 * math.pi) / n.to("float32")
-    return graph.node("Cos", angle), graph.node("Sin", angle)
-
-
-def transform(x: Value, n: Value, d_model: int, graph: Graph) -> tuple[Value, ...]:
-    """Return cos x cos, sin x sin, cos x sin and sin x cos: the parts of a Fourier transform."""
-    C, S = waves(graph, graph.positions(), n)
-    angle = np.outer(np.arange(d_model), np.arange(d_model)) * (2.0 * np.pi / d_model)  # float64
-    by_cos, by_sin = x @ np.cos(angle), x @ np.sin(angle)
-    return C @ by_cos, S @ by_sin, C @ by_sin, S @ by_cos
-
-
-@register(own.Fourier)
-@register(own.Hartley)
+@register(own.Fourier, own.Hartley)
 def fourier(layer: own.Fourier | own.Hartley, x: Value, graph: Graph) -> Value:
     """y = Re(F x F), F = cos - i sin; a Hartley transform subtracts Im(F x F)."""
+    turn = 2.0 * np.pi / graph.d_model
+    angles = np.outer(np.arange(graph.d_model), np.arange(graph.d_model)) * turn  # float64
 
     def mix(x: Value, n: Value) -> Value:
-        cos, sin, one, other = transform(x, n, graph.d_model, graph)
-        return cos - sin + one + other if isinstance(layer, own.Hartley) else cos - sin
+        at = graph.positions()
+        turns = graph.node("Mod", at.at(1) * at.at(0), n)  # whole numbers: nothing is rounded
+        angle = turns.to("float32") * (2.0 * math.pi) / n.to("float32")
+        C, S = graph.node("Cos", angle), graph.node("Sin", angle)
+        by_cos, by_sin = x @ graph.value(np.cos(angles)), x @ graph.value(np.sin(angles))
+        real = C @ by_cos - S @ by_sin
+        return real + C @ by_sin + S @ by_cos if isinstance(layer, own.Hartley) else real
 
     return whole_sequence(layer, x, graph, mix)
 
 
-@register(own.LinearMixing)
-@register(own.RandomMixing)
+@register(own.LinearMixing, own.RandomMixing)
 def linear_mixing(layer: own.LinearMixing, x: Value, graph: Graph) -> Value:
     """y = W_sequence x W_features, with W_sequence cropped to the length."""
-    length = graph.length
-    W = graph.value(layer.W_sequence).cut(0, length, axis=0).cut(0, length, axis=1)
+    W = graph.cropped(layer.W_sequence, 0, 1)
     return whole_sequence(layer, x, graph, lambda x, n: W @ x @ layer.W_features)
 
 
@@ -188,7 +173,7 @@ def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Va
     near = convolution(p, short, [layer.short.shape[0]], 3 * d_model, graph)
     x0, x1, v = (near.cut(i * d_model, (i + 1) * d_model, axis=-1) for i in range(3))
     z = graph.without_padding(x1 * v)
-    kernel = graph.value(layer.kernel).cut(0, graph.length, axis=0)
+    kernel = graph.cropped(layer.kernel, 0)
     s = convolution(z, kernel, graph.length, d_model, graph) + z * layer.skip
     return graph.without_padding(graph.apply(layer.output, x0 * s))
 
@@ -200,7 +185,7 @@ def state_space(layer: own.StateSpace, x: Value, graph: Graph) -> Value:
     log_step, log_decay, frequency, C = (to_numpy(each.value) for each in layer.kernel_parameters())
     of_space = log_step, log_decay, frequency, C, graph.max_len
     table, _ = F.state_space_kernel(*of_space)  # [max_len, d_model]
-    kernel = graph.value(table).cut(0, graph.length, axis=0)
+    kernel = graph.cropped(table, 0)
     s = convolution(x, kernel, graph.length, graph.d_model, graph)
     a = graph.node("Gelu", s + x * layer.skip)
     return graph.without_padding(graph.apply(layer.output, a))

@@ -3,13 +3,13 @@
 import numpy as np
 
 from npformer import layers, models
-from npformer.core import Array, Layer
+from npformer.core import Layer
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.layers import in_chain
 from npformer.interop.onnx.table import register
 from npformer.models import losses
 from npformer.models.wide_sequence_model import TwoAnswers
-from npformer.training.trainable import LanguageModel, SequenceClassifier, WideSequenceClassifier
+from npformer.training.trainable import WideSequenceClassifier
 
 
 @register(models.EncoderBlock)
@@ -88,14 +88,3 @@ def probabilities(model: Layer, logits: Value, graph: Graph) -> Value | None:
     if type(loss) is TwoAnswers:
         return graph.node("Softmax", graph.node("ReduceMean", logits, [-2], keepdims=0))
     return graph.node("Softmax", logits) if type(loss) is losses.SoftmaxCrossEntropy else None
-
-
-def shape_of(model: Layer) -> list[Array]:
-    """Return the axes of the outputs."""
-    if isinstance(model, LanguageModel):
-        return ["batch", "length", model.vocab_size]
-    assert isinstance(model, SequenceClassifier)
-    n = model.loss.n_outputs(model.n_classes)
-    if isinstance(model, WideSequenceClassifier):
-        return ["batch", 2, n]
-    return ["batch", n] if model.targets_of is None else ["batch", "length", n]

@@ -1,7 +1,7 @@
 """Which converter writes which layer."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from npformer.core import Layer, checks
 
@@ -11,25 +11,17 @@ CONVERTERS: dict[type[Layer], Converter] = {}
 """{class of layers: its converter}. A subclass computes something else, and has its own."""
 
 
-@overload
-def register(layer: type[Layer]) -> Callable[[Named], Named]: ...
+def register(*layers: type[Layer]) -> Callable[[Named], Named]:
+    """Register how layers of some classes are written as nodes of ONNX: a decorator.
 
-
-@overload
-def register(layer: type[Layer], converter: Named) -> Named: ...
-
-
-def register(layer: type[Layer], converter: Any = None) -> Any:
-    """Register how layers of a class are written as nodes of ONNX.
+    What is decorated gets the layer, x as a `Value` and the `Graph`, and returns a `Value`: the
+    forward pass at evaluation, with ``+ - * / @`` and ``graph.node("Tanh", x)`` for other
+    operators.
 
     Parameters
     ----------
-    layer : subclass of Layer
-        Not including its subclasses.
-    converter : callable, optional
-        It gets the layer, x as a `Value` and the `Graph`, and returns a `Value`: the forward pass
-        at evaluation, with ``+ - * / @`` and ``graph.node("Tanh", x)`` for other operators.
-        Without it, `register` is a decorator.
+    *layers : subclasses of Layer
+        Not including their subclasses.
 
     Examples
     --------
@@ -40,14 +32,15 @@ def register(layer: type[Layer], converter: Any = None) -> Any:
     ... def half(layer, x, graph):
     ...     return x * 0.5
     """
-    if not (isinstance(layer, type) and issubclass(layer, Layer)):
-        raise TypeError(f"layer is {layer!r}; expected a class of layers")
-    if converter is None:
-        return lambda decorated: register(layer, decorated)
-    if not callable(converter):
-        raise TypeError(f"converter is {converter!r}; expected a function of (layer, x, graph)")
-    CONVERTERS[layer] = converter
-    return converter
+    for layer in layers:
+        if not (isinstance(layer, type) and issubclass(layer, Layer)):
+            raise TypeError(f"layer is {layer!r}; expected a class of layers")
+
+    def add(converter: Named) -> Named:
+        CONVERTERS.update(dict.fromkeys(layers, converter))
+        return converter
+
+    return add
 
 
 def converter_of(layer: Layer) -> Converter:
@@ -58,6 +51,6 @@ def converter_of(layer: Layer) -> Converter:
         return CONVERTERS[kind]
     raise TypeError(
         f"{kind.__module__}.{kind.__qualname__} has no converter to ONNX; expected one. Say how it "
-        f"is computed: npformer.interop.onnx.register({kind.__name__}, converter), with "
-        "converter(layer, x, graph) that returns what the layer's forward returns first"
+        f"is computed: @npformer.interop.onnx.register({kind.__name__}) above a function of "
+        "(layer, x, graph) that returns what the layer's forward returns first"
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from npformer.core import Array, checks
+from npformer.core import Array, Layer, checks
 from npformer.core.inputs import Sequences
 from npformer.data.lengths import LongestFirst
 from npformer.data.samples import Batch
@@ -16,6 +16,9 @@ from npformer.engine.threads import side_by_side
 from npformer.engine.worker_counts import choose_workers
 from npformer.training.trainable.protocol import Trainable
 
+Convert = Callable[[Array], np.ndarray]
+"""Makes an array on the host of a batch's outputs."""
+
 
 def outputs(model: Trainable, batch: Batch) -> Array:
     """Return the outputs of checked samples at evaluation, on the model's backend."""
@@ -24,30 +27,37 @@ def outputs(model: Trainable, batch: Batch) -> Array:
 
 
 def in_batches(
-    model: Trainable,
-    convert: Callable[[Array], np.ndarray],
-    inputs: tuple[Sequences, ...],
-    batch_size: int,
+    model: Trainable, convert: Convert, inputs: tuple[Sequences, ...], batch_size: int
 ) -> np.ndarray:
     """Compute outputs batch by batch, convert each batch's to a host array, and join them.
 
     `inputs` are checked; the other arguments are those of `Model.predict_probabilities`.
     """
     checks.positive("batch_size", batch_size)
-    n_samples = len(inputs[0].x)
     masked = any(each.padding is not None for each in inputs)
-    if n_samples == 0 or (n_samples <= batch_size and not masked):  # one batch, and none is cut
+    if len(inputs[0].x) <= batch_size and not masked:  # one batch, and none is cut
         return convert(outputs(model, Batch(inputs)))
     by_length = masked and model.targets_of is None and model.skips_padding()
     batches = LongestFirst(inputs, batch_size, by_length)
+    most = len(batches) // batch_size  # threads also share a batch, if there is only one
+    return results(model, batches, most, lambda batch: convert(outputs(model, batch)))
 
-    def of_share(k: int, n: int) -> list[np.ndarray]:
-        return [convert(outputs(model, batch)) for batch in batches.share(k, n)]
 
-    length, backend, seconds = batches.mean_length(), model.backend, snapshot_of(model).cost.seconds
-    n_batches, cost = n_samples // batch_size, seconds(n_samples, length)
-    n = choose_workers("auto", backend, n_batches, n_samples * length, cost)
-    return batches.in_order(side_by_side(lambda k: of_share(k, n), list(range(n))))
+def results(
+    model: Layer, batches: LongestFirst, most: int, compute: Callable[[Batch], np.ndarray]
+) -> np.ndarray:
+    """Return what `compute` makes of all batches, in the order of the samples.
+
+    At most `most` threads share the batches, if the model takes long enough.
+    """
+    n, length = len(batches), batches.mean_length()
+    seconds = snapshot_of(model).cost.seconds(n, length)
+    threads = choose_workers("auto", model.backend, most, n * length, seconds)
+
+    def of_share(k: int) -> list[np.ndarray]:
+        return [compute(batch) for batch in batches.share(k, threads)]
+
+    return batches.in_order(side_by_side(of_share, list(range(threads))))
 
 
 def refuse_samples(wrong: np.ndarray, what: str, start: int = 0) -> None:

@@ -12,7 +12,7 @@ tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"
 TEXTS = ["The cat sat on the mat.", "A dog, a cat and a bird!", "Unrelated sentences"] * 3
 
 
-@pytest.mark.parametrize("kind", ["word", "wordpiece", "bpe"])
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_each_kind_is_trained_encodes_and_comes_back(kind):
     made = LibraryTokenizer.train(TEXTS, kind, vocab_size=400)
     ids, mask = made.encode([*TEXTS, ""], max_len=6)
@@ -43,7 +43,7 @@ def test_a_vocabulary_of_bert(bert):
     assert made.tokens(ids[0]) == ["[CLS]", "the", "cat", "##s", "sat", ".", "[SEP]"]
     short, _ = made.encode(["The cats sat."], max_len=4)  # the end mark is not cut off
     assert made.tokens(short[0]) == ["[CLS]", "the", "cat", "[SEP]"]
-    ids, mask, types = made.encode_pairs(["the cat", "cat"], ["sat", "sat."])
+    ids, mask, types = made.encode_pairs([("the cat", "sat"), ("cat", "sat.")])
     assert made.tokens(ids[0]) == ["[CLS]", "the", "cat", "[SEP]", "sat", "[SEP]"]
     np.testing.assert_array_equal(types, [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]])
     assert mask.all()
@@ -127,7 +127,7 @@ def test_pairs_have_the_types_and_texts_the_spaces_that_the_settings_say(bert):
         added = json.dumps({"'": 10, "s": 11})
         (bert / "added_tokens.json").write_text(added, "utf-8")
         made = tokenizer_of(json.loads(json.dumps(read_tokenizer(bert).to_dict())))
-        assert made.encode_pairs(["the"], ["cat"])[2].tolist() == [types]
+        assert made.encode_pairs([("the", "cat")])[2].tolist() == [types]
         assert made.decode([made.library.token_to_id(word) for word in words]) == text
 
 
@@ -200,6 +200,13 @@ def test_ids_are_bounded_before_memory_is_taken(bert):
             read_tokenizer(bert)
 
 
+def test_ids_are_bounded_also_beside_a_token_that_is_called_model(tmp_path):
+    (tmp_path / "vocab.json").write_text('{"model": 0, "a": 4000000000}', "utf-8")
+    (tmp_path / "merges.txt").write_text("", "utf-8")
+    with pytest.raises(ValueError, match="a token has the id 4000000000; expected ids below"):
+        read_tokenizer(tmp_path)
+
+
 def test_what_a_file_of_a_model_says_of_its_tokenizer_is_checked(bert):
     """Otherwise a number in it would take all memory, and a pattern end the process."""
     values = read_tokenizer(bert).to_dict()
@@ -223,13 +230,13 @@ def test_mistakes_are_explained(bert):
     with pytest.raises(ValueError, match="max_len is 1; expected a whole number of at least 2"):
         made.encode(["the cat"], max_len=1)
     with pytest.raises(ValueError, match="max_len is 2; expected a whole number of at least 3"):
-        made.encode_pairs(["the"], ["cat"], max_len=2)
-    with pytest.raises(TypeError, match=r"library is .bpe.; expected a tokenizers\.Tokenizer"):
+        made.encode_pairs([("the", "cat")], max_len=2)
+    with pytest.raises(TypeError, match=r"library is a str; expected a Tokenizer"):
         LibraryTokenizer("bpe")
     with pytest.raises(ValueError, match="no token 'nothing' for padding"):
         LibraryTokenizer(made.library, padding="nothing")
-    with pytest.raises(ValueError, match="texts has 1 and others 2"):
-        made.encode_pairs(["a"], ["b", "c"])
+    with pytest.raises(ValueError, match="the tokenizer fails at a text"):
+        made.encode_pairs([("a", 1)])
     with pytest.raises(ValueError, match="kind is 'letters'"):
         LibraryTokenizer.train(TEXTS, "letters")
 

@@ -20,9 +20,9 @@ def test_words_apostrophes_signs_and_characters_without_spaces():
 
 def test_the_vocabulary_is_ranked_by_frequency_then_by_letters():
     made = WordTokenizer.train(["b a c", "c b", "c d"])
-    assert made.words == ["[PAD]", "[UNK]", "c", "b", "a", "d"]
-    assert WordTokenizer.train(["b a c", "c b"], min_count=2).words[2:] == ["b", "c"]
-    assert WordTokenizer.train(["b a c", "c b"], vocab_size=3).words[2:] == ["b"]
+    assert made.vocabulary == ["[PAD]", "[UNK]", "c", "b", "a", "d"]
+    assert WordTokenizer.train(["b a c", "c b"], min_count=2).vocabulary[2:] == ["b", "c"]
+    assert WordTokenizer.train(["b a c", "c b"], vocab_size=3).vocabulary[2:] == ["b"]
 
 
 def test_rows_are_padded_and_masked():
@@ -63,7 +63,7 @@ def test_it_comes_back_from_json():
         (lambda t: t.encode(np.array([["a"]])), ValueError, "texts has 2 axes; expected one"),
         (lambda t: t.encode(["a"], max_len=0), ValueError, "max_len is 0"),
         (lambda t: t.tokens([4]), ValueError, "an id is 4"),
-        (lambda t: WordTokenizer(["a", "a"]), ValueError, "'a' more than once"),
+        (lambda t: WordTokenizer(["a", "a"]), ValueError, "'a' is there more than once"),
         (lambda t: tokenizer_of({"kind": "letters"}), ValueError, "kind is 'letters'"),
     ],
 )

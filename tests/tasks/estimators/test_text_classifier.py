@@ -39,10 +39,10 @@ def test_the_validation_part_gives_no_words_to_the_vocabulary():
     texts, labels = texts_and_labels()
     others = ["pizza pizza", "hail hail"], ["food", "weather"]
     found = small().fit(texts, labels, **QUICK | {"validation": others})
-    assert "pizza" not in found.tokenizer_.words
+    assert "pizza" not in found.tokenizer_.vocabulary
     assert len(found.history_.validation_accuracy) == 6
     parted = small().fit([f"{text} w{i}" for i, text in enumerate(texts)], labels, **QUICK)
-    own = [word for word in parted.tokenizer_.words if word[0] == "w" and word[1:].isdigit()]
+    own = [word for word in parted.tokenizer_.vocabulary if word[0] == "w" and word[1:].isdigit()]
     assert len(own) == 108
 
 

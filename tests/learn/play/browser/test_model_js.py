@@ -173,7 +173,7 @@ def test_words_are_those_of_the_tokenizer(tab):
         expected = [tokenizer.ids(text, 20) or [tokenizer.unknown_id] for text in unseen]
         found = tab.evaluate(
             "([how, names, texts]) => texts.map(spelling.spelling(how, names, 20))",
-            [{"lower": lower, "ngrams": ngrams}, tokenizer.words, unseen],
+            [{"lower": lower, "ngrams": ngrams}, tokenizer.vocabulary, unseen],
         )
         assert found == expected
 
