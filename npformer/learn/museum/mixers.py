@@ -2,7 +2,6 @@
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from npformer.learn.museum.table import (
     attention,
     attention_layer,
     bug,
-    in_attention,
     softmax,
 )
 from npformer.mixers import Attention, Fourier
@@ -98,7 +96,6 @@ def attention_over_an_axis_of_length_1(
 @attention_layer(
     19,
     "causal_attention_does_not_look_ahead",
-    build=partial(in_attention, causal=True),
     config={"causal": True},
 )
 def attention_that_looks_ahead(

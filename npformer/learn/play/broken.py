@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from npformer.core import Layer, checks
-from npformer.layers import GELU, Dropout, LayerNorm, Sequential
+from npformer.layers import GELU
 from npformer.learn.museum import BUGS
-from npformer.learn.museum.attention_by import AttentionBy, with_softmax
-from npformer.learn.museum.bug import put
+from npformer.learn.museum.attention_by import AttentionBy
 from npformer.mixers import Attention
-from npformer.models import Encoder, EncoderConfig
+from npformer.models import Encoder
 from npformer.training.trainable import SequenceClassifier
 
 ATTENTION: dict[str, Any] = {"mixers": ["attention", "attention"]}
@@ -55,7 +54,7 @@ def put_bug(name: str, model: SequenceClassifier) -> None:
             f"{HAVE_A_PLACE[name]}"
         )
     before = {key: parameter.value.copy() for key, parameter in model.named_parameters().items()}
-    put(_wrong_layer(name, model.config, {"dtype": model.dtype, "seed": 0}), model)
+    BUGS[name].put(model)
     for key, parameter in model.named_parameters().items():
         if key in before:
             parameter.value[...] = before[key]
@@ -83,23 +82,3 @@ def _has_place(kind: Any, blocks: Sequence[Any]) -> bool:
     # One block can only stand for several equal ones.
     equal = len(blocks) > 1 and len({type(each.mixer) for each in blocks}) == 1
     return equal or not issubclass(kind, Encoder)
-
-
-def _wrong_layer(name: str, config: EncoderConfig, drawn: dict[str, Any]) -> Any:
-    """Return a wrong layer of the sizes of a model, as `npformer.learn.museum.bug.put` takes it."""
-    kind: Any = BUGS[name].wrong
-    if not isinstance(kind, type):
-        built = BUGS[name].build()
-        pair = built if isinstance(built, tuple) else built.attend
-        if BUGS[name].of == "functional.softmax":
-            pair = with_softmax(*pair)
-        return AttentionBy(config.d_model, config.n_heads, attend=pair, **drawn)
-    if issubclass(kind, Attention):
-        return kind(config.d_model, config.n_heads, **drawn)
-    if issubclass(kind, LayerNorm):
-        return kind(config.d_model, dtype=drawn["dtype"])
-    if issubclass(kind, Dropout):
-        return Sequential(kind(config.dropout))  # of one, used twice
-    if issubclass(kind, GELU):
-        return kind()
-    return BUGS[name].wrong(config, **drawn)  # a block or an encoder
