@@ -8,7 +8,7 @@ import traceback
 import types
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ class NotBegun(Exception):
 
 
 class Stuck(Exception):
-    """A reader's file cannot be marked; the message says why, and in which line."""
+    """A reader's file is wrong, or cannot be marked; each argument says why, in words."""
 
 
 class PrintBuffer(io.StringIO):
@@ -96,14 +96,8 @@ class Answer:
             raise Stuck(f"{name} is {a_type(found)}; expected a function or a class")
         return found
 
-    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+    def call(self, function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
         """Call the reader's code, and explain what it raises."""
-        with self.watch():
-            return function(*args)
-
-    @contextlib.contextmanager
-    def watch(self) -> Iterator[None]:
-        """Run the reader's code, and explain what it raises."""
         out = self.printed if self.listening else PrintBuffer()
         profile = sys.getprofile()
         if self.listening and self.patience > 0:
@@ -116,7 +110,7 @@ class Answer:
                 np.errstate(all="ignore"),
             ):
                 warnings.simplefilter("ignore")
-                yield
+                return function(*args, **settings)
         except (Stuck, NotBegun, KeyboardInterrupt):
             raise
         except BaseException as error:  # a reader's file may call sys.exit

@@ -3,21 +3,22 @@
 import copy
 import inspect
 import math
+import types
 from typing import Any
 
 import numpy as np
 
 from npformer.learn.exercises.answer import Answer, Stuck
-from npformer.learn.exercises.diagnosis import fault_of, same
+from npformer.learn.exercises.diagnosis import same
 from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import (
     Trial,
     as_tuple,
     check_returned,
+    faults,
     first_problems,
-    gradcheck_problems,
-    mistaken_results,
+    pass_gradcheck,
 )
 
 ROUNDING, SINGLE = 1e-12, 1e-9
@@ -32,11 +33,10 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     answer.listening = False
     if found or answer.differences:  # neither made for float32 nor exact enough for gradcheck
         return found
-    found = marking.dtype(exercise.trials[0])
+    marking.check_dtype(exercise.trials[0])
     for trial in exercise.trials:
-        where = f" for {trial.label}"
-        found = found or gradcheck_problems(answer, "", where, marking.own, *trial.inputs)
-    return found or failing_invariants(answer, exercise.made(marking.own), *exercise.invariants)
+        pass_gradcheck(answer, "", f" for {trial.label}", marking.own, *trial.inputs)
+    return failing_invariants(answer, exercise.made(marking.own), *exercise.invariants)
 
 
 class Marking:
@@ -63,19 +63,11 @@ class Marking:
         dy = upstream(y)
         result = as_tuple(self._backward(trial, dy, y), self.gradients)
         right, ones = (self._run(self.right, trial, each) for each in (dy, np.ones_like(dy)))
-        mistakes = mistaken_results(
-            self.exercise.variants(),
-            lambda names: self._run([getattr(names, name) for name in self.names], trial, dy),
-        )
-        problems = {}
-        for i, (name, wanted) in enumerate(zip(self.gradients, right, strict=True)):
-            others = {o: g for o, g in zip(self.gradients, right, strict=True) if o != name}
-            others = {o: g for o, g in others.items() if not same(g, wanted)}
-            variants = [(says, found[i]) for says, found in mistakes]
-            more: dict[str, Any] = {"of_ones": ones[i], "counts": trial.counts}
-            problems[name] = fault_of(
-                name, result[i], wanted, variants=variants, others=others, **more
-            )
+
+        def compute(names: types.SimpleNamespace) -> tuple[Any, ...]:
+            return self._run([getattr(names, name) for name in self.names], trial, dy)
+
+        problems = faults(self.exercise, result, compute, ones, counts=trial.counts)
         if not any(problems.values()):
             return self._digits(max(map(_error, result, right)))
         fine = [name for name, problem in problems.items() if not problem]
@@ -126,20 +118,18 @@ class Marking:
         _, cache = forward(*copy.deepcopy(trial.inputs))
         return as_tuple(backward(np.array(dy), cache), self.gradients)
 
-    def dtype(self, trial: Trial) -> list[str]:
+    def check_dtype(self, trial: Trial) -> None:
         """Check that float32 stays float32."""
         inputs = tuple(map(_single, copy.deepcopy(trial.inputs)))
         y, cache = self.answer.call(self.own[0], *inputs)
         result = self.answer.call(self.own[1], _single(upstream(y)), cache)
-        every = zip(self.gradients, as_tuple(result, self.gradients), strict=True)
-        for name, gradient in every:
+        for name, gradient in zip(self.gradients, as_tuple(result, self.gradients), strict=True):
             if (found := np.asarray(gradient).dtype) != np.float32:
-                return [
+                raise Stuck(
                     f"{name} is right in float64, but where all arrays are float32 it comes out as "
                     f"{found}. A NumPy number does that (np.sqrt(2); math.sqrt(2) does not), and "
-                    "so does an array of whole numbers, or one made without dtype=...",
-                ]
-        return []
+                    "so does an array of whole numbers, or one made without dtype=..."
+                )
 
 
 def _error(got: Any, right: np.ndarray) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 
 from npformer.core import Array, a_type
 from npformer.learn.exercises.answer import Answer, Stuck
+from npformer.learn.exercises.diagnosis import fault_of, same
+from npformer.learn.exercises.exercise import Exercise
 from npformer.proof.central_difference import central_difference
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.report import GradcheckError, GradcheckReport
@@ -63,6 +65,24 @@ def mistaken_results(
     return found
 
 
+def faults(
+    exercise: Exercise, got: Any, compute: Callable[..., Any], ones: Any = None, **more: Any
+) -> dict[str, str]:
+    """Return what is wrong with each result, or "", beside those of the solution and of mistakes.
+
+    `compute` returns the results of a solution; `ones` are the right ones for a dy of ones.
+    """
+    right = dict(zip(exercise.returns, compute(exercise.run(exercise.solved)), strict=True))
+    mistakes = mistaken_results(exercise.variants(), compute)
+    found = {}
+    for i, (name, wanted) in enumerate(right.items()):
+        more["variants"] = [(says, results[i]) for says, results in mistakes]
+        more["others"] = {other: g for other, g in right.items() if not same(g, wanted)}
+        more["of_ones"] = ones and ones[i]
+        found[name] = fault_of(name, got[i], wanted, truth=exercise.truth, **more)
+    return found
+
+
 def as_tuple(found: Any, names: list[str]) -> tuple[Any, ...]:
     """Return what a function with these results returned: if several, it is a tuple already."""
     return found if len(names) > 1 else (found,)
@@ -109,12 +129,10 @@ def failed_report(
     return None
 
 
-def gradcheck_problems(
+def pass_gradcheck(
     answer: Answer, when: str, beside: str, thing: Any, *inputs: Any, **options: Any
-) -> list[str]:
-    """Let gradcheck have the last word."""
-    report = failed_report(answer, thing, *inputs, **options)
-    if report is None:
-        return []
-    broken = [f"gradcheck{when}: {rule}" for rule in report.broken_rules]
-    return broken or [f"gradcheck{when}: a relative error of {report.error:.1e}{beside}"]
+) -> None:
+    """Let gradcheck have the last word: raise Stuck if it finds something."""
+    if (report := failed_report(answer, thing, *inputs, **options)) is not None:
+        error = f"a relative error of {report.error:.1e}{beside}"
+        raise Stuck(*(f"gradcheck{when}: {says}" for says in report.broken_rules or [error]))
