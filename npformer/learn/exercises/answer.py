@@ -147,9 +147,8 @@ class Answer:
 
     def in_words(self, error: BaseException) -> Exception:
         """Return an error of the reader's code in words."""
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
-        number = frames[-1].lineno if frames else None
-        if isinstance(error, NotImplementedError) and frames:
+        number = self._number(traceback.extract_tb(error.__traceback__))
+        if isinstance(error, NotImplementedError) and number is not None:
             return NotBegun(self.where(number))
         says = str(error)
         if len(says) > LONGEST_ERROR:
@@ -161,10 +160,12 @@ class Answer:
             return Stuck(f"it failed: {what}")
         return Stuck(f"{self.where(number)} failed, `{self.line(number)}`: {what}")
 
-    def where(self, number: int | None) -> str:
+    def _number(self, frames: traceback.StackSummary) -> int | None:
+        """Return the line of the file that is run innermost; None if none is."""
+        return next((f.lineno for f in reversed(frames) if f.filename == self.path), None)
+
+    def where(self, number: int) -> str:
         """Return what to call a line."""
-        if number is None:
-            return "a line"
         if self.places is None or not 1 <= number <= len(self.places):
             return f"line {number}"
         return self.places[number - 1]
@@ -175,9 +176,5 @@ class Answer:
 
     def line_now(self, thread: int) -> str:
         """Return which line of the file a thread is at, in words; "" if in none."""
-        frame = sys._current_frames().get(thread)
-        while frame is not None:
-            if frame.f_code.co_filename == self.path:
-                return f"{self.where(frame.f_lineno)}, `{self.line(frame.f_lineno)}`"
-            frame = frame.f_back
-        return ""
+        number = self._number(traceback.extract_stack(sys._current_frames()[thread]))
+        return "" if number is None else f"{self.where(number)}, `{self.line(number)}`"

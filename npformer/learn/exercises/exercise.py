@@ -52,7 +52,7 @@ class Exercise:
     returns: list[str] = field(default_factory=list)  # what its function returns, in order
     truth: str = "the slope of the loss"  # what right numbers are called
     trials: Sequence[Any] = ()  # arguments of the function, as `Trial`
-    made: Callable[[Any], Any] = tuple  # of a pair: what the invariants are for
+    made: Callable[[Any], Any] = lambda own: own  # of what is written: what invariants are for
     seconds: float = 20.0  # how long an answer may run
     unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
 

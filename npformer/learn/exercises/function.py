@@ -9,6 +9,7 @@ import numpy as np
 
 from npformer.learn.exercises.answer import Answer
 from npformer.learn.exercises.exercise import Exercise
+from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import (
     Trial,
     as_tuple,
@@ -23,7 +24,7 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
     own = answer.function(exercise.name)
     found = first_problems(exercise.trials, partial(_problems, exercise, answer, own))
     answer.listening = False
-    return found
+    return found or failing_invariants(answer, exercise.made(own), *exercise.invariants)
 
 
 def _problems(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> list[str]:
