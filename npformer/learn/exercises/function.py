@@ -7,27 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from npformer.learn.exercises.answer import Answer
+from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import (
     Trial,
     as_tuple,
     check_returned,
+    check_trials,
     faults,
-    first_problems,
 )
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Return what is wrong with a function."""
     own = answer.function(exercise.name)
-    found = first_problems(exercise.trials, partial(_problems, exercise, answer, own))
+    check_trials(exercise.trials, partial(_check, exercise, answer, own))
     answer.listening = False
-    return found or failing_invariants(answer, exercise.made(own), *exercise.invariants)
+    return failing_invariants(answer, exercise.made(own), *exercise.invariants)
 
 
-def _problems(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> list[str]:
+def _check(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> None:
     """Compare with what the solution returns, and typical mistakes."""
     names, given = exercise.returns, copy.deepcopy(trial.inputs)
     got = answer.call(own, *given)
@@ -40,11 +40,10 @@ def _problems(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> lis
 
     found = faults(exercise, [*map(as_array, as_tuple(got, names))], compute)
     if any(found.values()):
-        return list(filter(None, found.values()))
+        raise Stuck(*filter(None, found.values()))
     both = zip(trial.inputs, given, strict=True)
-    if all(np.array_equal(a, b) for a, b in both if isinstance(a, np.ndarray)):
-        return []
-    return ["the values are right, but an array that came in was changed in place"]
+    if not all(np.array_equal(a, b) for a, b in both if isinstance(a, np.ndarray)):
+        raise Stuck("the values are right, but an array that came in was changed in place")
 
 
 def as_array(found: Any) -> Any:

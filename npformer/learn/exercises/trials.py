@@ -39,15 +39,18 @@ class Trial:
         self.counts = {COUNTS.get(name, f"the number of {name}"): n for name, n in counts.items()}
 
 
-def first_problems(trials: Iterable[Trial], check: Callable[[Trial], list[str]]) -> list[str]:
-    """Return what is wrong with the first trial that fails, and for which others all is right."""
+def check_trials(trials: Iterable[Trial], check: Callable[[Trial], None]) -> None:
+    """Raise what is wrong with the first trial that fails; say for which others all is right."""
     right_for: list[str] = []
     for trial in trials:
-        if problems := check(trial):
+        try:
+            check(trial)
+        except Stuck as stuck:
+            if not right_for:
+                raise
             beside = f"right for {', and '.join(right_for)}; but for {trial.label}:"
-            return [beside, *problems] if right_for else problems
+            raise Stuck(beside, *stuck.args) from stuck
         right_for.append(trial.label)
-    return []
 
 
 def mistaken_results(
