@@ -10,7 +10,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,14 @@ class NotRunnableError(ValueError):
 
 def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
     """Write the page of a run to a file, and return its path; `what` is as in `exported`."""
+    return write_page(path, partial(exported, model, **what))
+
+
+def write_page(path: str | os.PathLike[str], made: Callable[[], str]) -> Path:
+    """Write a page, made once it is known that it can be written there; return its path."""
     path = Path(path)
     check_place(path, "page.html")
-    write_whole(path, exported(model, **what).encode())
+    write_whole(path, made().encode())
     return path
 
 

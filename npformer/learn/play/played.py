@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from npformer.learn.play.export import N_SAMPLES, exported
+from npformer.learn.play.export import N_SAMPLES, exported, write_page
 from npformer.learn.play.folder import SETTINGS, Folder, settings_of
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.trained import INK, trained
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.storage.checkpoint_folder import CHECKPOINT, read
-from npformer.training.storage.files import check_place, write_whole
 from npformer.training.storage.model_file import CheckpointError
 
 LEFT_OUT = ("file", "text_column", "label_column", "bug")
@@ -45,10 +45,7 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
 
 def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
     """Write the page of what `npformer train` or `npformer play` left in a folder."""
-    path = Path(path)
-    check_place(path, "page.html")
-    write_whole(path, page_of_folder(folder).encode())
-    return path
+    return write_page(path, partial(page_of_folder, folder))
 
 
 def page_of_folder(folder: str | os.PathLike[str]) -> str:

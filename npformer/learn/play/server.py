@@ -104,19 +104,16 @@ class Server:
 
     async def _stream(self) -> AsyncIterator[str]:
         waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
-        behind = asyncio.Event()
 
         def listener(event: dict[str, Any]) -> None:
-            try:
+            if not waiting.full():  # else the page is behind, and is cut off
                 waiting.put_nowait(event)
-            except asyncio.QueueFull:
-                behind.set()
 
         self.runs.listeners.add(listener)
         try:
             for event in self.runs.so_far():
                 yield f"data: {written(event)}\n\n"
-            while not (behind.is_set() or self.closing):
+            while not (waiting.full() or self.closing):
                 try:
                     event = await asyncio.wait_for(waiting.get(), ALIVE)
                     yield f"data: {written(event)}\n\n"

@@ -89,6 +89,8 @@ class Work(ABC):
 
     def label(self, i: int) -> str | None:
         """Return the right answer for a sample, if that is one word."""
+        if self.kind == "text":  # each token has the next one as its label
+            return None
         y = self.held_out[1][i]
         return str(y) if np.ndim(y) == 0 else None
 
@@ -188,10 +190,6 @@ class BookWork(Work):
         """Return windows of the text."""
         x, y = self._windows
         return x[rows], y[rows], None
-
-    def label(self, i: int) -> str | None:
-        """Return None: each token has the next one as its label."""
-        return None
 
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of the end of a text, as many as the model reads."""

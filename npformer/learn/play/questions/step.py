@@ -14,7 +14,7 @@ from npformer.learn.play.seen import CANDIDATES, answer_probabilities
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.mixers import Mixer
-from npformer.training.inspection.calls import BackwardCall, Call
+from npformer.training.inspection.calls import BackwardCall, Call, arrays_of
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import Trace, trace
 
@@ -100,13 +100,10 @@ def _forward(call: Call, found: Trace, bug: str | None) -> dict[str, Any]:
 
 
 def _backward(call: BackwardCall, bug: str | None) -> dict[str, Any]:
-    dx, dy = (
-        [one for one in (each if isinstance(each, tuple) else (each,)) if one is not None]
-        for each in (call.dx, call.dy)
-    )
+    dx = call.outputs()
     return {
         **_box(call, "backward", bug),
-        "inputs": [tensor(f"d {call.name} out", each) for each in dy],
+        "inputs": [tensor(f"d {call.name} out", each) for each in arrays_of(call.dy)],
         "output": tensor(f"d {call.name} in", dx[0]) if dx else None,
         "parameters": [],
     }
