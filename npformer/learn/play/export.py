@@ -24,13 +24,13 @@ from npformer.layers import FFNS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.learn.play.broken import SequenceClassifierWithBug, described
 from npformer.learn.play.bundle import bundle, read
-from npformer.learn.play.seen import Names, answer_of
-from npformer.learn.play.tensors import packed, tensor
+from npformer.learn.play.seen import Names, answer_of, shown_sample
+from npformer.learn.play.tensors import packed
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.training.storage.files import check_place, write_whole
 from npformer.training.storage.models import rebuildable
-from npformer.training.trainable import EncoderDecoder, SequenceClassifier
+from npformer.training.trainable import SequenceClassifier
 from npformer.training.trainable.sequence_classifier import WideSequenceClassifier
 
 KNOWN: dict[str, tuple[str, ...]] = {
@@ -199,16 +199,10 @@ def shown_samples(
     x, y, mask = (*data, None)[:3]
     found = []
     for i in range(min(N_SAMPLES, len(x))):
-        one, label = np.asarray(to_numpy(x[i])), names.label(y[i], model)
+        one = np.asarray(to_numpy(x[i]))
         if mask is not None:
             one = one[np.asarray(to_numpy(mask[i]))]
-        sample: dict[str, Any] = {"index": i, "label": label, "shape": one.shape}
-        if isinstance(model, EncoderDecoder):
-            sample["text"] = names.said(one)
-        elif one.ndim == 1:
-            sample |= {"words": names.words(one), "text": names.text(one)}
-        else:
-            sample["image"] = tensor(f"sample {i}", one)
+        sample = shown_sample(model, names, i, one, y[i])
         if runs:
             sample["x"] = one.tolist()
         else:

@@ -25,22 +25,15 @@ LEFT_OUT = ("file", "text_column", "label_column", "bug")
 def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """Return {"html": the page}, with the weights as they are."""
     work, state, settings = now.work, now.training, now.settings.to_dict()
-    inputs, targets, masks = work.sample(slice(0, N_SAMPLES))
-    if work.kind == "pair":
-        inputs, masks = inputs[0], None  # the source; its padding has an id
     run = {
         "settings": {k: v for k, v in settings.items() if k not in LEFT_OUT},
         "kind_of_input": work.kind,
-        "classes": work.classes,
         "bug": now.settings.bug,
         "layers": [name for name, _ in groups_of(state.model)],
     }
     facts = {"step": f"{state.step} of {state.n_steps * state.epochs}"}
-    data: Any = inputs, targets, masks
-    page = exported(
-        now.plain, run=run, points=points, data=data, names=work.names, ink=INK, facts=facts
-    )
-    return {"html": page}
+    shown: dict[str, Any] = {"data": work.shown(slice(0, N_SAMPLES)), "ink": INK, "facts": facts}
+    return {"html": exported(now.plain, run=run, points=points, names=work.names, **shown)}
 
 
 def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:

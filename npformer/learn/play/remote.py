@@ -118,7 +118,10 @@ class Remote(Callback):
             state = self.now.training
             told |= {"step": state.step, "epoch": state.epoch, "n_steps": state.n_steps}
             told |= {"epochs": state.epochs, "n_parameters": state.model.n_parameters()}
-            told |= {"layers": [group for group, _ in self._groups], "classes": self.work.classes}
+            told |= {
+                "layers": [group for group, _ in self._groups],
+                "classes": self.work.names.classes,
+            }
         self.pipe.send(told)
 
     # What is answered -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from npformer.data.dataset import Dataset
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
-from npformer.learn.play.seen import LEFT_OUT, Names, estimator_names
+from npformer.learn.play.seen import Names, estimator_names
 from npformer.learn.play.settings import Settings
 from npformer.tasks.estimators import TextClassifier, TextTranslator, TextWriter
 from npformer.tasks.estimators.text_writer import windows
@@ -32,7 +32,6 @@ class Work(ABC):
     settings : Settings
     kind : {"image", "ids", "pair", "text"}
         What a sample is: a picture, words, two sequences, or a piece of a long text.
-    classes : list of str, or None
     estimator : TextClassifier, TextWriter or TextTranslator, or None for arrays
     parts : mapping of str to Part
         "train", and "validation": the samples to look at.
@@ -43,7 +42,6 @@ class Work(ABC):
     """
 
     kind: str
-    classes: list[str] | None = None
     more: ClassVar[dict[str, Any]] = {}  # arguments of `fit`
 
     def __init__(self, settings: Settings, estimator: Any, parts: Parts) -> None:
@@ -78,21 +76,10 @@ class Work(ABC):
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of a text, its mask, and its tokens in words."""
 
-    def words(self, i: int) -> list[str] | None:
-        """Return the tokens of a sample in words; None for pictures."""
-        x, _, mask = self.sample(slice(i, i + 1))
-        if self.kind == "image":
-            return None
-        if self.kind == "pair":
-            return self.names.words(id for id in x[0][0] if id not in LEFT_OUT)
-        return self.names.words(x[0] if mask is None else x[0][mask[0]])
-
-    def label(self, i: int) -> str | None:
-        """Return the right answer for a sample, if that is one word."""
-        if self.kind == "text":  # each token has the next one as its label
-            return None
-        y = self.held_out[1][i]
-        return str(y) if np.ndim(y) == 0 else None
+    def shown(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
+        """Return what a page shows of some samples, of pairs the source: its padding has an id."""
+        inputs, targets, masks = self.sample(rows)
+        return (inputs[0], targets, None) if self.kind == "pair" else (inputs, targets, masks)
 
 
 class ArrayWork(Work):
@@ -103,7 +90,6 @@ class ArrayWork(Work):
         super().__init__(settings, None, {name: Part(*part) for name, part in parts.items()})
         self.data = data
         self.kind = "image" if data.n_features else "ids"
-        self.classes = [str(k) for k in range(data.n_classes)]
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Train on the training part."""
@@ -118,7 +104,8 @@ class ArrayWork(Work):
     def names(self) -> Names:
         """Numbers."""
         n = self.data.vocab_size
-        return Names(None if n is None else [str(id) for id in range(n)], self.classes)
+        tokens = None if n is None else [str(id) for id in range(n)]
+        return Names(tokens, [str(k) for k in range(self.data.n_classes)])
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return samples of the validation part."""
@@ -151,7 +138,6 @@ class TextsWork(Work):
             settings.encoder(), wide=False, members=1, ngrams=0, seed=settings.seed
         )  # whole words only, as people read them
         super().__init__(settings, estimator, parts)
-        self.classes = sorted({*parts["train"].labels, *parts["validation"].labels})
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return texts as ids, with their mask."""

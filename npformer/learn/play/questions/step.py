@@ -10,7 +10,7 @@ from npformer.learn.museum import BUGS
 from npformer.learn.play.broken import is_wrong
 from npformer.learn.play.questions.formulas import words_of
 from npformer.learn.play.questions.sources import lines_of, place_of
-from npformer.learn.play.seen import CANDIDATES, answer_probabilities
+from npformer.learn.play.seen import CANDIDATES, answer_probabilities, shown_sample
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.mixers import Mixer
@@ -28,9 +28,9 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
     work, total = now.work, len(now.work)
 
     def shown(i: int) -> dict[str, Any]:
-        image = work.kind == "image"
-        picture = tensor("picture", work.sample(slice(i, i + 1))[0]) if image else None
-        return {"index": i, "label": work.label(i), "words": work.words(i), "image": picture}
+        x, y, mask = work.shown(slice(i, i + 1))
+        one = x[0] if mask is None else x[0][mask[0]]
+        return shown_sample(now.training.model, work.names, i, one, y[0])
 
     rows = range(start, start + min(n, total))
     return {"total": total, "samples": [shown(i % total) for i in rows]}
