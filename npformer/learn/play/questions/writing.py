@@ -83,4 +83,5 @@ def translate(now: Now, source: str) -> dict[str, Any]:
     target = np.array([[model.begin_id, *written]])[:, : model.decoder_config.max_len]
     words = now.work.names.words(written, targets=True)
     found = attentions(model, (x, target))
-    return {"source": tokens, "target": words, "read": ["begin", *words], "attentions": found}
+    read = ["begin", *words][: target.shape[1]]
+    return {"source": tokens, "target": words, "read": read, "attentions": found}
