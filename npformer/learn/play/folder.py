@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from npformer.data.json_file import read_json
 from npformer.learn.play.settings import MOST_RUNS, Settings
 from npformer.training.storage.files import write_whole
 
@@ -140,11 +141,10 @@ def _is_point(point: Any) -> bool:
 
 def _read(place: Path, kind: type = dict) -> Any:
     """Return what is in a file of JSON; nothing if it is damaged, a link, or no such file."""
-    with suppress(OSError, ValueError, RecursionError):
+    with suppress(OSError, ValueError):
         about = place.lstat()
         if stat.S_ISREG(about.st_mode) and about.st_size <= MOST_BYTES:
-            found = json.loads(place.read_text("utf-8"))
-            return found if isinstance(found, kind) else kind()
+            return read_json(place, kind)
     return kind()
 
 

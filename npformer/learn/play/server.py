@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import secrets
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -23,7 +24,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from npformer.core import a_type
 from npformer.learn.play.export import finite
 from npformer.learn.play.folder import Folder
-from npformer.learn.play.guard import MOST_BYTES, MOST_CONNECTIONS, Guard
 from npformer.learn.play.remote import MISTAKES
 from npformer.learn.play.runs import Runs
 from npformer.learn.play.tasks import choices
@@ -41,6 +41,11 @@ HEADERS = {
 ASKED = ("choices", "start", "control", "ask", "export")
 
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+MOST_BYTES = 1 << 20
+"""The largest message."""
+
+MOST_CONNECTIONS = 64
 
 MOST_WAITING = 1000
 """Events that a page may be behind; one further behind is cut off, and connects again."""
@@ -66,8 +71,8 @@ class Server:
     def __init__(
         self, folder: Folder, port: int, token: str, file: str | None = None, first: Any = None
     ) -> None:
-        self.runs, self.guard = Runs(folder), Guard(port, token)
-        self.file, self.first = file, first
+        self.runs, self.file, self.first = Runs(folder), file, first
+        self.hosts, self.token = (f"127.0.0.1:{port}", f"localhost:{port}"), token
         self.closing = False
         routes = [
             Route("/", self.page),
@@ -98,9 +103,21 @@ class Server:
         return StreamingResponse(self._stream(), headers=HEADERS, media_type="text/event-stream")
 
     def _check(self, request: Request, token: str | None) -> None:
-        """Refuse strangers; `token` is None where none is needed."""
-        if (why := self.guard.refusal(request.headers, token)) is not None:
-            raise HTTPException(403, why, {"Connection": "close"})  # no room for strangers
+        """Refuse all but this machine's browser with the token; it is None where none is needed.
+
+        A page of another site may send requests to this address, but with its own Origin; a name
+        that is made to point here (DNS rebinding) shows in Host. Neither knows the token.
+        """
+        host, origin = map(request.headers.get, ("host", "origin"))
+        if host not in self.hosts:
+            why = "the Host is not this server's; expected its own address"
+        elif origin not in (None, *(f"http://{each}" for each in self.hosts)):
+            why = "the Origin is another page; expected this server's own page"
+        elif token is not None and not secrets.compare_digest(token.encode(), self.token.encode()):
+            why = "the token is wrong; expected the address that `npformer play` printed"
+        else:
+            return
+        raise HTTPException(403, why, {"Connection": "close"})  # no room for strangers
 
     async def _stream(self) -> AsyncIterator[str]:
         waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
