@@ -22,22 +22,22 @@ SMALL = 2, 5
 def gradcheck(now: Now) -> dict[str, Any]:
     """Return the report on the layer that the bug is in, and what else would find it."""
     name = now.settings.bug
-    words, caught, right = {}, [], ""
     if name is None:
         report = _report_on_block(now)
+        beside: dict[str, Any] = {"bug": {}, "caught_by": [], "right": ""}
     else:
-        bug = BUGS[name]
-        report, caught, right = bug.report(), list(bug.caught_by), _source_of_right(bug)
-        words = described(name)
-    found: dict[str, Any] = {"bug": words, "report": "", "tensors": []}
-    if report is not None:
-        limits = report.tolerance, report.complex_tolerance
-        found["report"] = str(report)
-        found["tensors"] = [
-            {"name": each.name, "error": each.error, "ok": each.passes(*limits)}
-            for each in report.tensors
-        ]
-    return found | {"caught_by": caught, "right": right}
+        bug, right = BUGS[name], BUGS[name].right()
+        report = bug.report()
+        lines = source_of(right if isinstance(right, tuple) else [type(right)])
+        beside = {"bug": described(name), "caught_by": [*bug.caught_by], "right": lines}
+    if report is None:
+        return {"report": "", "tensors": [], **beside}
+    limits = report.tolerance, report.complex_tolerance
+    tensors = [
+        {"name": each.name, "error": each.error, "ok": each.passes(*limits)}
+        for each in report.tensors
+    ]
+    return {"report": str(report), "tensors": tensors, **beside}
 
 
 def _report_on_block(now: Now) -> GradcheckReport | None:
@@ -52,12 +52,3 @@ def _report_on_block(now: Now) -> GradcheckReport | None:
             return check(block, x, max_entries=24)
     except GradcheckError as error:
         return error.report
-
-
-def _source_of_right(bug: Any) -> str:
-    """Return the lines of the right function or class, without docstrings."""
-    right = bug.right()
-    try:
-        return source_of(right if isinstance(right, tuple) else [type(right)])
-    except (OSError, TypeError):
-        return ""
