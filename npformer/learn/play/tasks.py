@@ -60,10 +60,11 @@ def work_of(settings: Settings) -> Work:
 
 def choices(file: str | None = None) -> dict[str, Any]:
     """Return what a page can choose from: tasks, mixers and bugs."""
-    tasks = []
-    for name, task in TASKS.items():
-        usual = defaults(name, file=file if name in ("file", "text") else None)
-        tasks.append({**task, "defaults": usual.to_dict()})
+    files = {"file": file, "text": file}
+    tasks = [
+        {**task, "defaults": defaults(name, file=files.get(name)).to_dict()}
+        for name, task in TASKS.items()
+    ]
     mixers = [
         {"name": name, "about": (kind.__doc__ or "").strip().partition("\n")[0]}
         for name, kind in MIXERS.items()
