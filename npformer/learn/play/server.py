@@ -65,15 +65,36 @@ def written(values: Any) -> str:
     return json.dumps(finite(values))
 
 
-class Server:
-    """The page's server: its routes, and what they do."""
+class Connection(H11Protocol):
+    """A connection. Beyond `MOST_CONNECTIONS` it is refused at once.
+
+    uvicorn's own limit refuses requests, even those of open pages, while connections that send
+    nothing stay.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, if there is room."""
+        full = len(self.connections) >= MOST_CONNECTIONS
+        super().connection_made(transport)
+        if full:
+            transport.write(FULL)
+            transport.close()
+        else:
+            self.loop.call_later(SILENT, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None:  # no request has come, or not the whole of its headers
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """The page's server: its routes, and what they do. When it ends, so do runs and streams."""
 
     def __init__(
         self, folder: Folder, port: int, token: str, file: str | None = None, first: Any = None
     ) -> None:
         self.runs, self.file, self.first = Runs(folder), file, first
         self.hosts, self.token = (f"127.0.0.1:{port}", f"localhost:{port}"), token
-        self.closing = False
         routes = [
             Route("/", self.page),
             Route("/static/{name}", self.static),
@@ -81,7 +102,30 @@ class Server:
             Route("/api/{name}", self.api, methods=["POST"]),
         ]
         wrong = dict.fromkeys((HTTPException, ClientDisconnect, *MISTAKES), _wrong)
-        self.app = Starlette(routes=routes, exception_handlers=wrong)
+        config = uvicorn.Config(
+            Starlette(routes=routes, exception_handlers=wrong),
+            log_level="error",
+            http=Connection,
+            timeout_keep_alive=KEPT,
+            timeout_graceful_shutdown=1,
+            access_log=False,
+            lifespan="off",
+        )
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin, with the runs that are wanted at once."""
+        self.runs.begin()
+        if self.first:
+            await asyncio.to_thread(self.runs.start, self.first)
+        await super().startup(sockets=sockets)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, and all open streams and runs with it."""
+        self.runs.tell_all()  # so that each stream notices
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # of what is cut off now
+        await super().shutdown(sockets=sockets)
+        await asyncio.to_thread(self.runs.end)
 
     # Routes ---------------------------------------------------------------------------------------
 
@@ -130,7 +174,7 @@ class Server:
         try:
             for event in self.runs.so_far():
                 yield f"data: {written(event)}\n\n"
-            while not (waiting.full() or self.closing):
+            while not (waiting.full() or self.should_exit):
                 try:
                     event = await asyncio.wait_for(waiting.get(), ALIVE)
                     yield f"data: {written(event)}\n\n"
@@ -195,60 +239,6 @@ async def _wrong(request: Request, error: Exception) -> Response:
     return _sent({"error": words}, status, more)
 
 
-class Connection(H11Protocol):
-    """A connection. Beyond `MOST_CONNECTIONS` it is refused at once.
-
-    uvicorn's own limit refuses requests, even those of open pages, while connections that send
-    nothing stay.
-    """
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, if there is room."""
-        full = len(self.connections) >= MOST_CONNECTIONS
-        super().connection_made(transport)
-        if full:
-            transport.write(FULL)
-            transport.close()
-        else:
-            self.loop.call_later(SILENT, self._close_if_silent)
-
-    def _close_if_silent(self) -> None:
-        if self.cycle is None:  # no request has come, or not the whole of its headers
-            self.transport.close()
-
-
-class Program(uvicorn.Server):
-    """uvicorn's loop, which ends the streams of pages when it ends."""
-
-    def __init__(self, server: Server) -> None:
-        config = uvicorn.Config(
-            server.app,
-            log_level="error",
-            http=Connection,
-            timeout_keep_alive=KEPT,
-            timeout_graceful_shutdown=1,
-            access_log=False,
-            lifespan="off",
-        )
-        super().__init__(config)
-        self.server = server
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin, with the runs that are wanted at once."""
-        self.server.runs.begin()
-        if self.server.first:
-            await asyncio.to_thread(self.server.runs.start, self.server.first)
-        await super().startup(sockets=sockets)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, and all open streams and runs with it."""
-        self.server.closing = True
-        self.server.runs.tell_all()  # so that each stream notices
-        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # of what is cut off now
-        await super().shutdown(sockets=sockets)
-        await asyncio.to_thread(self.server.runs.end)
-
-
 def serve(
     folder: Path,
     port: int | None = None,
@@ -266,7 +256,7 @@ def serve(
         port = bound.getsockname()[1]
         place.keep_address(port, token)
         ready(f"http://127.0.0.1:{port}/?token={token}")  # who comes now waits a moment
-        asyncio.run(Program(Server(place, port, token, file, first)).serve([bound]))
+        asyncio.run(Server(place, port, token, file, first).serve([bound]))
 
 
 def _bound(port: int, fixed: bool) -> socket.socket:
