@@ -106,10 +106,9 @@ class Answer:
             with (
                 contextlib.redirect_stdout(out),
                 contextlib.redirect_stderr(out),
-                warnings.catch_warnings(),
+                warnings.catch_warnings(action="ignore"),
                 np.errstate(all="ignore"),
             ):
-                warnings.simplefilter("ignore")
                 return function(*args, **settings)
         except (Stuck, NotBegun, KeyboardInterrupt):
             raise
