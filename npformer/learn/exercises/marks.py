@@ -1,13 +1,11 @@
 """How each exercise is marked: the trials of its function, and what must hold beside."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from npformer.learn.exercises import broken_model, encoder, function, mixer, pair
-from npformer.learn.exercises.exercise import Mark
 from npformer.learn.exercises.invariants import adam_by, layer_norm_by, two_dropouts_by
 from npformer.learn.exercises.trials import Trial
 from npformer.proof.cases.case import draw, keep
@@ -177,17 +175,18 @@ TRIALS: dict[str, list[Trial]] = {
 
 """Of the exercises that are functions: those called NAME_backward are pairs."""
 
-MARKS: dict[str, Mark] = {
-    **{name: pair.mark if name.endswith("_backward") else function.mark for name in TRIALS},
-    **{"own_mixer": mixer.mark, "broken_model": broken_model.mark, "own_encoder": encoder.mark},
+OTHERS: dict[str, dict[str, Any]] = {
+    "layer_norm_backward": {"made": layer_norm_by},
+    "dropout_backward": {"made": two_dropouts_by},
+    "adam_update": {"made": adam_by},
+    "own_mixer": {"mark": mixer.mark},
+    "broken_model": {"mark": broken_model.mark},
+    "own_encoder": {"mark": encoder.mark, "unsolved": encoder.unsolved},
 }
+"""Arguments of `Exercise` that are not the usual ones."""
 
-MADE: dict[str, Callable[[Any], Any]] = {
-    "layer_norm_backward": layer_norm_by,
-    "dropout_backward": two_dropouts_by,
-    "adam_update": adam_by,
-}
-"""What the invariants of an exercise look at, if not at what is written itself."""
 
-FIRST = {"own_encoder": encoder.unsolved}
-"""What has to be done before an exercise, in words."""
+def arguments_of(name: str) -> dict[str, Any]:
+    """Return how an exercise is marked, as arguments of `Exercise`."""
+    mark = pair.mark if name.endswith("_backward") else function.mark
+    return {"mark": mark, "trials": TRIALS.get(name, ()), **OTHERS.get(name, {})}

@@ -108,17 +108,15 @@ def exported(
     facts : mapping, optional
         Whatever else is known, by name, such as an accuracy.
     """
-    names = names or Names()
-    contents: dict[str, Any] = {"model": None, "why": None}
+    names, runs, why = names or Names(), None, None
     try:
-        contents["model"] = model_file(model)
+        runs = model_file(model)
     except NotRunnableError as error:
-        contents["why"] = str(error)
+        why = str(error)
     about: dict[str, Any] = {"run": "run-1", "state": "finished", "error": None, "layers": []}
     about |= {"classes": None, "kind_of_input": "ids", "bug": None, **run}
     about["classes"] = names.classes or about["classes"]
     about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
-    runs = contents["model"] is not None
     facts = {"parameters": f"{model.n_parameters():,}", **(facts or {})}
     words, spelling = names.tokenizer, None
     if isinstance(words, WordTokenizer):  # how a text becomes ids, for ``spelling.js``
@@ -126,11 +124,13 @@ def exported(
     writable = words is None or spelling is not None
     if runs and not writable:
         facts |= {"tokenizer": "needs a library, so no text can be written on this page"}
-    contents |= {
+    contents = {
+        "model": runs,
+        "why": why,
         "run": about,
         "points": thinned(points),
         "bug": about["bug"] and described(about["bug"]),
-        "samples": shown_samples(model, data, names, runs=runs),
+        "samples": shown_samples(model, data, names, runs=runs is not None),
         "tokens": names.tokens if writable else None,
         "tokenizer": spelling,
         "ink": ink,
