@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from npformer import data
-from npformer.learn.museum import BUGS
 from npformer.learn.play.broken import HAVE_A_PLACE, described
 from npformer.learn.play.settings import LIMITS, TASKS, Settings
 from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork, Work
@@ -70,8 +69,7 @@ def choices(file: str | None = None) -> dict[str, Any]:
         for name, kind in MIXERS.items()
     ]
     bugs = [
-        {**described(name), "task": "digits", "settings": HAVE_A_PLACE[name]}
-        for name in BUGS
-        if name in HAVE_A_PLACE
+        {**described(name), "task": "digits", "settings": settings}
+        for name, settings in HAVE_A_PLACE.items()
     ]
     return {"tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}
