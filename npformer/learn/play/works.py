@@ -13,7 +13,7 @@ from npformer.data.dataset import Dataset
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
 from npformer.learn.play.seen import Names, estimator_names
-from npformer.learn.play.settings import Settings
+from npformer.learn.play.settings import TASKS, Settings
 from npformer.tasks.estimators import TextClassifier, TextTranslator, TextWriter
 from npformer.tasks.estimators.text_writer import windows
 from npformer.tasks.sources.file_task import Part
@@ -41,11 +41,11 @@ class Work(ABC):
         What tokens and classes are called, once the training has begun.
     """
 
-    kind: str
     more: ClassVar[dict[str, Any]] = {}  # arguments of `fit`
 
     def __init__(self, settings: Settings, estimator: Any, parts: Parts) -> None:
         self.settings, self.estimator, self.parts = settings, estimator, parts
+        self.kind: str = TASKS[settings.task]["kind_of_input"]
         self.held_out = parts["validation"].data()
 
     def train(self, **options: Any) -> Any:
@@ -89,7 +89,6 @@ class ArrayWork(Work):
         parts = {"train": data.train, "validation": data.validation}
         super().__init__(settings, None, {name: Part(*part) for name, part in parts.items()})
         self.data = data
-        self.kind = "image" if data.n_features else "ids"
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Train on the training part."""
@@ -130,7 +129,6 @@ class ArrayWork(Work):
 class TextsWork(Work):
     """Texts with labels."""
 
-    kind = "ids"
     more: ClassVar[dict[str, Any]] = {"calibration": 0.0}  # without a temperature
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
@@ -155,8 +153,6 @@ class TextsWork(Work):
 
 class BookWork(Work):
     """One long text, to continue."""
-
-    kind = "text"
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         decoder = {"max_len": 64, **settings.encoder(), "causal": True}
@@ -187,8 +183,6 @@ class BookWork(Work):
 
 class PairsWork(Work):
     """Pairs of texts: from a source the model writes a target."""
-
-    kind = "pair"
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         translator = TextTranslator(settings.encoder(), tokenizer="char", seed=settings.seed)
