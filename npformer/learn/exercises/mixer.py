@@ -148,15 +148,11 @@ class Marking:
         x = X.copy()
         self.run(*OTHERS)  # what it leaves must not matter
         matrices = self.answer.call(self.mixer.explain, x, Context(mask=mask))
-        if not isinstance(matrices, np.ndarray) or matrices.ndim != 4:
-            found = "nothing" if matrices is None else a_type(matrices)
-            if isinstance(matrices, np.ndarray):
-                found = f"an array with {matrices.ndim} axes"
-            raise Stuck(f"explain gives {found}; expected an array (batch, heads, length, length)")
-        batch, heads, *pairs = matrices.shape
-        if batch != len(X) or not heads or pairs != [X.shape[1]] * 2:
-            expected = f"({len(X)}, heads, {X.shape[1]}, {X.shape[1]})"
-            raise Stuck(f"explain gives the shape {matrices.shape}; expected {expected}")
+        batch, n = X.shape[:2]
+        shape: tuple[int, ...] = matrices.shape if isinstance(matrices, np.ndarray) else ()
+        if len(shape) != 4 or shape != (batch, shape[1] or 1, n, n):
+            found = f"an array of shape {shape}" if shape else a_type(matrices)
+            raise Stuck(f"explain gives {found}; expected shape ({batch}, heads, {n}, {n})")
         if not np.array_equal(x, X):
             raise Stuck("explain changed the x that came in")
         if not np.isfinite(matrices).all():
