@@ -61,7 +61,6 @@ class Answer:
 
     def __init__(self, text: str, path: str, places: list[str] | None = None) -> None:
         self.text, self.path, self.places = text, path, places
-        self.lines = text.split("\n")  # as Python counts lines
         self.printed = PrintBuffer()
         self.listening = True  # whether to keep what the file prints and calls
         self.patience = 100_000  # events to look at, to count calls
@@ -171,7 +170,7 @@ class Answer:
 
     def line(self, number: int) -> str:
         """Return a line without its indent."""
-        return self.lines[number - 1].strip() if 1 <= number <= len(self.lines) else ""
+        return linecache.getline(self.path, number).strip()
 
     def line_now(self, thread: int) -> str:
         """Return which line of the file a thread is at, in words; "" if in none."""

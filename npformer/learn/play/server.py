@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,7 @@ class Server(uvicorn.Server):
             Starlette(routes=routes, exception_handlers=wrong),
             log_level="error",
             http=Connection,
+            headers=[*HEADERS.items()],
             timeout_keep_alive=KEPT,
             timeout_graceful_shutdown=1,
             access_log=False,
@@ -132,19 +133,19 @@ class Server(uvicorn.Server):
     async def page(self, request: Request) -> Response:
         """The page itself."""
         self._check(request, request.query_params.get("token", ""))
-        return FileResponse(FILES["index.html"], headers=HEADERS)
+        return FileResponse(FILES["index.html"])
 
     async def static(self, request: Request) -> Response:
         """A file of the page, by its name."""
         self._check(request, None)
         if (path := FILES.get(request.path_params["name"])) is None:
             raise HTTPException(404, "there is no such file")
-        return FileResponse(path, headers=HEADERS)
+        return FileResponse(path)
 
     async def events(self, request: Request) -> Response:
         """Events, as they come."""
         self._check(request, request.query_params.get("token", ""))
-        return StreamingResponse(self._stream(), headers=HEADERS, media_type="text/event-stream")
+        return StreamingResponse(self._stream(), media_type="text/event-stream")
 
     def _check(self, request: Request, token: str | None) -> None:
         """Refuse all but this machine's browser with the token; it is None where none is needed.
@@ -198,8 +199,7 @@ class Server(uvicorn.Server):
             raise ValueError(f"the message is not JSON ({error}); expected an object") from error
         if not isinstance(values, dict):
             raise TypeError(f"the message is {a_type(values)}; expected an object")
-        answer = await self._answer(request.path_params["name"], values)
-        return _sent(answer, 200, HEADERS)
+        return _sent(await self._answer(request.path_params["name"], values))
 
     async def _answer(self, name: str, values: dict[str, Any]) -> Any:
         """Return what the page asks for."""
@@ -219,7 +219,7 @@ class Server(uvicorn.Server):
         raise HTTPException(404, f"{name!r} is unknown; expected one of {', '.join(ASKED)}")
 
 
-def _sent(values: Any, status: int, headers: dict[str, str]) -> Response:
+def _sent(values: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(written(values), status, headers, "application/json")
 
 
@@ -229,14 +229,14 @@ def _refused(constant: str) -> Any:
 
 async def _wrong(request: Request, error: Exception) -> Response:
     """Return what is wrong with a request, in words."""
-    status, words, more = 400, str(error) or type(error).__name__, HEADERS
+    status, words, headers = 400, str(error) or type(error).__name__, None
     if isinstance(error, TimeoutError):
         status, words = 504, "the run has not answered in time; its steps may take long"
     elif isinstance(error, RecursionError):
         words = "the message is nested too deeply; expected an object of a few levels"
     elif isinstance(error, HTTPException):
-        status, words, more = error.status_code, error.detail, HEADERS | dict(error.headers or {})
-    return _sent({"error": words}, status, more)
+        status, words, headers = error.status_code, error.detail, error.headers
+    return _sent({"error": words}, status, headers)
 
 
 def serve(
