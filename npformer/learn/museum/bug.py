@@ -9,12 +9,11 @@ from typing import Any
 
 from npformer.layers import GELU, Dropout, LayerNorm, Sequential
 from npformer.learn.museum.attention_by import AttentionBy, with_softmax
-from npformer.learn.museum.probes import WIDTH, small
+from npformer.learn.museum.probes import WIDTH, report_of, small
 from npformer.mixers import Mixer
 from npformer.models import Encoder, EncoderBlock
 from npformer.proof.cases.case import draw
-from npformer.proof.gradcheck import gradcheck
-from npformer.proof.report import GradcheckError, GradcheckReport
+from npformer.proof.report import GradcheckReport
 from npformer.training.trainable import SequenceClassifier
 
 REFEREES = ("differences", "complex step", "protocol")
@@ -81,10 +80,7 @@ class Bug:
         """Return gradcheck's report on the bug, or on another thing; None without a derivative."""
         if not self.inputs:
             return None
-        try:
-            return gradcheck(self.build() if thing is None else thing, *self.inputs, **self.options)
-        except GradcheckError as error:
-            return error.report
+        return report_of(self.build() if thing is None else thing, *self.inputs, **self.options)
 
     def model(self, thing: Any = None) -> SequenceClassifier:
         """Return a small model in float64 with the bug, or another thing, in its first block.
