@@ -10,13 +10,7 @@ import numpy as np
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import failing_invariants
-from npformer.learn.exercises.trials import (
-    Trial,
-    as_tuple,
-    check_returned,
-    check_trials,
-    faults,
-)
+from npformer.learn.exercises.trials import Trial, as_tuple, check_returned, check_trials, faults
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:

@@ -67,13 +67,7 @@ class LayerNormInOnePass(LayerNorm):
         return gamma * normalised + beta, (normalised, inverse_std, gamma)
 
 
-@bug(
-    2,
-    *GRADIENT,
-    "gradient_of_one_dropout_used_twice",
-    build=twice,
-    options={"training": True},
-)
+@bug(2, *GRADIENT, "gradient_of_one_dropout_used_twice", build=twice, options={"training": True})
 class DropoutThatRemembers(Dropout):
     """A dropout layer keeps its mask in itself, and is used twice in a block.
 

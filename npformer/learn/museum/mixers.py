@@ -9,13 +9,7 @@ import numpy as np
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients
 from npformer.learn.museum.probes import KEPT
-from npformer.learn.museum.table import (
-    GRADIENT,
-    attention,
-    attention_layer,
-    bug,
-    softmax,
-)
+from npformer.learn.museum.table import GRADIENT, attention, attention_layer, bug, softmax
 from npformer.mixers import Attention, Fourier
 
 
@@ -87,11 +81,7 @@ def attention_over_an_axis_of_length_1(
     return weights @ value, F.scaled_dot_product_attention(query, key, value)[1]
 
 
-@attention_layer(
-    19,
-    "causal_attention_does_not_look_ahead",
-    config={"causal": True},
-)
+@attention_layer(19, "causal_attention_does_not_look_ahead", config={"causal": True})
 def attention_that_looks_ahead(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:

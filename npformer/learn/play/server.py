@@ -90,9 +90,7 @@ class Connection(H11Protocol):
 class Server(uvicorn.Server):
     """The page's server: its routes, and what they do. When it ends, so do runs and streams."""
 
-    def __init__(
-        self, folder: Folder, port: int, token: str, file: str | None = None, first: Any = None
-    ) -> None:
+    def __init__(self, folder: Folder, port: int, token: str, file: str | None, first: Any) -> None:
         self.runs, self.file, self.first = Runs(folder), file, first
         self.hosts, self.token = (f"127.0.0.1:{port}", f"localhost:{port}"), token
         routes = [
@@ -240,15 +238,11 @@ async def _wrong(request: Request, error: Exception) -> Response:
 
 
 def serve(
-    folder: Path,
-    port: int | None = None,
-    file: str | None = None,
-    first: list[dict[str, Any]] | None = None,
-    ready: Callable[[str], None] = print,
+    folder: Path, port: int | None, file: str | None, first: Any, ready: Callable[[str], None]
 ) -> None:
     """Serve the page of a folder until Ctrl-C; `ready` is called with its address.
 
-    `first` are settings of runs to start at once.
+    `first` are settings of runs to start at once, if any.
     """
     place = Folder(folder)
     wanted, token = place.address(port)

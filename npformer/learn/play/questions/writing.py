@@ -17,11 +17,7 @@ CANDIDATES = 20
 
 
 def write(
-    now: Now,
-    prompt: str,
-    temperature: float = 1.0,
-    top_p: float | None = None,
-    seed: int = 0,
+    now: Now, prompt: str, temperature: float = 1.0, top_p: float | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """Return the token after a text, the likeliest tokens, and the seconds that both ways take."""
     if now.work.kind != "text":
