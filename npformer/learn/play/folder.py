@@ -50,7 +50,7 @@ class Folder:
                 f"{place} is no address that npformer play wrote, and would be replaced; expected "
                 "a folder for the page alone. Name another one"
             )
-        secret = place.exists() and _is_secret(place.lstat(), stored.get("place"))
+        secret = bool(stored) and _is_secret(place.lstat(), stored.get("place"))
         if not isinstance(known, int) or not 0 < known < 1 << 16:
             known = 0
         return port or known, str(token) if secret else secrets.token_urlsafe(24)
@@ -161,9 +161,5 @@ def _place(about: os.stat_result) -> list[int]:
 
 def _is_secret(about: os.stat_result, place: Any) -> bool:
     """Return whether a file was written where it is, by this person, for nobody else."""
-    return (
-        stat.S_ISREG(about.st_mode)
-        and not about.st_mode & 0o077
-        and about.st_uid == os.getuid()
-        and place == _place(about)
-    )
+    mine = about.st_uid == os.getuid() and not about.st_mode & 0o077
+    return mine and place == _place(about)

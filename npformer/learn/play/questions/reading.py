@@ -41,9 +41,8 @@ def edit(
     """Return how far each token's output moves if one token is changed: (layers, tokens)."""
     if (text is None) == (image is None):
         raise ValueError("both or neither of text and image are given; expected one of the two")
-    mask: Any = None
     if image is not None:
-        before = _picture(now, image)
+        before, mask = _picture(now, image), None
         tokens = [f"row {k + 1}" for k in range(before.shape[1])]
     else:
         checks.text("text", text)
