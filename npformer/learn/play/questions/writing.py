@@ -36,7 +36,6 @@ def write(
     best = np.argsort(-p, kind="stable")[:CANDIDATES].tolist()
     return {
         "token": token,
-        "text": token,
         "candidates": [
             {"token": names.text([k]), "p": float(p[k]), "kept": bool(possible[k])} for k in best
         ],
