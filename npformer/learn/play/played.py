@@ -24,11 +24,11 @@ LEFT_OUT = ("file", "text_column", "label_column", "bug")
 
 def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """Return {"html": the page}, with the weights as they are."""
-    work, state, settings = now.work, now.training, now.settings.to_dict()
+    work, state, settings = now.work, now.training, now.work.settings.to_dict()
     run = {
         "settings": {k: v for k, v in settings.items() if k not in LEFT_OUT},
         "kind_of_input": work.kind,
-        "bug": now.settings.bug,
+        "bug": now.work.settings.bug,
         "layers": [name for name, _ in groups_of(state.model)],
     }
     facts = {"step": f"{state.step} of {state.n_steps * state.epochs}"}

@@ -68,6 +68,11 @@ class Work(ABC):
         """Return the number of samples to look at."""
         return len(self.held_out[0])
 
+    def check_kind(self, kind: str, otherwise: str) -> None:
+        """Raise ValueError for a task of another kind, with what is to be said then."""
+        if self.kind != kind:
+            raise ValueError(f"the task {self.settings.task!r} {otherwise}")
+
     @abstractmethod
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return inputs, targets and masks of some samples, as the model takes them."""

@@ -21,7 +21,7 @@ SMALL = 2, 5
 
 def gradcheck(now: Now) -> dict[str, Any]:
     """Return the report on the layer that the bug is in, and what else would find it."""
-    name = now.settings.bug
+    name = now.work.settings.bug
     if name is None:
         report = _report_on_block(now)
         beside: dict[str, Any] = {"bug": {}, "caught_by": [], "right": ""}
@@ -46,6 +46,6 @@ def _report_on_block(now: Now) -> GradcheckReport | None:
     block: Any = next((each for _, each in layers if isinstance(each, EncoderBlock)), None)
     if block is None:
         return None
-    x = np.random.default_rng(0).normal(size=(*SMALL, now.settings.d_model))
+    x = np.random.default_rng(0).normal(size=(*SMALL, now.work.settings.d_model))
     with parameters_as(block, lambda flat: flat.astype("float64")):
         return report_of(block, x, max_entries=24)

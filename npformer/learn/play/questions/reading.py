@@ -72,8 +72,7 @@ def edit(
 
 def _picture(now: Now, image: Any) -> np.ndarray:
     """Return ink from 0 to 1 as the model takes it, from -1 to 1, (1, 8, 8)."""
-    if now.work.kind != "image":
-        raise ValueError(f"the task {now.settings.task!r} has no pictures; expected digits")
+    now.work.check_kind("image", "has no pictures; expected digits")
     try:
         x = np.array(image)
     except (TypeError, ValueError):

@@ -48,7 +48,7 @@ def step(now: Now, sample: int = 0) -> dict[str, Any]:
     The prediction is that of the likeliest classes; for a sequence of answers, of the last one.
     """
     inputs, y, masks = now.work.sample(one_of(now, sample))
-    model, bug = now.plain, now.settings.bug
+    model, bug = now.plain, now.work.settings.bug
     found = trace(model, inputs, masks, labels=y)
     p = answer_probabilities(model, found)
     best = (-p).argsort()[:CANDIDATES].tolist()
