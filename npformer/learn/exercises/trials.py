@@ -95,17 +95,16 @@ def check_returned(name: str, found: Any, expected: list[str]) -> None:
     names, n = ", ".join(expected), len(expected)
     if found is None:
         says = f"nothing; expected {names}. Is a `return` missing?"
-    elif n == 1:
-        several = isinstance(found, tuple | list)
-        says = f"a {type(found).__name__}; expected one array, {names}" if several else ""
-    elif not isinstance(found, tuple):
+    elif n == 1 and isinstance(found, tuple | list):
+        says = f"a {type(found).__name__}; expected one array, {names}"
+    elif n > 1 and not isinstance(found, tuple):
         kind = "one array" if isinstance(found, np.ndarray) else a_type(found)
         says = f"{kind}; expected a tuple: {names}, in this order"
-    else:
+    elif n > 1 and len(found) != n:
         says = f"{len(found)} results; expected {n}: {names}, in this order"
-        says = says if len(found) != n else ""
-    if says:
-        raise Stuck(f"{name} returned {says}")
+    else:
+        return
+    raise Stuck(f"{name} returned {says}")
 
 
 def slopes(compute: Callable[[], Array], array: Array, dy: Array) -> Array:
