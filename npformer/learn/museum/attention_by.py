@@ -28,8 +28,9 @@ class AttentionBy(Attention):
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         maps = self.query, self.key, self.value
-        parts, caches = zip(*(each.forward(x, context) for each in maps), strict=True)
-        parts = *parts[:2], without_padding(parts[2], context.mask)  # [batch, length, d_model]
+        # of [batch, length, d_model]
+        (query, key, value), caches = zip(*(each.forward(x, context) for each in maps), strict=True)
+        parts = query, key, without_padding(value, context.mask)
         by_head = [F.split_heads(part, self.n_heads) for part in parts]
         heads, heads_cache = self.attend[0](*by_head, over_heads(context.mask), self.causal)
         return F.merge_heads(heads), (*caches, heads_cache)
