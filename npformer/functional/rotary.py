@@ -1,5 +1,6 @@
 """Rotary positions: pairs of features are turned by an angle that grows with the position."""
 
+import math
 from typing import Any
 
 from npformer.core import Array, array_module, asarray, backend_of, checks
@@ -58,7 +59,7 @@ def rotations(positions: Array, d_head: int, theta: float, dtype: str) -> tuple[
     Angles are computed in float64: in float32 they would lose digits at large positions.
     """
     xp = array_module(positions)
-    rates = float(theta) ** (-xp.arange(0, d_head, 2) / d_head)
+    rates = xp.exp(xp.arange(0, d_head, 2) * (-math.log(theta) / d_head))  # theta^(-2 i / d_head)
     angles = positions[..., None] * rates
     return xp.cos(angles).astype(dtype), xp.sin(angles).astype(dtype)
 

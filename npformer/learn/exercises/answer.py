@@ -8,7 +8,7 @@ import traceback
 import types
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ class NotBegun(Exception):
 
 
 class Stuck(Exception):
-    """A reader's file cannot be marked; the message says why, and in which line."""
+    """A reader's file is wrong, or cannot be marked; each argument says why, in words."""
 
 
 class PrintBuffer(io.StringIO):
@@ -61,7 +61,6 @@ class Answer:
 
     def __init__(self, text: str, path: str, places: list[str] | None = None) -> None:
         self.text, self.path, self.places = text, path, places
-        self.lines = text.split("\n")  # as Python counts lines
         self.printed = PrintBuffer()
         self.listening = True  # whether to keep what the file prints and calls
         self.patience = 100_000  # events to look at, to count calls
@@ -96,14 +95,8 @@ class Answer:
             raise Stuck(f"{name} is {a_type(found)}; expected a function or a class")
         return found
 
-    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+    def call(self, function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
         """Call the reader's code, and explain what it raises."""
-        with self.watch():
-            return function(*args)
-
-    @contextlib.contextmanager
-    def watch(self) -> Iterator[None]:
-        """Run the reader's code, and explain what it raises."""
         out = self.printed if self.listening else PrintBuffer()
         profile = sys.getprofile()
         if self.listening and self.patience > 0:
@@ -112,11 +105,10 @@ class Answer:
             with (
                 contextlib.redirect_stdout(out),
                 contextlib.redirect_stderr(out),
-                warnings.catch_warnings(),
+                warnings.catch_warnings(action="ignore"),
                 np.errstate(all="ignore"),
             ):
-                warnings.simplefilter("ignore")
-                yield
+                return function(*args, **settings)
         except (Stuck, NotBegun, KeyboardInterrupt):
             raise
         except BaseException as error:  # a reader's file may call sys.exit
@@ -153,9 +145,8 @@ class Answer:
 
     def in_words(self, error: BaseException) -> Exception:
         """Return an error of the reader's code in words."""
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
-        number = frames[-1].lineno if frames else None
-        if isinstance(error, NotImplementedError) and frames:
+        number = self._number(traceback.extract_tb(error.__traceback__))
+        if isinstance(error, NotImplementedError) and number is not None:
             return NotBegun(self.where(number))
         says = str(error)
         if len(says) > LONGEST_ERROR:
@@ -167,23 +158,21 @@ class Answer:
             return Stuck(f"it failed: {what}")
         return Stuck(f"{self.where(number)} failed, `{self.line(number)}`: {what}")
 
-    def where(self, number: int | None) -> str:
+    def _number(self, frames: traceback.StackSummary) -> int | None:
+        """Return the line of the file that is run innermost; None if none is."""
+        return next((f.lineno for f in reversed(frames) if f.filename == self.path), None)
+
+    def where(self, number: int) -> str:
         """Return what to call a line."""
-        if number is None:
-            return "a line"
         if self.places is None or not 1 <= number <= len(self.places):
             return f"line {number}"
         return self.places[number - 1]
 
     def line(self, number: int) -> str:
         """Return a line without its indent."""
-        return self.lines[number - 1].strip() if 1 <= number <= len(self.lines) else ""
+        return linecache.getline(self.path, number).strip()
 
     def line_now(self, thread: int) -> str:
         """Return which line of the file a thread is at, in words; "" if in none."""
-        frame = sys._current_frames().get(thread)
-        while frame is not None:
-            if frame.f_code.co_filename == self.path:
-                return f"{self.where(frame.f_lineno)}, `{self.line(frame.f_lineno)}`"
-            frame = frame.f_back
-        return ""
+        number = self._number(traceback.extract_stack(sys._current_frames()[thread]))
+        return "" if number is None else f"{self.where(number)}, `{self.line(number)}`"

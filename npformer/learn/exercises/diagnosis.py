@@ -64,7 +64,10 @@ def fault_of(
     if got.dtype.kind not in "fiub":
         return f"{name} has dtype {got.dtype}; expected floating-point numbers"
     if same(got, right):
-        return _dtype_fault(name, got, right)
+        if got.dtype.kind != "f" or got.dtype.itemsize >= right.dtype.itemsize:
+            return ""
+        dtypes = f"{name} is {got.dtype}; expected {right.dtype}, as all arrays that came in are"
+        return f"{dtypes}. Is something in it cast, or made with dtype={str(got.dtype)!r}?"
     for says, variant in variants:
         if same(got, variant) and not same(variant, right):
             return f"{name}: {says}"
@@ -76,44 +79,34 @@ def fault_of(
     got = got.astype(float)
     if not got.any():
         return f"{name} is 0 everywhere"
-    if same(got, -right):
-        return f"{name} has the wrong sign, everywhere"
-    for other, gradient in others.items():
-        if same(got, gradient):
-            order = "look at the order in which they are returned"
-            return f"{name} holds what {other} should be: {order}"
-    if right.ndim >= 2 and right.shape[-1] == right.shape[-2] and same(got, right.swapaxes(-1, -2)):
-        return f"{name} is transposed: its last two axes are swapped"
-    if of_ones is not None and same(got, of_ones):
+    order = "look at the order in which they are returned"
+    known = [(-right, "has the wrong sign, everywhere")]
+    known += [(g, f"holds what {other} should be: {order}") for other, g in others.items()]
+    if right.ndim >= 2:
+        known.append((right.swapaxes(-1, -2), "is transposed: its last two axes are swapped"))
+    if of_ones is not None:
         says = "does not depend on the gradient that came in: it is right only where that is 1"
-        return f"{name} {says}"
+        known.append((of_ones, says))
+    for one, says in known:
+        if same(got, one):
+            return f"{name} {says}"
     factor = float((got * right).sum() / ((right * right).sum() or 1.0))
     if factor and same(got, factor * right):
         return f"{name} {_factor_fault(factor, counts)}"
     return f"{name} {_entries_fault(got, right, truth)}"
 
 
-def _dtype_fault(name: str, got: np.ndarray, right: np.ndarray) -> str:
-    if got.dtype.kind == "f" and got.dtype.itemsize < right.dtype.itemsize:
-        return (
-            f"{name} is {got.dtype}; expected {right.dtype}, as all arrays that came in are. Is "
-            f"something in it cast, or made with dtype={str(got.dtype)!r}?"
-        )
-    return ""
-
-
 def _shape_fault(name: str, got: np.ndarray, right: np.ndarray) -> str:
     of = name.removeprefix("d")
     shapes = f"its shape is {got.shape}; expected {right.shape}, the shape of {of}"
     missing = got.ndim - right.ndim
-    if got.ndim >= 2 and got.shape == right.swapaxes(-1, -2).shape if right.ndim >= 2 else False:
+    if right.ndim >= 2 and got.shape == right.swapaxes(-1, -2).shape:
         return f"is transposed: {shapes}"
     if missing > 0 and got.shape[missing:] == right.shape:
-        rows = f"every row of the batch uses the same {of}"
-        return f"is not summed over the batch: {shapes}; {rows}"
-    if got.ndim >= right.ndim and got.size == right.size:
+        return f"is not summed over the batch: {shapes}; every row of the batch uses the same {of}"
+    if missing >= 0 and got.size == right.size:
         return f"has the right number of entries in the wrong shape: {shapes}"
-    if right.ndim > got.ndim and right.shape[right.ndim - got.ndim :] == got.shape:
+    if missing < 0 and right.shape[-missing:] == got.shape:
         return f"is summed over too many axes: {shapes}"
     return f"has the wrong shape: {shapes}"
 

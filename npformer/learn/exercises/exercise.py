@@ -4,9 +4,11 @@ import functools
 import importlib.resources
 import re
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from npformer.learn.exercises.diagnosis import NONE
 
 if TYPE_CHECKING:
     from npformer.learn.exercises.answer import Answer
@@ -49,9 +51,8 @@ class Exercise:
     invariants: list[str] = field(default_factory=list)  # of the museum, which must hold
     returns: list[str] = field(default_factory=list)  # what its function returns, in order
     truth: str = "the slope of the loss"  # what right numbers are called
-    function: str = ""  # its name, if not the exercise's
     trials: Sequence[Any] = ()  # arguments of the function, as `Trial`
-    made: Callable[[Any], Any] = tuple  # of a pair: what the invariants are for
+    made: Callable[[Any], Any] = lambda own: own  # of what is written: what invariants are for
     seconds: float = 20.0  # how long an answer may run
     unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
 
@@ -86,13 +87,16 @@ class Exercise:
         """Return the lines that a reader writes, one text for each blank."""
         return [found[2] for found in BLANK.finditer(self.solved)]
 
-    def variants(self) -> Iterable[tuple[str, types.SimpleNamespace]]:
-        """Yield what each typical mistake says, and the solved file with that mistake in it."""
+    def variants(
+        self, text: str | None = None, given: Mapping[str, Any] = NONE
+    ) -> Iterator[tuple[str, types.SimpleNamespace]]:
+        """Yield what each typical mistake says, and the solved file, or `text`, with that in it."""
+        text = self.solved if text is None else text
         for one in self.wrong:
-            yield one.says, self.run(self.solved.replace(one.right, one.wrong))
+            yield one.says, self.run(text.replace(one.right, one.wrong), given)
 
-    def run(self, text: str) -> types.SimpleNamespace:
-        """Return the names that the solved file defines, or a text made from it."""
-        names: dict[str, object] = {"__name__": self.name}
+    def run(self, text: str, given: Mapping[str, Any] = NONE) -> types.SimpleNamespace:
+        """Return the names that the solved file, or a text made from it, defines beside some."""
+        names: dict[str, object] = {**given, "__name__": self.name}
         exec(compile(text, f"<{self.name}>", "exec"), names)
         return types.SimpleNamespace(**names)

@@ -34,7 +34,7 @@ def start(
         path = folder / f"{stem(name)}{ending}"
         blank = exercise(name).blank
         if path.exists():
-            if is_untouched(exercise(name), _read(path)):
+            if not _is_changed(path, name):
                 said.append(f"{path.name} is there already, and unchanged")
                 continue
             if not force:
@@ -54,12 +54,12 @@ def start(
     return [*said, f"{written} {'file' if written == 1 else 'files'} written to {folder}"]
 
 
-def _read(path: Path) -> str:
-    """Return the source in a file; "" if there is none to read, which counts as changed."""
+def _is_changed(path: Path, name: str) -> bool:
+    """Whether a file is not the one that was handed out, or cannot be read."""
     try:
-        return source_of(path)[0]
+        return not is_untouched(exercise(name), source_of(path)[0])
     except ValueError:
-        return ""
+        return True
 
 
 def source_of(path: Path) -> tuple[str, list[str] | None]:
@@ -81,7 +81,7 @@ def find(folder: Path, name: str) -> Path | None:
     """
     paths = [folder / f"{stem(name)}{ending}" for ending in ENDINGS]
     paths = [path for path in paths if path.is_file()]
-    changed = [path for path in paths if not is_untouched(exercise(name), _read(path))]
+    changed = [path for path in paths if _is_changed(path, name)]
     return max(changed or paths, key=lambda path: path.stat().st_mtime, default=None)
 
 

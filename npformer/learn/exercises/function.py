@@ -7,50 +7,37 @@ from typing import Any
 
 import numpy as np
 
-from npformer.learn.exercises.answer import Answer
-from npformer.learn.exercises.diagnosis import fault_of
+from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.trials import (
-    Trial,
-    as_tuple,
-    check_returned,
-    first_problems,
-    mistaken_results,
-)
+from npformer.learn.exercises.invariants import failing_invariants
+from npformer.learn.exercises.trials import Trial, as_tuple, check_returned, check_trials, faults
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Return what is wrong with a function."""
-    own = answer.function(exercise.function or exercise.name)
-    found = first_problems(exercise.trials, partial(_problems, exercise, answer, own))
+    own = answer.function(exercise.name)
+    check_trials(exercise.trials, partial(_check, exercise, answer, own))
     answer.listening = False
-    return found
+    return failing_invariants(answer, exercise.made(own), *exercise.invariants)
 
 
-def _problems(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> list[str]:
+def _check(exercise: Exercise, answer: Answer, own: Any, trial: Trial) -> None:
     """Compare with what the solution returns, and typical mistakes."""
     names, given = exercise.returns, copy.deepcopy(trial.inputs)
     got = answer.call(own, *given)
     if len(names) > 1:
-        check_returned(exercise.function or exercise.name, got, names)
+        check_returned(exercise.name, got, names)
 
-    def results(solution: types.SimpleNamespace) -> tuple[np.ndarray, ...]:
-        function = getattr(solution, exercise.function or exercise.name)
+    def compute(solution: types.SimpleNamespace) -> tuple[np.ndarray, ...]:
+        function = getattr(solution, exercise.name)
         return tuple(map(np.array, as_tuple(function(*copy.deepcopy(trial.inputs)), names)))
 
-    right = results(exercise.run(exercise.solved))
-    mistakes = mistaken_results(exercise.variants(), results)
-    problems = []
-    for i, (of, each) in enumerate(zip(names, as_tuple(got, names), strict=True)):
-        variants = [(says, found[i]) for says, found in mistakes]
-        about: dict[str, Any] = {"variants": variants, "truth": exercise.truth}
-        problems.append(fault_of(of, as_array(each), right[i], **about))
-    if any(problems):
-        return list(filter(None, problems))
+    found = faults(exercise, [*map(as_array, as_tuple(got, names))], compute)
+    if any(found.values()):
+        raise Stuck(*filter(None, found.values()))
     both = zip(trial.inputs, given, strict=True)
-    if all(np.array_equal(a, b) for a, b in both if isinstance(a, np.ndarray)):
-        return []
-    return ["the values are right, but an array that came in was changed in place"]
+    if not all(np.array_equal(a, b) for a, b in both if isinstance(a, np.ndarray)):
+        raise Stuck("the values are right, but an array that came in was changed in place")
 
 
 def as_array(found: Any) -> Any:

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from npformer.learn.exercises import adam, broken_model, encoder, function, mixer, pair
-from npformer.learn.exercises.exercise import Mark
-from npformer.learn.exercises.invariants import layer_norm_by, two_dropouts_by
+from npformer.learn.exercises import broken_model, encoder, function, mixer, pair
+from npformer.learn.exercises.invariants import adam_by, layer_norm_by, two_dropouts_by
 from npformer.learn.exercises.trials import Trial
 from npformer.proof.cases.case import draw, keep
 
@@ -41,6 +40,8 @@ def follow(tokens: list[int]) -> np.ndarray:
 MASK = np.array([[[True, True, False, True, True]] * 4, [[True, False, False, True, False]] * 4])
 MASK[1, 2] = False  # a query that may see no key
 NONE = np.zeros((0, 4))
+START, SETTINGS = draw(3, 2), (0.01, 0.8, 0.95, 1e-3)  # of Adam: theta; lr, beta1, beta2 and eps
+MOMENTS = 0.1 * draw(3, 2, seed=8), 0.1 * draw(3, 2, seed=9) ** 2
 MAPS = (3, 4), 4, (4, 5), 5  # of a dense synthesizer, for five tokens
 LABELS, SOME = np.array([0, 3, 1, 1, 2]), np.array([2, -1, 0, -1, 1, 1])
 LOGITS = np.array([0.3, 2.0, -1.0, 1.1, 0.9, -0.4])
@@ -136,7 +137,10 @@ TRIALS: dict[str, list[Trial]] = {
         Trial("a sequence of padding alone", draw(2, 3, 2, seed=2), keep([2, 0], 3)),
         Trial("larger arrays", draw(6, 20, 9), keep([20, 15, 9, 20, 3, 1], 20)),
     ],
-    "adam_update": adam.TRIALS,
+    "adam_update": [
+        Trial(f"step {t}", START, draw(3, 2, seed=t) * 10.0 ** (t - 3), *MOMENTS, t, *SETTINGS)
+        for t in (1, 2, 3, 4, 5, 10)
+    ],
     "cross_attention_backward": [
         Trial("a longer memory", draw(2, 3, 4), draw(2, 5, 4, seed=7), *weights(4, 4)),
         Trial("a shorter memory", draw(1, 4, 4, seed=8), draw(1, 2, 4, seed=9), *weights(4, 4)),
@@ -171,14 +175,18 @@ TRIALS: dict[str, list[Trial]] = {
 
 """Of the exercises that are functions: those called NAME_backward are pairs."""
 
-MARKS: dict[str, Mark] = {
-    **{name: pair.mark if name.endswith("_backward") else function.mark for name in TRIALS},
-    **{"adam_update": adam.mark, "own_mixer": mixer.mark, "broken_model": broken_model.mark},
-    "own_encoder": encoder.mark,
+OTHERS: dict[str, dict[str, Any]] = {
+    "layer_norm_backward": {"made": layer_norm_by},
+    "dropout_backward": {"made": two_dropouts_by},
+    "adam_update": {"made": adam_by},
+    "own_mixer": {"mark": mixer.mark},
+    "broken_model": {"mark": broken_model.mark},
+    "own_encoder": {"mark": encoder.mark, "unsolved": encoder.unsolved},
 }
+"""Arguments of `Exercise` that are not the usual ones."""
 
-MADE = {"layer_norm_backward": layer_norm_by, "dropout_backward": two_dropouts_by}
-"""What the invariants of an exercise look at, if not at the pair itself."""
 
-FIRST = {"own_encoder": encoder.unsolved}
-"""What has to be done before an exercise, in words."""
+def arguments_of(name: str) -> dict[str, Any]:
+    """Return how an exercise is marked, as arguments of `Exercise`."""
+    mark = pair.mark if name.endswith("_backward") else function.mark
+    return {"mark": mark, "trials": TRIALS.get(name, ()), **OTHERS.get(name, {})}

@@ -20,20 +20,16 @@ def from_source(text: str, name: str) -> str:
     """Return a notebook with the cells of a file, and a cell that checks it."""
     question, _, rest = text.removeprefix('"""').partition('\n"""\n')
     first, _, after = question.partition("\n")
-    cells = [_markdown(f"# {first.rstrip('.')}\n{after}")]
+    cells = [("markdown", f"# {first.rstrip('.')}\n{after}")]
     imports, *parts = HEADING.split(rest)
-    cells.append(_code(imports))
+    cells.append(("code", imports))
     for heading, code in zip(parts[::2], parts[1::2], strict=True):
-        cells += [_markdown(f"## {heading}"), _code(code)]
-    cells += [
-        _markdown("## Check\nSave the notebook first: what is marked is the file."),
-        _code(f"!npformer exercises check {name}"),
-    ]
-    for number, cell in enumerate(cells, 1):
-        cell["id"] = f"cell-{number}"
+        cells += [("markdown", f"## {heading}"), ("code", code)]
+    check = "## Check\nSave the notebook first: what is marked is the file."
+    cells += [("markdown", check), ("code", f"!npformer exercises check {name}")]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     whole = {
-        "cells": cells,
+        "cells": [_cell(f"cell-{number}", *cell) for number, cell in enumerate(cells, 1)],
         "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -41,17 +37,10 @@ def from_source(text: str, name: str) -> str:
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
-def _markdown(text: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
-
-
-def _code(text: str) -> dict[str, Any]:
-    rest: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
-    return {"cell_type": "code", "source": _lines(text)} | rest
-
-
-def _lines(text: str) -> list[str]:
-    return text.strip().splitlines(keepends=True)
+def _cell(id: str, kind: str, text: str) -> dict[str, Any]:
+    lines = text.strip().splitlines(keepends=True)
+    cell = {"cell_type": kind, "id": id, "metadata": {}, "source": lines}
+    return cell | {"execution_count": None, "outputs": []} if kind == "code" else cell
 
 
 def to_source(text: str, name: str) -> tuple[str, list[str]]:

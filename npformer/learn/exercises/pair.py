@@ -3,21 +3,23 @@
 import copy
 import inspect
 import math
+import types
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from npformer.learn.exercises.answer import Answer, Stuck
-from npformer.learn.exercises.diagnosis import fault_of, same
+from npformer.learn.exercises.diagnosis import same
 from npformer.learn.exercises.exercise import Exercise
 from npformer.learn.exercises.invariants import failing_invariants
 from npformer.learn.exercises.trials import (
     Trial,
     as_tuple,
     check_returned,
-    first_problems,
-    gradcheck_problems,
-    mistaken_results,
+    check_trials,
+    faults,
+    pass_gradcheck,
 )
 
 ROUNDING, SINGLE = 1e-12, 1e-9
@@ -28,15 +30,14 @@ the second, and what is rounded to float32 has more."""
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
     """Return what is wrong with NAME_backward, for which NAME is given."""
     marking = Marking(exercise, answer)
-    found = first_problems(exercise.trials, marking.problems)
+    check_trials(exercise.trials, marking.check)
     answer.listening = False
-    if found or answer.differences:  # neither made for float32 nor exact enough for gradcheck
-        return found
-    found = marking.dtype(exercise.trials[0])
+    if answer.differences:  # neither made for float32 nor exact enough for gradcheck
+        return []
+    marking.check_dtype(exercise.trials[0])
     for trial in exercise.trials:
-        where = f" for {trial.label}"
-        found = found or gradcheck_problems(answer, "", where, marking.own, *trial.inputs)
-    return found or failing_invariants(answer, exercise.made(marking.own), *exercise.invariants)
+        pass_gradcheck(answer, "", f" for {trial.label}", marking.own, *trial.inputs)
+    return failing_invariants(answer, exercise.made(marking.own), *exercise.invariants)
 
 
 class Marking:
@@ -45,44 +46,24 @@ class Marking:
     def __init__(self, exercise: Exercise, answer: Answer) -> None:
         self.exercise, self.answer, self.gradients = exercise, answer, exercise.returns
         self.names = exercise.name.removesuffix("_backward"), exercise.name
-        solved = exercise.run(exercise.solved)
-        self.right = tuple(getattr(solved, name) for name in self.names)
+        self.solved = exercise.run(exercise.solved)
         self.own = tuple(map(answer.function, self.names))
 
-    def problems(self, trial: Trial) -> list[str]:
-        """Return what is wrong with the values."""
-        try:
-            return self._values(trial)
-        except Stuck as stuck:
-            broke_off = isinstance(stuck.__cause__, Exception)
-            return [f"{stuck} {self._shapes(trial)}" if broke_off else str(stuck)]
-
-    def _values(self, trial: Trial) -> list[str]:
+    def check(self, trial: Trial) -> None:
         """Compare values with those of the solution and of typical mistakes."""
-        y, _ = self.right[0](*copy.deepcopy(trial.inputs))
+        y, _ = getattr(self.solved, self.names[0])(*copy.deepcopy(trial.inputs))
         dy = upstream(y)
         result = as_tuple(self._backward(trial, dy, y), self.gradients)
-        right, ones = (self._run(self.right, trial, each) for each in (dy, np.ones_like(dy)))
-        mistakes = mistaken_results(
-            self.exercise.variants(),
-            lambda names: self._run([getattr(names, name) for name in self.names], trial, dy),
-        )
-        problems = {}
-        for i, (name, wanted) in enumerate(zip(self.gradients, right, strict=True)):
-            others = {o: g for o, g in zip(self.gradients, right, strict=True) if o != name}
-            others = {o: g for o, g in others.items() if not same(g, wanted)}
-            variants = [(says, found[i]) for says, found in mistakes]
-            more: dict[str, Any] = {"of_ones": ones[i], "counts": trial.counts}
-            problems[name] = fault_of(
-                name, result[i], wanted, variants=variants, others=others, **more
-            )
-        if not any(problems.values()):
-            return self._digits(max(map(_error, result, right)))
-        fine = [name for name, problem in problems.items() if not problem]
-        found = [problem for problem in problems.values() if problem]
-        return [*found, f"right: {', '.join(fine)}"] if fine else found
+        right, ones = (self._run(trial, each, self.solved) for each in (dy, np.ones_like(dy)))
+        run = partial(self._run, trial, dy)
+        problems = faults(self.exercise, result, run, ones, counts=trial.counts)
+        if any(problems.values()):
+            fine = [name for name, problem in problems.items() if not problem]
+            beside = [f"right: {', '.join(fine)}"] if fine else []
+            raise Stuck(*filter(None, problems.values()), *beside)
+        self._check_digits(max(map(_error, result, right)))
 
-    def _digits(self, error: float) -> list[str]:
+    def _check_digits(self, error: float) -> None:
         """Say if gradients were rounded to float32; note if they seem to be finite differences."""
         answer, (forward, backward) = self.answer, self.names
         if answer.n_calls(forward) > 2 * answer.n_calls(backward):
@@ -91,16 +72,16 @@ class Marking:
         elif error > ROUNDING:
             digits = f"right to {-math.log10(error):.0f} digits, where a formula gives 15"
             if error > SINGLE:
-                return [f"{', '.join(self.gradients)}: {digits}. Is something rounded to float32?"]
+                names = ", ".join(self.gradients)
+                raise Stuck(f"{names}: {digits}. Is something rounded to float32?")
             answer.differences = f"{digits}: differences, or a constant that is cut short?"
-        return []
 
-    def _shapes(self, trial: Trial) -> str:
+    def _shapes(self, trial: Trial, y: Any) -> str:
         """Return the shapes of a trial's arrays, in words."""
-        forward, backward = (inspect.signature(function).parameters for function in self.right)
+        both = (getattr(self.solved, name) for name in self.names)
+        forward, backward = (inspect.signature(function).parameters for function in both)
         given = zip(forward, trial.inputs, strict=False)
         shapes = {name: x.shape for name, x in given if isinstance(x, np.ndarray)}
-        y, _ = self.right[0](*copy.deepcopy(trial.inputs))
         shapes[next(iter(backward))] = np.shape(y)
         return f"[{', '.join(f'{name} {shape}' for name, shape in shapes.items())}]"
 
@@ -116,30 +97,31 @@ class Marking:
                 f"{forward} gives other numbers than the one you were given; put it back. "
                 f"`npformer exercises start DIR {backward} --force` writes the file anew"
             )
-        result = self.answer.call(self.own[1], np.array(dy), cache)
+        try:
+            result = self.answer.call(self.own[1], np.array(dy), cache)
+        except Stuck as stuck:
+            raise Stuck(f"{stuck} {self._shapes(trial, y)}") from stuck
         check_returned(backward, result, self.gradients)
         return result
 
-    def _run(self, pair: Any, trial: Trial, dy: Any) -> tuple[Any, ...]:
+    def _run(self, trial: Trial, dy: Any, solution: types.SimpleNamespace) -> tuple[Any, ...]:
         """Return the gradients that the right pair, or a mistake, gives."""
-        forward, backward = pair
+        forward, backward = (getattr(solution, name) for name in self.names)
         _, cache = forward(*copy.deepcopy(trial.inputs))
         return as_tuple(backward(np.array(dy), cache), self.gradients)
 
-    def dtype(self, trial: Trial) -> list[str]:
+    def check_dtype(self, trial: Trial) -> None:
         """Check that float32 stays float32."""
         inputs = tuple(map(_single, copy.deepcopy(trial.inputs)))
         y, cache = self.answer.call(self.own[0], *inputs)
         result = self.answer.call(self.own[1], _single(upstream(y)), cache)
-        every = zip(self.gradients, as_tuple(result, self.gradients), strict=True)
-        for name, gradient in every:
+        for name, gradient in zip(self.gradients, as_tuple(result, self.gradients), strict=True):
             if (found := np.asarray(gradient).dtype) != np.float32:
-                return [
+                raise Stuck(
                     f"{name} is right in float64, but where all arrays are float32 it comes out as "
                     f"{found}. A NumPy number does that (np.sqrt(2); math.sqrt(2) does not), and "
-                    "so does an array of whole numbers, or one made without dtype=...",
-                ]
-        return []
+                    "so does an array of whole numbers, or one made without dtype=..."
+                )
 
 
 def _error(got: Any, right: np.ndarray) -> float:

@@ -73,23 +73,20 @@ def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
 
 def main(name: str, path: str, verdict: str, seconds: str) -> None:
     """Mark one file in this process, and write the verdict to a file."""
-    one = exercise(name)
     text, places = source_of(Path(path))
-    answer = Answer(text, path, places)
-    limit = float(seconds)
-    alarm = threading.Timer(limit, _give_up, [answer, threading.get_ident(), limit, Path(verdict)])
+    answer, limit, thread = Answer(text, path, places), float(seconds), threading.get_ident()
+
+    def give_up() -> None:
+        says = _too_long(limit, answer.line_now(thread))
+        _write(Verdict(WRONG, [says], answer.prints()), Path(verdict))
+        os._exit(1)
+
+    alarm = threading.Timer(limit, give_up)
     alarm.daemon = True
     alarm.start()
-    said = judge(one, answer)
+    said = judge(exercise(name), answer)
     alarm.cancel()
     _write(said, Path(verdict))
-
-
-def _give_up(answer: Answer, thread: int, seconds: float, verdict: Path) -> None:
-    """Say where the reader's code is after so many seconds, and end the process."""
-    said = Verdict(WRONG, [_too_long(seconds, answer.line_now(thread))], answer.prints())
-    _write(said, verdict)
-    os._exit(1)
 
 
 def _write(said: Verdict, verdict: Path) -> None:

@@ -35,7 +35,7 @@ def judge(exercise: Exercise, answer: Answer) -> Verdict:
         problems = [f"{blank} still raises NotImplementedError", *answer.notes]
         return Verdict(UNFINISHED, problems, answer.prints())
     except Stuck as stuck:
-        problems = [str(stuck)]
+        problems = [*stuck.args]
     if problems:
         return Verdict(WRONG, problems, answer.prints())
     notes = by_others(exercise, answer)

@@ -56,6 +56,4 @@ def _load(name: str) -> Exercise:
     texts = tomllib.loads((TEXTS / f"{stem(name)}.toml").read_text("utf-8"))
     for kind in ("wrong", "breaks"):
         texts[kind] = [Wrong(**each) for each in texts.get(kind, [])]
-    tables = {"trials": marks.TRIALS, "made": marks.MADE, "unsolved": marks.FIRST}
-    texts |= {argument: table[name] for argument, table in tables.items() if name in table}
-    return Exercise(name, marks.MARKS[name], **texts)
+    return Exercise(name, **marks.arguments_of(name), **texts)

@@ -9,9 +9,10 @@ import numpy as np
 
 from npformer.core import Array, a_type
 from npformer.learn.exercises.answer import Answer, Stuck
+from npformer.learn.exercises.diagnosis import fault_of, same
+from npformer.learn.exercises.exercise import Exercise
 from npformer.proof.central_difference import central_difference
-from npformer.proof.gradcheck import gradcheck
-from npformer.proof.report import GradcheckError, GradcheckReport
+from npformer.proof.report import GradcheckReport
 
 EPS = 1e-5
 
@@ -37,15 +38,18 @@ class Trial:
         self.counts = {COUNTS.get(name, f"the number of {name}"): n for name, n in counts.items()}
 
 
-def first_problems(trials: Iterable[Trial], check: Callable[[Trial], list[str]]) -> list[str]:
-    """Return what is wrong with the first trial that fails, and for which others all is right."""
+def check_trials(trials: Iterable[Trial], check: Callable[[Trial], None]) -> None:
+    """Raise what is wrong with the first trial that fails; say for which others all is right."""
     right_for: list[str] = []
     for trial in trials:
-        if problems := check(trial):
+        try:
+            check(trial)
+        except Stuck as stuck:
+            if not right_for:
+                raise
             beside = f"right for {', and '.join(right_for)}; but for {trial.label}:"
-            return [beside, *problems] if right_for else problems
+            raise Stuck(beside, *stuck.args) from stuck
         right_for.append(trial.label)
-    return []
 
 
 def mistaken_results(
@@ -63,6 +67,24 @@ def mistaken_results(
     return found
 
 
+def faults(
+    exercise: Exercise, got: Any, compute: Callable[..., Any], ones: Any = None, **more: Any
+) -> dict[str, str]:
+    """Return what is wrong with each result, or "", beside those of the solution and of mistakes.
+
+    `compute` returns the results of a solution; `ones` are the right ones for a dy of ones.
+    """
+    right = dict(zip(exercise.returns, compute(exercise.run(exercise.solved)), strict=True))
+    mistakes = mistaken_results(exercise.variants(), compute)
+    found = {}
+    for i, (name, wanted) in enumerate(right.items()):
+        more["variants"] = [(says, results[i]) for says, results in mistakes]
+        more["others"] = {other: g for other, g in right.items() if not same(g, wanted)}
+        more["of_ones"] = ones and ones[i]
+        found[name] = fault_of(name, got[i], wanted, truth=exercise.truth, **more)
+    return found
+
+
 def as_tuple(found: Any, names: list[str]) -> tuple[Any, ...]:
     """Return what a function with these results returned: if several, it is a tuple already."""
     return found if len(names) > 1 else (found,)
@@ -73,17 +95,16 @@ def check_returned(name: str, found: Any, expected: list[str]) -> None:
     names, n = ", ".join(expected), len(expected)
     if found is None:
         says = f"nothing; expected {names}. Is a `return` missing?"
-    elif n == 1:
-        several = isinstance(found, tuple | list)
-        says = f"a {type(found).__name__}; expected one array, {names}" if several else ""
-    elif not isinstance(found, tuple):
+    elif n == 1 and isinstance(found, tuple | list):
+        says = f"a {type(found).__name__}; expected one array, {names}"
+    elif n > 1 and not isinstance(found, tuple):
         kind = "one array" if isinstance(found, np.ndarray) else a_type(found)
         says = f"{kind}; expected a tuple: {names}, in this order"
-    else:
+    elif n > 1 and len(found) != n:
         says = f"{len(found)} results; expected {n}: {names}, in this order"
-        says = says if len(found) != n else ""
-    if says:
-        raise Stuck(f"{name} returned {says}")
+    else:
+        return
+    raise Stuck(f"{name} returned {says}")
 
 
 def slopes(compute: Callable[[], Array], array: Array, dy: Array) -> Array:
@@ -100,21 +121,16 @@ def failed_report(
     answer: Answer, thing: Any, *inputs: Any, **options: Any
 ) -> GradcheckReport | None:
     """Return gradcheck's report on what a reader wrote; None if it finds nothing."""
-    try:
-        answer.call(lambda: gradcheck(thing, *copy.deepcopy(inputs), **options))
-    except Stuck as stuck:
-        if not isinstance(error := stuck.__cause__, GradcheckError):
-            raise
-        return error.report
-    return None
+    from npformer.learn.museum.probes import report_of  # when needed
+
+    report: GradcheckReport = answer.call(report_of, thing, *copy.deepcopy(inputs), **options)
+    return None if report.passed else report
 
 
-def gradcheck_problems(
+def pass_gradcheck(
     answer: Answer, when: str, beside: str, thing: Any, *inputs: Any, **options: Any
-) -> list[str]:
-    """Let gradcheck have the last word."""
-    report = failed_report(answer, thing, *inputs, **options)
-    if report is None:
-        return []
-    broken = [f"gradcheck{when}: {rule}" for rule in report.broken_rules]
-    return broken or [f"gradcheck{when}: a relative error of {report.error:.1e}{beside}"]
+) -> None:
+    """Let gradcheck have the last word: raise Stuck if it finds something."""
+    if (report := failed_report(answer, thing, *inputs, **options)) is not None:
+        error = f"a relative error of {report.error:.1e}{beside}"
+        raise Stuck(*(f"gradcheck{when}: {says}" for says in report.broken_rules or [error]))

@@ -15,18 +15,23 @@ bugs. Nothing is patched. Of the rest of the package only two floors import the 
 exercises, which hold the layers that readers write to the same invariants, and the page.
 """
 
-from npformer.learn.museum import (  # noqa: F401 - their bugs and invariants
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from npformer.learn.museum import (  # noqa: F401 - their bugs
     files,
+    invariants,
     invariants_of_writers,
     layers,
     mixers,
     models,
     optim,
     referee,
+    rules,
     writers,
 )
 from npformer.learn.museum.bug import REFEREES, Bug, Source, referees
-from npformer.learn.museum.invariants import INVARIANTS
 from npformer.learn.museum.rules import Files
 from npformer.learn.museum.table import ROWS
 
@@ -34,3 +39,11 @@ __all__ = ["BUGS", "INVARIANTS", "REFEREES", "Bug", "Files", "Source", "referees
 
 BUGS: dict[str, Bug] = {bug.name: bug for bug in sorted(ROWS, key=lambda bug: bug.number)}
 """All bugs, by the name of the wrong class or function."""
+
+INVARIANTS: dict[str, Callable[[Any], None]] = {
+    name: check
+    for module in (invariants, invariants_of_writers, rules)
+    for name, check in vars(module).items()
+    if inspect.isfunction(check) and check.__module__ == module.__name__ and name[0] != "_"
+}
+"""All invariants, by their names: the functions of three files, but for helpers."""

@@ -27,24 +27,21 @@ class AttentionBy(Attention):
         self.attend = attend
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
-        key, key_cache = self.key.forward(x, context)
-        value, value_cache = self.value.forward(x, context)
-        value = without_padding(value, context.mask)
-        by_head = [F.split_heads(part, self.n_heads) for part in (query, key, value)]
-        attend, _ = self.attend
-        heads, heads_cache = attend(*by_head, over_heads(context.mask), self.causal)
-        return F.merge_heads(heads), (query_cache, key_cache, value_cache, heads_cache)
+        maps = self.query, self.key, self.value
+        # of [batch, length, d_model]
+        (query, key, value), caches = zip(*(each.forward(x, context) for each in maps), strict=True)
+        parts = query, key, without_padding(value, context.mask)
+        by_head = [F.split_heads(part, self.n_heads) for part in parts]
+        heads, heads_cache = self.attend[0](*by_head, over_heads(context.mask), self.causal)
+        return F.merge_heads(heads), (*caches, heads_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, value_cache, heads_cache = cache
-        _, attend_backward = self.attend
-        dheads = attend_backward(F.split_heads(dmerged, self.n_heads), heads_cache)
-        dquery, dkey, dvalue = map(F.merge_heads, dheads)
-        # x is used three times: its gradients add up
-        dx = self.value.backward(dvalue, value_cache, gradients)
-        dx = dx + self.key.backward(dkey, key_cache, gradients)
-        return dx + self.query.backward(dquery, query_cache, gradients)
+        *caches, heads_cache = cache
+        maps = self.query, self.key, self.value
+        dheads = self.attend[1](F.split_heads(dmerged, self.n_heads), heads_cache)
+        parts = zip(maps, map(F.merge_heads, dheads), caches, strict=True)
+        dquery, dkey, dvalue = (each.backward(d, kept, gradients) for each, d, kept in parts)
+        return dvalue + dkey + dquery  # x is used three times: its gradients add up
 
 
 def with_softmax(

@@ -9,12 +9,11 @@ from typing import Any
 
 from npformer.layers import GELU, Dropout, LayerNorm, Sequential
 from npformer.learn.museum.attention_by import AttentionBy, with_softmax
-from npformer.learn.museum.probes import N_HEADS, WIDTH, small
+from npformer.learn.museum.probes import WIDTH, report_of, small
 from npformer.mixers import Mixer
 from npformer.models import Encoder, EncoderBlock
-from npformer.proof.cases.case import SEEDED, draw
-from npformer.proof.gradcheck import gradcheck
-from npformer.proof.report import GradcheckError, GradcheckReport
+from npformer.proof.cases.case import draw
+from npformer.proof.report import GradcheckReport
 from npformer.training.trainable import SequenceClassifier
 
 REFEREES = ("differences", "complex step", "protocol")
@@ -33,17 +32,17 @@ class Source:
 class Bug:
     """One bug.
 
-    `build` and `right` return the same kind of thing: a layer in float64, a pair (forward,
-    backward), a class, a function, or source text as ``{path: text}``. The docstring of the wrong
-    class or function describes the bug: a sentence, then who makes it, why it is wrong, what it
-    costs, and what catches it.
+    `build` and `right` return the same kind of thing: a layer, a pair (forward, backward), a class,
+    a function, or source text as ``{path: text}``. A layer is small and in float64, unless they get
+    another `config`, `seed` and `dtype`. The docstring of the wrong class or function describes the
+    bug: a sentence, then who makes it, why it is wrong, what it costs, and what catches it.
     """
 
     number: int  # related bugs share one; those up to 17 were seen in published code
     wrong: Any  # the class or function that is wrong; for a pair, the forward function
     of: str  # what it is a wrong version of: a dotted name below npformer, or a file's path
-    build: Callable[[], Any]  # () -> the wrong thing
-    right: Callable[[], Any]  # () -> the right thing
+    build: Callable[..., Any]  # () -> the wrong thing
+    right: Callable[..., Any]  # () -> the right thing
     caught_by: tuple[str, ...]  # what catches it: some of REFEREES, and its own invariants
     inputs: tuple[Any, ...] = ()  # for gradcheck; only layers and pairs have some
     options: Mapping[str, Any] = field(default_factory=dict)  # for gradcheck
@@ -75,18 +74,13 @@ class Bug:
         """The wrong lines without docstrings; the wrong functions of a pair."""
         if isinstance(self.wrong, type) and issubclass(self.wrong, Source):
             return self.wrong.text
-        backward = getattr(inspect.getmodule(self.wrong), f"{self.name}_backward", None)
-        wrong = filter(None, [self.wrong, backward])  # without its own, it has the right one
-        return source_of(wrong)
+        return source_of(filter(None, [self.wrong, backward_of(self.wrong)]))
 
     def report(self, thing: Any = None) -> GradcheckReport | None:
         """Return gradcheck's report on the bug, or on another thing; None without a derivative."""
         if not self.inputs:
             return None
-        try:
-            return gradcheck(self.build() if thing is None else thing, *self.inputs, **self.options)
-        except GradcheckError as error:
-            return error.report
+        return report_of(self.build() if thing is None else thing, *self.inputs, **self.options)
 
     def model(self, thing: Any = None) -> SequenceClassifier:
         """Return a small model in float64 with the bug, or another thing, in its first block.
@@ -96,15 +90,42 @@ class Bug:
         """
         if not self.inputs:
             raise TypeError(f"{self.name} has no place in a model")
-        thing = self.build() if thing is None else thing
-        if isinstance(thing, tuple):
-            pair = with_softmax(*thing) if self.of == "functional.softmax" else thing
-            thing = AttentionBy(WIDTH, N_HEADS, attend=pair, **SEEDED)
         model = SequenceClassifier(small(**self.config), 3, n_features=WIDTH, dtype="float64")
-        put(thing, model)
+        self.put(model, thing)
         for i, array in enumerate(model.parameters().values()):
             array += 0.3 * draw(*array.shape, seed=i)  # a fresh gamma is 1, a fresh bias 0
         return model
+
+    def put(self, model: SequenceClassifier, thing: Any = None) -> None:
+        """Put the bug, or another thing, where its kind belongs: in, or before, the first block."""
+        drawn: dict[str, Any] = {"seed": 0, "dtype": model.dtype}
+        block: Any = model.encoder.blocks[0]
+        if thing is None:
+            thing = self.build(config=model.config, **drawn)
+        if isinstance(thing, tuple):
+            pair = with_softmax(*thing) if self.of == "functional.softmax" else thing
+            thing = AttentionBy(model.config.d_model, model.config.n_heads, attend=pair, **drawn)
+        match thing:
+            case LayerNorm():
+                block.mixer_norm = thing
+            case Sequential():  # of one dropout, used twice
+                block.mixer_dropout = block.feed_forward_dropout = thing.chain[0]
+            case Dropout():
+                tokens: Any = Sequential(thing, model.embed.tokens)
+                model.embed.tokens = tokens
+            case GELU():
+                block.feed_forward.activation = thing
+            case Mixer():
+                block.mixer = thing
+            case EncoderBlock():
+                model.encoder.blocks[0] = thing
+            case Encoder():
+                model.encoder = thing
+
+
+def backward_of(forward: Any) -> Any:
+    """Return the backward pass that stands beside a function; None if there is none."""
+    return getattr(inspect.getmodule(forward), f"{forward.__name__}_backward", None)
 
 
 def source_of(things: Iterable[Any]) -> str:
@@ -112,27 +133,6 @@ def source_of(things: Iterable[Any]) -> str:
     source = "\n\n".join(textwrap.dedent(inspect.getsource(each)).rstrip() for each in things)
     source = re.sub(r"\A@.*?\n(?=class |def )", "", source, flags=re.DOTALL)  # a bug's row
     return re.sub(r'^ *""".*?"""\n+', "", source, flags=re.MULTILINE | re.DOTALL)
-
-
-def put(layer: Any, model: SequenceClassifier) -> None:
-    """Put a layer where layers of its kind belong: in the first block, or in front of it."""
-    block: Any = model.encoder.blocks[0]
-    match layer:
-        case LayerNorm():
-            block.mixer_norm = layer
-        case Sequential():  # of one dropout, used twice
-            block.mixer_dropout = block.feed_forward_dropout = layer.chain[0]
-        case Dropout():
-            tokens: Any = Sequential(layer, model.embed.tokens)
-            model.embed.tokens = tokens
-        case GELU():
-            block.feed_forward.activation = layer
-        case Mixer():
-            block.mixer = layer
-        case EncoderBlock():
-            model.encoder.blocks[0] = layer
-        case Encoder():
-            model.encoder = layer
 
 
 def referees(report: GradcheckReport | None) -> set[str]:

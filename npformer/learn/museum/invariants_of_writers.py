@@ -10,13 +10,11 @@ import numpy as np
 from npformer.core import Context, Padding
 from npformer.core.state import State
 from npformer.layers import CrossAttention, Positions
-from npformer.learn.museum.invariants import invariant
 from npformer.learn.museum.probes import N_HEADS, TOKENS, WIDTH
 from npformer.mixers import Mixer, MixerSettings
 from npformer.proof.cases.case import SEEDED, draw
 
 
-@invariant
 def a_causal_mixer_sees_no_later_token(kind: type[Mixer]) -> None:
     """In a mixer built with causal=True, no token's result depends on a later token."""
     mixer = kind.build(MixerSettings(WIDTH, N_HEADS, max_len=8, causal=True), **SEEDED)
@@ -27,14 +25,12 @@ def a_causal_mixer_sees_no_later_token(kind: type[Mixer]) -> None:
         np.testing.assert_allclose(mixer(later)[:, :t], y[:, :t], rtol=0, atol=1e-12)
 
 
-@invariant
 def each_label_is_the_next_token(windows: Callable[..., Any]) -> None:
     """In windows of a text, the label of each token is the one that follows it."""
     x, y = windows(np.arange(13), 4)
     np.testing.assert_array_equal(y[y >= 0], x[y >= 0] + 1)
 
 
-@invariant
 def positions_go_on_behind_a_cache(kind: type[Positions]) -> None:
     """Token by token, positions are those of the whole sequence."""
     layer = kind(6, WIDTH, **SEEDED)
@@ -43,7 +39,6 @@ def positions_go_on_behind_a_cache(kind: type[Positions]) -> None:
         np.testing.assert_array_equal(layer.behind(TOKENS[:, t : t + 1], t), whole[:, t : t + 1])
 
 
-@invariant
 def a_query_behind_a_cache_sees_all_of_it(attend: Callable[..., Any]) -> None:
     """The last query alone, with all keys, gets what the whole pass gives it."""
     q, k, v = (draw(5, WIDTH, seed=seed) for seed in range(3))
@@ -52,7 +47,6 @@ def a_query_behind_a_cache_sees_all_of_it(attend: Callable[..., Any]) -> None:
     np.testing.assert_allclose(alone, whole[-1:], rtol=0, atol=1e-12)
 
 
-@invariant
 def a_state_follows_its_beams(kind: type[State]) -> None:
     """The state of selected rows holds what was kept of these rows."""
     state = kind.empty({"key": (4, WIDTH)}, 2, TOKENS).extend(4, Context(), key=TOKENS)
@@ -61,7 +55,6 @@ def a_state_follows_its_beams(kind: type[State]) -> None:
     np.testing.assert_array_equal(found.so_far("key"), TOKENS[[1, 1]])
 
 
-@invariant
 def padding_of_a_memory_changes_nothing(kind: type[CrossAttention]) -> None:
     """What a target takes from a memory is the same with padding as without."""
     layer = kind(WIDTH, N_HEADS, **SEEDED)

@@ -43,11 +43,7 @@ class LayerNormWithoutEpsilon(LayerNorm):
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        centred = x - x.mean(axis=-1, keepdims=True)
-        inverse_std = 1.0 / np.sqrt((centred * centred).mean(axis=-1, keepdims=True))
-        normalised = centred * inverse_std
-        gamma, beta = self.gamma.value, self.beta.value
-        return gamma * normalised + beta, (normalised, inverse_std, gamma)
+        return F.layer_norm(x, self.gamma.value, self.beta.value, eps=0.0)
 
 
 @bug(12, "a_large_mean_costs_no_digits", config={"norm": "pre"})
@@ -71,13 +67,7 @@ class LayerNormInOnePass(LayerNorm):
         return gamma * normalised + beta, (normalised, inverse_std, gamma)
 
 
-@bug(
-    2,
-    *GRADIENT,
-    "gradient_of_one_dropout_used_twice",
-    build=twice,
-    options={"training": True},
-)
+@bug(2, *GRADIENT, "gradient_of_one_dropout_used_twice", build=twice, options={"training": True})
 class DropoutThatRemembers(Dropout):
     """A dropout layer keeps its mask in itself, and is used twice in a block.
 
@@ -95,7 +85,7 @@ class DropoutThatRemembers(Dropout):
         return F.dropout_backward(dy, self.mask)
 
 
-@bug(3, "dropout_does_nothing_at_evaluation")
+@bug(3, "dropout_does_nothing_at_evaluation", build=twice)
 class DropoutThatScalesAtEvaluation(Dropout):
     """Dropout still scales by 1 / (1 - p) at evaluation.
 
@@ -143,7 +133,7 @@ class GELUThatIgnoresItsOption(GELU):
         return F.gelu(x, approximate="tanh")
 
 
-@bug(11, "no_power_of_an_array", build=lambda kind: kind("tanh"))
+@bug(11, "no_power_of_an_array", build=lambda kind, **_: kind("tanh"))
 class GELUWithAPower(GELU):
     """GELU computes a cube as x**3.
 

@@ -2,7 +2,6 @@
 
 # ruff: noqa: D102 -- forward and backward are documented in Layer
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,21 +9,12 @@ import numpy as np
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients
 from npformer.learn.museum.probes import KEPT
-from npformer.learn.museum.table import (
-    GRADIENT,
-    attention,
-    attention_layer,
-    bug,
-    in_attention,
-    softmax,
-)
+from npformer.learn.museum.table import GRADIENT, attention, attention_layer, bug, softmax
 from npformer.mixers import Attention, Fourier
 
 
 @softmax(1, *GRADIENT, "gradient_of_softmax")
-def softmax_divided_by_the_batch(
-    x: Array, axis: int = -1, mask: Array | None = None
-) -> tuple[Array, Any]:
+def softmax_divided_by_the_batch(x: Array, **settings: Any) -> tuple[Array, Any]:
     """The backward pass of softmax divides by the batch size.
 
     Who: Someone who knows that the loss is a mean over the batch, and averages a second time.
@@ -32,7 +22,7 @@ def softmax_divided_by_the_batch(
     Cost: The gradients of queries and keys are too small: by a factor of the size of the batch.
     Caught: Gradient checks, for any batch of more than one sample.
     """
-    return F.softmax(x, axis, mask)
+    return F.softmax(x, **settings)
 
 
 def softmax_divided_by_the_batch_backward(dy: Array, cache: Any) -> Array:
@@ -86,21 +76,12 @@ def attention_over_an_axis_of_length_1(
     Caught: The sums of the weights. Gradient checks too, if the backward pass is that of right
     attention and was not derived from this forward pass.
     """
-    scores, scores_cache = F.attention_scores(query, key)
+    scores, _ = F.attention_scores(query, key)
     weights = F.softmax(scores[..., None])[0][..., 0]
-    y = weights @ value
-    softmax_cache = weights, -1, None
-    shapes = weights.shape, scores.shape, value.shape, y.shape
-    average_cache = weights, value, None, None, softmax_cache, shapes
-    return y, (scores_cache, average_cache)
+    return weights @ value, F.scaled_dot_product_attention(query, key, value)[1]
 
 
-@attention_layer(
-    19,
-    "causal_attention_does_not_look_ahead",
-    build=partial(in_attention, causal=True),
-    config={"causal": True},
-)
+@attention_layer(19, "causal_attention_does_not_look_ahead", config={"causal": True})
 def attention_that_looks_ahead(
     query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
 ) -> tuple[Array, Any]:

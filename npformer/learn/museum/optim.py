@@ -9,6 +9,7 @@ import numpy as np
 from npformer.core import Array
 from npformer.learn.museum.table import plain
 from npformer.optim import Adam
+from npformer.optim.adam import adam_update
 
 
 @plain(5, "adams_first_step_has_size_lr")
@@ -22,13 +23,9 @@ class AdamWithTheLayersNumber(Adam):
     """
 
     def step(self, gradients: Mapping[str, Array]) -> None:
-        beta1, beta2 = self.betas
         for t, (name, theta, g) in enumerate(self._pieces(gradients), start=1):
             m, v = self._moments.of(name, theta)
-            m += (1.0 - beta1) * (g - m)
-            v += (1.0 - beta2) * (g * g - v)
-            root = np.sqrt(v / (1.0 - beta2**t))
-            theta -= self.lr * (m / (1.0 - beta1**t)) / (root + self.eps)
+            adam_update(theta, g, m, v, t=t, lr=self.lr, betas=self.betas, eps=self.eps)
 
 
 @plain(5, "adam_counts_steps_and_not_tensors")
@@ -43,15 +40,11 @@ class AdamThatCountsTensors(Adam):
     """
 
     def step(self, gradients: Mapping[str, Array]) -> None:
-        beta1, beta2 = self.betas
         for name, theta, g in self._pieces(gradients):
             lr = self.current_lr()
             self.steps += 1
             m, v = self._moments.of(name, theta)
-            m += (1.0 - beta1) * (g - m)
-            v += (1.0 - beta2) * (g * g - v)
-            root = np.sqrt(v / (1.0 - beta2**self.steps))
-            theta -= lr * (m / (1.0 - beta1**self.steps)) / (root + self.eps)
+            adam_update(theta, g, m, v, t=self.steps, lr=lr, betas=self.betas, eps=self.eps)
 
 
 @plain(6, "adams_first_step_has_size_lr")

@@ -11,6 +11,8 @@ from npformer.mixers import AveragingMixer
 from npformer.models import EncoderConfig
 from npformer.proof.cases import case
 from npformer.proof.cases.case import draw, keep
+from npformer.proof.gradcheck import gradcheck
+from npformer.proof.report import GradcheckError, GradcheckReport
 
 WIDTH, N_HEADS = 8, 2
 
@@ -21,6 +23,14 @@ KEPT = keep([4, 2], 4)
 """A mask for `TOKENS`: the second sequence is half padding."""
 
 Kind = TypeVar("Kind", bound=Layer)
+
+
+def report_of(thing: Any, *inputs: Any, **options: Any) -> GradcheckReport:
+    """Return gradcheck's report, also if it finds something."""
+    try:
+        return gradcheck(thing, *inputs, **options)
+    except GradcheckError as error:
+        return error.report
 
 
 def small(**changes: Any) -> EncoderConfig:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from npformer.core import Layer
-from npformer.learn.museum.invariants import invariant
 from npformer.proof.report import TOLERANCE
 
 Files = Mapping[str, str]
@@ -18,7 +17,7 @@ Files = Mapping[str, str]
 _parse = functools.cache(ast.parse)
 
 
-def nodes(files: Files | Layer) -> Iterator[tuple[str, ast.AST]]:
+def _nodes(files: Files | Layer) -> Iterator[tuple[str, ast.AST]]:
     """Yield (where it comes from, syntax node) for files, or for methods of a model's layers.
 
     ``__init__`` is left out, because it works with sizes rather than arrays.
@@ -35,27 +34,24 @@ def nodes(files: Files | Layer) -> Iterator[tuple[str, ast.AST]]:
             yield f"{name}, line {getattr(node, 'lineno', 0)}", node
 
 
-@invariant
 def no_power_of_an_array(files: Files | Layer) -> None:
     """Products are written out in the mathematics: x * x * x, not x**3."""
-    for where, node in nodes(files):
+    for where, node in _nodes(files):
         operator = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
         called = isinstance(node, ast.Attribute) and node.attr in ("power", "float_power")
         if operator or called:
             raise AssertionError(f"{where}: {ast.unparse(node)}")
 
 
-@invariant
 def no_bare_except(files: Files) -> None:
     """Every `except` says what it catches."""
-    for where, node in nodes(files):
+    for where, node in _nodes(files):
         assert not isinstance(node, ast.ExceptHandler) or node.type is not None, where
 
 
-@invariant
 def cupy_is_imported_in_one_place(files: Files) -> None:
     """Only one file imports CuPy, so only one file decides what happens without a GPU."""
-    for where, node in nodes(files):
+    for where, node in _nodes(files):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
@@ -63,11 +59,10 @@ def cupy_is_imported_in_one_place(files: Files) -> None:
             assert where.startswith("npformer/core/cupy_backend.py,"), where
 
 
-@invariant
 def gradients_are_checked_in_earnest(files: Files) -> None:
     """No gradient test is skipped, expected to fail, or given a tolerance above 1e-6."""
     assert TOLERANCE <= 1e-6, "the default tolerance is above 1e-6"
-    for where, node in nodes(files):
+    for where, node in _nodes(files):
         for keyword in node.keywords if _calls_gradcheck(node) else []:
             if keyword.arg == "tolerance":
                 tolerance = getattr(keyword.value, "value", math.inf)

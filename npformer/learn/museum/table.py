@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from npformer import functional as F
 from npformer.layers import GELU, Dropout, LayerNorm, Sequential, Tanh
 from npformer.learn.museum.attention_by import AttentionBy, Pair
-from npformer.learn.museum.bug import Bug, Source
-from npformer.learn.museum.probes import N_HEADS, TOKENS, WIDTH, small
+from npformer.learn.museum.bug import Bug, Source, backward_of
+from npformer.learn.museum.probes import TOKENS, small
 from npformer.mixers import Attention, Fourier
-from npformer.models import Encoder, EncoderBlock
+from npformer.models import Encoder, EncoderBlock, EncoderConfig
 from npformer.proof.cases.case import SEEDED, draw
 
 Wrong = TypeVar("Wrong", bound=Callable[..., Any])
@@ -21,27 +21,27 @@ ROWS: list[Bug] = []
 GRADIENT = "differences", "complex step"
 
 
-def layer_norm(kind: Callable[..., LayerNorm]) -> LayerNorm:
+def layer_norm(kind: Any, config: EncoderConfig, dtype: str, **_: Any) -> LayerNorm:
     """Return a layer norm, its gamma away from 1."""
-    norm = kind(WIDTH, dtype="float64")
-    norm.gamma.value[...] = 1.5 + draw(WIDTH)
+    norm: LayerNorm = kind(config.d_model, dtype=dtype)
+    norm.gamma.value[...] = 1.5 + draw(config.d_model)
     return norm
 
 
-def twice(kind: Callable[..., Dropout]) -> Sequential:
+def twice(kind: Any, config: EncoderConfig, **_: Any) -> Sequential:
     """Return a chain that uses one dropout layer twice."""
-    shared = kind(0.5)
+    shared = kind(config.dropout or 0.5)
     return Sequential(shared, Tanh(), shared)
 
 
-BUILDERS: dict[type, Callable[[Any], Any]] = {
+BUILDERS: dict[type, Callable[..., Any]] = {
     LayerNorm: layer_norm,
-    Dropout: lambda kind: kind(0.5),
-    GELU: lambda kind: kind(),
-    Attention: lambda kind: kind(WIDTH, N_HEADS, **SEEDED),
-    Fourier: lambda kind: kind(padding="refuse"),
-    EncoderBlock: lambda kind: kind(small(), **SEEDED),
-    Encoder: lambda kind: kind(small(), **SEEDED),
+    Dropout: lambda kind, config, **_: kind(config.dropout or 0.5),
+    GELU: lambda kind, **_: kind(),
+    Attention: lambda kind, config, **drawn: kind(config.d_model, config.n_heads, **drawn),
+    Fourier: lambda kind, **_: kind(padding="refuse"),
+    EncoderBlock: lambda kind, **settings: kind(**settings),
+    Encoder: lambda kind, **settings: kind(**settings),
 }
 """Class of layers -> how one is built, of that class or of a wrong subclass."""
 
@@ -50,7 +50,7 @@ def bug(
     number: int,
     *caught_by: str,
     right: Any = None,
-    build: Callable[[Any], Any] | None = None,
+    build: Callable[..., Any] | None = None,
     inputs: tuple[Any, ...] = (TOKENS,),
     **more: Any,
 ) -> Callable[[Wrong], Wrong]:
@@ -61,8 +61,9 @@ def bug(
 
     def add(wrong: Any) -> Any:
         correct = right or wrong.__bases__[0]
-        made = build or BUILDERS[correct]
-        both = (lambda: made(wrong)), (lambda: made(correct))
+        sized: dict[str, Any] = {"config": small(**more.get("config", {})), **SEEDED}
+        how = build or BUILDERS[correct]
+        both = partial(how, wrong, **sized), partial(how, correct, **sized)
         ROWS.append(Bug(number, wrong, path_of(correct), *both, caught_by, inputs, **more))
         return wrong
 
@@ -77,28 +78,25 @@ def path_of(thing: Any) -> str:
     return f"{found}.{thing.__name__}".removeprefix("npformer.")
 
 
-plain = partial(bug, build=lambda thing: thing, inputs=())
+plain = partial(bug, build=lambda thing, **_: thing, inputs=())
 """A decorator for a wrong class or function that is used as it is."""
 
 
-def pair(
-    right: Callable[..., Any], *arrays: Any
-) -> Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]:
+def pair(right: Callable[..., Any], *arrays: Any) -> Callable[..., Callable[[Any], Any]]:
     """Return `bug` for functions that, with a backward pass, take the place of a right one."""
     return partial(bug, right=right, build=partial(with_backward, right=right), inputs=arrays)
 
 
-def with_backward(forward: Any, right: Any) -> Pair:
+def with_backward(forward: Any, right: Any, **_: Any) -> Pair:
     """Return a forward function with its own backward pass, or with the right one."""
-    name = f"{right.__name__}_backward"
-    own = getattr(sys.modules[forward.__module__], f"{forward.__name__}_backward", None)
-    return forward, own or getattr(F, name)
+    return forward, backward_of(forward) or backward_of(right)
 
 
-def in_attention(forward: Any, causal: bool = False) -> AttentionBy:
+def in_attention(forward: Any, config: EncoderConfig, **drawn: Any) -> AttentionBy:
     """Return a layer whose attention is computed by a function."""
     attend = with_backward(forward, F.scaled_dot_product_attention)
-    return AttentionBy(WIDTH, N_HEADS, attend=attend, **SEEDED, causal=causal)
+    sizes = config.d_model, config.n_heads
+    return AttentionBy(*sizes, attend=attend, causal=config.causal, **drawn)
 
 
 def source(number: int, *caught_by: str) -> Callable[[type[Source]], type[Source]]:

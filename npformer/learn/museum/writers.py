@@ -30,9 +30,8 @@ class AttentionThatForgetsItIsCausal(Attention):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        given = settings.only("memory", "initializer", "attention_dropout")
-        given.pop("memory")
-        return cls(settings.d_model, settings.n_heads, seed=seed, dtype=dtype, **given)
+        settings = replace(settings, causal=False)
+        return super().build(settings, seed=seed, dtype=dtype)  # type: ignore[return-value]
 
 
 @plain(23, "each_label_is_the_next_token", right=windows)

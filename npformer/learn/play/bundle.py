@@ -17,27 +17,26 @@ EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|let|class)\*? (\w+
 
 def bundle(entry: str) -> str:
     """Return a module and all that it imports as one script, each in a function of its own."""
-    done: dict[str, str] = {}
+    seen: set[str] = set()
+    parts = ["const modules = {};\n"]
 
     def add(name: str) -> None:
-        if name in done:
+        if name in seen:
             return
+        seen.add(name)
         source = read(name)
-        done[name] = ""  # so that nothing is added twice
-        for found in IMPORT.finditer(source):
+        for found in IMPORT.finditer(source):  # what it imports comes before it
             add(found[2])
-        del done[name]  # to come after what it imports
         exported = ", ".join(EXPORT.findall(source))
         inner = IMPORT.sub(lambda m: f"const {{{_rename(m[1])}}} = modules[{m[2]!r}];\n", source)
         inner = EXPORT.sub("", inner)
         if left := re.search(r"^(?:import|export)\b.*", inner, re.MULTILINE):
             raise ValueError(f"{name} has {left[0]!r}, which cannot be put into one file")
         head = f"// {name}\nmodules[{name!r}] = await (async () => {{\n"
-        done[name] = f"{head}{inner}return {{ {exported} }};\n}})();\n"
+        parts.append(f"{head}{inner}return {{ {exported} }};\n}})();\n")
 
     add(entry)
-    script = "const modules = {};\n" + "".join(done.values())
-    return script.replace("</script", "<\\/script")
+    return "".join(parts).replace("</script", "<\\/script")
 
 
 def _rename(names: str) -> str:

@@ -10,7 +10,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,13 @@ from npformer.layers import FFNS, NORMS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
 from npformer.learn.play.broken import SequenceClassifierWithBug, described
 from npformer.learn.play.bundle import bundle, read
-from npformer.learn.play.seen import Names, answer_of
-from npformer.learn.play.tensors import packed, tensor
+from npformer.learn.play.seen import Names, answer_of, shown_sample
+from npformer.learn.play.tensors import packed
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.training.storage.files import check_place, write_whole
 from npformer.training.storage.models import rebuildable
-from npformer.training.trainable import EncoderDecoder, SequenceClassifier
+from npformer.training.trainable import SequenceClassifier
 from npformer.training.trainable.sequence_classifier import WideSequenceClassifier
 
 KNOWN: dict[str, tuple[str, ...]] = {
@@ -68,9 +69,14 @@ class NotRunnableError(ValueError):
 
 def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
     """Write the page of a run to a file, and return its path; `what` is as in `exported`."""
+    return write_page(path, partial(exported, model, **what))
+
+
+def write_page(path: str | os.PathLike[str], made: Callable[[], str]) -> Path:
+    """Write a page, made once it is known that it can be written there; return its path."""
     path = Path(path)
     check_place(path, "page.html")
-    write_whole(path, exported(model, **what).encode())
+    write_whole(path, made().encode())
     return path
 
 
@@ -104,17 +110,15 @@ def exported(
     facts : mapping, optional
         Whatever else is known, by name, such as an accuracy.
     """
-    names = names or Names()
-    contents: dict[str, Any] = {"model": None, "why": None}
+    names, runs, why = names or Names(), None, None
     try:
-        contents["model"] = model_file(model)
+        runs = model_file(model)
     except NotRunnableError as error:
-        contents["why"] = str(error)
+        why = str(error)
     about: dict[str, Any] = {"run": "run-1", "state": "finished", "error": None, "layers": []}
     about |= {"classes": None, "kind_of_input": "ids", "bug": None, **run}
     about["classes"] = names.classes or about["classes"]
     about["settings"] = {"task": "a model", "mixers": [type(model).__name__], **about["settings"]}
-    runs = contents["model"] is not None
     facts = {"parameters": f"{model.n_parameters():,}", **(facts or {})}
     words, spelling = names.tokenizer, None
     if isinstance(words, WordTokenizer):  # how a text becomes ids, for ``spelling.js``
@@ -122,11 +126,13 @@ def exported(
     writable = words is None or spelling is not None
     if runs and not writable:
         facts |= {"tokenizer": "needs a library, so no text can be written on this page"}
-    contents |= {
+    contents = {
+        "model": runs,
+        "why": why,
         "run": about,
         "points": thinned(points),
         "bug": about["bug"] and described(about["bug"]),
-        "samples": shown_samples(model, data, names, runs=runs),
+        "samples": shown_samples(model, data, names, runs=runs is not None),
         "tokens": names.tokens if writable else None,
         "tokenizer": spelling,
         "ink": ink,
@@ -197,16 +203,10 @@ def shown_samples(
     x, y, mask = (*data, None)[:3]
     found = []
     for i in range(min(N_SAMPLES, len(x))):
-        one, label = np.asarray(to_numpy(x[i])), names.label(y[i], model)
+        one = np.asarray(to_numpy(x[i]))
         if mask is not None:
             one = one[np.asarray(to_numpy(mask[i]))]
-        sample: dict[str, Any] = {"index": i, "label": label, "shape": one.shape}
-        if isinstance(model, EncoderDecoder):
-            sample["text"] = names.said(one)
-        elif one.ndim == 1:
-            sample |= {"words": names.words(one), "text": names.text(one)}
-        else:
-            sample["image"] = tensor(f"sample {i}", one)
+        sample = shown_sample(model, names, i, one, y[i])
         if runs:
             sample["x"] = one.tolist()
         else:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from npformer.data.json_file import read_json
 from npformer.learn.play.settings import MOST_RUNS, Settings
 from npformer.training.storage.files import write_whole
 
@@ -49,7 +50,7 @@ class Folder:
                 f"{place} is no address that npformer play wrote, and would be replaced; expected "
                 "a folder for the page alone. Name another one"
             )
-        secret = place.exists() and _is_secret(place.lstat(), stored.get("place"))
+        secret = bool(stored) and _is_secret(place.lstat(), stored.get("place"))
         if not isinstance(known, int) or not 0 < known < 1 << 16:
             known = 0
         return port or known, str(token) if secret else secrets.token_urlsafe(24)
@@ -140,11 +141,10 @@ def _is_point(point: Any) -> bool:
 
 def _read(place: Path, kind: type = dict) -> Any:
     """Return what is in a file of JSON; nothing if it is damaged, a link, or no such file."""
-    with suppress(OSError, ValueError, RecursionError):
+    with suppress(OSError, ValueError):
         about = place.lstat()
         if stat.S_ISREG(about.st_mode) and about.st_size <= MOST_BYTES:
-            found = json.loads(place.read_text("utf-8"))
-            return found if isinstance(found, kind) else kind()
+            return read_json(place, kind)
     return kind()
 
 
@@ -161,9 +161,5 @@ def _place(about: os.stat_result) -> list[int]:
 
 def _is_secret(about: os.stat_result, place: Any) -> bool:
     """Return whether a file was written where it is, by this person, for nobody else."""
-    return (
-        stat.S_ISREG(about.st_mode)
-        and not about.st_mode & 0o077
-        and about.st_uid == os.getuid()
-        and place == _place(about)
-    )
+    mine = about.st_uid == os.getuid() and not about.st_mode & 0o077
+    return mine and place == _place(about)

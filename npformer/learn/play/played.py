@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from npformer.learn.play.export import N_SAMPLES, exported
+from npformer.learn.play.export import N_SAMPLES, exported, write_page
 from npformer.learn.play.folder import SETTINGS, Folder, settings_of
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.trained import INK, trained
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.storage.checkpoint_folder import CHECKPOINT, read
-from npformer.training.storage.files import check_place, write_whole
 from npformer.training.storage.model_file import CheckpointError
 
 LEFT_OUT = ("file", "text_column", "label_column", "bug")
@@ -24,31 +24,21 @@ LEFT_OUT = ("file", "text_column", "label_column", "bug")
 
 def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """Return {"html": the page}, with the weights as they are."""
-    work, state, settings = now.work, now.training, now.settings.to_dict()
-    inputs, targets, masks = work.sample(slice(0, N_SAMPLES))
-    if work.kind == "pair":
-        inputs, masks = inputs[0], None  # the source; its padding has an id
+    work, state, settings = now.work, now.training, now.work.settings.to_dict()
     run = {
         "settings": {k: v for k, v in settings.items() if k not in LEFT_OUT},
         "kind_of_input": work.kind,
-        "classes": work.classes,
-        "bug": now.settings.bug,
+        "bug": now.work.settings.bug,
         "layers": [name for name, _ in groups_of(state.model)],
     }
     facts = {"step": f"{state.step} of {state.n_steps * state.epochs}"}
-    data: Any = inputs, targets, masks
-    page = exported(
-        now.plain, run=run, points=points, data=data, names=work.names, ink=INK, facts=facts
-    )
-    return {"html": page}
+    shown: dict[str, Any] = {"data": work.shown(slice(0, N_SAMPLES)), "ink": INK, "facts": facts}
+    return {"html": exported(now.plain, run=run, points=points, names=work.names, **shown)}
 
 
 def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
     """Write the page of what `npformer train` or `npformer play` left in a folder."""
-    path = Path(path)
-    check_place(path, "page.html")
-    write_whole(path, page_of_folder(folder).encode())
-    return path
+    return write_page(path, partial(page_of_folder, folder))
 
 
 def page_of_folder(folder: str | os.PathLike[str]) -> str:

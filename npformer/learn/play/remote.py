@@ -44,7 +44,7 @@ class Remote(Callback):
         self.pipe, self.work = pipe, work
         self.paused, self.steps_left = paused, 0
         self.over = False  # whether the process should end
-        self.now: Now | None = None
+        self.now: Any = None  # a `Now`, once the training has begun
         self._points: list[dict[str, Any]] = []
         self._groups: list[tuple[str, list[str]]] = []
         self._last = self._last_dead = -np.inf
@@ -85,9 +85,9 @@ class Remote(Callback):
 
     def _point(self, state: TrainingState, whole: bool) -> dict[str, Any]:
         optimizer = state.optimizer
-        lr = float(optimizer.lr * optimizer.schedule(optimizer.steps))
         point: dict[str, Any] = {"step": state.step, "epoch": state.epoch, "loss": state.loss}
-        point |= {"lr": lr, "accuracy": None}
+        point["lr"] = float(optimizer.lr * optimizer.schedule(optimizer.steps))
+        point["accuracy"] = None
         if whole and state.gradients is not None:
             norms = {n: float(np.vdot(g, g)) for n, g in state.gradients.items()}
             point["norms"] = [sum(norms[n] for n in of) ** 0.5 for _, of in self._groups]
@@ -112,13 +112,12 @@ class Remote(Callback):
 
     def tell_state(self, name: str | None = None) -> None:
         """Send what is known about the run; at its end, what it warned of stays."""
+        state = self.now.training
         told: dict[str, Any] = {"event": "state"} | ({} if name else {"error": None})
         told["state"] = name or ("paused" if self.paused else "running")
-        if self.now is not None:
-            state = self.now.training
-            told |= {"step": state.step, "epoch": state.epoch, "n_steps": state.n_steps}
-            told |= {"epochs": state.epochs, "n_parameters": state.model.n_parameters()}
-            told |= {"layers": [group for group, _ in self._groups], "classes": self.work.classes}
+        told |= {each: getattr(state, each) for each in ("step", "epoch", "n_steps", "epochs")}
+        told |= {"n_parameters": state.model.n_parameters(), "classes": self.work.names.classes}
+        told["layers"] = [group for group, _ in self._groups]
         self.pipe.send(told)
 
     # What is answered -----------------------------------------------------------------------------
@@ -153,10 +152,6 @@ class Remote(Callback):
         """Answer a question; what is wrong with it is an answer, too."""
         reply: dict[str, Any] = {"id": message["id"]}
         try:
-            if self.now is None:
-                raise ValueError(
-                    "the run has not begun yet; expected a model. Ask again in a moment"
-                )
             with ONE_BLAS_THREAD:  # arrays are small, and other runs have the other cores
                 reply["answer"] = questions.ask(self.now, **message["asked"])
         except MISTAKES as error:

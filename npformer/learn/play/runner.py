@@ -61,7 +61,7 @@ def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) 
         if not isinstance(error, MISTAKES):
             traceback.print_exc(file=sys.stderr)
         tell(str(error) or type(error).__name__, state="failed")
-        if remote is not None:
+        if remote is not None and remote.now is not None:
             _answer(remote, may_go_on=False)
 
 

@@ -191,8 +191,7 @@ class Runs:
         if self.runs.get(run.name) is not run:  # another one has its name now
             return
         if (key := message.get("id")) is not None:
-            waiting = run.waiting.get(key)
-            if waiting is None or waiting.done():
+            if (waiting := run.waiting.get(key)) is None or waiting.done():
                 return
             if "error" in message:
                 waiting.set_exception(ValueError(message["error"]))

@@ -84,10 +84,7 @@ class Names:
         if not isinstance(model, SequenceClassifier):
             return None
         y = np.ravel(np.asarray(to_numpy(y)))[-1]
-        return f"{float(y):.4g}" if y.dtype.kind == "f" else self._class(int(y))
-
-    def _class(self, k: int) -> str:
-        return str(k) if self.classes is None else self.classes[k]
+        return f"{float(y):.4g}" if y.dtype.kind == "f" else self.answer(int(y))
 
 
 def tokens_by_id(tokenizer: Tokenizer) -> list[str]:
@@ -103,6 +100,17 @@ def estimator_names(estimator: Any) -> Names:
     classes = getattr(estimator, "classes_", None)
     named = None if classes is None else [str(label) for label in classes]
     return Names(classes=named, tokenizer=getattr(estimator, "tokenizer_", None))
+
+
+def shown_sample(model: Any, names: Names, i: int, x: np.ndarray, y: Any) -> dict[str, Any]:
+    """Return sample i without padding: its right answer, and its words and text, or its picture."""
+    sample = {"index": i, "label": names.label(y, model), "shape": x.shape}
+    if isinstance(model, EncoderDecoder):
+        words = names.words(id for id in x if id not in LEFT_OUT)
+        return sample | {"words": words, "text": names.said(x)}
+    if x.ndim == 1:
+        return sample | {"words": names.words(x), "text": names.text(x)}
+    return sample | {"image": tensor(f"sample {i}", x)}
 
 
 def answer_of(model: Any, x: np.ndarray, names: Names) -> dict[str, Any]:

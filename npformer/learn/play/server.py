@@ -6,8 +6,9 @@ import asyncio
 import json
 import logging
 import os
+import secrets
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from npformer.core import a_type
 from npformer.learn.play.export import finite
 from npformer.learn.play.folder import Folder
-from npformer.learn.play.guard import MOST_BYTES, MOST_CONNECTIONS, Guard
 from npformer.learn.play.remote import MISTAKES
 from npformer.learn.play.runs import Runs
 from npformer.learn.play.tasks import choices
@@ -42,6 +42,11 @@ ASKED = ("choices", "start", "control", "ask", "export")
 
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
+MOST_BYTES = 1 << 20
+"""The largest message."""
+
+MOST_CONNECTIONS = 64
+
 MOST_WAITING = 1000
 """Events that a page may be behind; one further behind is cut off, and connects again."""
 
@@ -58,127 +63,6 @@ ALIVE = 15.0
 def written(values: Any) -> str:
     """Return values as JSON of ASCII letters alone, which every browser reads."""
     return json.dumps(finite(values))
-
-
-class Server:
-    """The page's server: its routes, and what they do."""
-
-    def __init__(
-        self, folder: Folder, port: int, token: str, file: str | None = None, first: Any = None
-    ) -> None:
-        self.runs, self.guard = Runs(folder), Guard(port, token)
-        self.file, self.first = file, first
-        self.closing = False
-        routes = [
-            Route("/", self.page),
-            Route("/static/{name}", self.static),
-            Route("/events", self.events),
-            Route("/api/{name}", self.api, methods=["POST"]),
-        ]
-        wrong = dict.fromkeys((HTTPException, ClientDisconnect, *MISTAKES), _wrong)
-        self.app = Starlette(routes=routes, exception_handlers=wrong)
-
-    # Routes ---------------------------------------------------------------------------------------
-
-    async def page(self, request: Request) -> Response:
-        """The page itself."""
-        self._check(request, request.query_params.get("token", ""))
-        return FileResponse(FILES["index.html"], headers=HEADERS)
-
-    async def static(self, request: Request) -> Response:
-        """A file of the page, by its name."""
-        self._check(request, None)
-        if (path := FILES.get(request.path_params["name"])) is None:
-            raise HTTPException(404, "there is no such file")
-        return FileResponse(path, headers=HEADERS)
-
-    async def events(self, request: Request) -> Response:
-        """Events, as they come."""
-        self._check(request, request.query_params.get("token", ""))
-        return StreamingResponse(self._stream(), headers=HEADERS, media_type="text/event-stream")
-
-    def _check(self, request: Request, token: str | None) -> None:
-        """Refuse strangers; `token` is None where none is needed."""
-        if (why := self.guard.refusal(request.headers, token)) is not None:
-            raise HTTPException(403, why, {"Connection": "close"})  # no room for strangers
-
-    async def _stream(self) -> AsyncIterator[str]:
-        waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
-        behind = asyncio.Event()
-
-        def listener(event: dict[str, Any]) -> None:
-            try:
-                waiting.put_nowait(event)
-            except asyncio.QueueFull:
-                behind.set()
-
-        self.runs.listeners.add(listener)
-        try:
-            for event in self.runs.so_far():
-                yield f"data: {written(event)}\n\n"
-            while not (behind.is_set() or self.closing):
-                try:
-                    event = await asyncio.wait_for(waiting.get(), ALIVE)
-                    yield f"data: {written(event)}\n\n"
-                except TimeoutError:
-                    yield ": alive\n\n"
-        finally:
-            self.runs.listeners.discard(listener)
-
-    async def api(self, request: Request) -> Response:
-        """A question or a command."""
-        self._check(request, request.headers.get("x-token", ""))
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > MOST_BYTES:
-                raise HTTPException(413, f"the message is larger than {MOST_BYTES} bytes")
-        try:
-            values = json.loads(bytes(body) or b"{}", parse_constant=_refused)
-            json.dumps(values, ensure_ascii=False).encode()
-        except (ValueError, RecursionError) as error:  # a lone surrogate, too, is no UTF-8
-            raise ValueError(f"the message is not JSON ({error}); expected an object") from error
-        if not isinstance(values, dict):
-            raise TypeError(f"the message is {a_type(values)}; expected an object")
-        answer = await self._answer(request.path_params["name"], values)
-        return _sent(answer, 200, HEADERS)
-
-    async def _answer(self, name: str, values: dict[str, Any]) -> Any:
-        """Return what the page asks for."""
-        match name:
-            case "choices":
-                return choices(self.file)
-            case "start":
-                return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
-            case "control":
-                await asyncio.to_thread(self.runs.control, values.get("run"), values.get("action"))
-                return {"state": "told"}
-            case "ask":
-                return await self.runs.ask(values.pop("run", None), values)
-            case "export":
-                run = self.runs.run(values.get("run"))
-                return await self.runs.ask(run.name, {"question": name, "points": run.points})
-        raise HTTPException(404, f"{name!r} is unknown; expected one of {', '.join(ASKED)}")
-
-
-def _sent(values: Any, status: int, headers: dict[str, str]) -> Response:
-    return Response(written(values), status, headers, "application/json")
-
-
-def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number")
-
-
-async def _wrong(request: Request, error: Exception) -> Response:
-    """Return what is wrong with a request, in words."""
-    status, words, more = 400, str(error) or type(error).__name__, HEADERS
-    if isinstance(error, TimeoutError):
-        status, words = 504, "the run has not answered in time; its steps may take long"
-    elif isinstance(error, RecursionError):
-        words = "the message is nested too deeply; expected an object of a few levels"
-    elif isinstance(error, HTTPException):
-        status, words, more = error.status_code, error.detail, HEADERS | dict(error.headers or {})
-    return _sent({"error": words}, status, more)
 
 
 class Connection(H11Protocol):
@@ -203,48 +87,158 @@ class Connection(H11Protocol):
             self.transport.close()
 
 
-class Program(uvicorn.Server):
-    """uvicorn's loop, which ends the streams of pages when it ends."""
+class Server(uvicorn.Server):
+    """The page's server: its routes, and what they do. When it ends, so do runs and streams."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, folder: Folder, port: int, token: str, file: str | None, first: Any) -> None:
+        self.runs, self.file, self.first = Runs(folder), file, first
+        self.hosts, self.token = (f"127.0.0.1:{port}", f"localhost:{port}"), token
+        routes = [
+            Route("/", self.page),
+            Route("/static/{name}", self.static),
+            Route("/events", self.events),
+            Route("/api/{name}", self.api, methods=["POST"]),
+        ]
+        wrong = dict.fromkeys((HTTPException, ClientDisconnect, *MISTAKES), _wrong)
         config = uvicorn.Config(
-            server.app,
+            Starlette(routes=routes, exception_handlers=wrong),
             log_level="error",
             http=Connection,
+            headers=[*HEADERS.items()],
             timeout_keep_alive=KEPT,
             timeout_graceful_shutdown=1,
             access_log=False,
             lifespan="off",
         )
         super().__init__(config)
-        self.server = server
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin, with the runs that are wanted at once."""
-        self.server.runs.begin()
-        if self.server.first:
-            await asyncio.to_thread(self.server.runs.start, self.server.first)
+        self.runs.begin()
+        if self.first:
+            await asyncio.to_thread(self.runs.start, self.first)
         await super().startup(sockets=sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End, and all open streams and runs with it."""
-        self.server.closing = True
-        self.server.runs.tell_all()  # so that each stream notices
+        self.runs.tell_all()  # so that each stream notices
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # of what is cut off now
         await super().shutdown(sockets=sockets)
-        await asyncio.to_thread(self.server.runs.end)
+        await asyncio.to_thread(self.runs.end)
+
+    # Routes ---------------------------------------------------------------------------------------
+
+    async def page(self, request: Request) -> Response:
+        """The page itself."""
+        self._check(request, request.query_params.get("token", ""))
+        return FileResponse(FILES["index.html"])
+
+    async def static(self, request: Request) -> Response:
+        """A file of the page, by its name."""
+        self._check(request, None)
+        if (path := FILES.get(request.path_params["name"])) is None:
+            raise HTTPException(404, "there is no such file")
+        return FileResponse(path)
+
+    async def events(self, request: Request) -> Response:
+        """Events, as they come."""
+        self._check(request, request.query_params.get("token", ""))
+        return StreamingResponse(self._stream(), media_type="text/event-stream")
+
+    def _check(self, request: Request, token: str | None) -> None:
+        """Refuse all but this machine's browser with the token; it is None where none is needed.
+
+        A page of another site may send requests to this address, but with its own Origin; a name
+        that is made to point here (DNS rebinding) shows in Host. Neither knows the token.
+        """
+        host, origin = map(request.headers.get, ("host", "origin"))
+        if host not in self.hosts:
+            why = "the Host is not this server's; expected its own address"
+        elif origin not in (None, *(f"http://{each}" for each in self.hosts)):
+            why = "the Origin is another page; expected this server's own page"
+        elif token is not None and not secrets.compare_digest(token.encode(), self.token.encode()):
+            why = "the token is wrong; expected the address that `npformer play` printed"
+        else:
+            return
+        raise HTTPException(403, why, {"Connection": "close"})  # no room for strangers
+
+    async def _stream(self) -> AsyncIterator[str]:
+        waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
+
+        def listener(event: dict[str, Any]) -> None:
+            if not waiting.full():  # else the page is behind, and is cut off
+                waiting.put_nowait(event)
+
+        self.runs.listeners.add(listener)
+        try:
+            for event in self.runs.so_far():
+                yield f"data: {written(event)}\n\n"
+            while not (waiting.full() or self.should_exit):
+                try:
+                    event = await asyncio.wait_for(waiting.get(), ALIVE)
+                    yield f"data: {written(event)}\n\n"
+                except TimeoutError:
+                    yield ": alive\n\n"
+        finally:
+            self.runs.listeners.discard(listener)
+
+    async def api(self, request: Request) -> Response:
+        """A question or a command."""
+        self._check(request, request.headers.get("x-token", ""))
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST_BYTES:
+                raise HTTPException(413, f"the message is larger than {MOST_BYTES} bytes")
+        try:
+            values = json.loads(bytes(body) or b"{}")
+            json.dumps(values, ensure_ascii=False).encode()
+        except (ValueError, RecursionError) as error:  # a lone surrogate, too, is no UTF-8
+            raise ValueError(f"the message is not JSON ({error}); expected an object") from error
+        if not isinstance(values, dict):
+            raise TypeError(f"the message is {a_type(values)}; expected an object")
+        return _sent(await self._answer(request.path_params["name"], values))
+
+    async def _answer(self, name: str, values: dict[str, Any]) -> Any:
+        """Return what the page asks for."""
+        match name:
+            case "choices":
+                return choices(self.file)
+            case "start":
+                return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
+            case "control":
+                await asyncio.to_thread(self.runs.control, values.get("run"), values.get("action"))
+                return {"state": "told"}
+            case "ask":
+                return await self.runs.ask(values.pop("run", None), values)
+            case "export":
+                run = self.runs.run(values.get("run"))
+                return await self.runs.ask(run.name, {"question": name, "points": run.points})
+        raise HTTPException(404, f"{name!r} is unknown; expected one of {', '.join(ASKED)}")
+
+
+def _sent(values: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(written(values), status, headers, "application/json")
+
+
+async def _wrong(request: Request, error: Exception) -> Response:
+    """Return what is wrong with a request, in words."""
+    status, words, headers = 400, str(error) or type(error).__name__, None
+    if isinstance(error, TimeoutError):
+        status, words = 504, "the run has not answered in time; its steps may take long"
+    elif isinstance(error, RecursionError):
+        words = "the message is nested too deeply; expected an object of a few levels"
+    elif isinstance(error, HTTPException):
+        status, words, headers = error.status_code, error.detail, error.headers
+    return _sent({"error": words}, status, headers)
 
 
 def serve(
-    folder: Path,
-    port: int | None = None,
-    file: str | None = None,
-    first: list[dict[str, Any]] | None = None,
-    ready: Callable[[str], None] = print,
+    folder: Path, port: int | None, file: str | None, first: Any, ready: Callable[[str], None]
 ) -> None:
     """Serve the page of a folder until Ctrl-C; `ready` is called with its address.
 
-    `first` are settings of runs to start at once.
+    `first` are settings of runs to start at once, if any.
     """
     place = Folder(folder)
     wanted, token = place.address(port)
@@ -252,7 +246,7 @@ def serve(
         port = bound.getsockname()[1]
         place.keep_address(port, token)
         ready(f"http://127.0.0.1:{port}/?token={token}")  # who comes now waits a moment
-        asyncio.run(Program(Server(place, port, token, file, first)).serve([bound]))
+        asyncio.run(Server(place, port, token, file, first).serve([bound]))
 
 
 def _bound(port: int, fixed: bool) -> socket.socket:

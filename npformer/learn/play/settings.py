@@ -67,9 +67,7 @@ class Settings:
         known = [field.name for field in fields(cls)]
         for name in values:
             checks.choice("a setting", name, known)
-        if not isinstance(values.get("task"), str):
-            raise TypeError(f"task is {values.get('task')!r}; expected the name of a task")
-        checks.choice("task", values["task"], TASKS)
+        checks.choice("task", values.get("task"), TASKS)
         given = {k: v for k, v in values.items() if v is not None or getattr(cls, k, 0) is not None}
         mixers = given.pop("mixers", cls.mixers)
         if not isinstance(mixers, list | tuple) or not 1 <= len(mixers) <= LIMITS["layers"]:

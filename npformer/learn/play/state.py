@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from npformer.core import Layer
-from npformer.learn.play.settings import Settings
 from npformer.learn.play.works import Work
 from npformer.training.callbacks import TrainingState
 
@@ -19,17 +18,12 @@ class Now:
     Attributes
     ----------
     work : Work
-        The data, and the way from samples to arrays.
+        The settings, the data, and the way from samples to arrays.
     training : TrainingState
     """
 
     work: Work
     training: TrainingState
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the run."""
-        return self.work.settings
 
     @property
     def plain(self) -> Any:

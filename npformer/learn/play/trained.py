@@ -67,9 +67,8 @@ def _described(found: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any
     settings |= {"pooling": getattr(model, "pooling", None), "seed": notes.get("seed")}
     settings |= {k: v for k, v in (metrics.get("training") or {}).items() if np.isscalar(v)}
     scores = (metrics.get("splits") or {}).get(split, metrics.get("test") or {})
-    for name in ("test_accuracy", "accuracy"):
-        value = scores.get(name)
-        what["facts"][name] = None if value is None else f"{value:.4f}"
+    known = [name for name in ("test_accuracy", "accuracy") if scores.get(name) is not None]
+    what["facts"] |= {name: f"{scores[name]:.4f}" for name in known}
     what["run"] = {"settings": settings, "kind_of_input": kind, "by_epoch": True}
     one = history.get(split) if isinstance(history, Mapping) else next(iter(history), None)
     what["points"] = points_of(one) if one else []

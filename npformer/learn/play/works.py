@@ -12,8 +12,8 @@ import numpy as np
 from npformer.data.dataset import Dataset
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
-from npformer.learn.play.seen import LEFT_OUT, Names, estimator_names
-from npformer.learn.play.settings import Settings
+from npformer.learn.play.seen import Names, estimator_names
+from npformer.learn.play.settings import TASKS, Settings
 from npformer.tasks.estimators import TextClassifier, TextTranslator, TextWriter
 from npformer.tasks.estimators.text_writer import windows
 from npformer.tasks.sources.file_task import Part
@@ -32,7 +32,6 @@ class Work(ABC):
     settings : Settings
     kind : {"image", "ids", "pair", "text"}
         What a sample is: a picture, words, two sequences, or a piece of a long text.
-    classes : list of str, or None
     estimator : TextClassifier, TextWriter or TextTranslator, or None for arrays
     parts : mapping of str to Part
         "train", and "validation": the samples to look at.
@@ -42,12 +41,11 @@ class Work(ABC):
         What tokens and classes are called, once the training has begun.
     """
 
-    kind: str
-    classes: list[str] | None = None
     more: ClassVar[dict[str, Any]] = {}  # arguments of `fit`
 
     def __init__(self, settings: Settings, estimator: Any, parts: Parts) -> None:
         self.settings, self.estimator, self.parts = settings, estimator, parts
+        self.kind: str = TASKS[settings.task]["kind_of_input"]
         self.held_out = parts["validation"].data()
 
     def train(self, **options: Any) -> Any:
@@ -70,6 +68,11 @@ class Work(ABC):
         """Return the number of samples to look at."""
         return len(self.held_out[0])
 
+    def check_kind(self, kind: str, otherwise: str) -> None:
+        """Raise ValueError for a task of another kind, with what is to be said then."""
+        if self.kind != kind:
+            raise ValueError(f"the task {self.settings.task!r} {otherwise}")
+
     @abstractmethod
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return inputs, targets and masks of some samples, as the model takes them."""
@@ -78,19 +81,10 @@ class Work(ABC):
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of a text, its mask, and its tokens in words."""
 
-    def words(self, i: int) -> list[str] | None:
-        """Return the tokens of a sample in words; None for pictures."""
-        x, _, mask = self.sample(slice(i, i + 1))
-        if self.kind == "image":
-            return None
-        if self.kind == "pair":
-            return self.names.words(id for id in x[0][0] if id not in LEFT_OUT)
-        return self.names.words(x[0] if mask is None else x[0][mask[0]])
-
-    def label(self, i: int) -> str | None:
-        """Return the right answer for a sample, if that is one word."""
-        y = self.held_out[1][i]
-        return str(y) if np.ndim(y) == 0 else None
+    def shown(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
+        """Return what a page shows of some samples, of pairs the source: its padding has an id."""
+        inputs, targets, masks = self.sample(rows)
+        return (inputs[0], targets, None) if self.kind == "pair" else (inputs, targets, masks)
 
 
 class ArrayWork(Work):
@@ -100,8 +94,6 @@ class ArrayWork(Work):
         parts = {"train": data.train, "validation": data.validation}
         super().__init__(settings, None, {name: Part(*part) for name, part in parts.items()})
         self.data = data
-        self.kind = "image" if data.n_features else "ids"
-        self.classes = [str(k) for k in range(data.n_classes)]
 
     def fit(self, options: dict[str, Any]) -> Any:
         """Train on the training part."""
@@ -116,7 +108,8 @@ class ArrayWork(Work):
     def names(self) -> Names:
         """Numbers."""
         n = self.data.vocab_size
-        return Names(None if n is None else [str(id) for id in range(n)], self.classes)
+        tokens = None if n is None else [str(id) for id in range(n)]
+        return Names(tokens, [str(k) for k in range(self.data.n_classes)])
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return samples of the validation part."""
@@ -141,7 +134,6 @@ class ArrayWork(Work):
 class TextsWork(Work):
     """Texts with labels."""
 
-    kind = "ids"
     more: ClassVar[dict[str, Any]] = {"calibration": 0.0}  # without a temperature
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
@@ -149,7 +141,6 @@ class TextsWork(Work):
             settings.encoder(), wide=False, members=1, ngrams=0, seed=settings.seed
         )  # whole words only, as people read them
         super().__init__(settings, estimator, parts)
-        self.classes = sorted({*parts["train"].labels, *parts["validation"].labels})
 
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
         """Return texts as ids, with their mask."""
@@ -167,8 +158,6 @@ class TextsWork(Work):
 
 class BookWork(Work):
     """One long text, to continue."""
-
-    kind = "text"
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         decoder = {"max_len": 64, **settings.encoder(), "causal": True}
@@ -189,10 +178,6 @@ class BookWork(Work):
         x, y = self._windows
         return x[rows], y[rows], None
 
-    def label(self, i: int) -> str | None:
-        """Return None: each token has the next one as its label."""
-        return None
-
     def arrays(self, text: str) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
         """Return the ids of the end of a text, as many as the model reads."""
         ids = self.estimator.ids("text", text)[-self.estimator.model.config.max_len :]
@@ -203,8 +188,6 @@ class BookWork(Work):
 
 class PairsWork(Work):
     """Pairs of texts: from a source the model writes a target."""
-
-    kind = "pair"
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         translator = TextTranslator(settings.encoder(), tokenizer="char", seed=settings.seed)

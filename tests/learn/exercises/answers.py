@@ -269,6 +269,6 @@ WRONG_MIXERS = [
     ("dy = self.hidden(dy, mask)", "pass", "NaN at padding, in x or in dy"),
     ("k=-1", "k=1", "explain without a mask says"),
     (" * pairs", "+ 0 * pairs", "explain is not 0 in all rows and columns of padding"),
-    ("[:, None]\n", "\n", "explain gives an array with 3 axes"),
+    ("[:, None]\n", "\n", "explain gives an array of shape (3, 4, 4); expected"),
     ("return dx\n", "dy *= 2.0\n        return dx\n", "backward pass changed its dy"),
 ]

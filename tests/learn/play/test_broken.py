@@ -61,7 +61,7 @@ def test_a_weights_gradient_answers_as_the_referees_do(broken):
 
     At evaluation dropout does nothing, so a wrong dropout's gradients are right there.
     """
-    bug, off = BUGS[broken.settings.bug], []
+    bug, off = BUGS[broken.work.settings.bug], []
     for name, parameter in broken.training.model.trainable().items():
         if name.startswith(("embed.tokens", "encoder.blocks.0")):
             index = [1] * parameter.value.ndim
@@ -75,7 +75,7 @@ def test_a_weights_gradient_answers_as_the_referees_do(broken):
 
 
 def test_a_step_shows_the_wrong_lines_where_they_run(broken):
-    bug = BUGS[broken.settings.bug]
+    bug = BUGS[broken.work.settings.bug]
     found = questions.ask(broken, "step", sample=1)
     wrong = [box for box in found["forward"] + found["backward"] if box["function"] == bug.name]
     of_a_block = issubclass(bug.wrong, nf.Encoder | EncoderBlock) if _is_class(bug) else False

@@ -81,18 +81,14 @@ class MyAttention(Attention):
             seen = np.tril(seen)
         if context.mask is not None:  # nobody sees padding
             seen = seen & context.mask[:, None, None, :]
-        weights, softmax_cache = F.softmax(scores, mask=np.broadcast_to(seen, scores.shape))
-        merged = F.merge_heads(weights @ value)
-        caches = [cache for _, cache in projected]
-        return merged, (caches, scores_cache, softmax_cache, weights, value)
+        y, average_cache = F.average(scores, value, np.broadcast_to(seen, scores.shape))
+        return F.merge_heads(y), ([cache for _, cache in projected], scores_cache, average_cache)
 
     def heads_backward(self, dmerged, cache, gradients):
         """Gradient of `heads`."""
-        caches, scores_cache, softmax_cache, weights, value = cache
-        dheads = F.split_heads(dmerged, self.n_heads)
-        dvalue = weights.swapaxes(-1, -2) @ dheads
-        dweights = dheads @ value.swapaxes(-1, -2)
-        dscores = F.softmax_backward(dweights, softmax_cache)
+        caches, scores_cache, average_cache = cache
+        dy = F.split_heads(dmerged, self.n_heads)
+        dscores, dvalue = F.average_backward(dy, average_cache)
         dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
         layers = self.query, self.key, self.value
         dx = 0.0

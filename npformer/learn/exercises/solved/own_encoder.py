@@ -67,12 +67,8 @@ def parameters(d_model=32, d_ff=64, seed=0):
         p |= {f"gamma2.{i}": row(d_model, 1.0), f"beta2.{i}": row(d_model)}
         p |= {f"W1.{i}": weight(d_model, d_ff), f"b1.{i}": row(d_ff)}
         p |= {f"W2.{i}": weight(d_ff, d_model), f"b2.{i}": row(d_model)}
-    return p | {
-        "gamma": row(d_model, 1.0),
-        "beta": row(d_model),
-        "W": weight(d_model, 10),
-        "b": row(10),
-    }
+    p |= {"gamma": row(d_model, 1.0), "beta": row(d_model)}
+    return p | {"W": weight(d_model, 10), "b": row(10)}
 
 
 # %% Your part: a block

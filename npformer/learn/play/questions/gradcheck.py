@@ -8,12 +8,12 @@ import numpy as np
 
 from npformer.learn.museum import BUGS
 from npformer.learn.museum.bug import source_of
+from npformer.learn.museum.probes import report_of
 from npformer.learn.play.broken import described
 from npformer.learn.play.state import Now
 from npformer.models import EncoderBlock
-from npformer.proof.gradcheck import gradcheck as check
 from npformer.proof.problem import parameters_as
-from npformer.proof.report import GradcheckError, GradcheckReport
+from npformer.proof.report import GradcheckReport
 
 SMALL = 2, 5
 """Samples and tokens."""
@@ -21,23 +21,23 @@ SMALL = 2, 5
 
 def gradcheck(now: Now) -> dict[str, Any]:
     """Return the report on the layer that the bug is in, and what else would find it."""
-    name = now.settings.bug
-    words, caught, right = {}, [], ""
+    name = now.work.settings.bug
     if name is None:
         report = _report_on_block(now)
+        beside: dict[str, Any] = {"bug": {}, "caught_by": [], "right": ""}
     else:
-        bug = BUGS[name]
-        report, caught, right = bug.report(), list(bug.caught_by), _source_of_right(bug)
-        words = described(name)
-    found: dict[str, Any] = {"bug": words, "report": "", "tensors": []}
-    if report is not None:
-        limits = report.tolerance, report.complex_tolerance
-        found["report"] = str(report)
-        found["tensors"] = [
-            {"name": each.name, "error": each.error, "ok": each.passes(*limits)}
-            for each in report.tensors
-        ]
-    return found | {"caught_by": caught, "right": right}
+        bug, right = BUGS[name], BUGS[name].right()
+        report = bug.report()
+        lines = source_of(right if isinstance(right, tuple) else [type(right)])
+        beside = {"bug": described(name), "caught_by": [*bug.caught_by], "right": lines}
+    if report is None:
+        return {"report": "", "tensors": [], **beside}
+    limits = report.tolerance, report.complex_tolerance
+    tensors = [
+        {"name": each.name, "error": each.error, "ok": each.passes(*limits)}
+        for each in report.tensors
+    ]
+    return {"report": str(report), "tensors": tensors, **beside}
 
 
 def _report_on_block(now: Now) -> GradcheckReport | None:
@@ -46,18 +46,6 @@ def _report_on_block(now: Now) -> GradcheckReport | None:
     block: Any = next((each for _, each in layers if isinstance(each, EncoderBlock)), None)
     if block is None:
         return None
-    x = np.random.default_rng(0).normal(size=(*SMALL, now.settings.d_model))
-    try:
-        with parameters_as(block, lambda flat: flat.astype("float64")):
-            return check(block, x, max_entries=24)
-    except GradcheckError as error:
-        return error.report
-
-
-def _source_of_right(bug: Any) -> str:
-    """Return the lines of the right function or class, without docstrings."""
-    right = bug.right()
-    try:
-        return source_of(right if isinstance(right, tuple) else [type(right)])
-    except (OSError, TypeError):
-        return ""
+    x = np.random.default_rng(0).normal(size=(*SMALL, now.work.settings.d_model))
+    with parameters_as(block, lambda flat: flat.astype("float64")):
+        return report_of(block, x, max_entries=24)

@@ -41,9 +41,8 @@ def edit(
     """Return how far each token's output moves if one token is changed: (layers, tokens)."""
     if (text is None) == (image is None):
         raise ValueError("both or neither of text and image are given; expected one of the two")
-    mask: Any = None
     if image is not None:
-        before = _picture(now, image)
+        before, mask = _picture(now, image), None
         tokens = [f"row {k + 1}" for k in range(before.shape[1])]
     else:
         checks.text("text", text)
@@ -73,8 +72,7 @@ def edit(
 
 def _picture(now: Now, image: Any) -> np.ndarray:
     """Return ink from 0 to 1 as the model takes it, from -1 to 1, (1, 8, 8)."""
-    if now.work.kind != "image":
-        raise ValueError(f"the task {now.settings.task!r} has no pictures; expected digits")
+    now.work.check_kind("image", "has no pictures; expected digits")
     try:
         x = np.array(image)
     except (TypeError, ValueError):

@@ -10,11 +10,11 @@ from npformer.learn.museum import BUGS
 from npformer.learn.play.broken import is_wrong
 from npformer.learn.play.questions.formulas import words_of
 from npformer.learn.play.questions.sources import lines_of, place_of
-from npformer.learn.play.seen import CANDIDATES, answer_probabilities
+from npformer.learn.play.seen import CANDIDATES, answer_probabilities, shown_sample
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.mixers import Mixer
-from npformer.training.inspection.calls import BackwardCall, Call
+from npformer.training.inspection.calls import BackwardCall, Call, arrays_of
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import Trace, trace
 
@@ -28,9 +28,9 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
     work, total = now.work, len(now.work)
 
     def shown(i: int) -> dict[str, Any]:
-        image = work.kind == "image"
-        picture = tensor("picture", work.sample(slice(i, i + 1))[0]) if image else None
-        return {"index": i, "label": work.label(i), "words": work.words(i), "image": picture}
+        x, y, mask = work.shown(slice(i, i + 1))
+        one = x[0] if mask is None else x[0][mask[0]]
+        return shown_sample(now.training.model, work.names, i, one, y[0])
 
     rows = range(start, start + min(n, total))
     return {"total": total, "samples": [shown(i % total) for i in rows]}
@@ -43,40 +43,39 @@ def one_of(now: Now, sample: Any) -> slice:
 
 
 def step(now: Now, sample: int = 0) -> dict[str, Any]:
-    """Return the boxes of a step: layers without others inside, and mixers with their matrices."""
-    rows = one_of(now, sample)
-    inputs, y, masks = now.work.sample(rows)
-    model = now.plain
+    """Return the boxes of a step: layers without others inside, and mixers with their matrices.
+
+    The prediction is that of the likeliest classes; for a sequence of answers, of the last one.
+    """
+    inputs, y, masks = now.work.sample(one_of(now, sample))
+    model, bug = now.plain, now.work.settings.bug
     found = trace(model, inputs, masks, labels=y)
-    parts = {call.name for call in found}
-    leaves = [call for call in found if not _has_parts(call.name, parts)]
-    bug = now.settings.bug
-    forward = [_forward(call, found, bug) for call in _in_order(found, leaves)]
+    p = answer_probabilities(model, found)
+    best = (-p).argsort()[:CANDIDATES].tolist()
+    forward = [_forward(call, found, bug) for call in _in_order(found)]
     shown = {box["layer"] for box in forward}
     return {
         "step": now.training.step,
         "loss": found.loss,
-        "prediction": _prediction(now, model, found),
+        "prediction": [{"class": now.work.names.answer(k), "p": float(p[k])} for k in best],
         "forward": forward,
         "backward": [_backward(call, bug) for call in found.backward if call.name in shown],
     }
 
 
-def _has_parts(name: str, names: set[str]) -> bool:
-    return not name or any(each.startswith(f"{name}.") for each in names)
-
-
-def _in_order(found: Trace, leaves: list[Call]) -> list[Call]:
+def _in_order(found: Trace) -> list[Call]:
     """Return what is shown: leaves, and each mixer after its parts, before its output."""
-    shown: list[Call] = []
-    for call in leaves:
-        if type(call.layer) is not Dropout:  # it does nothing at evaluation
-            shown.append(call)
+
+    def inside(call: Call, calls: list[Call]) -> list[int]:
+        beginning = call.name and f"{call.name}."
+        return [k for k, each in enumerate(calls) if each.name.startswith(beginning)]
+
+    leaves = [call for call in found if not inside(call, found)]
+    shown = [call for call in leaves if type(call.layer) is not Dropout]  # nothing at evaluation
     for call in found:
         if isinstance(call.layer, Mixer) and call not in leaves:
-            inside = [k for k, c in enumerate(shown) if c.name.startswith(f"{call.name}.")]
-            at = inside[-1] if inside and shown[inside[-1]].name.endswith(".output") else None
-            shown.insert(len(shown) if not inside else at or inside[-1] + 1, call)
+            last = inside(call, shown)[-1]
+            shown.insert(last + (not shown[last].name.endswith(".output")), call)
     return shown
 
 
@@ -100,13 +99,10 @@ def _forward(call: Call, found: Trace, bug: str | None) -> dict[str, Any]:
 
 
 def _backward(call: BackwardCall, bug: str | None) -> dict[str, Any]:
-    dx, dy = (
-        [one for one in (each if isinstance(each, tuple) else (each,)) if one is not None]
-        for each in (call.dx, call.dy)
-    )
+    dx = call.outputs()
     return {
         **_box(call, "backward", bug),
-        "inputs": [tensor(f"d {call.name} out", each) for each in dy],
+        "inputs": [tensor(f"d {call.name} out", each) for each in arrays_of(call.dy)],
         "output": tensor(f"d {call.name} in", dx[0]) if dx else None,
         "parameters": [],
     }
@@ -124,10 +120,3 @@ def _box(call: Call | BackwardCall, way: str, bug: str | None) -> dict[str, Any]
     title = f"d {title}" if way == "backward" else title
     box = {"layer": call.name, "title": title, "formula": formula, "function": name}
     return box | {"lines": lines, "source": source}
-
-
-def _prediction(now: Now, model: Any, found: Trace) -> list[dict[str, Any]]:
-    """Return the likeliest classes; for a sequence of answers, those of the last one."""
-    p = answer_probabilities(model, found)
-    best = (-p).argsort()[:CANDIDATES].tolist()
-    return [{"class": now.work.names.answer(k), "p": float(p[k])} for k in best]

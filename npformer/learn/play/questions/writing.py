@@ -17,15 +17,10 @@ CANDIDATES = 20
 
 
 def write(
-    now: Now,
-    prompt: str,
-    temperature: float = 1.0,
-    top_p: float | None = None,
-    seed: int = 0,
+    now: Now, prompt: str, temperature: float = 1.0, top_p: float | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """Return the token after a text, the likeliest tokens, and the seconds that both ways take."""
-    if now.work.kind != "text":
-        raise ValueError(f"the task {now.settings.task!r} writes nothing; expected the task 'text'")
+    now.work.check_kind("text", "writes nothing; expected the task 'text'")
     choice = Choice(temperature, top_p=top_p)
     checks.whole("seed", seed, at_least=0)
     ids = now.work.estimator.ids("prompt", prompt)
@@ -40,7 +35,6 @@ def write(
     best = np.argsort(-p, kind="stable")[:CANDIDATES].tolist()
     return {
         "token": token,
-        "text": token,
         "candidates": [
             {"token": names.text([k]), "p": float(p[k]), "kept": bool(possible[k])} for k in best
         ],
@@ -74,8 +68,7 @@ def translate(now: Now, source: str) -> dict[str, Any]:
     ``read`` holds the tokens that the decoder read, one for each row of its matrices: the first
     stands for the beginning.
     """
-    if now.work.kind != "pair":
-        raise ValueError(f"the task {now.settings.task!r} has no pairs; expected one of pairs")
+    now.work.check_kind("pair", "has no pairs; expected one of pairs")
     checks.text("source", source)
     x, _, tokens = now.work.arrays(source)
     model = now.plain
@@ -83,4 +76,5 @@ def translate(now: Now, source: str) -> dict[str, Any]:
     target = np.array([[model.begin_id, *written]])[:, : model.decoder_config.max_len]
     words = now.work.names.words(written, targets=True)
     found = attentions(model, (x, target))
-    return {"source": tokens, "target": words, "read": ["begin", *words], "attentions": found}
+    read = ["begin", *words][: target.shape[1]]
+    return {"source": tokens, "target": words, "read": read, "attentions": found}

@@ -27,7 +27,7 @@ export function writeView(ask) {
       prompt: text.value, temperature: Number(temperature.value), top_p: Number(topP.value), seed: Number(seed.value) + drawn++,
     });
     fill(candidates, bars(found.candidates.map(({ token, p, kept }) => ({ name: visible(token), p, off: !kept, best: token === found.token }))));
-    text.value += found.text;
+    text.value += found.token;
     text.scrollTop = text.scrollHeight;
     const ms = (seconds) => `${number(1000 * seconds, 3)} ms`;
     fill(times, "This token took ", el("b", {}, ms(found.seconds_cached)), " with the cache, which keeps what the tokens before it left behind, and ",
