@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from npformer.core import checks, cores, to_numpy
+from npformer.core import checks, to_numpy
 from npformer.engine import use_kernels
-from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.engine.team import Team
-from npformer.engine.threads import thread_pool
 from npformer.models import EncoderConfig
 from npformer.optim import Adam
 from npformer.training.trainable import SequenceClassifier
@@ -38,18 +36,6 @@ class Workload:
         )
         return SequenceClassifier(config, n_classes=CLASSES, vocab_size=VOCABULARY, seed=0)
 
-    def products(self, mixer: str) -> int:
-        """Count the operations of a training step's matrix products, 2 m n k each."""
-        tokens = self.batch * self.length
-        square = 2 * tokens * self.d_model**2
-        pairs = 2 * tokens * self.length * self.d_model  # length x length by d_model, all heads
-        of_mixer = {"attention": 4 * square, "dense_synthesizer": 3 * square, "fourier": 0}[mixer]
-        mixing = of_mixer + 2 * pairs * (mixer != "fourier")
-        feed_forward = 4 * tokens * self.d_model * self.d_ff
-        classify = 2 * self.batch * self.d_model * CLASSES
-        # For each product of the forward pass, the backward pass has two: one for each factor.
-        return 3 * (self.n_layers * (mixing + feed_forward) + classify)
-
 
 WORKLOADS = {
     "S": Workload("S", 32, 64, 64, 256, 2),  # small
@@ -63,7 +49,7 @@ class Speed:
     """What was measured for one mixer on one workload; times are medians.
 
     A step is forward, loss, backward and Adam; `plain_ms` is a step with `npformer.functional`
-    alone and one worker. `gflops` is the rate of the step's matrix products.
+    alone and one worker.
     """
 
     workload: str
@@ -72,7 +58,6 @@ class Speed:
     predict_ms: float
     plain_ms: float
     tokens_a_second: float
-    gflops: float
 
 
 def measure(
@@ -108,8 +93,7 @@ def _measure(workload: Workload, mixer: str, backend: str, seconds: float) -> Sp
     predict_ms = _median_ms(lambda: model.predict(x, batch_size=len(x)), seconds)
     with use_kernels(False), Team(model, 1) as alone:
         plain_ms = _median_ms(lambda: step(alone), seconds)
-    rates = x.size / step_ms * 1e3, workload.products(mixer) / step_ms / 1e6
-    return Speed(workload.name, mixer, step_ms, predict_ms, plain_ms, *rates)
+    return Speed(workload.name, mixer, step_ms, predict_ms, plain_ms, x.size / step_ms * 1e3)
 
 
 def _median_ms(run: Callable[[], object], seconds: float) -> float:
@@ -123,38 +107,13 @@ def _median_ms(run: Callable[[], object], seconds: float) -> float:
     return 1e3 * statistics.median(times)
 
 
-def sgemm_peak(size: int = 2048, tries: int = 5) -> float:
-    """Return the best rate of float32 matrix products on all cores, in GFLOP/s.
-
-    Each core multiplies its own matrices, `size` by `size`, as the workers of a batch do.
-    """
-    n, rng = cores(), np.random.default_rng(0)
-    pairs = [rng.random((2, size, size), dtype="float32") for _ in range(n)]
-    results = [np.empty((size, size), dtype="float32") for _ in range(n)]
-    times = []
-    with ONE_BLAS_THREAD:
-        for _ in range(tries + 1):
-            began = time.perf_counter()
-            list(
-                thread_pool(n).map(
-                    lambda k: np.matmul(pairs[k][0], pairs[k][1], out=results[k]), range(n)
-                )
-            )
-            times.append(time.perf_counter() - began)
-    return 2.0 * n * size**3 / min(times) / 1e9
-
-
-def table(speeds: Sequence[Speed], peak: float | None) -> str:
-    """Return speeds as lines of text, compared with the rate that `sgemm_peak` returned."""
-    heading = f"{'':<4}{'mixer':<20}{'step ms':>9}{'tokens/s':>11}{'predict ms':>12}{'plain':>8}"
-    lines = [heading + (f"{'of peak':>9}" if peak else "")]
+def table(speeds: Sequence[Speed]) -> str:
+    """Return speeds as lines of text."""
+    lines = [f"{'':<4}{'mixer':<20}{'step ms':>9}{'tokens/s':>11}{'predict ms':>12}{'plain':>8}"]
     for s in speeds:
-        share = f"{s.gflops / peak:>9.0%}" if peak else ""
         lines.append(
             f"{s.workload:<4}{s.mixer:<20}{s.step_ms:>9.1f}{s.tokens_a_second:>11,.0f}"
-            f"{s.predict_ms:>12.1f}{s.plain_ms / s.step_ms:>7.1f}x{share}"
+            f"{s.predict_ms:>12.1f}{s.plain_ms / s.step_ms:>7.1f}x"
         )
     lines += ["", "plain: how many times as long a step takes with npformer.functional alone"]
-    if peak:
-        lines.append(f"of peak: the step's matrix products; alone they reach {peak:.0f} GFLOP/s")
     return "\n".join(lines)
