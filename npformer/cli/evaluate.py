@@ -53,9 +53,8 @@ def _on_file(options: argparse.Namespace, trained: Trained) -> int:
     if isinstance(scores, TextScores):
         print(text_in_words(scores, {}))
     elif isinstance(scores, Translations):
-        print(pairs_in_words(scores), end="")
+        print(pairs_in_words(scores))
     else:
         many = common.counted(len(part), trained.kind)
-        print(f"{many} on {common.device_of(options)}\n{scores}\n")
-        print(mistakes(scores, part, model), end="")
+        print(f"{many} on {common.device_of(options)}\n{scores}\n\n{mistakes(scores, part, model)}")
     return 0

@@ -100,9 +100,10 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         found = measure(training, model, parts)
         if found is None:  # the first rank writes and prints
             return
-        metrics |= found.metrics
-        files += found.files
-        print(found.words)
+        measured, words, written = found
+        metrics |= measured
+        files += written
+        print(f"{words}\n")
     training.write(metrics, histories)
     history, tested = model.history_, metrics.get("test", {}).get("accuracy", math.nan)
     curves = training.draw_curves({"": history}, {"": tested})

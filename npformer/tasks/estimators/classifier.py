@@ -288,6 +288,5 @@ class Classifier(Estimator):
         scores = scores or self.evaluate(listed, self.names.labels(y))
         models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         x, mask = self.reader_.read(listed)
-        shown = settings_of_report(self, listed, scores, beside or {})
-        settings = {"token_names": self.reader_.token_names(), **shown, **more}
+        settings = settings_of_report(self, listed, scores, beside or {}) | more
         return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
