@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,12 @@ class RunFolder:
             raise ValueError("--resume and --overwrite are both given; expected one of the two")
         if not resume or not (self.saved or self._left()):
             return {**usual, **given}
-        saved = (self.saved or {}).get("options", {})
         if self.saved is None:
             raise ValueError(
                 f"{self.path} holds {self._described()}, which has no {RUN} and so cannot go on. "
                 "--overwrite begins anew in its place, and --out names another folder"
             )
+        saved = self.saved["options"]
         wrong = [
             f"{name} is {value!r}, and was {saved.get(name, 'not given')!r}"
             for name, value in given.items()
@@ -69,15 +70,6 @@ class RunFolder:
                 "what it was begun with; --overwrite begins anew, --out names another folder"
             )
         return {**usual, **saved, **given}
-
-    def check_free(self) -> None:
-        """Raise ValueError if there is an earlier run; call it once all options are checked."""
-        if self._left():
-            raise ValueError(
-                f"{self.path} holds {self._described()}; expected a folder for this run alone. "
-                "--resume goes on with that run, --overwrite begins anew in its place, and --out "
-                "names another folder"
-            )
 
     def _described(self) -> str:
         """Return which run is there, in words."""
@@ -102,9 +94,18 @@ class RunFolder:
 
     @contextmanager
     def begun(
-        self, options: Mapping[str, Any], plugins: list[str], *, resume: bool
+        self, options: Mapping[str, Any], plugins: list[str], *, resume: bool, overwrite: bool
     ) -> Iterator[None]:
-        """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`."""
+        """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`.
+
+        Raises ValueError if there is an earlier run that nobody asked to go on or to replace.
+        """
+        if self._left() and not (resume or overwrite):
+            raise ValueError(
+                f"{self.path} holds {self._described()}; expected a folder for this run alone. "
+                "--resume goes on with that run, --overwrite begins anew in its place, and --out "
+                "names another folder"
+            )
         made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         with reserve(self.path):
             if self._read() != self.saved:
@@ -117,9 +118,10 @@ class RunFolder:
                 yield
             except BaseException:
                 if not resume and not self._results():
-                    self._bring_back()  # the new run never began: its options were wrong
-                    for left in (self.path / RUN, *self.path.rglob(".lock")) if made else ():
-                        left.unlink()
+                    (self.path / RUN).unlink()  # the new run never began: its options were wrong
+                    self._bring_back()
+                    for lock in self.path.rglob(".lock") if made else ():
+                        lock.unlink()
                     for each in made:
                         _remove_empty(each)
                 raise
@@ -137,8 +139,7 @@ class RunFolder:
 
     def _set_aside(self) -> None:
         """Move an earlier run into a folder below, until this one has finished."""
-        last = max(self._aside(), default=0)
-        aside = self.path / f"replaced-{last if self._half_set_aside() else last + 1}"
+        aside = self.path / f"replaced-{len(self._aside()) + (not self._half_set_aside())}"
         for file in self.files():
             target = aside / file.relative_to(self.path)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -147,24 +148,23 @@ class RunFolder:
     def _bring_back(self) -> None:
         """Move the run that was set aside last back to its place."""
         if aside := self._aside():
-            last = aside[max(aside)]
-            for file in reversed(RunFolder(last, self.splits).files()):
-                file.replace(self.path / file.relative_to(last))
-            _remove_empty(last)
+            for file in reversed(RunFolder(aside[-1], self.splits).files()):
+                file.replace(self.path / file.relative_to(aside[-1]))
+            _remove_empty(aside[-1])
 
     def _half_set_aside(self) -> bool:
         """Return whether a move was interrupted: it had taken the first file, and not the last."""
         aside = self._aside()
-        return bool(aside) and self.saved is None and (aside[max(aside)] / RUN).exists()
+        return bool(aside) and self.saved is None and (aside[-1] / RUN).exists()
 
-    def _aside(self) -> dict[int, Path]:
-        """Return the folders of runs that were set aside, by their numbers."""
-        named = {path.name.removeprefix("replaced-"): path for path in self.path.glob("replaced-*")}
-        return {int(number): path for number, path in named.items() if number.isdecimal()}
+    def _aside(self) -> list[Path]:
+        """Return the folders of runs that were set aside, the last one at the end."""
+        places = (self.path / f"replaced-{number}" for number in count(1))
+        return [*takewhile(Path.is_dir, places)]
 
     def forget_replaced(self) -> None:
         """Remove runs that were set aside: this one has finished."""
-        for aside in self._aside().values():
+        for aside in self._aside():
             for file in RunFolder(aside, self.splits).files():
                 file.unlink()
             _remove_empty(aside)

@@ -37,18 +37,17 @@ def run(training: Training) -> int:
     options = training.options
     task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK}))
     model, settings = model_for(options, task), training.given()
-    model.check()
-    training.check_free()
-    parts, how = task.parts()
     if is_generated(options.task):
         settings.setdefault("epochs", GENERATED["epochs"])
-    device = common.device_of(options)
-    training.say(f"npformer {npformer.__version__} on {device}\n\n{task.file}: {how}\n")
-    if task.features:
-        training.say(f"features: {', '.join(task.features)}\n")
-        doubt_features(task.features)
-    train = parts["train"].data()
+    model.check()
     with training.begun():
+        parts, how = task.parts()
+        training.say(f"npformer {npformer.__version__} on {common.device_of(options)}\n")
+        training.say(f"{task.file}: {how}\n")
+        if task.features:
+            training.say(f"features: {', '.join(task.features)}\n")
+            doubt_features(task.features)
+        train = parts["train"].data()
         model.fit(
             *train,
             validation=parts["validation"].held_out(),
