@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import npformer
+from npformer.cli.speed import median_ms
 from npformer.core import (
     PRECISIONS,
     BackendUnavailableError,
@@ -193,19 +194,10 @@ def _product(backend: str, precision: str, size: int = 4096, seconds: float = 0.
     """Time products of large matrices."""
     rng = np.random.default_rng(0)
     a, b = (asarray(rng.random((size, size), dtype="float32"), backend) for _ in range(2))
-
-    def multiply(n: int) -> float:
-        began = time.perf_counter()
-        for _ in range(n):
-            c = a @ b
-        to_numpy(c[:1, :1])  # waits for the device
-        return time.perf_counter() - began
-
     try:
         with use_precision(precision, backend):
-            multiply(1)  # loads cuBLAS
-            n = max(1, round(seconds / max(multiply(1), 1e-6)))
-            rate = 2.0 * size**3 * n / multiply(n)
+            ms = median_ms(lambda: to_numpy((a @ b)[:1, :1]), seconds)  # waits for the device
     except ValueError as error:  # this GPU has no TF32
         return Finding("products", str(error), ok=None)
-    return Finding("products", f"{precision}: {rate / 1e12:.3g} TFLOP/s, matrices of size {size}")
+    rate = 2e-9 * size**3 / ms
+    return Finding("products", f"{precision}: {rate:.3g} TFLOP/s, matrices of size {size}")

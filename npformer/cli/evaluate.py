@@ -14,7 +14,8 @@ INSTEAD = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
 
 def run(options: argparse.Namespace) -> int:
     """Print how good the model is, in the metrics of its kind."""
-    trained = Trained.load(options, split=options.split)
+    trained = Trained.load(options, options.model)
+    trained.check_given(options)
     with use_precision(options.precision, options.backend):
         run_on = _on_file if isinstance(trained.model, Estimator) else _on_task
         return run_on(options, trained)
@@ -22,19 +23,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _on_task(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on the test data of a split."""
-    if options.input is not None:
-        raise ValueError(
-            f"{options.input} is given, and the model was not trained on a file; expected none. "
-            f"{INSTEAD}"
-        )
     model, recipe = trained.model, trained.recipe(INSTEAD)
-    x, labels, split = trained.test_data(INSTEAD, options.split)
+    x, labels = trained.test_data(options.split, INSTEAD)
+    own, split = trained.notes["split"], options.split or trained.notes["split"]
     found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
     predicted = model.predict(x, batch_size=options.batch_size)
     print(f"{recipe.name}, {split} split, {found.labels:,} labels, on {common.device_of(options)}")
-    if split != trained.notes["split"]:
-        other = trained.notes["split"]
-        print(f"it was trained on the {other} split and may have seen some of these")
+    if split != own:
+        print(f"it was trained on the {own} split and may have seen some of these")
     print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
     print("\nclass  labels  right")
     for label in range(model.n_classes):
@@ -46,8 +42,6 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
 
 def _on_file(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on a file."""
-    if options.split is not None:
-        raise ValueError("--split is given, and the model was trained on a file; expected none")
     model, part = trained.model, trained.held_out(options)
     scores = model.evaluate(*part.data(), batch_size=options.batch_size, communicator=options.ranks)
     if isinstance(scores, TextScores):

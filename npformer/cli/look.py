@@ -15,16 +15,15 @@ INSTEAD = "In Python: npformer.report(npformer.load(path), x, y)"
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
     samples = _numbers(options.samples)
-    first = Trained.load(options, split=options.split)
+    first = Trained.load(options, options.model)
+    first.check_given(options)
     if isinstance(first.model, Estimator):
         return _on_file(options, first, samples)
-    if options.input is not None:
-        raise ValueError(f"{options.input} is given, and the model was not trained on a file")
-    others = options.compare or []
-    places = [options.model, *others]
-    every = [first, *(Trained.load(options, place, options.split) for place in others)]
+    places = [options.model, *(options.compare or [])]
+    every = [first, *(Trained.load(options, place) for place in places[1:])]
     recipe = first.recipe(INSTEAD)
-    x, y, split = first.test_data(INSTEAD, options.split)
+    x, y = first.test_data(options.split, INSTEAD)
+    split = options.split or first.notes["split"]
     models, notes = {}, {}
     for name, place, trained in zip(_names(places), places, every, strict=True):
         model, other = trained.model, trained.recipe(INSTEAD).name
@@ -63,8 +62,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _on_file(options: argparse.Namespace, trained: Trained, samples: int | list[int]) -> int:
     """Write the report on a model of a file."""
-    if options.compare or options.split:
-        raise ValueError("--compare and --split are for npformer's tasks; expected neither")
+    if options.compare:
+        raise ValueError("--compare is for models of npformer's tasks; expected none")
     shown: dict[str, Any] = {"samples": samples}
     if isinstance(trained.model, Classifier):
         shown["batch_size"] = options.batch_size

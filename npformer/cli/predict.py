@@ -19,7 +19,7 @@ from npformer.training.trainable import SequenceClassifier, predict_to_file
 
 def run(options: argparse.Namespace) -> int:
     """Print or write what the model predicts."""
-    trained = Trained.load(options)
+    trained = Trained.load(options, options.model)
     model = trained.model
     _check_out(options.out, (".csv", ".tsv") if isinstance(model, Estimator) else (".npy",))
     with use_precision(options.precision, options.backend):
@@ -57,8 +57,7 @@ def _predict(options: argparse.Namespace, trained: Trained) -> int:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
         instead = f"Give it data: npformer predict {options.model} x.npy"
-        x, labels, _ = trained.test_data(instead)
-        x, labels = x[: options.samples], labels[: options.samples]
+        x, labels = (each[: options.samples] for each in trained.test_data(None, instead))
     result = _predicted(options, model, x, mask)
     if options.ranks.rank:
         return 0  # the first writes and prints
@@ -78,16 +77,13 @@ def _predicted(
 ) -> np.ndarray:
     """Return what all ranks predict together; with --out, it is in a file, and so may be x."""
     ranks, kind = options.ranks, "probabilities" if options.probabilities else "labels"
-    if options.out is not None and len(x):
+    if options.out is not None:
         of_file = {"kind": kind, "batch_size": options.batch_size, "communicator": ranks}
         return predict_to_file(options.out, model, x, mask, **of_file)
     predict = model.predict_probabilities if options.probabilities else model.predict
     own = ranks.shard(len(x))
     part = predict(read(x, own), None if mask is None else read(mask, own), options.batch_size)
-    result: np.ndarray = ranks.concatenate(part)
-    if options.out is not None and not ranks.rank:
-        np.save(options.out, result)
-    return result
+    return np.asarray(ranks.concatenate(part))
 
 
 def _words(row: np.ndarray) -> str:

@@ -89,14 +89,15 @@ def _measure(workload: Workload, mixer: str, backend: str, seconds: float) -> Sp
         to_numpy(gradients.flat[:1])  # waits for a GPU, which computes in order
 
     with Team(model, "auto") as team:
-        step_ms = _median_ms(lambda: step(team), seconds)
-    predict_ms = _median_ms(lambda: model.predict(x, batch_size=len(x)), seconds)
+        step_ms = median_ms(lambda: step(team), seconds)
+    predict_ms = median_ms(lambda: model.predict(x, batch_size=len(x)), seconds)
     with use_kernels(False), Team(model, 1) as alone:
-        plain_ms = _median_ms(lambda: step(alone), seconds)
+        plain_ms = median_ms(lambda: step(alone), seconds)
     return Speed(workload.name, mixer, step_ms, predict_ms, plain_ms, x.size / step_ms * 1e3)
 
 
-def _median_ms(run: Callable[[], object], seconds: float) -> float:
+def median_ms(run: Callable[[], object], seconds: float) -> float:
+    """Return the median time of some runs, three at least, after a first one."""
     run()  # allocates memory and starts threads
     times: list[float] = []
     began = time.perf_counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,15 +36,13 @@ class Trained:
     force: bool
 
     @classmethod
-    def load(
-        cls, options: argparse.Namespace, place: Path | None = None, split: str | None = None
-    ) -> Trained:
-        """Import plugins, and return what is in a file or folder: by default in MODEL.
+    def load(cls, options: argparse.Namespace, place: Path) -> Trained:
+        """Import plugins, and return what is in a file or folder.
 
-        In the folder of a run it is the model of the split, if there is one.
+        In the folder of a run it is the model of --split, if there is one.
         """
         load_plugins(options.plugin)
-        path = _file(options.model if place is None else place, split)
+        path = _file(place, getattr(options, "split", None))
         try:
             model = load(path, backend=options.backend, force=options.force)
         except CheckpointError as error:
@@ -89,24 +88,32 @@ class Trained:
             )
         return RECIPES[str(task)]
 
-    def test_data(
-        self, instead: str, split: str | None = None
-    ) -> tuple[np.ndarray, np.ndarray, str]:
-        """Return the test data of a split, by default that of the training, and its name."""
+    def test_data(self, split: str | None, instead: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the test data of a split of a named task, by default that of the training."""
         recipe = self.recipe(instead)
-        split = self.notes["split"] if split is None else split
+        split = split or self.notes["split"]
         checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
-        return *recipe.load(split, self.notes["seed"], self.model.dtype).test, split
+        return recipe.load(split, self.notes["seed"], self.model.dtype).test
 
     @property
     def kind(self) -> str:
         """The kind of files that an estimator is for."""
         return next(k for k, each in KINDS.items() if isinstance(self.model, each.estimator))
 
-    def task(self, *, check: bool = False) -> FileTask | None:
-        """Return the file and how it was read; `check` that it is unchanged."""
+    def task(self) -> FileTask | None:
+        """Return the file and how it was read; it may have changed since."""
         task = self.notes.get("task")
-        return FileTask.from_notes(task, check=check) if isinstance(task, dict) else None
+        return FileTask.from_notes(task, check=False) if isinstance(task, dict) else None
+
+    def check_given(self, options: argparse.Namespace) -> None:
+        """Check that a split is given for a named task only, and a file for a model of files."""
+        of_file = isinstance(self.model, Estimator)
+        if of_file and options.split is not None:
+            raise ValueError("--split is given, and the model was trained on a file; expected none")
+        if not of_file and options.input is not None:
+            raise ValueError(
+                f"{options.input} is given, and the model was not trained on a file; expected none"
+            )
 
     def read(self, file: str, options: argparse.Namespace, *, labelled: bool) -> Part:
         """Return the samples of another file.
@@ -133,24 +140,25 @@ class Trained:
     def held_out(self, options: argparse.Namespace) -> Part:
         """Return the samples of the file that is given, or else the test part of the training."""
         task = self.task()
-        if options.input is not None:
-            part = self.read(options.input, options, labelled=True)
-            if task is not None and task.kind in ("texts", "series"):
-                try:
-                    known = FileTask.from_notes(self.notes["task"]).parts()[0]["train"]
-                except (OSError, ValueError):  # its files are gone or have changed
-                    return part
-                doubt_known(task.kind, task.keys(known), task.keys(part), named(options.input))
-            return part
-        if task is None:
-            raise ValueError(
-                f"{options.model} does not say which file it was trained on; expected a file to "
-                "measure it on"
-            )
-        test = FileTask.from_notes(self.notes["task"]).parts()[0]["test"]
-        if not len(test):
-            raise ValueError(f"{options.model} was trained without a test part; expected a file")
-        return test
+        if options.input is None:
+            if task is None:
+                raise ValueError(
+                    f"{options.model} does not say which file it was trained on; expected a file "
+                    "to measure it on"
+                )
+            if not len(test := self._parts()["test"]):
+                raise ValueError(f"{options.model} has no test part of its own; expected a file")
+            return test
+        part = self.read(options.input, options, labelled=True)
+        if task is not None and task.kind in ("texts", "series"):
+            with suppress(OSError, ValueError):  # its files are gone or have changed
+                known = task.keys(self._parts()["train"])
+                doubt_known(task.kind, known, task.keys(part), named(options.input))
+        return part
+
+    def _parts(self) -> dict[str, Part]:
+        """Return the parts of the training's file, after checking that it is unchanged."""
+        return FileTask.from_notes(self.notes["task"]).parts()[0]
 
 
 def _file(path: Path, split: str | None) -> Path:
