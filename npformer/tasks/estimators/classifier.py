@@ -18,7 +18,6 @@ from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
-from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.readers import Reader
@@ -136,7 +135,7 @@ class Classifier(Estimator):
             rows, rest = stratified(y, validation, self.seed)
             held_out = [listed[i] for i in rest], y[rest]
             if weights is not None:
-                training["sample_weight"] = weights[rows]
+                training["sample_weight"] = weights = weights[rows]
             listed, y = [listed[i] for i in rows], y[rows]
         if isinstance(given := training.get("class_weight"), Mapping):
             of = names.numbers(list(given), "the keys of class_weight")
@@ -152,17 +151,19 @@ class Classifier(Estimator):
         share = defaults.calibration(self.kind(), len(y)) if calibration is None else calibration
         members = self.members or defaults.members(self.kind(), len(y))
         for member in range(members):
-            model = self.build(len(names), self.seed + member)
+            seed, own, apart = self.seed + member, data, validation_data
+            model = self.build(len(names), seed)
             folder = [f"member-{member + 1}"] if members > 1 else []
             place = None if checkpoint is None else Path(checkpoint, *folder)
-            own, for_temperature, options = data, validation_data, given
             if share and validation_data is None:
-                own, for_temperature, options = self._apart(data, share, self.seed + member, given)
-            self.settings_ = filled(options, len(own[1]))
-            seeded = {"seed": self.seed + member, **self.settings_}
-            history = self.train(model, own, validation_data, place, **seeded)
-            if share and for_temperature is not None:
-                calibrate(model, for_temperature)
+                rows, rest = stratified(y, share, seed)
+                own, apart = (tuple(each[part] for each in data) for part in (rows, rest))
+                if weights is not None:
+                    given["sample_weight"] = weights[rows]
+            of_call = {"validation": validation_data, "checkpoint": place, "seed": seed}
+            history = self.train(model, own, given, **of_call)
+            if share and apart is not None:
+                calibrate(model, apart)
             if history.stopped in ("interrupted", "terminated"):
                 break
         return self
@@ -184,17 +185,6 @@ class Classifier(Estimator):
     def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
         x, mask = self.reader_.read(samples)
         return x, y, mask
-
-    def _apart(
-        self, data: Data, share: float, seed: int, given: Mapping[str, Any]
-    ) -> tuple[Data, Data, dict[str, Any]]:
-        """Return the samples to train on, the held-out ones, and the settings for the former."""
-        x, y, mask = data
-        rows, rest = stratified(y, share, seed)
-        options = dict(given)
-        if options.get("sample_weight") is not None:
-            options["sample_weight"] = options["sample_weight"][rows]
-        return (x[rows], y[rows], mask[rows]), (x[rest], y[rest], mask[rest]), options
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
         """Take over trained models and the classes that they tell apart, from a file."""

@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from npformer.core import to_numpy
 from npformer.models.losses import SoftmaxCrossEntropy
 from npformer.optim import Adam
-from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Ensemble
 from npformer.tasks.estimators.split import stratified
 from npformer.tasks.sklearn.samples import samples_of
@@ -270,13 +269,14 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
     ) -> None:
         """Train the model on some samples, and keep the history."""
         options |= {"clip_norm": self.clip_norm, "label_smoothing": self.label_smoothing}
-        options |= {"seed": rng, "progress": bool(self.verbose), **worker_options(self)}
+        options |= {"progress": bool(self.verbose), **worker_options(self)}
         if (data.weights != data.weights[0]).any():
             options["sample_weight"] = data.weights
         own = data.read(self.reader_)
         validation = None if held_out is None else held_out.read(self.reader_)
-        model, self.models_, self.histories_ = self.model_, [], []
-        self.train(model, own, validation, None, **defaults.filled(options, len(data)))
+        model = self.model_
+        self.begin()
+        self.train(model, own, options, validation=validation, seed=rng)
         self.loss_curve_ += self.history_.train_loss
         self.best_loss_, self.n_iter_ = min(self.loss_curve_), len(self.loss_curve_)
 

@@ -146,10 +146,7 @@ class FileTask:
     def read(self, file: str, *, labelled: bool = True) -> Part:
         """Return the samples of a file, with their labels if `labelled`."""
         if self.kind == "text":
-            text = read_text(file, encoding=self.encoding)
-            if len(text) < 2:
-                raise ValueError(f"{named(file)} holds {text!r}; expected at least 2 characters")
-            return Part(text)
+            return Part(read_text(file, encoding=self.encoding))
         if self.kind == "pairs" and is_generated(file):
             return Part(*pairs(file, GENERATED, self.seed))
         if self.kind == "series" and Path(file).suffix.lower() == ".npz":
