@@ -22,7 +22,6 @@ from npformer.tasks.sklearn.training import (
     fit_options,
     holds_out,
     many,
-    worker_options,
 )
 
 
@@ -204,12 +203,11 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         kind, data = self._read(X, y, sample_weight, reset=first)
-        asked = None if classes is None else classes_of(np.asarray(classes))
-        if not first and asked is not None and not np.array_equal(asked, self.classes_):
+        known = self.classes_ if classes is None else classes_of(np.asarray(classes))
+        if not first and not np.array_equal(known, self.classes_):
             raise ValueError(
-                f"classes is {asked}; expected {self.classes_}, those of the first call, or None"
+                f"classes is {known}; expected {self.classes_}, those of the first call, or None"
             )
-        known: np.ndarray = self.classes_ if not first or asked is None else asked
         data.labels = numbers_of(data.labels, known)
         rng = self._generator()
         if first:
@@ -268,8 +266,6 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         self, data: SampleSet, held_out: SampleSet | None, rng: np.random.Generator, **options: Any
     ) -> None:
         """Train the model on some samples, and keep the history."""
-        options |= {"clip_norm": self.clip_norm, "label_smoothing": self.label_smoothing}
-        options |= {"progress": bool(self.verbose), **worker_options(self)}
         if (data.weights != data.weights[0]).any():
             options["sample_weight"] = data.weights
         own = data.read(self.reader_)
