@@ -17,7 +17,7 @@ from npformer.data.tokenizers.tokenizer import checked_texts, padded
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
-from npformer.tasks.estimators.pair_split import checked_pairs, parted_by_source
+from npformer.tasks.estimators.pair_split import checked_pairs, split_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
 from npformer.training.distributed import as_communicator
 from npformer.training.trainable import EncoderDecoder
@@ -105,7 +105,9 @@ class TextTranslator(Estimator):
         if isinstance(validation, tuple | list):
             others = checked_pairs(*validation)
         elif validation is not None:
-            sources, targets, others = parted_by_source(sources, targets, validation, self.seed)
+            rows, rest = split_by_source(sources, validation, self.seed)
+            others = [sources[i] for i in rest], [targets[i] for i in rest]
+            sources, targets = [sources[i] for i in rows], [targets[i] for i in rows]
         self.tokenizers_ = list(map(self._tokenizer, self._both(), (sources, targets)))
         x, y = self.arrays(sources, targets)
         longest = max(x.shape[1], y.shape[1])
