@@ -114,7 +114,7 @@ def _labels(
                 file=sys.stderr,
             )
     p = model.predict_probabilities(part.samples, options.batch_size, communicator=options.ranks)
-    labels = model.names.labels(p.argmax(axis=1)).tolist()
+    labels = model.classes_[p.argmax(axis=1)].tolist()
     labels = [label if words else "" for label, words in zip(labels, known, strict=True)]
     names = model.names.words()
     new = {PREDICTED: labels, PROBABILITY: _written(p.max(axis=1))}

@@ -36,9 +36,9 @@ def run(training: Training) -> int:
     """Train a model, measure it, and print the results."""
     options = training.options
     task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK}))
-    model, settings = model_for(options, task), training.given()
+    model, arguments = model_for(options, task), training.arguments("model")
     if is_generated(options.task):
-        settings.setdefault("epochs", GENERATED["epochs"])
+        arguments.setdefault("epochs", GENERATED["epochs"])
     model.check()
     with training.begun():
         parts, how = task.parts()
@@ -52,8 +52,7 @@ def run(training: Training) -> int:
             *train,
             validation=parts["validation"].held_out(),
             callbacks=[_Summary(model, train, training.say)],
-            **training.settings("model"),
-            **settings,
+            **arguments,
         )
         about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.plugins}
         save(model, training.path / checkpoint_name(), notes=about)

@@ -27,10 +27,10 @@ TESTED = ("accuracy", "loss", "labels")
 def run(training: Training, recipe: Recipe) -> int:
     """Train, save and test a model for each split, and print the results."""
     options, splits = training.options, recipe.splits
-    given, settings = training.given(), dict(recipe.training)
+    settings = dict(recipe.training)
     if options.output is not None:
         settings["label_smoothing"] = 0.0  # not every loss has labels to smooth
-    settings |= {name: v for name, v in given.items() if name in (*settings, "schedule")}
+    settings |= given_options(options, (*settings, "schedule"))
     if options.split not in (None, "both"):
         checks.choice(f"--split of task {recipe.name}", options.split, (*recipe.splits, "both"))
         splits = (options.split,)
@@ -62,7 +62,7 @@ def run(training: Training, recipe: Recipe) -> int:
                     f"{split} split: {train} training, {validation} validation, {test} test"
                 )
             usual = {"schedule": "cosine", "metric": "accuracy", **settings}
-            usual |= {"seed": options.seed, **given, **training.settings(split)}
+            usual |= {"seed": options.seed, **training.arguments(split)}
             usual = filled(usual, len(data.train[0]))
             history = fit(model, data.train, validation=data.validation, **usual)
             if history.best_epoch is not None:

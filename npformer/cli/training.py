@@ -56,13 +56,12 @@ class Training:
         how = {name: getattr(self.options, name) for name in ("resume", "overwrite")}
         return self.folder.begun(self.chosen, self.plugins, **how)
 
-    def given(self) -> dict[str, Any]:
-        """Return those arguments of `fit` that were given."""
-        return given_options(self.options, TRAINING)
+    def arguments(self, name: str) -> dict[str, Any]:
+        """Return those arguments of `fit` that were given, and the command's own.
 
-    def settings(self, name: str) -> dict[str, Any]:
-        """Return the command's arguments of `fit`; `name` is that of the checkpoint."""
-        return {
+        `name` is that of the checkpoint.
+        """
+        return given_options(self.options, TRAINING) | {
             "checkpoint": self.path / "checkpoints" / name,
             "communicator": self.options.ranks,
             "shard_moments": bool(self.options.shard_moments),

@@ -48,13 +48,6 @@ class ClassNames:
             )
         return cls(names)
 
-    @classmethod
-    def numbered(cls, labels: Any) -> "tuple[ClassNames, np.ndarray]":
-        """Return the classes that occur in labels, and the number of each label."""
-        found = plain_labels(labels)
-        names = cls.of(found)
-        return names, names.numbers(found)
-
     def __len__(self) -> int:
         """Return the number of classes."""
         return len(self.names)
@@ -79,10 +72,6 @@ class ClassNames:
                 "of them"
             )
         return np.array([self._number_of[label] for label in listed], dtype="int64")
-
-    def labels(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the labels of class numbers: an array of strings, integers or booleans."""
-        return np.asarray(np.array(self.names)[numbers])
 
 
 def plain_labels(labels: Any, where: str = "labels") -> list[Label]:

@@ -54,11 +54,6 @@ class Classifier(Estimator):
 
     estimator_type = "classifier"
 
-    def __repr__(self) -> str:
-        trained = hasattr(self, "classes_")
-        known = f"{len(self.classes_)} classes" if trained else "not trained yet"
-        return f"{type(self).__name__}({known})"
-
     @abstractmethod
     def kind(self) -> str:
         """Return what `npformer.tasks.estimators.defaults` calls the samples."""
@@ -77,9 +72,8 @@ class Classifier(Estimator):
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
         super().check()
-        self.check_optional("members", "max_len")
-        if self.members is not None:
-            checks.whole("members", self.members, at_least=1, at_most=1000)
+        self.check_optional("max_len")
+        self.check_optional("members", at_most=1000)
 
     def fit(
         self,
@@ -120,7 +114,8 @@ class Classifier(Estimator):
             checks.rate("calibration", calibration)
         reader = self.reader()
         listed = reader.checked(samples, "samples")
-        names, y = ClassNames.numbered(labels)
+        names = ClassNames.of(labels)
+        y = names.numbers(labels)
         check_as_many(listed, y)
         if (weights := training.get("sample_weight")) is not None:
             training["sample_weight"] = weights = checks.weights("sample_weight", weights)
@@ -275,7 +270,7 @@ class Classifier(Estimator):
         from npformer.tasks.reports import report
 
         y, listed = self.names.numbers(labels), self.checked(samples, "samples")
-        scores = scores or self.evaluate(listed, self.names.labels(y))
+        scores = scores or self.evaluate(listed, labels)
         models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         x, mask = self.reader_.read(listed)
         settings = settings_of_report(self, listed, scores, beside or {}) | more

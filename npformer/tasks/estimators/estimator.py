@@ -162,11 +162,11 @@ class Estimator(Ensemble, ABC):
         checks.choice("backend", self.backend, backends())
         checks.whole("seed", self.seed, at_least=0)
 
-    def check_optional(self, *names: str, at_least: int = 1) -> None:
+    def check_optional(self, *names: str, **limits: int) -> None:
         """Check arguments of `__init__` that are whole numbers or None."""
         for name in names:
             if getattr(self, name) is not None:
-                checks.whole(name, getattr(self, name), at_least=at_least)
+                checks.whole(name, getattr(self, name), **{"at_least": 1, **limits})
 
     def given_max_len(self) -> int | None:
         """Return the longest sample, if the configuration or an argument says it."""

@@ -93,7 +93,7 @@ def new_reader(estimator: Any, kind: str, dtype: str) -> Reader:
     if kind == "tokens":
         return TokenReader(estimator.max_len, estimator.vocab_size, estimator.padding_id)
     if kind == "text":
-        vocabulary = {"vocab_size": estimator.vocab_size}
+        vocabulary = {"vocab_size": estimator.vocab_size} if estimator.vocab_size else {}
         return TextReader(estimator.max_len, estimator.tokenizer, vocabulary)
     checks.flag("scale", estimator.scale)
     return SeriesReader(estimator.max_len, estimator.scale, dtype)
