@@ -1,7 +1,6 @@
 """The program `npformer`: its parser, and how it reports errors."""
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -103,7 +102,7 @@ def make_parser() -> Parser:
 
 
 def _unknown(word: str, parser: Parser) -> str:
-    known = re.findall(r"--([a-z-]+)", parser.whole_help()) if word.startswith("-") else []
+    known = [flag.lstrip("-") for flag in parser._option_string_actions if word.startswith("-")]
     hint = checks.did_you_mean(word.lstrip("-"), known).replace("'", "'--", 1)
     return f"{word} is unknown{hint}"
 

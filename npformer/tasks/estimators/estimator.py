@@ -103,14 +103,6 @@ class Estimator(Ensemble, ABC):
     def preparation(self) -> dict[str, Any]:
         """Return what turns samples into arrays, and arguments of `__init__`, ready for JSON."""
 
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return an instance without models from what `preparation` returned."""
-        found = cls(**arguments)
-        found.restore(values)
-        found.check()
-        return found
-
     @abstractmethod
     def restore(self, values: Mapping[str, Any]) -> None:
         """Take over what `preparation` returned."""
