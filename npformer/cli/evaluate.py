@@ -7,7 +7,9 @@ from npformer.cli.measured import mistakes, pairs_in_words, text_in_words
 from npformer.cli.trained import Trained
 from npformer.core import use_precision
 from npformer.tasks.estimators import Estimator, TextScores, Translations
+from npformer.tasks.estimators.scores import scores_of
 from npformer.training.evaluation import evaluate
+from npformer.training.inspection.trace_table import aligned
 
 INSTEAD = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
 
@@ -27,16 +29,14 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
     x, labels = trained.test_data(options.split, INSTEAD)
     own, split = trained.notes["split"], options.split or trained.notes["split"]
     found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
-    predicted = model.predict(x, batch_size=options.batch_size)
+    probabilities = model.predict_probabilities(x, batch_size=options.batch_size)
     print(f"{recipe.name}, {split} split, {found.labels:,} labels, on {common.device_of(options)}")
     if split != own:
         print(f"it was trained on the {own} split and may have seen some of these")
     print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
-    print("\nclass  labels  right")
-    for label in range(model.n_classes):
-        of_class = labels == label
-        if of_class.any():
-            print(f"{label:>5}  {of_class.sum():>6}  {(predicted[of_class] == label).mean():.4f}")
+    p = probabilities.reshape(-1, model.n_classes)
+    classes = scores_of(range(model.n_classes), labels.ravel(), p).by_class()
+    print("\n".join(["", *aligned(classes, "<>>>>")]))
     return 0
 
 

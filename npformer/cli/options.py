@@ -74,7 +74,7 @@ def patterns(words: str) -> list[str]:
 
 TYPES: dict[str, Callable[[str], Any]] = {
     **{"N": int, "X": float, "P": float, "FILE": place, "DIR": place, "MODEL": place, "str": str},
-    **{"task": task_or_file, "workers": workers, "patterns": patterns},
+    **{"task": task_or_file, "workers": workers, "names": split_names, "patterns": patterns},
 }
 """The type of an option's value, by the word that stands for the value in the help, or by a name
 that the table gives."""

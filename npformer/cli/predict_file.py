@@ -153,8 +153,6 @@ def named_table(words: list[str]) -> str | None:
                 raise ValueError(
                     f"{word} is a table, and there is more; expected one table, or texts, not both"
                 )
-            if word != "-" and not Path(word).is_file():
-                raise FileNotFoundError(f"there is no file {word}")
             return word
         if Path(word).suffix.lower() in FILES or _exists(word):
             raise ValueError(

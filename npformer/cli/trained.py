@@ -17,7 +17,6 @@ from npformer.core import a_type, checks
 from npformer.data.tables import read_table
 from npformer.data.text_file import named
 from npformer.tasks.estimators import Estimator
-from npformer.tasks.sources.choice import listed
 from npformer.tasks.sources.doubts import doubt_known
 from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.kinds import KINDS, chosen_column, is_data_file
@@ -121,13 +120,11 @@ class Trained:
         Columns are those that options name, or else those of the training.
         """
         kind, task = self.kind, self.task()
-        known = task if task is not None and task.kind == kind else FileTask(kind=kind, file=file)
+        known = task or FileTask(kind=kind, file=file)
         given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
         given |= {"label": known.label or "label"} | given_options(options, ("skip_empty",))
         if kind == "series":
-            given |= given_options(options, ("id", "time", "label"))
-            if options.features is not None:
-                given["features"] = listed(options.features)
+            given |= given_options(options, ("id", "time", "label", "features"))
         if not (roles := [*KINDS[kind].columns]):
             return replace(known, **given).read(file, labelled=labelled)
         table = read_table(file, encoding=given["encoding"])

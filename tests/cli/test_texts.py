@@ -339,7 +339,7 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
     ("words", "problem"),
     [
         (["predict"], "there is nothing to predict; expected texts in quotes, or one table"),
-        (["predict", "none.csv"], "there is no file none.csv"),
+        (["predict", "none.csv"], "none.csv does not exist; expected a file"),
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
         (

@@ -141,8 +141,6 @@ class Classifier(Estimator):
         data = self._data(listed, y)
         validation_data = None if held_out is None else self._data(*held_out)
         given = {**defaults.training(self.kind(), len(y)), **training}
-        if held_out is None:
-            given.pop("patience", None)
         share = defaults.calibration(self.kind(), len(y)) if calibration is None else calibration
         members = self.members or defaults.members(self.kind(), len(y))
         for member in range(members):

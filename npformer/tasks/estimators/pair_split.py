@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.tasks.estimators.class_names import check_as_many
 
@@ -17,8 +16,6 @@ def split_by_source(
 
     The smaller part has a share of the different sources, drawn with a seed; at least one is left.
     """
-    checks.number("share", share, above=0.0)
-    checks.rate("share", share)
     different = [*dict.fromkeys(sources)]
     n = min(max(round(share * len(different)), 1), len(different) - 1)
     if n < 1:

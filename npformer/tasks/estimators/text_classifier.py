@@ -114,11 +114,8 @@ class TextClassifier(Classifier):
 
     def _vocabulary(self) -> dict[str, Any]:
         """Return the settings of the vocabulary that were given."""
-        names = ("vocab_size", "min_count", "lower", "ngrams")
-        given = {name: getattr(self, name) for name in names}
-        if self.tokenizer != "word":
-            del given["ngrams"]
-        return {name: value for name, value in given.items() if value is not None}
+        names = ["vocab_size", "min_count", "lower"] + ["ngrams"] * (self.tokenizer == "word")
+        return {name: v for name in names if (v := getattr(self, name)) is not None}
 
     def reader(self) -> TextReader:
         """Return a reader that has learned nothing yet."""
