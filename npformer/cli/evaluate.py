@@ -27,12 +27,12 @@ def _on_task(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on the test data of a split."""
     model, recipe = trained.model, trained.recipe(INSTEAD)
     x, labels = trained.test_data(options.split, INSTEAD)
-    own, split = trained.notes["split"], options.split or trained.notes["split"]
+    split = options.split or trained.notes["split"]
     found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
     probabilities = model.predict_probabilities(x, batch_size=options.batch_size)
     print(f"{recipe.name}, {split} split, {found.labels:,} labels, on {common.device_of(options)}")
-    if split != own:
-        print(f"it was trained on the {own} split and may have seen some of these")
+    if words := trained.seen(split):
+        print(words)
     print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
     p = probabilities.reshape(-1, model.n_classes)
     classes = scores_of(range(model.n_classes), labels.ravel(), p).by_class()

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     recipe = first.recipe(INSTEAD)
     x, y = first.test_data(options.split, INSTEAD)
     split = options.split or first.notes["split"]
-    models, notes = {}, {}
+    models = {}
     for name, place, trained in zip(_names(places), places, every, strict=True):
         model, other = trained.model, trained.recipe(INSTEAD).name
         if other != recipe.name:
@@ -32,17 +32,8 @@ def run(options: argparse.Namespace) -> int:
                 f"{place} was trained on {other} and {places[0]} on {recipe.name}; expected "
                 "models of one task"
             )
-        if model.dtype != first.model.dtype:
-            raise ValueError(
-                f"{place} is a model in {model.dtype} and {places[0]} one in {first.model.dtype}; "
-                "expected one dtype, because they get the same data. Train one of them with --dtype"
-            )
         models[name] = model
-        if (theirs := trained.notes["split"]) != split:
-            notes[name] = (
-                f"it was trained on the {theirs} split and may have seen some of the test data of "
-                f"the {split} split"
-            )
+    seen = {name: trained.seen(split) for name, trained in zip(models, every, strict=True)}
     which = f", {split} split" if len(recipe.splits) > 1 else ""
     path = report(
         models,
@@ -53,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         token_names=recipe.tokens,
         class_names=recipe.classes,
         title=f"{recipe.name}{which}: a look inside",
-        notes=notes,
+        notes={name: words for name, words in seen.items() if words},
         batch_size=options.batch_size,
     )
     print(path)

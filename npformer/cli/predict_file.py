@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -58,10 +59,10 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
         raise ValueError(f"--mask is given and the model takes {kind}; expected none")
     series = kind == "series"
     file = (words[0] if len(words) == 1 else None) if series else named_table(words)
-    out = options.out
-    if out is not None and out.exists() and any(_exists(w) and out.samefile(w) for w in words):
-        raise ValueError(f"--out {out} is the file that is read; expected another name")
     if file is not None:
+        out, path = options.out, Path(file)
+        if out is not None and out.exists() and path.exists() and out.samefile(path):
+            raise ValueError(f"--out {out} is the file that is read; expected another name")
         return trained.read(file, options, labelled=False)
     if words and not series:
         return Part(list(words), columns={kind.removesuffix("s"): words})
@@ -154,20 +155,13 @@ def named_table(words: list[str]) -> str | None:
                     f"{word} is a table, and there is more; expected one table, or texts, not both"
                 )
             return word
-        if Path(word).suffix.lower() in FILES or _exists(word):
+        if Path(word).suffix.lower() in FILES or os.path.exists(word):  # noqa: PTH110 - no error for long texts
             raise ValueError(
                 f"{word} is the name of a file or folder, not a table; expected texts in quotes, "
                 f"or one of {', '.join(SUFFIXES)}. In Excel: save as CSV UTF-8. If the word itself "
                 "is the text, put it into a table"
             )
     return None
-
-
-def _exists(word: str) -> bool:
-    try:
-        return Path(word).exists()
-    except (OSError, ValueError):  # a long text, or a character that no name has
-        return False
 
 
 def _table(

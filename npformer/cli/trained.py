@@ -94,6 +94,13 @@ class Trained:
         checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
         return recipe.load(split, self.notes["seed"], self.model.dtype).test
 
+    def seen(self, split: str) -> str:
+        """Return in words that training may have seen test data of a split; "" if it has not."""
+        if (own := self.notes["split"]) == split:
+            return ""
+        test = f"the test data of the {split} split"
+        return f"it was trained on the {own} split and may have seen some of {test}"
+
     @property
     def kind(self) -> str:
         """The kind of files that an estimator is for."""
