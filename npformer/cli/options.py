@@ -107,9 +107,9 @@ TEXTS = {
     "tasks": "\n".join(f"  {recipe.name:<14} {recipe.summary}" for recipe in RECIPES.values()),
     "pairs": "\n".join(f"  {name:<14} pairs: {what}" for name, what in PAIRS.items()),
     "workloads": "\n".join(
-        f"  {w.name}  batch {w.batch}, length {w.length}, d_model {w.d_model}, d_ff {w.d_ff}, "
-        f"{w.n_layers} layers"
-        for w in WORKLOADS.values()
+        f"  {name}  batch {batch}, length {of.max_len}, d_model {of.d_model}, d_ff {of.d_ff}, "
+        f"{of.n_layers} layers"
+        for name, (batch, of) in WORKLOADS.items()
     ),
 }
 """What stands in the help for names in braces."""
