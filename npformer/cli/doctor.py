@@ -89,7 +89,13 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
         missing = 'not installed, for several GPUs; python -m pip install "npformer[nccl13]"'
         yield Finding("NCCL", "available" if there else missing, ok=there or None)
     yield from _kernels()
-    yield from _examine("cupy")
+    try:
+        yield _gradients_agree("cupy")
+        for precision in PRECISIONS:
+            yield _product("cupy", precision)
+        yield _self_test("cupy")
+    except Exception as error:  # drivers and libraries that do not match raise all kinds
+        yield Finding("self-test", f"cupy: {type(error).__name__}: {error}", ok=False)
 
 
 def _version(package: str) -> str | None:
@@ -158,17 +164,6 @@ def _kernels() -> Iterator[Finding]:
         words = in_words(found) if found["problems"] else f"checked in {found['seconds']:.1f} s"
         words = f"{dtype}, {precision} products: {words}"
         yield Finding("kernels", words, not found["problems"], json.dumps(found, indent=1))
-
-
-def _examine(backend: str) -> Iterator[Finding]:
-    """Yield whether a GPU computes correctly, how fast its products are, and if a model learns."""
-    try:
-        yield _gradients_agree(backend)
-        for precision in PRECISIONS:
-            yield _product(backend, precision)
-        yield _self_test(backend)
-    except Exception as error:  # drivers and libraries that do not match raise all kinds
-        yield Finding("self-test", f"{backend}: {type(error).__name__}: {error}", ok=False)
 
 
 def _gradients_agree(backend: str) -> Finding:

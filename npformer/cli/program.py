@@ -18,7 +18,7 @@ from npformer.cli import (
     predict,
     train,
 )
-from npformer.cli.common import INTERRUPTED, warnings_in_words
+from npformer.cli.common import STATUS, warnings_in_words
 from npformer.cli.options import add_command, check_numbers
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
@@ -83,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return STATUS["interrupted"]
 
 
 def make_parser() -> Parser:

@@ -21,7 +21,7 @@ from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rar
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.readers import Reader
-from npformer.tasks.estimators.scores import Scores, scores_of
+from npformer.tasks.estimators.scores import Scores, compared, scores_of
 from npformer.tasks.estimators.split import stratified
 from npformer.training.distributed import as_communicator
 from npformer.training.trainable import SequenceClassifier
@@ -264,12 +264,25 @@ class Classifier(Estimator):
         It begins with the scores and, `beside` them, those of other models, by name. It shows each
         member of an ensemble. `more` are arguments of `npformer.report`, such as `samples`.
         """
-        from npformer.tasks.estimators.classifier_report import settings_of_report  # when needed
-        from npformer.tasks.reports import report
+        from npformer.tasks.reports import report  # when needed
+        from npformer.tasks.reports.elements import TEXTS
 
         y, listed = self.names.numbers(labels), self.checked(samples, "samples")
         scores = scores or self.evaluate(listed, labels)
-        models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
+        table = compared({"this model": scores, **(beside or {})})
+        opening = [table, TEXTS["results"]["calibration"], scores.by_class()]
+        models: Any = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
+        if len(models) > 1:
+            opening.insert(0, TEXTS["results"]["members"].format(n=len(models)))
+        else:
+            models = self.model
+        kind = "text" if isinstance(listed[0], str) else "series"
+        shown = {
+            "title": f"A {kind} classifier: its mistakes, and a look inside",
+            "token_names": self.reader_.token_names(),
+            "class_names": self.names.words(),
+            "sample_names": listed if kind == "text" else None,
+            "opening": [f"Measured on {scores.n:,} samples.", *opening],
+        }
         x, mask = self.reader_.read(listed)
-        settings = settings_of_report(self, listed, scores, beside or {}) | more
-        return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
+        return report(models, x, y, mask, path=path, **shown | more)
