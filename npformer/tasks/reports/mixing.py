@@ -70,10 +70,8 @@ def _pictures(
                 mask = to_numpy(call.context.mask)
             for place, i in enumerate(chosen):
                 matrices = _matrices(call, place)
-                names = _names(judged, i, shown_length(mask[place]))
-                n = len(names) or shown_length(mask[place])
                 figures = [
-                    _figure(judged, i, f"head {head}", matrix[:n, :n], mask[place, :n], side, names)
+                    _figure(judged, i, head, matrix, mask[place], side)
                     for head, matrix in enumerate(matrices[:most])
                 ]
                 by_sample[place] += heads(call, figures)
@@ -101,30 +99,20 @@ def _matrices(call: Call, place: int) -> np.ndarray:
     return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])
 
 
-def _names(judged: Answers, i: int, length: int) -> list[str]:
-    """Return the tokens of a sample along the axes; none if they have no names."""
-    x = judged.samples.inputs[0].x[i]
-    if x.ndim == 2 or not judged.called.tokens:
-        return []
-    return [judged.called.token(each) for each in x[: min(length, MOST_TOKENS)]]
-
-
 def _figure(
-    judged: Answers,
-    i: int,
-    name: str,
-    values: np.ndarray,
-    mask: np.ndarray,
-    side: int,
-    names: Sequence[str],
+    judged: Answers, i: int, head: int, matrix: np.ndarray, mask: np.ndarray, side: int
 ) -> Element:
-    length, part = len(values), "real part, " if values.dtype.kind == "c" else ""
-    values, kept = values.real, mask[:, None] & mask
+    """Return a head's matrix of a sample, with the names of tokens at its axes if they have any."""
+    x, length, names = judged.samples.inputs[0].x[i], shown_length(mask), []
+    if x.ndim == 1 and judged.called.tokens:
+        length = min(length, MOST_TOKENS)
+        names = [judged.called.token(each) for each in x[:length]]
+    values, kept = matrix[:length, :length].real, np.outer(mask[:length], mask[:length])
+    name, part = f"head {head}", "real part, " if matrix.dtype.kind == "c" else ""
     numbers = np.where(kept & np.isfinite(values), values, 0.0)
     scale, low, high = scale_for(numbers)
     words = f"{part}{-high:.2f} to {high:.2f}"
     if scale == "weights":  # which token takes most, and from which
-        x = judged.samples.inputs[0].x[i]
         row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
         token, other = (
             str(at) if x.ndim == 2 else f"{at} ({judged.called.token(x[at])})"
