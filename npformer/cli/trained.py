@@ -78,14 +78,13 @@ class Trained:
                 f"{self.path} holds {a_type(self.model)}, for files; expected a model of one of "
                 f"npformer's tasks: {', '.join(RECIPES)}"
             )
-        task, split, seed = (self.notes.get(name) for name in ("task", "split", "seed"))
-        stated = isinstance(task, str) and isinstance(split, str) and type(seed) is int
-        if not stated or task not in RECIPES:
+        stated = [type(self.notes.get(name)) for name in ("task", "split", "seed")]
+        if stated != [str, str, int] or self.notes["task"] not in RECIPES:
             raise ValueError(
                 f"{self.path} does not say which task, split and seed it was trained on; expected "
                 f"a model that `npformer train` wrote, which has test data. {instead}"
             )
-        return RECIPES[str(task)]
+        return RECIPES[self.notes["task"]]
 
     def test_data(self, split: str | None, instead: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the test data of a split of a named task, by default that of the training."""
@@ -129,9 +128,8 @@ class Trained:
         kind, task = self.kind, self.task()
         known = task or FileTask(kind=kind, file=file)
         given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
-        given |= {"label": known.label or "label"} | given_options(options, ("skip_empty",))
-        if kind == "series":
-            given |= given_options(options, ("id", "time", "label", "features"))
+        given |= {"label": known.label or "label"}
+        given |= given_options(options, ("skip_empty", "id", "time", "label", "features"))
         if not (roles := [*KINDS[kind].columns]):
             return replace(known, **given).read(file, labelled=labelled)
         table = read_table(file, encoding=given["encoding"])

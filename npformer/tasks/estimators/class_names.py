@@ -64,8 +64,7 @@ class ClassNames:
             of = f"of {len(listed)}"
             shown = ", ".join(f"{label!r} ({n} {of})" for label, n in unknown.most_common(3))
             more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-            (first, _), *_ = unknown.most_common(1)
-            hint = did_you_mean(str(first), self.words())
+            hint = did_you_mean(str(unknown.most_common(1)[0][0]), self.words())
             raise ValueError(
                 f"{where} have {shown}{more}, which training never saw; expected only "
                 f"{_names(self.words())}{hint or '.'} Leave these samples out, or train with some "
