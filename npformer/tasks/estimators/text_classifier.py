@@ -127,8 +127,7 @@ class TextClassifier(Classifier):
         if isinstance(pretrained, str | os.PathLike):
             pretrained = interop.from_pretrained(pretrained)
         checks.instance("pretrained", pretrained, interop.PretrainedEncoder)
-        assert isinstance(pretrained, interop.PretrainedEncoder)
-        self.pretrained_ = pretrained
+        self.pretrained_: Any = pretrained
         return TextReader(pretrained.max_len, pretrained.tokenizer, refuse_empty=True)
 
     @property

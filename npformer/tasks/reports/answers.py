@@ -52,6 +52,12 @@ class Answers:
     trace: Trace
     called: Glossary
 
+    def kept(self, i: int) -> np.ndarray:
+        """Return which tokens of a sample are no padding."""
+        (inputs,) = self.samples.inputs
+        n, padding = inputs.x.shape[1], inputs.padding
+        return np.ones(n, dtype=bool) if padding is None else np.asarray(padding.on_host()[i])
+
     def wrong(self) -> np.ndarray:
         """Return which labels were predicted wrongly; tokens without a label never are."""
         y = np.asarray(self.samples.y)
