@@ -11,8 +11,6 @@ from npformer.tasks.estimators.scores import scores_of
 from npformer.training.evaluation import evaluate
 from npformer.training.inspection.trace_table import aligned
 
-INSTEAD = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
-
 
 def run(options: argparse.Namespace) -> int:
     """Print how good the model is, in the metrics of its kind."""
@@ -25,8 +23,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _on_task(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on the test data of a split."""
-    model, recipe = trained.model, trained.recipe(INSTEAD)
-    x, labels = trained.test_data(options.split, INSTEAD)
+    model, recipe = trained.model, trained.recipe()
+    x, labels = trained.test_data(options.split)
     split = options.split or trained.notes["split"]
     found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
     probabilities = model.predict_probabilities(x, batch_size=options.batch_size)

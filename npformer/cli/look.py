@@ -9,8 +9,6 @@ from npformer.cli.trained import Trained
 from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
 
-INSTEAD = "In Python: npformer.report(npformer.load(path), x, y)"
-
 
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
@@ -21,12 +19,12 @@ def run(options: argparse.Namespace) -> int:
         return _on_file(options, first, samples)
     places = [options.model, *(options.compare or [])]
     every = [first, *(Trained.load(options, place) for place in places[1:])]
-    recipe = first.recipe(INSTEAD)
-    x, y = first.test_data(options.split, INSTEAD)
+    recipe = first.recipe()
+    x, y = first.test_data(options.split)
     split = options.split or first.notes["split"]
     models = {}
     for name, place, trained in zip(_names(places), places, every, strict=True):
-        model, other = trained.model, trained.recipe(INSTEAD).name
+        model, other = trained.model, trained.recipe().name
         if other != recipe.name:
             raise ValueError(
                 f"{place} was trained on {other} and {places[0]} on {recipe.name}; expected "

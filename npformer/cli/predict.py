@@ -55,8 +55,7 @@ def _predict(options: argparse.Namespace, trained: Trained) -> int:
     else:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
-        instead = f"Give it data: npformer predict {options.model} x.npy"
-        x, labels = (each[: options.samples] for each in trained.test_data(None, instead))
+        x, labels = (each[: options.samples] for each in trained.test_data(None))
     ranks, kind = options.ranks, "probabilities" if options.probabilities else "labels"
     if options.out is not None:
         of_file = {"kind": kind, "batch_size": options.batch_size, "communicator": ranks}

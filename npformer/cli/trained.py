@@ -71,8 +71,8 @@ class Trained:
         """The notes in the file."""
         return read_notes(self.path, force=self.force)
 
-    def recipe(self, instead: str) -> Recipe:
-        """Return the named task; for a model without one, the error ends with `instead`."""
+    def recipe(self) -> Recipe:
+        """Return the named task."""
         if isinstance(self.model, Estimator):
             raise ValueError(
                 f"{self.path} holds {a_type(self.model)}, for files; expected a model of one of "
@@ -82,13 +82,15 @@ class Trained:
         if stated != [str, str, int] or self.notes["task"] not in RECIPES:
             raise ValueError(
                 f"{self.path} does not say which task, split and seed it was trained on; expected "
-                f"a model that `npformer train` wrote, which has test data. {instead}"
+                "a model that `npformer train` wrote, which has test data. For others: npformer "
+                f"predict {self.path} x.npy, and in Python npformer.evaluate(npformer.load(path), "
+                "(x, y)) and npformer.report(npformer.load(path), x, y)"
             )
         return RECIPES[self.notes["task"]]
 
-    def test_data(self, split: str | None, instead: str) -> tuple[np.ndarray, np.ndarray]:
+    def test_data(self, split: str | None) -> tuple[np.ndarray, np.ndarray]:
         """Return the test data of a split of a named task, by default that of the training."""
-        recipe = self.recipe(instead)
+        recipe = self.recipe()
         split = split or self.notes["split"]
         checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
         return recipe.load(split, self.notes["seed"], self.model.dtype).test
