@@ -175,15 +175,13 @@ class RunFolder:
             return None
         try:
             saved = json.loads(path.read_text("utf-8"))
-            unknown = sorted(set(saved) - KNOWN)
             usable = isinstance(saved["options"], dict) and isinstance(saved["plugins"], list)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"{path} is damaged ({error}); --out names another folder") from error
-        if unknown or not usable:
-            named = ", ".join(map(repr, unknown)) or "options or plugins"
+        if not usable or not set(saved) <= KNOWN:
             raise ValueError(
-                f"{path} has {named} in a form that this version of npformer does not know; a "
-                "later one may have written it. Update npformer, or name another folder with --out"
+                f"{path} has {', '.join(map(repr, saved))} in a form that this version of npformer "
+                "does not know; a later one may have written it. Update it, or choose another --out"
             )
         return dict(saved)
 

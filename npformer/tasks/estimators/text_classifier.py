@@ -134,8 +134,7 @@ class TextClassifier(Classifier):
     def tokenizer_(self) -> Tokenizer:
         """The tokenizer with its vocabulary."""
         self.check_trained()
-        found: Tokenizer = self.reader_.tokenizer
-        return found
+        return self.reader_.tokenizer  # type: ignore[no-any-return]
 
     def unknown(self, samples: Sequence[str]) -> list[int]:
         """Return the numbers of the texts without any token in the vocabulary."""

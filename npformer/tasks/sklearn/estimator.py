@@ -237,10 +237,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         logits = self.model_.in_batches(to_numpy, x, mask)
         return SoftmaxCrossEntropy().log_probabilities(logits).astype(logits.dtype)
 
-    @property
-    def model_(self) -> Any:
-        """The model."""
-        return self.model
+    model_ = Ensemble.model
 
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
         """Return, for ONNX, the model, and what is around it: as JSON values, and in words."""
