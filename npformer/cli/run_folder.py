@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
@@ -27,31 +28,39 @@ MAY_DIFFER = ("epochs", "workers", "shard_moments", "micro_batch", "backend", "p
 """Options that may change when a run goes on; `fit` says what that means for the numbers."""
 
 
+@dataclass
 class RunFolder:
     """One run's folder.
 
     Attributes
     ----------
     path : Path
+    splits : tuple of str
+        Of the task; each may have a model.
+    plugins : list of str
+    resume, overwrite : bool
+        What is to become of an earlier run: it goes on, or this one replaces it.
     saved : dict or None
         What the run in it was begun with; None if there is no run.
     """
 
-    def __init__(self, path: Path, splits: tuple[str, ...]) -> None:
-        self.path = path
-        self.splits = splits
+    path: Path
+    splits: tuple[str, ...]
+    plugins: list[str] = field(default_factory=list)
+    resume: bool = False
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise ValueError("--resume and --overwrite are both given; expected one of the two")
         self.saved = self._read()
 
-    def options(
-        self, given: Mapping[str, Any], usual: Mapping[str, Any], *, resume: bool, overwrite: bool
-    ) -> dict[str, Any]:
+    def options(self, given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of the run: those `given`, otherwise the saved or the `usual` ones.
 
         Raises ValueError if there is an earlier run that cannot go on with what is given.
         """
-        if resume and overwrite:
-            raise ValueError("--resume and --overwrite are both given; expected one of the two")
-        if not resume or not (self.saved or self._left()):
+        if not self.resume or not (self.saved or self._left()):
             return {**usual, **given}
         if self.saved is None:
             raise ValueError(
@@ -69,6 +78,12 @@ class RunFolder:
                 f"{self.path} holds another run: {'; '.join(wrong)}. To go on with it, leave out "
                 "what it was begun with; --overwrite begins anew, --out names another folder"
             )
+        if missing := [name for name in self.saved["plugins"] if name not in self.plugins]:
+            again = " ".join(f"--plugin {name}" for name in missing)
+            raise ValueError(
+                f"{self.path} was begun with plugins. No file decides what code runs, so name them "
+                f"again: {again}"
+            )
         return {**usual, **saved, **given}
 
     def _described(self) -> str:
@@ -82,25 +97,13 @@ class RunFolder:
         """Return the results of an earlier run; its own description alone is no loss."""
         return [] if self._half_set_aside() else self._results()
 
-    def check_plugins(self, given: list[str]) -> None:
-        """Check that plugins of the run that goes on are named again."""
-        missing = [name for name in (self.saved or {}).get("plugins", []) if name not in given]
-        if missing:
-            again = " ".join(f"--plugin {name}" for name in missing)
-            raise ValueError(
-                f"{self.path} was begun with plugins. No file decides what code runs, so name them "
-                f"again: {again}"
-            )
-
     @contextmanager
-    def begun(
-        self, options: Mapping[str, Any], plugins: list[str], *, resume: bool, overwrite: bool
-    ) -> Iterator[None]:
+    def begun(self, options: Mapping[str, Any]) -> Iterator[None]:
         """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`.
 
         Raises ValueError if there is an earlier run that nobody asked to go on or to replace.
         """
-        if self._left() and not (resume or overwrite):
+        if self._left() and not (self.resume or self.overwrite):
             raise ValueError(
                 f"{self.path} holds {self._described()}; expected a folder for this run alone. "
                 "--resume goes on with that run, --overwrite begins anew in its place, and --out "
@@ -110,14 +113,14 @@ class RunFolder:
         with reserve(self.path):
             if self._read() != self.saved:
                 raise ValueError(f"{self.path}: another run has begun there; choose another --out")
-            if self.files() and (not resume or self._half_set_aside()):
+            if self.files() and (not self.resume or self._half_set_aside()):
                 self._set_aside()
             words = {"format": 1, "npformer": npformer.__version__, "options": dict(options)}
-            write_json(self.path / RUN, {**words, "plugins": plugins})
+            write_json(self.path / RUN, {**words, "plugins": self.plugins})
             try:
                 yield
             except BaseException:
-                if not resume and not self._results():
+                if not self.resume and not self._results():
                     (self.path / RUN).unlink()  # the new run never began: its options were wrong
                     self._bring_back()
                     for lock in self.path.rglob(".lock") if made else ():

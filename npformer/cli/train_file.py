@@ -40,7 +40,7 @@ def run(training: Training) -> int:
     if is_generated(options.task):
         arguments.setdefault("epochs", GENERATED["epochs"])
     model.check()
-    with training.begun():
+    with training.folder.begun(training.chosen):
         parts, how = task.parts()
         training.say(f"npformer {npformer.__version__} on {common.device_of(options)}\n")
         training.say(f"{task.file}: {how}\n")
@@ -54,7 +54,7 @@ def run(training: Training) -> int:
             callbacks=[_Summary(model, train, training.say)],
             **arguments,
         )
-        about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.plugins}
+        about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.folder.plugins}
         save(model, training.path / checkpoint_name(), notes=about)
         status = training.status(model.histories_[-1], model.settings_["epochs"])
         if status is None:

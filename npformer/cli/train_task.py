@@ -42,12 +42,12 @@ def run(training: Training, recipe: Recipe) -> int:
         "device": common.device_of(options),
         **VERSIONS,
         "training": settings,
-        "plugins": training.plugins,
+        "plugins": training.folder.plugins,
         "splits": {},
     }
     histories: dict[str, History] = {}
     training.say(f"npformer {VERSIONS['npformer']} on {metrics['device']}")
-    with training.begun():
+    with training.folder.begun(training.chosen):
         for split in splits:
             data = recipe.load(split, options.seed, options.dtype)
             model = recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
@@ -70,8 +70,8 @@ def run(training: Training, recipe: Recipe) -> int:
                 for file in ("curves.png", REPORT):  # of an older model
                     (training.path / file).unlink(missing_ok=True)
                 name = checkpoint_name(split if histories else "")
-                notes = {"task": recipe.name, "split": split, "seed": options.seed}
-                save(model, training.path / name, notes=notes | {"plugins": training.plugins})
+                notes = {each: metrics[each] for each in ("task", "seed", "plugins")}
+                save(model, training.path / name, notes={"split": split, **notes})
                 histories[split] = history
                 metrics["splits"][split] = {
                     "validation_accuracy": max(history.validation_accuracy, default=None),

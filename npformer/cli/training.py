@@ -6,7 +6,6 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -39,7 +38,6 @@ class Training:
     options: argparse.Namespace
     folder: RunFolder
     chosen: dict[str, Any]
-    plugins: list[str]
 
     @property
     def path(self) -> Path:
@@ -50,11 +48,6 @@ class Training:
         """Print words, unless --quiet is given."""
         if not self.options.quiet:
             print(words)
-
-    def begun(self) -> AbstractContextManager[None]:
-        """Lock the folder while the training goes on."""
-        how = {name: getattr(self.options, name) for name in ("resume", "overwrite")}
-        return self.folder.begun(self.chosen, self.plugins, **how)
 
     def arguments(self, name: str) -> dict[str, Any]:
         """Return those arguments of `fit` that were given, and the command's own.
