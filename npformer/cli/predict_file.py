@@ -55,16 +55,9 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
 def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     """Return what to predict."""
     words = options.input
-    if kind == "sources":
-        for name in ("mask", "text"):
-            if getattr(options, name) is not None:
-                raise ValueError(f"--{name} is given, and the model takes pairs; expected --source")
-        if options.probabilities:
-            raise ValueError(
-                "--probabilities is given, and the model writes; expected no such option"
-            )
-    elif options.mask is not None:
-        raise ValueError(f"--mask is given and the model takes {kind}; expected none")
+    for name in ("mask", "text", "probabilities") if kind == "sources" else ("mask",):
+        if getattr(options, name):
+            raise ValueError(f"--{name} is given and the model takes {kind}; expected none")
     series = kind == "series"
     file = (words[0] if len(words) == 1 else None) if series else named_table(words)
     if file is not None:

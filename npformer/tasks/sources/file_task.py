@@ -149,14 +149,12 @@ class FileTask:
             return Part(read_text(file, encoding=self.encoding))
         if self.kind == "pairs" and is_generated(file):
             return Part(*pairs(file, GENERATED, self.seed))
-        if self.kind == "series" and Path(file).suffix.lower() == ".npz":
-            return self._series(file, read_series(file), labelled)
+        if self.kind == "series":
+            return self._series(file, labelled)
         return self.rows_of(read_table(file, encoding=self.encoding), labelled=labelled)
 
     def rows_of(self, table: Table, *, labelled: bool = True) -> Part:
         """Return the samples of a table, after checking that none is empty."""
-        if self.kind == "series":
-            return self._series_of(table, labelled)
         roles = [*KINDS[self.kind].columns]
         names = [getattr(self, role) for role in roles]
         if names[0] == names[1]:
@@ -188,22 +186,19 @@ class FileTask:
             "--skip-empty"
         )
 
-    def _series_of(self, table: Table, labelled: bool) -> Part:
-        roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
-        columns = self.features
-        if self.id is None:
-            roles["label"] = self.label if labelled or self.label in table.columns else None
-        elif columns is None and not labelled:  # a column of labels is no feature
-            columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
-        return self._series(
-            str(table.path), series_of_table(table, **roles, features=columns), labelled
-        )
-
-    def _series(self, file: str, found: Any, labelled: bool) -> Part:
-        if labelled and found.labels is None:
-            raise ValueError(
-                f"{file} has no labels; expected an array of that name, one per series"
-            )
+    def _series(self, file: str, labelled: bool) -> Part:
+        if Path(file).suffix.lower() == ".npz":
+            found = read_series(file)
+            if labelled and found.labels is None:
+                raise ValueError(f"{file} has no labels; expected an array of them, one per series")
+        else:
+            table, columns = read_table(file, encoding=self.encoding), self.features
+            roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
+            if self.id is None:
+                roles["label"] = self.label if labelled or self.label in table.columns else None
+            elif columns is None and not labelled:  # a column of labels is no feature
+                columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
+            found = series_of_table(table, **roles, features=columns)
         labels = found.labels if labelled else None
         return Part(found.series, labels, found.ids, {"id": found.ids})
 
@@ -242,13 +237,10 @@ class FileTask:
                 f"{len(parts['train'])} characters of {self.file} are left to train on; expected "
                 "more. Use a longer text, or smaller shares for --test and --validation"
             )
-        counts = {
-            "train": f"{kind.samples} to train on",
-            "validation": "for validation",
-            "test": "for testing",
-        }
-        words = ", ".join(f"{len(parts[name]):,} {what}" for name, what in counts.items())
-        return parts, words + repeats + kind.split.format(seed=self.seed) * split
+        n = {name: f"{len(part):,}" for name, part in parts.items()}
+        words = f"{n['train']} {kind.samples} to train on, {n['validation']} for validation, "
+        words += f"{n['test']} for testing{repeats}"
+        return parts, words + kind.split.format(seed=self.seed) * split
 
     def _split(self, part: Part, share: float) -> tuple[Part, Part]:
         """Return two parts: by class, by source, or the beginning of a text and its end."""
