@@ -13,9 +13,11 @@ TF_IDF = "TF-IDF + logistic regression"
 LINEAR = "logistic regression"
 
 
-def compared(
-    names: ClassNames, train: tuple[Sequence[Any], Any], test: tuple[Sequence[Any], Any]
-) -> dict[str, Scores | None]:
+Labelled = tuple[Sequence[Any], Any]
+"""Samples, and their labels or the numbers of their classes."""
+
+
+def compared(names: ClassNames, train: Labelled, test: Labelled) -> dict[str, Scores | None]:
     """Return the scores of baselines that learn from (samples, labels), by name."""
     y, y_test = names.numbers(train[1]), names.numbers(test[1])
     name = TF_IDF if isinstance(train[0][0], str) else LINEAR
@@ -30,11 +32,7 @@ def majority(classes: Sequence[Any], y_train: np.ndarray, y_test: np.ndarray) ->
     return scores_of(classes, y_test, shares)
 
 
-def logistic_regression(
-    classes: Sequence[Any],
-    train: tuple[Sequence[Any], np.ndarray],
-    test: tuple[Sequence[Any], np.ndarray],
-) -> Scores | None:
+def logistic_regression(classes: Sequence[Any], train: Labelled, test: Labelled) -> Scores | None:
     """Return the scores on weighted counts of words, or on series of one length, scaled.
 
     None if scikit-learn is not installed, or if no training text has a word that it counts.

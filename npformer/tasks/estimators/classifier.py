@@ -167,7 +167,7 @@ class Classifier(Estimator):
 
     def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return x and its mask, as the models expect them."""
-        listed = self.checked(samples, "samples")
+        listed = self.checked(samples, "samples")  # which says if there is no reader yet
         return self.reader_.read(listed)  # type: ignore[no-any-return]
 
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
