@@ -17,7 +17,12 @@ from npformer.data.samples import Data
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
-from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
+from npformer.tasks.estimators.class_names import (
+    ClassNames,
+    check_as_many,
+    plain_labels,
+    rarely_repeat,
+)
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.readers import Reader
@@ -114,6 +119,7 @@ class Classifier(Estimator):
             checks.rate("calibration", calibration)
         reader = self.reader()
         listed = reader.checked(samples, "samples")
+        labels = plain_labels(labels)
         names = ClassNames.of(labels)
         y = names.numbers(labels)
         check_as_many(listed, y)
@@ -268,7 +274,7 @@ class Classifier(Estimator):
         from npformer.tasks.reports.elements import TEXTS
 
         y, listed = self.names.numbers(labels), self.checked(samples, "samples")
-        scores = scores or self.evaluate(listed, labels)
+        scores = scores or self.evaluate(listed, self.classes_[y])
         table = compared({"this model": scores, **(beside or {})})
         opening = [table, TEXTS["results"]["calibration"], scores.by_class()]
         models: Any = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
