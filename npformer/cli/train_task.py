@@ -56,11 +56,8 @@ def run(training: Training, recipe: Recipe) -> int:
                 table = summary(model, data.train[0][:1])
                 training.say(f"\n{recipe.name}: {recipe.summary}\n\n{table}\n")
             if len(splits) > 1:
-                parts = data.train, data.validation, data.test
-                train, validation, test = (f"{len(x):,}" for x, _ in parts)
-                training.say(
-                    f"{split} split: {train} training, {validation} validation, {test} test"
-                )
+                n = [f"{len(x):,}" for x, _ in (data.train, data.validation, data.test)]
+                training.say(f"{split} split: {n[0]} training, {n[1]} validation, {n[2]} test")
             usual = {"schedule": "cosine", "metric": "accuracy", **settings}
             usual |= {"seed": options.seed, **training.arguments(split)}
             usual = filled(usual, len(data.train[0]))

@@ -48,10 +48,6 @@ class ClassNames:
             )
         return cls(names)
 
-    def __len__(self) -> int:
-        """Return the number of classes."""
-        return len(self.names)
-
     def words(self) -> list[str]:
         """Return the names as strings, for display."""
         return [str(name) for name in self.names]

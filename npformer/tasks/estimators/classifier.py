@@ -69,10 +69,9 @@ class Classifier(Estimator):
 
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for what the reader has learned."""
-        usual = defaults.ENCODERS[self.kind()] | {"max_len": self.reader_.max_len}
-        drawn: dict[str, Any] = {"seed": seed, "dtype": self.dtype}
-        config = self.configured(usual)
-        return classifier_for(self.reader_, config, n_classes, self.pooling, **drawn)
+        reader, usual = self.reader_, defaults.ENCODERS[self.kind()]
+        config = self.configured(usual | {"max_len": reader.max_len})
+        return classifier_for(reader, config, n_classes, self.pooling, seed=seed, dtype=self.dtype)
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
@@ -151,7 +150,7 @@ class Classifier(Estimator):
         members = self.members or defaults.members(self.kind(), len(y))
         for member in range(members):
             seed, own, apart = self.seed + member, data, validation_data
-            model = self.build(len(names), seed)
+            model = self.build(len(self.classes_), seed)
             folder = [f"member-{member + 1}"] if members > 1 else []
             place = None if checkpoint is None else Path(checkpoint, *folder)
             if share and validation_data is None:
