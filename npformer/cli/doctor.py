@@ -7,7 +7,7 @@ import json
 import platform
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -172,10 +172,8 @@ def _gradients_agree(backend: str) -> Finding:
     x, y = rng.integers(8, size=(16, 32)), rng.integers(4, size=16)
     mask = np.arange(32) < rng.integers(1, 33, size=16)[:, None]
     mixers = ("attention", "dense_synthesizer", "fourier")
-    sizes: Any = {"d_model": 32, "n_layers": 3, "n_heads": 2, "d_ff": 64, "max_len": 32}
-    model = SequenceClassifier(
-        EncoderConfig(**sizes, mixer=mixers, padding="per_length"), 4, vocab_size=8
-    )
+    config = EncoderConfig(32, 3, 2, 64, max_len=32, mixer=mixers, padding="per_length")
+    model = SequenceClassifier(config, 4, vocab_size=8)
     plain = {name: g.copy() for name, g in model.loss_and_gradients(x, y, mask)[1].items()}
     _, others = model.to(backend).loss_and_gradients(x, y, mask)
     largest = max(float(np.abs(g).max()) for g in plain.values())

@@ -19,6 +19,7 @@ from npformer.tasks.sources.file_task import Part
 from npformer.training.inspection.trace_table import aligned
 from npformer.training.storage.files import write_whole
 
+Columns = Mapping[str, Sequence[Any]]
 PREDICTED, PROBABILITY = "predicted", "probability"
 
 MOST_SHOWN = 1000
@@ -75,9 +76,7 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     )
 
 
-def _translations(
-    options: argparse.Namespace, model: TextTranslator, part: Part
-) -> dict[str, list[str]]:
+def _translations(options: argparse.Namespace, model: TextTranslator, part: Part) -> Columns:
     """Return the column of what the model writes."""
     sources = part.samples
     if unknown := sum(bool(model.tokenizers_[0].unknown_in(source)) for source in sources):
@@ -90,7 +89,7 @@ def _translations(
     return {PREDICTED: model.translate(sources, options.beams, **how)}
 
 
-def _labels(options: argparse.Namespace, model: Classifier, part: Part) -> dict[str, list[Any]]:
+def _labels(options: argparse.Namespace, model: Classifier, part: Part) -> Columns:
     """Return the columns of labels and probabilities."""
     known = [not isinstance(each, str) or bool(each.strip()) for each in part.samples]
     if not any(known):
@@ -145,9 +144,7 @@ def named_table(words: list[str]) -> str | None:
     return None
 
 
-def _table(
-    options: argparse.Namespace, columns: Mapping[str, Sequence[Any]], new: dict[str, list[Any]]
-) -> bytes:
+def _table(options: argparse.Namespace, columns: Columns, new: Columns) -> bytes:
     """Return columns that were read and new ones, as CSV or TSV."""
     if twice := [name for name in new if name in columns]:
         raise ValueError(
