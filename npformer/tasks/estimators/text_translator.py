@@ -151,10 +151,11 @@ class TextTranslator(Estimator):
         rows = [[*source.ids(text), source.end_id] for text in sources]
         return padded(rows, source.padding_id)[0]
 
-    def _read(self, sources: Any) -> np.ndarray:
-        """Return sources as ids; raise ValueError if one is too long."""
+    def _read(self, sources: Any) -> tuple[list[str], np.ndarray]:
+        """Return sources as a list and as ids; raise ValueError if one is too long."""
         self.check_trained()
-        ids, most = self.source_ids(checked_texts(sources, "sources")), self.model.config.max_len
+        listed = checked_texts(sources, "sources")
+        ids, most = self.source_ids(listed), self.model.config.max_len
         if ids.shape[1] > most:
             i = int(np.argmax((ids != self.tokenizers_[0].padding_id).sum(axis=1)))
             raise ValueError(
@@ -162,7 +163,7 @@ class TextTranslator(Estimator):
                 f"{most}, the most that this model reads. Train it with max_len=... (--max-len on "
                 "the command line), or shorten the text"
             )
-        return ids
+        return listed, ids
 
     def translate(
         self,
@@ -185,7 +186,7 @@ class TextTranslator(Estimator):
             Its ranks share the sources; all get the whole result.
         """
         batch_size = checks.positive("batch_size", batch_size)
-        x = self._read(sources)
+        _, x = self._read(sources)
         most = self.model.decoder_config.max_len
         with as_communicator(communicator).guard() as ranks:
             own = x[ranks.shard(len(x))]
@@ -245,7 +246,7 @@ class TextTranslator(Estimator):
         shown = []
         source, target = self.tokenizers_
         for i in chosen_samples(samples, len(listed)):
-            x = self._read([listed[i]])
+            _, x = self._read([listed[i]])
             written = self.model.generate(x)[0]
             text = target.decode(written)
             read = [[target.begin_id, *written][: self.model.decoder_config.max_len]]
