@@ -21,7 +21,6 @@ from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
 MODEL = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
-TESTED = ("accuracy", "loss", "labels")
 
 
 def run(training: Training, recipe: Recipe) -> int:
@@ -85,7 +84,7 @@ def run(training: Training, recipe: Recipe) -> int:
             at_once = batch_at_evaluation(settings["batch_size"], options.micro_batch)
             with use_precision(options.precision, options.backend):
                 found = evaluate(model, data.test, at_once, communicator=options.ranks)
-            tested = {f"test_{figure}": getattr(found, figure) for figure in TESTED}
+            tested = {f"test_{n}": getattr(found, n) for n in ("accuracy", "loss", "labels")}
             metrics["splits"][split] |= tested
             training.write(metrics, histories)
         _finish(training, metrics["splits"], histories)
