@@ -31,7 +31,7 @@ for i, probability in scores.worst[:3]:
 
 # Does the order of words matter here? Compare with a classifier that only counts them.
 y, y_test = classifier.names.numbers(labels), classifier.names.numbers(right)
-counted = baselines.tf_idf(classifier.names.names, (texts, y), (others, y_test))
+counted = baselines.logistic_regression(classifier.names.names, (texts, y), (others, y_test))
 if counted is None:
     print('for the comparison: python -m pip install "npformer[sklearn]"')
 else:

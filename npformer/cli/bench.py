@@ -2,11 +2,11 @@
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
+from itertools import product
 
 from npformer.cli import common, speed
-from npformer.core import use_precision
+from npformer.core import checks, use_precision
 from npformer.training.storage.files import check_place
 
 
@@ -14,16 +14,19 @@ def run(options: argparse.Namespace) -> int:
     """Print a table of step times."""
     if options.json is not None:
         check_place(options.json, "speeds.json")
-    print(common.device_of(options))
     workloads, mixers = options.workload.split(","), options.mixer.split(",")
+    for name in workloads:
+        checks.choice("workload", name, speed.WORKLOADS)
+    for mixer in mixers:
+        checks.choice("mixer", mixer, speed.MEASURED)
+    print(f"{common.device_of(options)}\n{speed.HEADING}")
     speeds = []
     with use_precision(options.precision, options.backend):
-        for one in speed.measure(workloads, mixers, options.backend, options.seconds):
-            speeds.append(one)
-            print(f"{one.workload} {one.mixer}: {one.step_ms:.1f} ms a step", file=sys.stderr)
-        peak = speed.sgemm_peak() if options.backend == "numpy" else None
-    print(speed.table(speeds, peak))
+        for name, mixer in product(workloads, mixers):
+            speeds.append(speed.measure(name, mixer, options.backend, options.seconds))
+            print(speeds[-1], flush=True)
+    print("\nplain: how many times as long a step takes with npformer.functional alone")
     if options.json:
-        written = {"peak_gflops": peak, "figures": [asdict(one) for one in speeds]}
+        written = {"figures": [asdict(one) for one in speeds]}
         options.json.write_text(json.dumps(written, indent=2) + "\n")
     return 0

@@ -9,11 +9,8 @@ from typing import Any
 
 from npformer.core import get_backend
 
-INTERRUPTED = 130  # what shells report for a program that Ctrl-C ended
-TERMINATED = 143  # and for one that SIGTERM ended
-
-STATUS = {"interrupted": INTERRUPTED, "terminated": TERMINATED}
-"""Exit statuses by `History.stopped`."""
+STATUS = {"interrupted": 130, "terminated": 143}
+"""Exit statuses by `History.stopped`: what shells report after Ctrl-C and after SIGTERM."""
 
 
 @contextmanager

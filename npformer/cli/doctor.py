@@ -7,11 +7,12 @@ import json
 import platform
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 import npformer
+from npformer.cli.speed import median_ms
 from npformer.core import (
     PRECISIONS,
     BackendUnavailableError,
@@ -88,7 +89,13 @@ def diagnose(ranks: Communicator) -> Iterator[Finding]:
         missing = 'not installed, for several GPUs; python -m pip install "npformer[nccl13]"'
         yield Finding("NCCL", "available" if there else missing, ok=there or None)
     yield from _kernels()
-    yield from _examine("cupy")
+    try:
+        yield _gradients_agree("cupy")
+        for precision in PRECISIONS:
+            yield _product("cupy", precision)
+        yield _self_test("cupy")
+    except Exception as error:  # drivers and libraries that do not match raise all kinds
+        yield Finding("self-test", f"cupy: {type(error).__name__}: {error}", ok=False)
 
 
 def _version(package: str) -> str | None:
@@ -159,27 +166,14 @@ def _kernels() -> Iterator[Finding]:
         yield Finding("kernels", words, not found["problems"], json.dumps(found, indent=1))
 
 
-def _examine(backend: str) -> Iterator[Finding]:
-    """Yield whether a GPU computes correctly, how fast its products are, and if a model learns."""
-    try:
-        yield _gradients_agree(backend)
-        for precision in PRECISIONS:
-            yield _product(backend, precision)
-        yield _self_test(backend)
-    except Exception as error:  # drivers and libraries that do not match raise all kinds
-        yield Finding("self-test", f"{backend}: {type(error).__name__}: {error}", ok=False)
-
-
 def _gradients_agree(backend: str) -> Finding:
     """Compare a small model's float32 gradients with NumPy's, which differ by rounding alone."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(8, size=(16, 32)), rng.integers(4, size=16)
     mask = np.arange(32) < rng.integers(1, 33, size=16)[:, None]
     mixers = ("attention", "dense_synthesizer", "fourier")
-    sizes: Any = {"d_model": 32, "n_layers": 3, "n_heads": 2, "d_ff": 64, "max_len": 32}
-    model = SequenceClassifier(
-        EncoderConfig(**sizes, mixer=mixers, padding="per_length"), 4, vocab_size=8
-    )
+    config = EncoderConfig(32, 3, 2, 64, max_len=32, mixer=mixers, padding="per_length")
+    model = SequenceClassifier(config, 4, vocab_size=8)
     plain = {name: g.copy() for name, g in model.loss_and_gradients(x, y, mask)[1].items()}
     _, others = model.to(backend).loss_and_gradients(x, y, mask)
     largest = max(float(np.abs(g).max()) for g in plain.values())
@@ -193,19 +187,10 @@ def _product(backend: str, precision: str, size: int = 4096, seconds: float = 0.
     """Time products of large matrices."""
     rng = np.random.default_rng(0)
     a, b = (asarray(rng.random((size, size), dtype="float32"), backend) for _ in range(2))
-
-    def multiply(n: int) -> float:
-        began = time.perf_counter()
-        for _ in range(n):
-            c = a @ b
-        to_numpy(c[:1, :1])  # waits for the device
-        return time.perf_counter() - began
-
     try:
         with use_precision(precision, backend):
-            multiply(1)  # loads cuBLAS
-            n = max(1, round(seconds / max(multiply(1), 1e-6)))
-            rate = 2.0 * size**3 * n / multiply(n)
+            ms = median_ms(lambda: to_numpy((a @ b)[:1, :1]), seconds)  # waits for the device
     except ValueError as error:  # this GPU has no TF32
         return Finding("products", str(error), ok=None)
-    return Finding("products", f"{precision}: {rate / 1e12:.3g} TFLOP/s, matrices of size {size}")
+    rate = 2e-9 * size**3 / ms
+    return Finding("products", f"{precision}: {rate:.3g} TFLOP/s, matrices of size {size}")

@@ -7,14 +7,15 @@ from npformer.cli.measured import mistakes, pairs_in_words, text_in_words
 from npformer.cli.trained import Trained
 from npformer.core import use_precision
 from npformer.tasks.estimators import Estimator, TextScores, Translations
+from npformer.tasks.estimators.scores import scores_of
 from npformer.training.evaluation import evaluate
-
-INSTEAD = "In Python: npformer.evaluate(npformer.load(path), (x, y))"
+from npformer.training.inspection.trace_table import aligned
 
 
 def run(options: argparse.Namespace) -> int:
     """Print how good the model is, in the metrics of its kind."""
-    trained = Trained.load(options, split=options.split)
+    trained = Trained.load(options, options.model)
+    trained.check_given(options)
     with use_precision(options.precision, options.backend):
         run_on = _on_file if isinstance(trained.model, Estimator) else _on_task
         return run_on(options, trained)
@@ -22,40 +23,30 @@ def run(options: argparse.Namespace) -> int:
 
 def _on_task(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on the test data of a split."""
-    if options.input is not None:
-        raise ValueError(
-            f"{options.input} is given, and the model was not trained on a file; expected none. "
-            f"{INSTEAD}"
-        )
-    model, recipe = trained.model, trained.recipe(INSTEAD)
-    x, labels, split = trained.test_data(INSTEAD, options.split)
+    model, recipe = trained.model, trained.recipe()
+    x, labels = trained.test_data(options.split)
+    split = options.split or trained.notes["split"]
     found = evaluate(model, (x, labels), options.batch_size, communicator=options.ranks)
-    predicted = model.predict(x, batch_size=options.batch_size)
+    probabilities = model.predict_probabilities(x, batch_size=options.batch_size)
     print(f"{recipe.name}, {split} split, {found.labels:,} labels, on {common.device_of(options)}")
-    if split != trained.notes["split"]:
-        other = trained.notes["split"]
-        print(f"it was trained on the {other} split and may have seen some of these")
+    if words := trained.seen(split):
+        print(words)
     print(f"accuracy {found.accuracy:.4f}, loss {found.loss:.4f} nats")
-    print("\nclass  labels  right")
-    for label in range(model.n_classes):
-        of_class = labels == label
-        if of_class.any():
-            print(f"{label:>5}  {of_class.sum():>6}  {(predicted[of_class] == label).mean():.4f}")
+    p = probabilities.reshape(-1, model.n_classes)
+    classes = scores_of(range(model.n_classes), labels.ravel(), p).by_class()
+    print("\n".join(["", *aligned(classes, "<>>>>")]))
     return 0
 
 
 def _on_file(options: argparse.Namespace, trained: Trained) -> int:
     """Print how well a model does on a file."""
-    if options.split is not None:
-        raise ValueError("--split is given, and the model was trained on a file; expected none")
     model, part = trained.model, trained.held_out(options)
     scores = model.evaluate(*part.data(), batch_size=options.batch_size, communicator=options.ranks)
     if isinstance(scores, TextScores):
         print(text_in_words(scores, {}))
     elif isinstance(scores, Translations):
-        print(pairs_in_words(scores), end="")
+        print(pairs_in_words(scores))
     else:
         many = common.counted(len(part), trained.kind)
-        print(f"{many} on {common.device_of(options)}\n{scores}\n")
-        print(mistakes(scores, part, model), end="")
+        print(f"{many} on {common.device_of(options)}\n{scores}\n\n{mistakes(scores, part, model)}")
     return 0

@@ -23,9 +23,8 @@ def _start(options: argparse.Namespace) -> int:
     from npformer.learn.exercises import folder
     from npformer.learn.exercises.table import named
 
-    lines = folder.start(
-        options.folder, list(map(named, options.name)), options.notebooks, options.force
-    )
+    names = [named(name) for name in options.name]
+    lines = folder.start(options.folder, names, options.notebooks, options.force)
     print("\n".join(lines))
     print(f"Read {options.folder / 'README.md'}, and begin with the first file.")
     return 0
@@ -40,9 +39,8 @@ def _check(options: argparse.Namespace) -> int:
     names = names or list(NAMES)
     states = {}
     width = max(map(len, map(stem, names)))
-    for name, (path, verdict) in zip(
-        names, process.check(place, names, options.seconds), strict=True
-    ):
+    found = process.check(place, names, options.seconds)  # one after the other
+    for name, (path, verdict) in zip(names, found, strict=True):
         label = stem(name) if path is None or path.suffix == ".py" else path.name
         _print_verdict(f"{label:<{width}}  ", verdict)
         states[name] = verdict.state

@@ -16,7 +16,7 @@ def run(options: argparse.Namespace) -> int:
     if (options.model / CONFIG).is_file():  # a folder in Hugging Face's layout
         writer = from_pretrained(options.model).to(options.backend)
     else:
-        writer = Trained.load(options).model
+        writer = Trained.load(options, options.model).model
     if not isinstance(writer, TextWriter | PretrainedWriter):
         raise ValueError(
             f"{options.model} holds {a_type(writer)}; expected a TextWriter, which "

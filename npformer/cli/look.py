@@ -9,41 +9,29 @@ from npformer.cli.trained import Trained
 from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
 
-INSTEAD = "In Python: npformer.report(npformer.load(path), x, y)"
-
 
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
     samples = _numbers(options.samples)
-    first = Trained.load(options, split=options.split)
+    first = Trained.load(options, options.model)
+    first.check_given(options)
     if isinstance(first.model, Estimator):
         return _on_file(options, first, samples)
-    if options.input is not None:
-        raise ValueError(f"{options.input} is given, and the model was not trained on a file")
-    others = options.compare or []
-    places = [options.model, *others]
-    every = [first, *(Trained.load(options, place, options.split) for place in others)]
-    recipe = first.recipe(INSTEAD)
-    x, y, split = first.test_data(INSTEAD, options.split)
-    models, notes = {}, {}
+    places = [options.model, *(options.compare or [])]
+    every = [first, *(Trained.load(options, place) for place in places[1:])]
+    recipe = first.recipe()
+    x, y = first.test_data(options.split)
+    split = options.split or first.notes["split"]
+    models = {}
     for name, place, trained in zip(_names(places), places, every, strict=True):
-        model, other = trained.model, trained.recipe(INSTEAD).name
+        model, other = trained.model, trained.recipe().name
         if other != recipe.name:
             raise ValueError(
                 f"{place} was trained on {other} and {places[0]} on {recipe.name}; expected "
                 "models of one task"
             )
-        if model.dtype != first.model.dtype:
-            raise ValueError(
-                f"{place} is a model in {model.dtype} and {places[0]} one in {first.model.dtype}; "
-                "expected one dtype, because they get the same data. Train one of them with --dtype"
-            )
         models[name] = model
-        if (theirs := trained.notes["split"]) != split:
-            notes[name] = (
-                f"it was trained on the {theirs} split and may have seen some of the test data of "
-                f"the {split} split"
-            )
+    seen = {name: trained.seen(split) for name, trained in zip(models, every, strict=True)}
     which = f", {split} split" if len(recipe.splits) > 1 else ""
     path = report(
         models,
@@ -54,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         token_names=recipe.tokens,
         class_names=recipe.classes,
         title=f"{recipe.name}{which}: a look inside",
-        notes=notes,
+        notes={name: words for name, words in seen.items() if words},
         batch_size=options.batch_size,
     )
     print(path)
@@ -63,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _on_file(options: argparse.Namespace, trained: Trained, samples: int | list[int]) -> int:
     """Write the report on a model of a file."""
-    if options.compare or options.split:
-        raise ValueError("--compare and --split are for npformer's tasks; expected neither")
+    if options.compare:
+        raise ValueError("--compare is for models of npformer's tasks; expected none")
     shown: dict[str, Any] = {"samples": samples}
     if isinstance(trained.model, Classifier):
         shown["batch_size"] = options.batch_size

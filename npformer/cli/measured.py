@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from npformer.cli.common import counted, one_line
 from npformer.cli.predict_file import in_brief
@@ -19,7 +19,9 @@ from npformer.tasks.estimators import (
     baselines,
 )
 from npformer.tasks.estimators.ngrams import ORDERS, ngram_loss
+from npformer.tasks.estimators.scores import compared
 from npformer.tasks.sources.file_task import Part
+from npformer.training.inspection.trace_table import aligned
 
 MOST_REPORTED = 1000
 """Samples of the test part in the report, which stays small enough to open."""
@@ -28,16 +30,13 @@ MOST_COUNTED = 5
 """How many of the worst mistakes and translations are shown."""
 
 
-class Measured(NamedTuple):
-    """Results: for metrics.json, in words, and the names of files that were written."""
+def measure(
+    training: Training, model: Any, parts: dict[str, Part]
+) -> tuple[dict[str, Any], str, list[str]] | None:
+    """Measure a model on the part "test". All ranks call this; all but the first get None.
 
-    metrics: dict[str, Any]
-    words: str
-    files: list[str]
-
-
-def measure(training: Training, model: Any, parts: dict[str, Part]) -> Measured | None:
-    """Measure a model on the part "test". All ranks call this; all but the first get None."""
+    The results are those for metrics.json, in words, and the names of files that were written.
+    """
     test, before = parts["test"], [parts["train"], parts["validation"]]
     ranks = training.options.ranks
     scores = model.evaluate(*test.data(), communicator=ranks)
@@ -47,9 +46,9 @@ def measure(training: Training, model: Any, parts: dict[str, Part]) -> Measured 
     if isinstance(scores, TextScores):
         text = "".join(part.samples for part in before)
         counts = {f"n-grams of order {n}": ngram_loss(text, test.samples, n) for n in ORDERS}
-        return Measured(metrics | {"baselines": counts}, text_in_words(scores, counts), [])
+        return metrics | {"baselines": counts}, text_in_words(scores, counts), []
     if isinstance(scores, Translations):
-        return Measured(metrics, pairs_in_words(scores), [])
+        return metrics, pairs_in_words(scores), []
     samples, labels = ([each for part in before for each in part.data()[k]] for k in (0, 1))
     beside = baselines.compared(model.names, (samples, labels), test.data())
     metrics["baselines"] = {
@@ -62,28 +61,26 @@ def measure(training: Training, model: Any, parts: dict[str, Part]) -> Measured 
     title = f"{Path(training.options.task).name}: {many}"
     model.report(*some.data(), training.path / REPORT, title=title, scores=scores, beside=beside)
     words = f"{many}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
-    return Measured(metrics, words, [REPORT])
+    return metrics, words, [REPORT]
 
 
 def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
     """Return a table of the scores of a model and of the baselines, and what follows from it."""
-    lines = [f"{'':<28}  accuracy  macro F1    loss  calibration error"]
-    for name, each in {"this model": scores, **beside}.items():
-        figures = 'needs: python -m pip install "npformer[sklearn]"'
-        if each is not None:
-            figures = "{:>8.4f}  {:>8.4f}  {:>6.4f}  {:>17.4f}".format(*each.figures)
-        lines.append(f"{name:<28}  {figures}")
-    majority, words, linear = map(
-        beside.get, (baselines.MAJORITY, baselines.TF_IDF, baselines.LINEAR)
-    )
-    if majority is not None and scores.macro_f1 <= majority.macro_f1:
-        lines.append("\nThis model is no better than giving every sample the same answer.")
-    elif words is not None and scores.accuracy < words.accuracy:
-        better = words.accuracy - scores.accuracy
-        lines.append(f"\nCounting words is better here, by {better:.4f}: their order adds little,")
-        lines.append("or there were too few texts or epochs to learn it from.")
-    elif linear is not None and scores.accuracy < linear.accuracy:
-        lines.append(f"\n{baselines.LINEAR} is better here: use it, or train on more series.")
+    lines = aligned(compared({"this model": scores, **beside}), "<>>>>")
+    for name, each in beside.items():
+        if each is None:
+            lines.append(f'{name} needs: python -m pip install "npformer[sklearn]"')
+        elif name == baselines.MAJORITY and scores.macro_f1 <= each.macro_f1:
+            lines.append("\nThis model is no better than giving every sample the same answer.")
+            break
+        elif name == baselines.TF_IDF and scores.accuracy < each.accuracy:
+            better = each.accuracy - scores.accuracy
+            lines.append(
+                f"\nCounting words is better here, by {better:.4f}: their order adds little,\n"
+                "or there were too few texts or epochs to learn it from."
+            )
+        elif name == baselines.LINEAR and scores.accuracy < each.accuracy:
+            lines.append(f"\n{name} is better here: use it, or train on more series.")
     return "\n".join(lines)
 
 
@@ -91,12 +88,12 @@ def mistakes(scores: Scores, test: Part, model: Classifier) -> str:
     """Return the mistakes that the model was surest of."""
     worst = scores.worst[:MOST_COUNTED]
     if not worst:
-        return "no mistakes\n"
+        return "no mistakes"
     predicted = model.predict([test.samples[i] for i, _ in worst])
     lines = ["worst mistakes: label, predicted, probability of the label, sample"]
     for (i, p), wrong in zip(worst, predicted, strict=True):
         lines.append(f"  {test.labels[i]}  {wrong}  {p:.4f}  {in_brief(test, i)}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def text_in_words(scores: TextScores, counts: dict[str, float]) -> str:
@@ -108,22 +105,20 @@ def text_in_words(scores: TextScores, counts: dict[str, float]) -> str:
         "",
         f"{'':<20}  nats a character  bits a character",
         *(f"{name:<20}  {nats:>16.4f}  {nats / math.log(2):>16.4f}" for name, nats in rows.items()),
-        "",
     ]
     best = min(rows, key=rows.__getitem__)
     if rows[best] < scores.nats:
         lines.append(
-            f"Counting is better here: {best}. Train longer, on more text, or a larger model.\n"
+            f"\nCounting is better here: {best}. Train longer, on more text, or a larger model."
         )
     return "\n".join(lines)
 
 
 def pairs_in_words(found: Translations) -> str:
     """Return how good translations are, and the worst."""
-    lines = [f"{found.n:,} test sources: {found}", "", "worst: edits, source, target, written"]
+    lines = [f"{found.n:,} test sources: {found}", ""]
+    lines += ["worst: edits, source, target, written"] if found.worst else ["no mistakes"]
     for source, target, written, edits in found.worst[:MOST_COUNTED]:
         shown = (one_line(text, 40) or "(nothing)" for text in (source, target, written))
         lines.append(f"  {edits}  {'  |  '.join(shown)}")
-    if not found.worst:
-        lines[-1] = "no mistakes\n"
-    return "\n".join(lines) + "\n" * bool(found.worst)
+    return "\n".join(lines)

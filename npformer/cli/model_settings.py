@@ -31,8 +31,6 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     given = given_options(options, kind.__dataclass_fields__)
     encoder = EncoderConfig.__dataclass_fields__.keys() - kind.__dataclass_fields__.keys()
     config = given_options(options, encoder)
-    if "freeze" in given:
-        given["freeze"] = split_names(options.freeze)
     if options.pretrained is not None:
         wrong = [name for name, value in config.items() if value != options.usual.get(name)]
         wrong += given_options(options, ("tokenizer", "vocab_size", "ngrams"))

@@ -74,7 +74,7 @@ def patterns(words: str) -> list[str]:
 
 TYPES: dict[str, Callable[[str], Any]] = {
     **{"N": int, "X": float, "P": float, "FILE": place, "DIR": place, "MODEL": place, "str": str},
-    **{"task": task_or_file, "workers": workers, "patterns": patterns},
+    **{"task": task_or_file, "workers": workers, "names": split_names, "patterns": patterns},
 }
 """The type of an option's value, by the word that stands for the value in the help, or by a name
 that the table gives."""
@@ -107,9 +107,9 @@ TEXTS = {
     "tasks": "\n".join(f"  {recipe.name:<14} {recipe.summary}" for recipe in RECIPES.values()),
     "pairs": "\n".join(f"  {name:<14} pairs: {what}" for name, what in PAIRS.items()),
     "workloads": "\n".join(
-        f"  {w.name}  batch {w.batch}, length {w.length}, d_model {w.d_model}, d_ff {w.d_ff}, "
-        f"{w.n_layers} layers"
-        for w in WORKLOADS.values()
+        f"  {name}  batch {batch}, length {of.max_len}, d_model {of.d_model}, d_ff {of.d_ff}, "
+        f"{of.n_layers} layers"
+        for name, (batch, of) in WORKLOADS.items()
     ),
 }
 """What stands in the help for names in braces."""

@@ -1,7 +1,7 @@
 """The parser of commands: a mistake is one line, and help begins with what is used most."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from npformer.core import checks
@@ -10,36 +10,32 @@ from npformer.core import checks
 class Parser(argparse.ArgumentParser):
     """A parser that may have more options than people want to read at once."""
 
-    often: tuple[str, ...] = ()
+    seldom: Mapping[argparse.Action, str | None] = {}
+    """The help of options that --help leaves out."""
 
     def show_first(self, *flags: str) -> None:
         """Let --help show these options alone; --help-all shows all of them."""
-        self.often = "--help", "--help-all", *flags
         self.add_argument("--help-all", action=_HelpAll, help="show all options and exit")
+        shown = {"--help", "--help-all", *flags}
+        options = [action for action in self._actions if action.option_strings]
+        self.seldom = {each: each.help for each in options if not shown & {*each.option_strings}}
+        for action in self.seldom:
+            action.help = argparse.SUPPRESS
 
     def format_help(self) -> str:
         """Return the help: with `show_first`, that of a few options."""
-        whole = self.whole_help
-        options = [action for action in self._actions if action.option_strings and self.often]
-        seldom = [action for action in options if not {*action.option_strings} & {*self.often}]
-        if not seldom:
-            return whole()
-        texts = [action.help for action in seldom]
-        for action in seldom:
-            action.help = argparse.SUPPRESS
-        try:
-            return f"{whole()}\n{len(seldom)} more options: {self.prog} --help-all\n"
-        finally:
-            for action, text in zip(seldom, texts, strict=True):
-                action.help = text
+        more = f"\n{len(self.seldom)} more options: {self.prog} --help-all\n"
+        return super().format_help() + more * bool(self.seldom)
 
     def whole_help(self) -> str:
-        """Return the help of all options."""
+        """Return the help of all options, which are then shown for good."""
+        for action, text in self.seldom.items():
+            action.help = text
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Say in one line what is wrong, and end with status 2."""
-        every = "--help-all" if self.often else "--help"
+        every = "--help-all" if self.seldom else "--help"
         more = "" if message.endswith("?") else f"; {self.prog} {every} shows what it takes"
         self.exit(2, f"{self.prog}: {message}{more}\n")
 

@@ -11,10 +11,6 @@ from pathlib import Path
 from npformer.core import PLUGIN_FILE
 
 
-class PluginError(ValueError):
-    """A module that cannot be imported."""
-
-
 def load_plugins(names: Sequence[str]) -> list[str]:
     """Import modules, such as "my_package.mixers" or "path/to/file.py", and return their names.
 
@@ -28,7 +24,7 @@ def load_plugins(names: Sequence[str]) -> list[str]:
 
 def _load_module(name: str) -> str:
     if not all(part.isidentifier() for part in name.split(".")):
-        raise PluginError(
+        raise ValueError(
             f"--plugin is {name!r}; expected the dotted name of a module, such as "
             "my_package.mixers, or a file that ends in .py"
         )
@@ -40,7 +36,7 @@ def _load_module(name: str) -> str:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is None or not f"{name}.".startswith(f"{missing}."):
             raise _raise_named(name, error) from error
-        raise PluginError(
+        raise ValueError(
             f"--plugin {name}: there is no module {missing}; expected one that Python finds, in "
             f"the current folder or installed, or a file: --plugin {name.replace('.', '/')}.py"
         ) from error
@@ -50,7 +46,7 @@ def _load_module(name: str) -> str:
 def _load_file(name: str) -> str:
     path = Path(name).resolve()
     if not path.is_file() or path.suffix != ".py":
-        raise PluginError(
+        raise ValueError(
             f"--plugin {name}: there is no such Python file; expected one that ends in .py, or the "
             "dotted name of a module"
         )
@@ -80,7 +76,7 @@ def _add_to_path(folder: Path) -> None:
         sys.path.append(str(folder))
 
 
-def _raise_named(name: str, error: BaseException) -> PluginError:
+def _raise_named(name: str, error: BaseException) -> ValueError:
     """Return an error that says what a plugin raised, and in which line."""
     places = [
         (frame.filename, frame.lineno)
@@ -91,4 +87,4 @@ def _raise_named(name: str, error: BaseException) -> PluginError:
         places.append((error.filename, error.lineno))
     where = f", in {places[-1][0]}, line {places[-1][1]}" if places else ""
     words = " ".join(f"{type(error).__name__}: {error}".split())
-    return PluginError(f"--plugin {name}: importing it raised {words}{where}")
+    return ValueError(f"--plugin {name}: importing it raised {words}{where}")

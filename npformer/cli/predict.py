@@ -3,7 +3,6 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from npformer.training.trainable import SequenceClassifier, predict_to_file
 
 def run(options: argparse.Namespace) -> int:
     """Print or write what the model predicts."""
-    trained = Trained.load(options)
+    trained = Trained.load(options, options.model)
     model = trained.model
     _check_out(options.out, (".csv", ".tsv") if isinstance(model, Estimator) else (".npy",))
     with use_precision(options.precision, options.backend):
@@ -43,7 +42,7 @@ def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
 
 
 def _predict(options: argparse.Namespace, trained: Trained) -> int:
-    """Predict labels of arrays."""
+    """Predict labels of arrays, all ranks together; with --out, both may be in files."""
     model, labels, mask = trained.model, None, None
     if len(options.input) > 1:
         raise ValueError(
@@ -56,11 +55,17 @@ def _predict(options: argparse.Namespace, trained: Trained) -> int:
     else:
         if options.mask is not None:
             raise ValueError("--mask is given without INPUT; expected both, or neither")
-        instead = f"Give it data: npformer predict {options.model} x.npy"
-        x, labels, _ = trained.test_data(instead)
-        x, labels = x[: options.samples], labels[: options.samples]
-    result = _predicted(options, model, x, mask)
-    if options.ranks.rank:
+        x, labels = (each[: options.samples] for each in trained.test_data(None))
+    ranks, kind = options.ranks, "probabilities" if options.probabilities else "labels"
+    if options.out is not None:
+        of_file = {"kind": kind, "batch_size": options.batch_size, "communicator": ranks}
+        result = predict_to_file(options.out, model, x, mask, **of_file)
+    else:
+        predict = model.predict_probabilities if options.probabilities else model.predict
+        own = ranks.shard(len(x))
+        part = predict(read(x, own), None if mask is None else read(mask, own), options.batch_size)
+        result = ranks.concatenate(part)
+    if ranks.rank:
         return 0  # the first writes and prints
     # To stderr, because standard output is for the labels.
     many = common.counted(len(result), "samples")
@@ -71,23 +76,6 @@ def _predict(options: argparse.Namespace, trained: Trained) -> int:
     for i, row in enumerate(result):
         print(_words(row), *() if labels is None else ("  label", _words(labels[i])))
     return 0
-
-
-def _predicted(
-    options: argparse.Namespace, model: SequenceClassifier, x: Any, mask: Any
-) -> np.ndarray:
-    """Return what all ranks predict together; with --out, it is in a file, and so may be x."""
-    ranks, kind = options.ranks, "probabilities" if options.probabilities else "labels"
-    if options.out is not None and len(x):
-        of_file = {"kind": kind, "batch_size": options.batch_size, "communicator": ranks}
-        return predict_to_file(options.out, model, x, mask, **of_file)
-    predict = model.predict_probabilities if options.probabilities else model.predict
-    own = ranks.shard(len(x))
-    part = predict(read(x, own), None if mask is None else read(mask, own), options.batch_size)
-    result: np.ndarray = ranks.concatenate(part)
-    if options.out is not None and not ranks.rank:
-        np.save(options.out, result)
-    return result
 
 
 def _words(row: np.ndarray) -> str:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from npformer.cli import common
 from npformer.cli.trained import Trained
 from npformer.data.tables import SUFFIXES, kind_of
 from npformer.tasks.estimators import Classifier, TextClassifier, TextTranslator
 from npformer.tasks.sources.file_task import Part
+from npformer.training.inspection.trace_table import aligned
 from npformer.training.storage.files import write_whole
 
+Columns = Mapping[str, Sequence[Any]]
 PREDICTED, PROBABILITY = "predicted", "probability"
+
+MOST_SHOWN = 1000
+"""Characters of an answer on one line."""
 
 FILES = {".txt", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".html", ".xml"}
 """Endings of the names of files that no command reads."""
@@ -29,39 +33,38 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
     """Print or write what the model predicts."""
     model, kind = trained.model, {"pairs": "sources"}.get(trained.kind, trained.kind)
     part = _input(options, trained, kind)
-    if kind == "sources":
-        lines, new = _translations(options, model, part)
-    else:
-        lines, new = _labels(options, model, part, kind)
+    new = (_translations if kind == "sources" else _labels)(options, model, part)
     if options.ranks.rank:
         return 0  # the first writes and prints
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         write_whole(options.out, _table(options, part.columns, new))
-        lines = [f"{options.out}: {common.counted(len(part), 'rows')}"]
-    print("".join(f"{line}\n" for line in lines), end="")
+        print(f"{options.out}: {common.counted(len(part), 'rows')}")
+    elif kind == "sources" and len(part) == 1:
+        print(*new[PREDICTED])
+    else:
+        table = [*zip(*new.values(), [in_brief(part, i) for i in range(len(part))], strict=True)]
+        if kind == "sources":
+            table = [row[::-1] for row in table]  # a source, and what it becomes
+        if options.probabilities:
+            table.insert(0, (*new, ""))
+        lines = [[common.one_line(str(cell), MOST_SHOWN) for cell in row] for row in table]
+        print("\n".join(aligned(lines, "<" + ">" * (len(new) - 1) + "<")))
     return 0
 
 
 def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     """Return what to predict."""
     words = options.input
-    if kind == "sources":
-        for name in ("mask", "text"):
-            if getattr(options, name) is not None:
-                raise ValueError(f"--{name} is given, and the model takes pairs; expected --source")
-        if options.probabilities:
-            raise ValueError(
-                "--probabilities is given, and the model writes; expected no such option"
-            )
-    elif options.mask is not None:
-        raise ValueError(f"--mask is given and the model takes {kind}; expected none")
+    for name in ("mask", "text", "probabilities") if kind == "sources" else ("mask",):
+        if getattr(options, name):
+            raise ValueError(f"--{name} is given and the model takes {kind}; expected none")
     series = kind == "series"
     file = (words[0] if len(words) == 1 else None) if series else named_table(words)
-    out = options.out
-    if out is not None and out.exists() and any(_exists(w) and out.samefile(w) for w in words):
-        raise ValueError(f"--out {out} is the file that is read; expected another name")
     if file is not None:
+        out, path = options.out, Path(file)
+        if out is not None and out.exists() and path.exists() and out.samefile(path):
+            raise ValueError(f"--out {out} is the file that is read; expected another name")
         return trained.read(file, options, labelled=False)
     if words and not series:
         return Part(list(words), columns={kind.removesuffix("s"): words})
@@ -73,10 +76,8 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     )
 
 
-def _translations(
-    options: argparse.Namespace, model: TextTranslator, part: Part
-) -> tuple[list[str], dict[str, list[Any]]]:
-    """Return what is printed, and the columns that are written."""
+def _translations(options: argparse.Namespace, model: TextTranslator, part: Part) -> Columns:
+    """Return the column of what the model writes."""
     sources = part.samples
     if unknown := sum(bool(model.tokenizers_[0].unknown_in(source)) for source in sources):
         print(
@@ -84,26 +85,18 @@ def _translations(
             "trained on: what it makes of them is a guess",
             file=sys.stderr,
         )
-    found = model.translate(
-        sources, options.beams, batch_size=options.batch_size, communicator=options.ranks
-    )
-    lines = [
-        f"{common.one_line(s, 40)}  {target}" for s, target in zip(sources, found, strict=True)
-    ]
-    return found if len(sources) == 1 else lines, {PREDICTED: found}
+    how = {"batch_size": options.batch_size, "communicator": options.ranks}
+    return {PREDICTED: model.translate(sources, options.beams, **how)}
 
 
-def _labels(
-    options: argparse.Namespace, model: Classifier, part: Part, kind: str
-) -> tuple[list[str], dict[str, list[Any]]]:
-    """Return what is printed, and the columns that are written."""
-    known = [kind == "series" or bool(each.strip()) for each in part.samples]
-    if not all(known):
-        if not any(known):
-            raise ValueError(
-                f"{'all texts are' if len(part) > 1 else 'the text is'} empty; expected words"
-            )
-        empty = known.count(False)
+def _labels(options: argparse.Namespace, model: Classifier, part: Part) -> Columns:
+    """Return the columns of labels and probabilities."""
+    known = [not isinstance(each, str) or bool(each.strip()) for each in part.samples]
+    if not any(known):
+        raise ValueError(
+            f"{'all texts are' if len(part) > 1 else 'the text is'} empty; expected words"
+        )
+    if empty := known.count(False):
         print(f"{empty:,} of {len(part):,} texts are empty: no label", file=sys.stderr)
     if isinstance(model, TextClassifier):
         unknown = [i for i in model.unknown(part.samples) if known[i]]
@@ -114,25 +107,13 @@ def _labels(
                 file=sys.stderr,
             )
     p = model.predict_probabilities(part.samples, options.batch_size, communicator=options.ranks)
-    labels = model.names.labels(p.argmax(axis=1)).tolist()
-    labels = [label if words else "" for label, words in zip(labels, known, strict=True)]
-    names = model.names.words()
-    new = {PREDICTED: labels, PROBABILITY: _written(p.max(axis=1))}
-    if not options.probabilities:
-        rows = zip(labels, p.max(axis=1), strict=True)
-        return [
-            f"{common.one_line(str(label), 70)}  {x:.4f}  {in_brief(part, i)}"
-            for i, (label, x) in enumerate(rows)
-        ], new
-    new |= {f"p({name})": _written(column) for name, column in zip(names, p.T, strict=True)}
-    lines = [
-        "  ".join(f"{x:>10.4f}" for x in row) + f"  {in_brief(part, i)}" for i, row in enumerate(p)
-    ]
-    return ["  ".join(f"{common.one_line(name, 70):>10}" for name in names), *lines], new
-
-
-def _written(column: np.ndarray) -> list[str]:
-    return [f"{p:.6f}" for p in column]
+    labels = zip(model.classes_[p.argmax(axis=1)].tolist(), known, strict=True)
+    columns = {PROBABILITY: p.max(axis=1)}
+    if options.probabilities:
+        columns |= {f"p({name})": p[:, i] for i, name in enumerate(model.classes_)}
+    return {PREDICTED: [label if words else "" for label, words in labels]} | {
+        name: [f"{each:.6f}" for each in column] for name, column in columns.items()
+    }
 
 
 def in_brief(part: Part, i: int) -> str:
@@ -153,10 +134,8 @@ def named_table(words: list[str]) -> str | None:
                 raise ValueError(
                     f"{word} is a table, and there is more; expected one table, or texts, not both"
                 )
-            if word != "-" and not Path(word).is_file():
-                raise FileNotFoundError(f"there is no file {word}")
             return word
-        if Path(word).suffix.lower() in FILES or _exists(word):
+        if Path(word).suffix.lower() in FILES or os.path.exists(word):  # noqa: PTH110 - no error for long texts
             raise ValueError(
                 f"{word} is the name of a file or folder, not a table; expected texts in quotes, "
                 f"or one of {', '.join(SUFFIXES)}. In Excel: save as CSV UTF-8. If the word itself "
@@ -165,16 +144,7 @@ def named_table(words: list[str]) -> str | None:
     return None
 
 
-def _exists(word: str) -> bool:
-    try:
-        return Path(word).exists()
-    except (OSError, ValueError):  # a long text, or a character that no name has
-        return False
-
-
-def _table(
-    options: argparse.Namespace, columns: Mapping[str, Sequence[Any]], new: dict[str, list[Any]]
-) -> bytes:
+def _table(options: argparse.Namespace, columns: Columns, new: Columns) -> bytes:
     """Return columns that were read and new ones, as CSV or TSV."""
     if twice := [name for name in new if name in columns]:
         raise ValueError(

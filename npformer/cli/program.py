@@ -1,7 +1,6 @@
 """The program `npformer`: its parser, and how it reports errors."""
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -19,7 +18,7 @@ from npformer.cli import (
     predict,
     train,
 )
-from npformer.cli.common import INTERRUPTED, warnings_in_words
+from npformer.cli.common import STATUS, warnings_in_words
 from npformer.cli.options import add_command, check_numbers
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
@@ -84,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return STATUS["interrupted"]
 
 
 def make_parser() -> Parser:
@@ -103,7 +102,7 @@ def make_parser() -> Parser:
 
 
 def _unknown(word: str, parser: Parser) -> str:
-    known = re.findall(r"--([a-z-]+)", parser.whole_help()) if word.startswith("-") else []
+    known = [flag.lstrip("-") for flag in parser._option_string_actions if word.startswith("-")]
     hint = checks.did_you_mean(word.lstrip("-"), known).replace("'", "'--", 1)
     return f"{word} is unknown{hint}"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -26,38 +28,46 @@ MAY_DIFFER = ("epochs", "workers", "shard_moments", "micro_batch", "backend", "p
 """Options that may change when a run goes on; `fit` says what that means for the numbers."""
 
 
+@dataclass
 class RunFolder:
     """One run's folder.
 
     Attributes
     ----------
     path : Path
+    splits : tuple of str
+        Of the task; each may have a model.
+    plugins : list of str
+    resume, overwrite : bool
+        What is to become of an earlier run: it goes on, or this one replaces it.
     saved : dict or None
         What the run in it was begun with; None if there is no run.
     """
 
-    def __init__(self, path: Path, splits: tuple[str, ...]) -> None:
-        self.path = path
-        self.splits = splits
+    path: Path
+    splits: tuple[str, ...]
+    plugins: list[str] = field(default_factory=list)
+    resume: bool = False
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise ValueError("--resume and --overwrite are both given; expected one of the two")
         self.saved = self._read()
 
-    def options(
-        self, given: Mapping[str, Any], usual: Mapping[str, Any], *, resume: bool, overwrite: bool
-    ) -> dict[str, Any]:
+    def options(self, given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of the run: those `given`, otherwise the saved or the `usual` ones.
 
         Raises ValueError if there is an earlier run that cannot go on with what is given.
         """
-        if resume and overwrite:
-            raise ValueError("--resume and --overwrite are both given; expected one of the two")
-        if not resume or not (self.saved or self._left()):
+        if not self.resume or not (self.saved or self._left()):
             return {**usual, **given}
-        saved = (self.saved or {}).get("options", {})
         if self.saved is None:
             raise ValueError(
                 f"{self.path} holds {self._described()}, which has no {RUN} and so cannot go on. "
                 "--overwrite begins anew in its place, and --out names another folder"
             )
+        saved = self.saved["options"]
         wrong = [
             f"{name} is {value!r}, and was {saved.get(name, 'not given')!r}"
             for name, value in given.items()
@@ -68,16 +78,13 @@ class RunFolder:
                 f"{self.path} holds another run: {'; '.join(wrong)}. To go on with it, leave out "
                 "what it was begun with; --overwrite begins anew, --out names another folder"
             )
-        return {**usual, **saved, **given}
-
-    def check_free(self) -> None:
-        """Raise ValueError if there is an earlier run; call it once all options are checked."""
-        if self._left():
+        if missing := [name for name in self.saved["plugins"] if name not in self.plugins]:
+            again = " ".join(f"--plugin {name}" for name in missing)
             raise ValueError(
-                f"{self.path} holds {self._described()}; expected a folder for this run alone. "
-                "--resume goes on with that run, --overwrite begins anew in its place, and --out "
-                "names another folder"
+                f"{self.path} was begun with plugins. No file decides what code runs, so name them "
+                f"again: {again}"
             )
+        return {**usual, **saved, **given}
 
     def _described(self) -> str:
         """Return which run is there, in words."""
@@ -90,36 +97,34 @@ class RunFolder:
         """Return the results of an earlier run; its own description alone is no loss."""
         return [] if self._half_set_aside() else self._results()
 
-    def check_plugins(self, given: list[str]) -> None:
-        """Check that plugins of the run that goes on are named again."""
-        missing = [name for name in (self.saved or {}).get("plugins", []) if name not in given]
-        if missing:
-            again = " ".join(f"--plugin {name}" for name in missing)
-            raise ValueError(
-                f"{self.path} was begun with plugins. No file decides what code runs, so name them "
-                f"again: {again}"
-            )
-
     @contextmanager
-    def begun(
-        self, options: Mapping[str, Any], plugins: list[str], *, resume: bool
-    ) -> Iterator[None]:
-        """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`."""
+    def begun(self, options: Mapping[str, Any]) -> Iterator[None]:
+        """Lock the folder, set an earlier run aside unless it goes on, and write `RUN`.
+
+        Raises ValueError if there is an earlier run that nobody asked to go on or to replace.
+        """
+        if self._left() and not (self.resume or self.overwrite):
+            raise ValueError(
+                f"{self.path} holds {self._described()}; expected a folder for this run alone. "
+                "--resume goes on with that run, --overwrite begins anew in its place, and --out "
+                "names another folder"
+            )
         made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         with reserve(self.path):
             if self._read() != self.saved:
                 raise ValueError(f"{self.path}: another run has begun there; choose another --out")
-            if self.files() and (not resume or self._half_set_aside()):
+            if self.files() and (not self.resume or self._half_set_aside()):
                 self._set_aside()
             words = {"format": 1, "npformer": npformer.__version__, "options": dict(options)}
-            write_json(self.path / RUN, {**words, "plugins": plugins})
+            write_json(self.path / RUN, {**words, "plugins": self.plugins})
             try:
                 yield
             except BaseException:
-                if not resume and not self._results():
-                    self._bring_back()  # the new run never began: its options were wrong
-                    for left in (self.path / RUN, *self.path.rglob(".lock")) if made else ():
-                        left.unlink()
+                if not self.resume and not self._results():
+                    (self.path / RUN).unlink()  # the new run never began: its options were wrong
+                    self._bring_back()
+                    for lock in self.path.rglob(".lock") if made else ():
+                        lock.unlink()
                     for each in made:
                         _remove_empty(each)
                 raise
@@ -137,8 +142,7 @@ class RunFolder:
 
     def _set_aside(self) -> None:
         """Move an earlier run into a folder below, until this one has finished."""
-        last = max(self._aside(), default=0)
-        aside = self.path / f"replaced-{last if self._half_set_aside() else last + 1}"
+        aside = self.path / f"replaced-{len(self._aside()) + (not self._half_set_aside())}"
         for file in self.files():
             target = aside / file.relative_to(self.path)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -147,24 +151,23 @@ class RunFolder:
     def _bring_back(self) -> None:
         """Move the run that was set aside last back to its place."""
         if aside := self._aside():
-            last = aside[max(aside)]
-            for file in reversed(RunFolder(last, self.splits).files()):
-                file.replace(self.path / file.relative_to(last))
-            _remove_empty(last)
+            for file in reversed(RunFolder(aside[-1], self.splits).files()):
+                file.replace(self.path / file.relative_to(aside[-1]))
+            _remove_empty(aside[-1])
 
     def _half_set_aside(self) -> bool:
         """Return whether a move was interrupted: it had taken the first file, and not the last."""
         aside = self._aside()
-        return bool(aside) and self.saved is None and (aside[max(aside)] / RUN).exists()
+        return bool(aside) and self.saved is None and (aside[-1] / RUN).exists()
 
-    def _aside(self) -> dict[int, Path]:
-        """Return the folders of runs that were set aside, by their numbers."""
-        named = {path.name.removeprefix("replaced-"): path for path in self.path.glob("replaced-*")}
-        return {int(number): path for number, path in named.items() if number.isdecimal()}
+    def _aside(self) -> list[Path]:
+        """Return the folders of runs that were set aside, the last one at the end."""
+        places = (self.path / f"replaced-{number}" for number in count(1))
+        return [*takewhile(Path.is_dir, places)]
 
     def forget_replaced(self) -> None:
         """Remove runs that were set aside: this one has finished."""
-        for aside in self._aside().values():
+        for aside in self._aside():
             for file in RunFolder(aside, self.splits).files():
                 file.unlink()
             _remove_empty(aside)
@@ -175,15 +178,13 @@ class RunFolder:
             return None
         try:
             saved = json.loads(path.read_text("utf-8"))
-            unknown = sorted(set(saved) - KNOWN)
             usable = isinstance(saved["options"], dict) and isinstance(saved["plugins"], list)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"{path} is damaged ({error}); --out names another folder") from error
-        if unknown or not usable:
-            named = ", ".join(map(repr, unknown)) or "options or plugins"
+        if not usable or not set(saved) <= KNOWN:
             raise ValueError(
-                f"{path} has {named} in a form that this version of npformer does not know; a "
-                "later one may have written it. Update npformer, or name another folder with --out"
+                f"{path} has {', '.join(map(repr, saved))} in a form that this version of npformer "
+                "does not know; a later one may have written it. Update it, or choose another --out"
             )
         return dict(saved)
 

@@ -37,24 +37,21 @@ def run(options: argparse.Namespace) -> int:
         print(words)
     out = options.out or Path("runs") / f"{task}-{named}"
     with own_folder(options.ranks, out) as path:
-        folder = RunFolder(path, recipe.splits if recipe else ())
-        chosen = folder.options(
-            given, options.usual, resume=options.resume, overwrite=options.overwrite
-        )
+        how = options.resume, options.overwrite
+        folder = RunFolder(path, recipe.splits if recipe else (), plugins, *how)
+        chosen = folder.options(given, options.usual)
         chosen = options.ranks.first(chosen)  # which alone knows the run that goes on
-        if options.resume:
-            folder.check_plugins(plugins)
-            if not options.quiet:
-                what = "the run there goes on" if folder.saved else "no run is there, so one begins"
-                print(f"--resume, {folder.path}: {what}")
+        if options.resume and not options.quiet:
+            what = "the run there goes on" if folder.saved else "no run is there, so one begins"
+            print(f"--resume, {folder.path}: {what}")
         vars(options).update(chosen)
         if recipe is None:
             if options.split is not None:
                 raise ValueError("--split is for tasks; expected none for a file: --test cuts it")
-            return train_file.run(Training(options, folder, chosen, plugins))
+            return train_file.run(Training(options, folder, chosen))
         if wrong := given_options(options, {*OPTIONS} - {"pooling"}):
             raise ValueError(
                 f"--{min(wrong).replace('_', '-')} is for files; expected none of its kind for "
                 f"the task {recipe.name}"
             )
-        return train_task.run(Training(options, folder, chosen, plugins), recipe)
+        return train_task.run(Training(options, folder, chosen), recipe)

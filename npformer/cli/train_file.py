@@ -36,27 +36,25 @@ def run(training: Training) -> int:
     """Train a model, measure it, and print the results."""
     options = training.options
     task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK}))
-    model, settings = model_for(options, task), training.given()
-    model.check()
-    training.check_free()
-    parts, how = task.parts()
+    model, arguments = model_for(options, task), training.arguments("model")
     if is_generated(options.task):
-        settings.setdefault("epochs", GENERATED["epochs"])
-    device = common.device_of(options)
-    training.say(f"npformer {npformer.__version__} on {device}\n\n{task.file}: {how}\n")
-    if task.features:
-        training.say(f"features: {', '.join(task.features)}\n")
-        doubt_features(task.features)
-    train = parts["train"].data()
-    with training.begun():
+        arguments.setdefault("epochs", GENERATED["epochs"])
+    model.check()
+    with training.folder.begun(training.chosen):
+        parts, how = task.parts()
+        training.say(f"npformer {npformer.__version__} on {common.device_of(options)}\n")
+        training.say(f"{task.file}: {how}\n")
+        if task.features:
+            training.say(f"features: {', '.join(task.features)}\n")
+            doubt_features(task.features)
+        train = parts["train"].data()
         model.fit(
             *train,
             validation=parts["validation"].held_out(),
             callbacks=[_Summary(model, train, training.say)],
-            **training.settings("model"),
-            **settings,
+            **arguments,
         )
-        about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.plugins}
+        about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.folder.plugins}
         save(model, training.path / checkpoint_name(), notes=about)
         status = training.status(model.histories_[-1], model.settings_["epochs"])
         if status is None:
@@ -100,9 +98,10 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         found = measure(training, model, parts)
         if found is None:  # the first rank writes and prints
             return
-        metrics |= found.metrics
-        files += found.files
-        print(found.words)
+        measured, words, written = found
+        metrics |= measured
+        files += written
+        print(f"{words}\n")
     training.write(metrics, histories)
     history, tested = model.history_, metrics.get("test", {}).get("accuracy", math.nan)
     curves = training.draw_curves({"": history}, {"": tested})

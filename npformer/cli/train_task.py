@@ -21,67 +21,55 @@ from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
 MODEL = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
-TESTED = ("accuracy", "loss", "labels")
 
 
 def run(training: Training, recipe: Recipe) -> int:
     """Train, save and test a model for each split, and print the results."""
-    options, plugins, splits = training.options, training.plugins, recipe.splits
-    given, settings = training.given(), dict(recipe.training)
+    options, splits = training.options, recipe.splits
+    settings = dict(recipe.training)
     if options.output is not None:
         settings["label_smoothing"] = 0.0  # not every loss has labels to smooth
-    settings |= {name: v for name, v in given.items() if name in (*settings, "schedule")}
+    settings |= given_options(options, (*settings, "schedule"))
     if options.split not in (None, "both"):
         checks.choice(f"--split of task {recipe.name}", options.split, (*recipe.splits, "both"))
         splits = (options.split,)
     changes = given_options(options, MODEL) | {"mixer": mixer_setting(options.mixer)}
-    device = common.device_of(options)
-    training.say(f"npformer {VERSIONS['npformer']} on {device}")
-    datasets = {split: recipe.load(split, options.seed, options.dtype) for split in splits}
-    models = {
-        split: recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
-        for split, data in datasets.items()
-    }  # before there is a folder: one that cannot be built leaves none
-    training.check_free()
     metrics: dict[str, Any] = {
         "task": recipe.name,
         "mixer": changes["mixer"],
         **{name: getattr(options, name) for name in ("seed", "backend", "precision", "dtype")},
-        "device": device,
+        "device": common.device_of(options),
         **VERSIONS,
         "training": settings,
-        "plugins": plugins,
+        "plugins": training.folder.plugins,
         "splits": {},
-        "parameters": models[splits[0]].n_parameters(),
-        "config": models[splits[0]].config.to_dict(),
     }
     histories: dict[str, History] = {}
-    with training.begun():
-        table = summary(models[splits[0]], datasets[splits[0]].train[0][:1])
-        training.say(f"\n{recipe.name}: {recipe.summary}\n\n{table}\n")
-        for split, model in models.items():
-            data = datasets[split]
+    training.say(f"npformer {VERSIONS['npformer']} on {metrics['device']}")
+    with training.folder.begun(training.chosen):
+        for split in splits:
+            data = recipe.load(split, options.seed, options.dtype)
+            model = recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
+            if split == splits[0]:
+                metrics |= {"parameters": model.n_parameters(), "config": model.config.to_dict()}
+                table = summary(model, data.train[0][:1])
+                training.say(f"\n{recipe.name}: {recipe.summary}\n\n{table}\n")
             if len(splits) > 1:
-                parts = data.train, data.validation, data.test
-                train, validation, test = (f"{len(x):,}" for x, _ in parts)
-                training.say(
-                    f"{split} split: {train} training, {validation} validation, {test} test"
-                )
+                n = [f"{len(x):,}" for x, _ in (data.train, data.validation, data.test)]
+                training.say(f"{split} split: {n[0]} training, {n[1]} validation, {n[2]} test")
             usual = {"schedule": "cosine", "metric": "accuracy", **settings}
-            usual |= {"seed": options.seed, **given, **training.settings(split)}
+            usual |= {"seed": options.seed, **training.arguments(split)}
             usual = filled(usual, len(data.train[0]))
             history = fit(model, data.train, validation=data.validation, **usual)
             if history.best_epoch is not None:
                 # Saved before the test, which may be interrupted or run out of memory.
                 for file in ("curves.png", REPORT):  # of an older model
                     (training.path / file).unlink(missing_ok=True)
-                notes = {"task": recipe.name, "split": split, "seed": options.seed}
                 name = checkpoint_name(split if histories else "")
-                more = {"plugins": plugins} if plugins else {}
-                save(model, training.path / name, notes=notes | more)
+                notes = {each: metrics[each] for each in ("task", "seed", "plugins")}
+                save(model, training.path / name, notes={"split": split, **notes})
                 histories[split] = history
                 metrics["splits"][split] = {
-                    **dict.fromkeys(f"test_{figure}" for figure in TESTED),  # until it is tested
                     "validation_accuracy": max(history.validation_accuracy, default=None),
                     "best_epoch": history.best_epoch,
                     "epochs": len(history.train_loss),
@@ -96,8 +84,8 @@ def run(training: Training, recipe: Recipe) -> int:
             at_once = batch_at_evaluation(settings["batch_size"], options.micro_batch)
             with use_precision(options.precision, options.backend):
                 found = evaluate(model, data.test, at_once, communicator=options.ranks)
-            for figure in TESTED:
-                metrics["splits"][split][f"test_{figure}"] = getattr(found, figure)
+            tested = {f"test_{n}": getattr(found, n) for n in ("accuracy", "loss", "labels")}
+            metrics["splits"][split] |= tested
             training.write(metrics, histories)
         _finish(training, metrics["splits"], histories)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,6 @@ from npformer.core import a_type, checks
 from npformer.data.tables import read_table
 from npformer.data.text_file import named
 from npformer.tasks.estimators import Estimator
-from npformer.tasks.sources.choice import listed
 from npformer.tasks.sources.doubts import doubt_known
 from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.kinds import KINDS, chosen_column, is_data_file
@@ -35,15 +35,13 @@ class Trained:
     force: bool
 
     @classmethod
-    def load(
-        cls, options: argparse.Namespace, place: Path | None = None, split: str | None = None
-    ) -> Trained:
-        """Import plugins, and return what is in a file or folder: by default in MODEL.
+    def load(cls, options: argparse.Namespace, place: Path) -> Trained:
+        """Import plugins, and return what is in a file or folder.
 
-        In the folder of a run it is the model of the split, if there is one.
+        In the folder of a run it is the model of --split, if there is one.
         """
         load_plugins(options.plugin)
-        path = _file(options.model if place is None else place, split)
+        path = _file(place, getattr(options, "split", None))
         try:
             model = load(path, backend=options.backend, force=options.force)
         except CheckpointError as error:
@@ -73,40 +71,56 @@ class Trained:
         """The notes in the file."""
         return read_notes(self.path, force=self.force)
 
-    def recipe(self, instead: str) -> Recipe:
-        """Return the named task; for a model without one, the error ends with `instead`."""
+    def recipe(self) -> Recipe:
+        """Return the named task."""
         if isinstance(self.model, Estimator):
             raise ValueError(
                 f"{self.path} holds {a_type(self.model)}, for files; expected a model of one of "
                 f"npformer's tasks: {', '.join(RECIPES)}"
             )
-        task, split, seed = (self.notes.get(name) for name in ("task", "split", "seed"))
-        stated = isinstance(task, str) and isinstance(split, str) and type(seed) is int
-        if not stated or task not in RECIPES:
+        stated = [type(self.notes.get(name)) for name in ("task", "split", "seed")]
+        if stated != [str, str, int] or self.notes["task"] not in RECIPES:
             raise ValueError(
                 f"{self.path} does not say which task, split and seed it was trained on; expected "
-                f"a model that `npformer train` wrote, which has test data. {instead}"
+                "a model that `npformer train` wrote, which has test data. For others: npformer "
+                f"predict {self.path} x.npy, and in Python npformer.evaluate(npformer.load(path), "
+                "(x, y)) and npformer.report(npformer.load(path), x, y)"
             )
-        return RECIPES[str(task)]
+        return RECIPES[self.notes["task"]]
 
-    def test_data(
-        self, instead: str, split: str | None = None
-    ) -> tuple[np.ndarray, np.ndarray, str]:
-        """Return the test data of a split, by default that of the training, and its name."""
-        recipe = self.recipe(instead)
-        split = self.notes["split"] if split is None else split
+    def test_data(self, split: str | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the test data of a split of a named task, by default that of the training."""
+        recipe = self.recipe()
+        split = split or self.notes["split"]
         checks.choice(f"--split of task {recipe.name}", split, recipe.splits)
-        return *recipe.load(split, self.notes["seed"], self.model.dtype).test, split
+        return recipe.load(split, self.notes["seed"], self.model.dtype).test
+
+    def seen(self, split: str) -> str:
+        """Return in words that training may have seen test data of a split; "" if it has not."""
+        if (own := self.notes["split"]) == split:
+            return ""
+        test = f"the test data of the {split} split"
+        return f"it was trained on the {own} split and may have seen some of {test}"
 
     @property
     def kind(self) -> str:
         """The kind of files that an estimator is for."""
         return next(k for k, each in KINDS.items() if isinstance(self.model, each.estimator))
 
-    def task(self, *, check: bool = False) -> FileTask | None:
-        """Return the file and how it was read; `check` that it is unchanged."""
+    def task(self) -> FileTask | None:
+        """Return the file and how it was read; it may have changed since."""
         task = self.notes.get("task")
-        return FileTask.from_notes(task, check=check) if isinstance(task, dict) else None
+        return FileTask.from_notes(task, check=False) if isinstance(task, dict) else None
+
+    def check_given(self, options: argparse.Namespace) -> None:
+        """Check that a split is given for a named task only, and a file for a model of files."""
+        of_file = isinstance(self.model, Estimator)
+        if of_file and options.split is not None:
+            raise ValueError("--split is given, and the model was trained on a file; expected none")
+        if not of_file and options.input is not None:
+            raise ValueError(
+                f"{options.input} is given, and the model was not trained on a file; expected none"
+            )
 
     def read(self, file: str, options: argparse.Namespace, *, labelled: bool) -> Part:
         """Return the samples of another file.
@@ -114,13 +128,10 @@ class Trained:
         Columns are those that options name, or else those of the training.
         """
         kind, task = self.kind, self.task()
-        known = task if task is not None and task.kind == kind else FileTask(kind=kind, file=file)
+        known = task or FileTask(kind=kind, file=file)
         given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
-        given |= {"label": known.label or "label"} | given_options(options, ("skip_empty",))
-        if kind == "series":
-            given |= given_options(options, ("id", "time", "label"))
-            if options.features is not None:
-                given["features"] = listed(options.features)
+        given |= {"label": known.label or "label"}
+        given |= given_options(options, ("skip_empty", "id", "time", "label", "features"))
         if not (roles := [*KINDS[kind].columns]):
             return replace(known, **given).read(file, labelled=labelled)
         table = read_table(file, encoding=given["encoding"])
@@ -133,24 +144,25 @@ class Trained:
     def held_out(self, options: argparse.Namespace) -> Part:
         """Return the samples of the file that is given, or else the test part of the training."""
         task = self.task()
-        if options.input is not None:
-            part = self.read(options.input, options, labelled=True)
-            if task is not None and task.kind in ("texts", "series"):
-                try:
-                    known = FileTask.from_notes(self.notes["task"]).parts()[0]["train"]
-                except (OSError, ValueError):  # its files are gone or have changed
-                    return part
-                doubt_known(task.kind, task.keys(known), task.keys(part), named(options.input))
-            return part
-        if task is None:
-            raise ValueError(
-                f"{options.model} does not say which file it was trained on; expected a file to "
-                "measure it on"
-            )
-        test = FileTask.from_notes(self.notes["task"]).parts()[0]["test"]
-        if not len(test):
-            raise ValueError(f"{options.model} was trained without a test part; expected a file")
-        return test
+        if options.input is None:
+            if task is None:
+                raise ValueError(
+                    f"{options.model} does not say which file it was trained on; expected a file "
+                    "to measure it on"
+                )
+            if not len(test := self._parts()["test"]):
+                raise ValueError(f"{options.model} has no test part of its own; expected a file")
+            return test
+        part = self.read(options.input, options, labelled=True)
+        if task is not None and task.kind in ("texts", "series"):
+            with suppress(OSError, ValueError):  # its files are gone or have changed
+                known = task.keys(self._parts()["train"])
+                doubt_known(task.kind, known, task.keys(part), named(options.input))
+        return part
+
+    def _parts(self) -> dict[str, Part]:
+        """Return the parts of the training's file, after checking that it is unchanged."""
+        return FileTask.from_notes(self.notes["task"]).parts()[0]
 
 
 def _file(path: Path, split: str | None) -> Path:

@@ -6,7 +6,6 @@ import argparse
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -19,7 +18,6 @@ from npformer.cli.common import STATUS
 from npformer.cli.model_settings import given_options
 from npformer.cli.run_folder import RunFolder, write_json
 from npformer.core import split_names
-from npformer.optim import SCHEDULES, schedule_for
 from npformer.training.fit import fit
 from npformer.training.history import History
 from npformer.training.inspection.curves import figure_of, write_figure
@@ -40,7 +38,6 @@ class Training:
     options: argparse.Namespace
     folder: RunFolder
     chosen: dict[str, Any]
-    plugins: list[str]
 
     @property
     def path(self) -> Path:
@@ -52,26 +49,12 @@ class Training:
         if not self.options.quiet:
             print(words)
 
-    def check_free(self) -> None:
-        """Check that the folder holds no run that this one would replace unasked."""
-        if not (self.options.resume or self.options.overwrite):
-            self.folder.check_free()
+    def arguments(self, name: str) -> dict[str, Any]:
+        """Return those arguments of `fit` that were given, and the command's own.
 
-    def begun(self) -> AbstractContextManager[None]:
-        """Lock the folder while the training goes on."""
-        return self.folder.begun(self.chosen, self.plugins, resume=self.options.resume)
-
-    def given(self) -> dict[str, Any]:
-        """Return those arguments of `fit` that were given; a schedule is checked."""
-        given = given_options(self.options, TRAINING)
-        if "schedule" in given:
-            SCHEDULES.parse(given["schedule"], "--schedule")
-            schedule_for(given["schedule"], steps=1_000_000, warmup=100_000)
-        return given
-
-    def settings(self, name: str) -> dict[str, Any]:
-        """Return the command's arguments of `fit`; `name` is that of the checkpoint."""
-        return {
+        `name` is that of the checkpoint.
+        """
+        return given_options(self.options, TRAINING) | {
             "checkpoint": self.path / "checkpoints" / name,
             "communicator": self.options.ranks,
             "shard_moments": bool(self.options.shard_moments),

@@ -124,7 +124,7 @@ def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_c
         ("--compare {folder}/none", "there is no folder"),
         ("--compare {tokens}", "does not say which task"),
         ("--compare {parity}", "was trained on parity and"),
-        ("--compare {wide}", "is a model in float64 and"),
+        ("--compare {wide}", "x has dtype float32 and the model float64"),
         ("--out {folder}", "is a folder; expected the name of a file"),
         (
             "--out {folder}/no/such.html",

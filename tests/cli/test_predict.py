@@ -154,8 +154,8 @@ def test_batches_are_chosen(trained, fails, prints, monkeypatch):
         ("x.npy", "some text", "x.npy is not an array of numbers in .npy format"),
         ("x.npy", np.array([{"a": 1}]), "x.npy is not an array of numbers"),  # never unpickled
         ("x.npy", np.zeros((2, 8, 9)), "x has shape (2, 8, 9); expected (batch, length, 8)"),
-        ("x.csv", "", "x.csv: it is empty; expected one sample per line"),
-        ("x.csv", "\n\n", "x.csv: it is empty; expected one sample per line"),
+        ("x.csv", "", "x.csv: line 1 is empty; expected one sample per line"),
+        ("x.csv", "\n\n", "x.csv: line 1 is empty; expected one sample per line"),
         ("x.csv", "1,2\n\n3,4\n", "x.csv: line 2 is empty; expected one sample per line"),
         ("x.csv", "#1,2\n", "x.csv: could not convert string '#1' to float64 at row 0"),
         ("x.csv", "a,b\n1,2\n", "could not convert string 'a' to float64 at row 0, column 1; exp"),

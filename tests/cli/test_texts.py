@@ -339,7 +339,7 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
     ("words", "problem"),
     [
         (["predict"], "there is nothing to predict; expected texts in quotes, or one table"),
-        (["predict", "none.csv"], "there is no file none.csv"),
+        (["predict", "none.csv"], "none.csv does not exist; expected a file"),
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
         (
@@ -352,7 +352,7 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "{folder}"], "is the name of a file or folder, not a table"),
         (["predict", "not_there.xlsx"], "In Excel: save as CSV UTF-8"),
         (["predict", "{folder}/a.csv", "a text"], "expected one table, or texts, not both"),
-        (["look", "--compare", "b"], "--compare and --split are for npformer's tasks"),
+        (["look", "--compare", "b"], "--compare is for models of npformer's tasks"),
     ],
 )
 def test_wrong_calls_of_a_trained_model(trained_on_texts, tmp_path, fails, words, problem):

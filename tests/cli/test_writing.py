@@ -108,7 +108,7 @@ def test_pairs_are_translated(translator, table, tmp_path, prints):
     assert prints("predict", translator, "1+2") == loaded.translate(["1+2"])[0] + "\n"
     two = prints("predict", translator, "1+2", "20+3", "--beams", 2).splitlines()
     assert two == [
-        f"{source}  {target}"
+        f"{source:<4}  {target}".rstrip()
         for source, target in zip(
             ("1+2", "20+3"), loaded.translate(["1+2", "20+3"], beams=2), strict=True
         )

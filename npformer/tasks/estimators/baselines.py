@@ -13,15 +13,16 @@ TF_IDF = "TF-IDF + logistic regression"
 LINEAR = "logistic regression"
 
 
-def compared(
-    names: ClassNames, train: tuple[Sequence[Any], Any], test: tuple[Sequence[Any], Any]
-) -> dict[str, Scores | None]:
+Labelled = tuple[Sequence[Any], Any]
+"""Samples, and their labels or the numbers of their classes."""
+
+
+def compared(names: ClassNames, train: Labelled, test: Labelled) -> dict[str, Scores | None]:
     """Return the scores of baselines that learn from (samples, labels), by name."""
-    (x, labels), (x_test, y_test) = train, (test[0], names.numbers(test[1]))
-    y = names.numbers(labels)
-    name, baseline = (TF_IDF, tf_idf) if isinstance(x[0], str) else (LINEAR, linear)
-    found = majority(names.names, y, y_test), baseline(names.names, (x, y), (x_test, y_test))
-    return dict(zip((MAJORITY, name), found, strict=True))
+    y, y_test = names.numbers(train[1]), names.numbers(test[1])
+    name = TF_IDF if isinstance(train[0][0], str) else LINEAR
+    baseline = logistic_regression(names.names, (train[0], y), (test[0], y_test))
+    return {MAJORITY: majority(names.names, y, y_test), name: baseline}
 
 
 def majority(classes: Sequence[Any], y_train: np.ndarray, y_test: np.ndarray) -> Scores:
@@ -31,12 +32,8 @@ def majority(classes: Sequence[Any], y_train: np.ndarray, y_test: np.ndarray) ->
     return scores_of(classes, y_test, shares)
 
 
-def tf_idf(
-    classes: Sequence[Any],
-    train: tuple[Sequence[str], np.ndarray],
-    test: tuple[Sequence[str], np.ndarray],
-) -> Scores | None:
-    """Return the scores of logistic regression on weighted counts of words.
+def logistic_regression(classes: Sequence[Any], train: Labelled, test: Labelled) -> Scores | None:
+    """Return the scores on weighted counts of words, or on series of one length, scaled.
 
     None if scikit-learn is not installed, or if no training text has a word that it counts.
     """
@@ -44,45 +41,27 @@ def tf_idf(
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import FunctionTransformer, StandardScaler
     except ImportError:
         return None
-    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10, max_iter=1000))
+    x, y = train
+    if isinstance(x[0], str):
+        model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10, max_iter=1000))
+    else:
+        rows = FunctionTransformer(_rows, kw_args={"length": max(map(len, x))})
+        model = make_pipeline(rows, StandardScaler(), LogisticRegression(max_iter=2000))
     try:
-        return _scores(classes, model, train, test)
+        model.fit(x, y)
     except ValueError:  # only punctuation or single letters
         return None
-
-
-def linear(
-    classes: Sequence[Any],
-    train: tuple[Sequence[np.ndarray], np.ndarray],
-    test: tuple[Sequence[np.ndarray], np.ndarray],
-) -> Scores | None:
-    """Return the scores of logistic regression on series, padded with 0 to one length and scaled.
-
-    None if scikit-learn is not installed.
-    """
-    try:
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError:
-        return None
-    longest = max(map(len, train[0]))
-
-    def rows(series: Sequence[np.ndarray]) -> np.ndarray:
-        padded = np.zeros((len(series), longest, series[0].shape[1]))
-        for row, each in zip(padded, series, strict=True):
-            row[: len(each)] = each[:longest]
-        return padded.reshape(len(series), -1)
-
-    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
-    return _scores(classes, model, (rows(train[0]), train[1]), (rows(test[0]), test[1]))
-
-
-def _scores(classes: Sequence[Any], model: Any, train: Any, test: Any) -> Scores:
-    """Return the scores of scikit-learn's model, which may not see every class in training."""
-    model.fit(*train)
     probabilities = np.zeros((len(test[1]), len(classes)))
-    probabilities[:, model.classes_] = model.predict_proba(test[0])
+    probabilities[:, model.classes_] = model.predict_proba(test[0])  # not all need be known
     return scores_of(classes, test[1], probabilities)
+
+
+def _rows(series: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """Return series as rows of numbers, cut to a length or padded with 0."""
+    padded = np.zeros((len(series), length, series[0].shape[1]))
+    for row, each in zip(padded, series, strict=True):
+        row[: len(each)] = each[:length]
+    return padded.reshape(len(series), -1)

@@ -20,9 +20,8 @@ def calibrate(model: SequenceClassifier, held_out: Data) -> None:
     """
     x, y, mask = held_out
     z = model.in_batches(to_numpy, x, mask).astype("float64")
-    layers: list[Layer] = [model.classify]
-    if isinstance(model, WideSequenceClassifier):
-        layers.append(model.wide)
+    wide = [model.wide] if isinstance(model, WideSequenceClassifier) else []
+    layers: list[Layer] = [model.classify, *wide]
     found = factors(z.reshape(len(y), len(layers), -1), y)
     for layer, factor in zip(layers, found.tolist(), strict=True):
         for parameter in layer.named_parameters().values():

@@ -48,17 +48,6 @@ class ClassNames:
             )
         return cls(names)
 
-    @classmethod
-    def numbered(cls, labels: Any) -> "tuple[ClassNames, np.ndarray]":
-        """Return the classes that occur in labels, and the number of each label."""
-        found = plain_labels(labels)
-        names = cls.of(found)
-        return names, names.numbers(found)
-
-    def __len__(self) -> int:
-        """Return the number of classes."""
-        return len(self.names)
-
     def words(self) -> list[str]:
         """Return the names as strings, for display."""
         return [str(name) for name in self.names]
@@ -71,18 +60,13 @@ class ClassNames:
             of = f"of {len(listed)}"
             shown = ", ".join(f"{label!r} ({n} {of})" for label, n in unknown.most_common(3))
             more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-            (first, _), *_ = unknown.most_common(1)
-            hint = did_you_mean(str(first), self.words())
+            hint = did_you_mean(str(unknown.most_common(1)[0][0]), self.words())
             raise ValueError(
                 f"{where} have {shown}{more}, which training never saw; expected only "
                 f"{_names(self.words())}{hint or '.'} Leave these samples out, or train with some "
                 "of them"
             )
         return np.array([self._number_of[label] for label in listed], dtype="int64")
-
-    def labels(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the labels of class numbers: an array of strings, integers or booleans."""
-        return np.asarray(np.array(self.names)[numbers])
 
 
 def plain_labels(labels: Any, where: str = "labels") -> list[Label]:

@@ -17,12 +17,16 @@ from npformer.data.samples import Data
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.calibration import calibrate
-from npformer.tasks.estimators.class_names import ClassNames, check_as_many, rarely_repeat
-from npformer.tasks.estimators.defaults import filled
+from npformer.tasks.estimators.class_names import (
+    ClassNames,
+    check_as_many,
+    plain_labels,
+    rarely_repeat,
+)
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.readers import Reader
-from npformer.tasks.estimators.scores import Scores, scores_of
+from npformer.tasks.estimators.scores import Scores, compared, scores_of
 from npformer.tasks.estimators.split import stratified
 from npformer.training.distributed import as_communicator
 from npformer.training.trainable import SequenceClassifier
@@ -55,11 +59,6 @@ class Classifier(Estimator):
 
     estimator_type = "classifier"
 
-    def __repr__(self) -> str:
-        trained = hasattr(self, "classes_")
-        known = f"{len(self.classes_)} classes" if trained else "not trained yet"
-        return f"{type(self).__name__}({known})"
-
     @abstractmethod
     def kind(self) -> str:
         """Return what `npformer.tasks.estimators.defaults` calls the samples."""
@@ -70,17 +69,15 @@ class Classifier(Estimator):
 
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for what the reader has learned."""
-        usual = defaults.ENCODERS[self.kind()] | {"max_len": self.reader_.max_len}
-        drawn: dict[str, Any] = {"seed": seed, "dtype": self.dtype}
-        config = self.configured(usual)
-        return classifier_for(self.reader_, config, n_classes, self.pooling, **drawn)
+        reader, usual = self.reader_, defaults.ENCODERS[self.kind()]
+        config = self.configured(usual | {"max_len": reader.max_len})
+        return classifier_for(reader, config, n_classes, self.pooling, seed=seed, dtype=self.dtype)
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
         super().check()
-        self.check_optional("members", "max_len")
-        if self.members is not None:
-            checks.whole("members", self.members, at_least=1, at_most=1000)
+        self.check_optional("max_len")
+        self.check_optional("members", at_most=1000)
 
     def fit(
         self,
@@ -121,7 +118,9 @@ class Classifier(Estimator):
             checks.rate("calibration", calibration)
         reader = self.reader()
         listed = reader.checked(samples, "samples")
-        names, y = ClassNames.numbered(labels)
+        labels = plain_labels(labels)
+        names = ClassNames.of(labels)
+        y = names.numbers(labels)
         check_as_many(listed, y)
         if (weights := training.get("sample_weight")) is not None:
             training["sample_weight"] = weights = checks.weights("sample_weight", weights)
@@ -136,7 +135,7 @@ class Classifier(Estimator):
             rows, rest = stratified(y, validation, self.seed)
             held_out = [listed[i] for i in rest], y[rest]
             if weights is not None:
-                training["sample_weight"] = weights[rows]
+                training["sample_weight"] = weights = weights[rows]
             listed, y = [listed[i] for i in rows], y[rows]
         if isinstance(given := training.get("class_weight"), Mapping):
             of = names.numbers(list(given), "the keys of class_weight")
@@ -147,22 +146,22 @@ class Classifier(Estimator):
         data = self._data(listed, y)
         validation_data = None if held_out is None else self._data(*held_out)
         given = {**defaults.training(self.kind(), len(y)), **training}
-        if held_out is None:
-            given.pop("patience", None)
         share = defaults.calibration(self.kind(), len(y)) if calibration is None else calibration
         members = self.members or defaults.members(self.kind(), len(y))
         for member in range(members):
-            model = self.build(len(names), self.seed + member)
+            seed, own, apart = self.seed + member, data, validation_data
+            model = self.build(len(self.classes_), seed)
             folder = [f"member-{member + 1}"] if members > 1 else []
             place = None if checkpoint is None else Path(checkpoint, *folder)
-            own, for_temperature, options = data, validation_data, given
             if share and validation_data is None:
-                own, for_temperature, options = self._apart(data, share, self.seed + member, given)
-            self.settings_ = filled(options, len(own[1]))
-            seeded = {"seed": self.seed + member, **self.settings_}
-            history = self.train(model, own, validation_data, place, **seeded)
-            if share and for_temperature is not None:
-                calibrate(model, for_temperature)
+                rows, rest = stratified(y, share, seed)
+                own, apart = (tuple(each[part] for each in data) for part in (rows, rest))
+                if weights is not None:
+                    given["sample_weight"] = weights[rows]
+            of_call = {"validation": validation_data, "checkpoint": place, "seed": seed}
+            history = self.train(model, own, given, **of_call)
+            if share and apart is not None:
+                calibrate(model, apart)
             if history.stopped in ("interrupted", "terminated"):
                 break
         return self
@@ -173,7 +172,7 @@ class Classifier(Estimator):
 
     def arrays(self, samples: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return x and its mask, as the models expect them."""
-        listed = self.checked(samples, "samples")
+        listed = self.checked(samples, "samples")  # which says if there is no reader yet
         return self.reader_.read(listed)  # type: ignore[no-any-return]
 
     def checked(self, samples: Any, name: str) -> Sequence[Any]:
@@ -184,17 +183,6 @@ class Classifier(Estimator):
     def _data(self, samples: Sequence[Any], y: np.ndarray) -> Data:
         x, mask = self.reader_.read(samples)
         return x, y, mask
-
-    def _apart(
-        self, data: Data, share: float, seed: int, given: Mapping[str, Any]
-    ) -> tuple[Data, Data, dict[str, Any]]:
-        """Return the samples to train on, the held-out ones, and the settings for the former."""
-        x, y, mask = data
-        rows, rest = stratified(y, share, seed)
-        options = dict(given)
-        if options.get("sample_weight") is not None:
-            options["sample_weight"] = options["sample_weight"][rows]
-        return (x[rows], y[rows], mask[rows]), (x[rest], y[rest], mask[rest]), options
 
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
         """Take over trained models and the classes that they tell apart, from a file."""
@@ -281,13 +269,25 @@ class Classifier(Estimator):
         It begins with the scores and, `beside` them, those of other models, by name. It shows each
         member of an ensemble. `more` are arguments of `npformer.report`, such as `samples`.
         """
-        from npformer.tasks.estimators.classifier_report import settings_of_report  # when needed
-        from npformer.tasks.reports import report
+        from npformer.tasks.reports import report  # when needed
+        from npformer.tasks.reports.elements import TEXTS
 
         y, listed = self.names.numbers(labels), self.checked(samples, "samples")
-        scores = scores or self.evaluate(listed, self.names.labels(y))
-        models = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
+        scores = scores or self.evaluate(listed, self.classes_[y])
+        table = compared({"this model": scores, **(beside or {})})
+        opening = [table, TEXTS["results"]["calibration"], scores.by_class()]
+        models: Any = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
+        if len(models) > 1:
+            opening.insert(0, TEXTS["results"]["members"].format(n=len(models)))
+        else:
+            models = self.model
+        kind = "text" if isinstance(listed[0], str) else "series"
+        shown = {
+            "title": f"A {kind} classifier: its mistakes, and a look inside",
+            "token_names": self.reader_.token_names(),
+            "class_names": self.names.words(),
+            "sample_names": listed if kind == "text" else None,
+            "opening": [f"Measured on {scores.n:,} samples.", *opening],
+        }
         x, mask = self.reader_.read(listed)
-        shown = settings_of_report(self, listed, scores, beside or {})
-        settings = {"token_names": self.reader_.token_names(), **shown, **more}
-        return report(models if len(models) > 1 else self.model, x, y, mask, path=path, **settings)
+        return report(models, x, y, mask, path=path, **shown | more)

@@ -125,11 +125,6 @@ def training_with_stop(kind: str, n: int, batch_size: int) -> dict[str, Any]:
     return {**usual, "epochs": max(usual["epochs"], min(MOST_OF_FEW_TEXTS, few))}
 
 
-def holds_out(kind: str, n: int) -> bool:
-    """Return whether some of n samples decide when such a training stops."""
-    return n >= MANY[kind]
-
-
 def batch_size_for(n: int) -> int:
     """Return the power of two nearest to sqrt(n), from 32 to 256; few arrays are one batch."""
     if n <= ONE_BATCH:

@@ -13,6 +13,7 @@ from npformer.data.held_out import validation_share
 from npformer.data.samples import Data
 from npformer.layers import POOLINGS
 from npformer.models import EncoderConfig
+from npformer.tasks.estimators.defaults import filled
 from npformer.training.fit import fit
 from npformer.training.history import History
 
@@ -33,19 +34,25 @@ class Ensemble:
         One, or the members of an ensemble.
     histories_ : list of History
         The training history of each; empty after loading.
+    settings_ : dict
+        The arguments of `npformer.fit` in the last training.
     """
 
     models_: list[Any]
     histories_: list[History]
+    settings_: dict[str, Any]
+    backend = "numpy"
 
-    def train(
-        self, model: Any, data: Data, validation: Data | None, checkpoint: Any, **settings: Any
-    ) -> History:
-        """Train a model, and keep it with its history."""
+    def begin(self) -> None:
+        """Forget the models of an earlier training."""
+        self.models_, self.histories_ = [], []
+
+    def train(self, model: Any, data: Data, settings: Mapping[str, Any], **own: Any) -> History:
+        """Train a model on the backend, and keep it with its history."""
         self.models_.append(model)  # now, so that weights are kept if the training is stopped
-        found = fit(model, data, validation=validation, checkpoint=checkpoint, **settings)
-        self.histories_.append(found)
-        return found
+        self.settings_ = filled(settings, len(data[0]))
+        self.histories_.append(fit(model.to(self.backend), data, **self.settings_, **own))
+        return self.histories_[-1]
 
     @property
     def model(self) -> Any:
@@ -77,19 +84,12 @@ class Estimator(Ensemble, ABC):
 
     It keeps scikit-learn's protocol: `__init__` stores its arguments as they are, `fit` checks
     them, and what it learns ends in ``_``.
-
-    Attributes
-    ----------
-    settings_ : dict
-        The arguments of `npformer.fit` in the last training.
     """
 
     config: EncoderConfig | Mapping[str, Any] | None = field(default=None, kw_only=False)
     seed: int = 0
     dtype: str = "float32"
     backend: str = "numpy"
-
-    settings_: dict[str, Any] = field(init=False)
 
     estimator_type: ClassVar[str | None] = None
     """What scikit-learn calls it."""
@@ -102,14 +102,6 @@ class Estimator(Ensemble, ABC):
     @abstractmethod
     def preparation(self) -> dict[str, Any]:
         """Return what turns samples into arrays, and arguments of `__init__`, ready for JSON."""
-
-    @classmethod
-    def prepared(cls, values: Mapping[str, Any], **arguments: Any) -> Self:
-        """Return an instance without models from what `preparation` returned."""
-        found = cls(**arguments)
-        found.restore(values)
-        found.check()
-        return found
 
     @abstractmethod
     def restore(self, values: Mapping[str, Any]) -> None:
@@ -162,11 +154,11 @@ class Estimator(Ensemble, ABC):
         checks.choice("backend", self.backend, backends())
         checks.whole("seed", self.seed, at_least=0)
 
-    def check_optional(self, *names: str, at_least: int = 1) -> None:
+    def check_optional(self, *names: str, **limits: int) -> None:
         """Check arguments of `__init__` that are whole numbers or None."""
         for name in names:
             if getattr(self, name) is not None:
-                checks.whole(name, getattr(self, name), at_least=at_least)
+                checks.whole(name, getattr(self, name), **{"at_least": 1, **limits})
 
     def given_max_len(self) -> int | None:
         """Return the longest sample, if the configuration or an argument says it."""
@@ -181,10 +173,6 @@ class Estimator(Ensemble, ABC):
             return self.config
         return EncoderConfig(**{**usual, **(self.config or {})})
 
-    def begin(self) -> None:
-        """Forget the models of an earlier training."""
-        self.models_, self.histories_ = [], []
-
     def take(self, models: list[Any], classes: list[Any] | None = None) -> None:
         """Take over trained models, from a file; ValueError if one does not fit."""
         if not models:
@@ -198,10 +186,6 @@ class Estimator(Ensemble, ABC):
     @abstractmethod
     def sizes(self) -> dict[str, int]:
         """Return what the models must have by their attributes, such as ``vocab_size``."""
-
-    def train(self, model: Any, *data: Any, **settings: Any) -> History:
-        """Train a model on the backend, and keep it with its history."""
-        return super().train(model.to(self.backend), *data, **settings)
 
     def to(self, backend: str) -> Self:
         """Move the models to a backend, and return self."""

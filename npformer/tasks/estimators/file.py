@@ -59,7 +59,9 @@ def built(path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndar
         kind = PIPELINES[description["class"]]
         if issubclass(kind, Classifier):
             names, arguments["members"] = description["classes"], len(members)
-        raw = kind.prepared(preparation, **arguments)
+        raw = kind(**arguments)
+        raw.restore(preparation)
+        raw.check()
     except ImportError:
         raise
     except Exception as error:  # a file may contain anything

@@ -5,37 +5,26 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.tasks.estimators.class_names import check_as_many
 
 
-def parted_by_source(
-    sources: list[str], targets: list[str], share: float, seed: int
-) -> tuple[list[str], list[str], tuple[list[str], list[str]]]:
-    """Split pairs in two; those of one source stay together."""
-    held = set(held_out_sources(sources, share, seed))
-    rows = [source in held for source in sources]
-    parts = [
-        [text for text, row in zip(texts, rows, strict=True) if row is wanted]
-        for wanted in (False, True)
-        for texts in (sources, targets)
-    ]
-    return parts[0], parts[1], (parts[2], parts[3])
+def split_by_source(
+    sources: Sequence[str], share: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a larger and of a smaller part, each in order.
 
-
-def held_out_sources(sources: Sequence[str], share: float, seed: int) -> list[str]:
-    """Return a share of the different sources, drawn with a seed; at least one is left."""
-    checks.number("share", share, above=0.0)
-    checks.rate("share", share)
+    The smaller part has a share of the different sources, drawn with a seed; at least one is left.
+    """
     different = [*dict.fromkeys(sources)]
     n = min(max(round(share * len(different)), 1), len(different) - 1)
     if n < 1:
         raise ValueError(
             f"{len(different)} different sources are too few to set {share} of them aside"
         )
-    rows = np.random.default_rng(seed).permutation(len(different))[:n]
-    return [different[i] for i in np.sort(rows)]
+    held = {different[i] for i in np.random.default_rng(seed).permutation(len(different))[:n]}
+    smaller = np.array([source in held for source in sources])
+    return np.flatnonzero(~smaller), np.flatnonzero(smaller)
 
 
 def checked_pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:

@@ -248,11 +248,10 @@ class TextReader(Reader):
                 f"number {empty[0] + 1}; expected words. Leave these samples out"
             )
         if not isinstance(self.tokenizer, Tokenizer):
-            usual = dict(defaults.VOCABULARY)
-            given = {name: v for name, v in self.vocabulary.items() if v is not None}
+            given = {**defaults.VOCABULARY, **self.vocabulary}
             if self.tokenizer == "word":
-                usual["ngrams"] = defaults.ngrams(list(samples))
-            self.tokenizer = train_tokenizer(self.tokenizer, samples, **usual | given)
+                given.setdefault("ngrams", defaults.ngrams(list(samples)))
+            self.tokenizer = train_tokenizer(self.tokenizer, samples, **given)
         if self.wide:
             parts = self.tokenizer.parts() if isinstance(self.tokenizer, WordTokenizer) else ()
             self.pairs = frequent_pairs(

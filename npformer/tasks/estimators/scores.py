@@ -1,6 +1,6 @@
 """Scores: how well predictions match labels."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ from npformer.training.trainable.metrics import macro_f1
 
 FIGURES = ("accuracy", "macro_f1", "loss", "calibration_error")
 BY_CLASS = ("precision", "recall", "f1", "confusion")
+
+Table = list[list[str]]
+"""Rows of cells; the first is the heading."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +74,12 @@ class Scores:
         hits, labels = np.diag(self.confusion), self.confusion.sum(axis=1)
         return macro_f1(np.stack([hits, labels, self.confusion.sum(axis=0)]).astype("float64"))
 
-    @property
-    def figures(self) -> tuple[float, ...]:
-        """Accuracy, macro F1, loss and calibration error."""
-        return tuple(getattr(self, name) for name in FIGURES)
-
-    def by_class(self) -> Iterator[tuple[Any, int, float, float, float]]:
-        """Yield each class, how often it is right, and its precision, recall and F1."""
-        n = self.confusion.sum(axis=1)
-        return zip(self.classes, n, self.precision, self.recall, self.f1, strict=True)
+    def by_class(self) -> Table:
+        """Return each class, how often it is right, and its precision, recall and F1."""
+        shares = np.stack([self.precision, self.recall, self.f1], axis=1)
+        rows = zip(self.classes, self.confusion.sum(axis=1), shares, strict=True)
+        table = [["class", "labels", "precision", "recall", "F1"]]
+        return table + [[str(name), f"{n:,}", *_words(each)] for name, n, each in rows]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
@@ -95,10 +95,9 @@ class Scores:
         loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
         lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
         names = [name if len(name) <= 24 else f"{name[:23]}…" for name in map(str, self.classes)]
-        rows = [["class", "labels", "precision", "recall", "F1"]]
-        for name, (_, n, *shares) in zip(names, self.by_class(), strict=True):
-            rows.append([name, str(n), *(f"{share:.4f}" for share in shares)])
-        lines += aligned(rows, "<>>>>")
+        head, *rows = self.by_class()
+        short = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
+        lines += aligned([head, *short], "<>>>>")
         if len(names) <= 12:
             counts = [["label / predicted", *names]]
             for name, row in zip(names, self.confusion, strict=True):
@@ -106,6 +105,20 @@ class Scores:
             wide = max(4, *map(len, names))
             lines += ["", *aligned(counts, f"<{'>' * len(names)}", wide)]
         return "\n".join(lines)
+
+
+def compared(scores: Mapping[str, Scores | None]) -> Table:
+    """Return a table of the scores of classifiers, by name; those that have none are left out."""
+    table = [["", "accuracy", "macro F1", "loss", "calibration error"]]
+    known = {name: each for name, each in scores.items() if each is not None}
+    return table + [
+        [name, *_words([getattr(each, figure) for figure in FIGURES])]
+        for name, each in known.items()
+    ]
+
+
+def _words(shares: Iterable[float]) -> list[str]:
+    return [f"{share:.4f}" for share in shares]
 
 
 def scores_of(

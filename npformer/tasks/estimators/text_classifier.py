@@ -114,11 +114,8 @@ class TextClassifier(Classifier):
 
     def _vocabulary(self) -> dict[str, Any]:
         """Return the settings of the vocabulary that were given."""
-        names = ("vocab_size", "min_count", "lower", "ngrams")
-        given = {name: getattr(self, name) for name in names}
-        if self.tokenizer != "word":
-            del given["ngrams"]
-        return {name: value for name, value in given.items() if value is not None}
+        names = ["vocab_size", "min_count", "lower"] + ["ngrams"] * (self.tokenizer == "word")
+        return {name: v for name in names if (v := getattr(self, name)) is not None}
 
     def reader(self) -> TextReader:
         """Return a reader that has learned nothing yet."""
@@ -130,16 +127,14 @@ class TextClassifier(Classifier):
         if isinstance(pretrained, str | os.PathLike):
             pretrained = interop.from_pretrained(pretrained)
         checks.instance("pretrained", pretrained, interop.PretrainedEncoder)
-        assert isinstance(pretrained, interop.PretrainedEncoder)
-        self.pretrained_ = pretrained
+        self.pretrained_: Any = pretrained
         return TextReader(pretrained.max_len, pretrained.tokenizer, refuse_empty=True)
 
     @property
     def tokenizer_(self) -> Tokenizer:
         """The tokenizer with its vocabulary."""
         self.check_trained()
-        found: Tokenizer = self.reader_.tokenizer
-        return found
+        return self.reader_.tokenizer  # type: ignore[no-any-return]
 
     def unknown(self, samples: Sequence[str]) -> list[int]:
         """Return the numbers of the texts without any token in the vocabulary."""

@@ -16,16 +16,13 @@ from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_t
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import defaults
-from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
-from npformer.tasks.estimators.pair_split import checked_pairs, parted_by_source
+from npformer.tasks.estimators.pair_split import checked_pairs, split_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
 from npformer.training.distributed import as_communicator
 from npformer.training.trainable import EncoderDecoder
 
 AUTO = "auto"
-NOTHING = -1
-"""Fills up the rows of generated ids."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -108,26 +105,29 @@ class TextTranslator(Estimator):
         if isinstance(validation, tuple | list):
             others = checked_pairs(*validation)
         elif validation is not None:
-            sources, targets, others = parted_by_source(sources, targets, validation, self.seed)
+            rows, rest = split_by_source(sources, validation, self.seed)
+            others = [sources[i] for i in rest], [targets[i] for i in rest]
+            sources, targets = [sources[i] for i in rows], [targets[i] for i in rows]
         self.tokenizers_ = list(map(self._tokenizer, self._both(), (sources, targets)))
         x, y = self.arrays(sources, targets)
         longest = max(x.shape[1], y.shape[1])
         few = {"dropout": defaults.DROPOUT} if len(x) < defaults.FEW_PAIRS else {}
-        usual = defaults.ENCODERS["translator"] | few
-        config = self.configured(usual | {"max_len": self.max_len or 2 * longest})
+        few |= {"max_len": self.max_len or 2 * longest}
+        config = self.configured(defaults.ENCODERS["translator"] | few)
         if longest > config.max_len:
             raise ValueError(
                 f"a text has {longest} tokens, those for its ends included; expected at most "
                 f"max_len, {config.max_len}. Take a larger max_len, or leave long texts out"
             )
-        self.settings_ = filled({**defaults.training("translator", len(x)), **training}, len(x))
         source, target = self.tokenizers_
         given = {name: getattr(target, name) for name in ("padding_id", "begin_id", "end_id")}
         given |= {name: getattr(self, name) for name in ("decoder", "seed", "dtype")}
         model = EncoderDecoder(config, source.vocab_size, target.vocab_size, **given)
         self.begin()
         held_out: Data | None = None if others is None else self.arrays(*others)
-        self.train(model, (x, y), held_out, checkpoint, seed=self.seed, **self.settings_)
+        usual = {**defaults.training("translator", len(x)), **training}
+        own = {"validation": held_out, "checkpoint": checkpoint, "seed": self.seed}
+        self.train(model, (x, y), usual, **own)
         return self
 
     def _tokenizer(self, given: str | Tokenizer, texts: Sequence[str]) -> Tokenizer:
@@ -151,15 +151,15 @@ class TextTranslator(Estimator):
         rows = [[*source.ids(text), source.end_id] for text in sources]
         return padded(rows, source.padding_id)[0]
 
-    def _read(self, sources: Any, name: str = "sources") -> tuple[list[str], np.ndarray]:
+    def _read(self, sources: Any) -> tuple[list[str], np.ndarray]:
         """Return sources as a list and as ids; raise ValueError if one is too long."""
         self.check_trained()
-        listed = checked_texts(sources, name)
+        listed = checked_texts(sources, "sources")
         ids, most = self.source_ids(listed), self.model.config.max_len
         if ids.shape[1] > most:
             i = int(np.argmax((ids != self.tokenizers_[0].padding_id).sum(axis=1)))
             raise ValueError(
-                f"{name}[{i}] has {ids.shape[1]} tokens, the end token included; expected at most "
+                f"sources[{i}] has {ids.shape[1]} tokens, the end token included; expected at most "
                 f"{most}, the most that this model reads. Train it with max_len=... (--max-len on "
                 "the command line), or shorten the text"
             )
@@ -190,7 +190,7 @@ class TextTranslator(Estimator):
         most = self.model.decoder_config.max_len
         with as_communicator(communicator).guard() as ranks:
             own = x[ranks.shard(len(x))]
-            written = np.full((len(own), most), NOTHING)
+            written = [""] * len(own)
             lengths = (own != self.tokenizers_[0].padding_id).sum(axis=1)
             order = np.argsort(-lengths, kind="stable")
             for start in range(0, len(own), batch_size):
@@ -198,9 +198,8 @@ class TextTranslator(Estimator):
                 part = own[rows, : lengths[rows].max()]
                 found = self.model.generate(part, most, beams, length_penalty)
                 for row, ids in zip(rows, found, strict=True):
-                    written[row, : len(ids)] = ids
-            every = ranks.concatenate(written)
-        return [self.tokenizers_[1].decode(row[row != NOTHING].tolist()) for row in every]
+                    written[row] = self.tokenizers_[1].decode(ids)
+            return [text for part in ranks.gather(written) for text in part]
 
     predict = translate
 
@@ -247,7 +246,7 @@ class TextTranslator(Estimator):
         shown = []
         source, target = self.tokenizers_
         for i in chosen_samples(samples, len(listed)):
-            x = self._read([listed[i]])[1]
+            _, x = self._read([listed[i]])
             written = self.model.generate(x)[0]
             text = target.decode(written)
             read = [[target.begin_id, *written][: self.model.decoder_config.max_len]]

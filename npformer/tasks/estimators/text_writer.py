@@ -16,7 +16,6 @@ from npformer.data.held_out import validation_share
 from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
 from npformer.functional import NO_LABEL
 from npformer.tasks.estimators import defaults
-from npformer.tasks.estimators.defaults import filled
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.training.evaluation import evaluate
 from npformer.training.trainable import LanguageModel
@@ -123,35 +122,27 @@ class TextWriter(Estimator):
         if (share := validation_share(validation)) is not None:
             cut = round(len(text) * (1.0 - share))
             text, validation = text[:cut], text[cut:]
-        held_out = None if validation is None else self._checked("validation", validation)
-        check_training({n: v for n, v in training.items() if n != "metric"}, held_out)
+        check_training({n: v for n, v in training.items() if n != "metric"}, validation)
         if isinstance(self.tokenizer, Tokenizer):
             self.tokenizer_ = self.tokenizer
         else:
-            self._checked("text", text)
             self.tokenizer_ = writing_tokenizer(self.tokenizer, [text], self.vocab_size)
         ids = self.ids("text", text)
         few = {"dropout": defaults.DROPOUT} if len(ids) < defaults.FEW_TOKENS else {}
         config = self.configured(defaults.ENCODERS["writer"] | few)
         x, y = windows(ids, config.max_len)
-        self.settings_ = filled({**defaults.training("writer", len(ids)), **training}, len(x))
+        usual = {**defaults.training("writer", len(ids)), **training}
         sizes: dict[str, Any] = {"tied": self.tied, "seed": self.seed, "dtype": self.dtype}
         model = LanguageModel(config, self.tokenizer_.vocab_size, **sizes)
+        held_out = None
+        if validation is not None:
+            held_out = windows(self.ids("validation", validation), config.max_len)
         self.begin()
-        others = None
-        if held_out is not None:
-            others = windows(self.ids("validation", held_out), config.max_len)
-        self.train(model, (x, y), others, checkpoint, seed=self.seed, **self.settings_)
+        own = {"validation": held_out, "checkpoint": checkpoint, "seed": self.seed}
+        self.train(model, (x, y), usual, **own)
         return self
 
-    @staticmethod
-    def _checked(name: str, text: Any) -> str:
-        checks.text(name, text)
-        if len(text) < 2:
-            raise ValueError(f"{name} is {text!r}; expected at least 2 characters")
-        return str(text)
-
-    def ids(self, name: str, text: str) -> np.ndarray:
+    def ids(self, name: str, text: Any) -> np.ndarray:
         """Return the token ids of a text."""
         checks.text(name, text)
         return np.array(self.tokenizer_.ids(text), dtype="int64")
@@ -163,7 +154,7 @@ class TextWriter(Estimator):
     def evaluate(self, text: str, batch_size: int = 256, communicator: Any = None) -> TextScores:
         """Return how well the model predicts a text, in windows of max_len that do not overlap."""
         self.check_trained()
-        ids = self.ids("text", self._checked("text", text))
+        ids = self.ids("text", text)
         data = windows(ids, self.model.config.max_len)
         found = evaluate(self.model, data, batch_size, communicator=communicator)
         characters = len(text) - len(self.tokenizer_.decode(ids[:1].tolist()))
@@ -206,7 +197,7 @@ class TextWriter(Estimator):
 
         self.check_trained()
         length = min(LONGEST_SHOWN, self.model.config.max_len)
-        rows, _ = windows(self.ids("text", self._checked("text", text)), length)
+        rows, _ = windows(self.ids("text", text), length)
         shown = [
             WrittenText(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
             for i in chosen_samples(samples, len(rows))

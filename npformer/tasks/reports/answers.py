@@ -52,6 +52,12 @@ class Answers:
     trace: Trace
     called: Glossary
 
+    def kept(self, i: int) -> np.ndarray:
+        """Return which tokens of a sample are no padding."""
+        (inputs,) = self.samples.inputs
+        n, padding = inputs.x.shape[1], inputs.padding
+        return np.ones(n, dtype=bool) if padding is None else np.asarray(padding.on_host()[i])
+
     def wrong(self) -> np.ndarray:
         """Return which labels were predicted wrongly; tokens without a label never are."""
         y = np.asarray(self.samples.y)
@@ -88,21 +94,16 @@ def judge(
     x, mask, _ = as_given(some.inputs)
     found = trace(model, x, mask, labels=some.y)
     outputs = in_batches(model, to_numpy, samples.inputs, batch_size)
-    y = np.asarray(samples.y)
+    y, predicted, probability = np.asarray(samples.y), None, None
     with np.errstate(all="ignore"):
         each = [model.loss.measure(outputs[i : i + 1], y[i : i + 1]) for i in range(len(y))]
-        predicted, probability = _predictions(model, outputs)
+        if isinstance(model.loss, Classification):
+            p = model.loss.probabilities(outputs)
+            numbers = np.isfinite(p).all(axis=-1)
+            predicted = np.where(numbers, np.nan_to_num(p).argmax(axis=-1), -1)
+            probability = np.where(numbers, p.max(axis=-1), np.nan)
     n, total = max(sum(found.n for found in each), 1), sum(found.total for found in each)
     losses = np.array([found.total / found.n if found.n else math.nan for found in each])
     hits = math.nan if predicted is None else sum(found.hits or 0 for found in each) / n
     answers = name, model, samples, predicted, probability, losses, total / n, hits
     return Answers(*answers, found, called)
-
-
-def _predictions(model: SequenceClassifier, outputs: np.ndarray) -> Any:
-    if not isinstance(model.loss, Classification):
-        return None, None
-    probabilities = model.loss.probabilities(outputs)
-    numbers = np.isfinite(probabilities).all(axis=-1)
-    predicted = np.where(numbers, np.nan_to_num(probabilities).argmax(axis=-1), -1)
-    return predicted, np.where(numbers, probabilities.max(axis=-1), np.nan)

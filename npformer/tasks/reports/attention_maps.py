@@ -43,12 +43,8 @@ def written_report(
     """
     place = checks.path("path", path)
     check_place(place, "report.html")
-    page = document(
-        title,
-        e("p", TEXTS["written"]["about"]),
-        e("main", [_sample(model, each) for each in samples]),
-    )
-    write_whole(place, page)
+    shown = [_sample(model, each) for each in samples]
+    write_whole(place, document(title, e("p", TEXTS["written"]["about"]), e("main", shown)))
     return place
 
 

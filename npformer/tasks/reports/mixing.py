@@ -16,6 +16,7 @@ from npformer.tasks.reports.axes import MOST_TOKENS, heads, with_axes
 from npformer.tasks.reports.elements import TEXTS, e, section
 from npformer.tasks.reports.png import data_address, scale_for, shrink
 from npformer.tasks.reports.views import SIDE, answer, sample_view, shown_length, size_class, target
+from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import Call
 
 MOST_PICTURES = 600
@@ -60,24 +61,14 @@ def _pictures(
     shown = sum(min(len(_matrices(call, 0)), most) for calls in mixers for call in calls)
     side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // max(shown * len(chosen), 1))))
     every: list[list[list[Element]]] = []
-    longer = False
     for judged, calls in zip(models, mixers, strict=True):
         by_sample: list[list[Element]] = [[] for _ in chosen]
         for call in calls:
-            length = call.input.shape[1]
-            mask = np.ones((len(chosen), length), dtype=bool)
-            if call.context.mask is not None:
-                mask = to_numpy(call.context.mask)
             for place, i in enumerate(chosen):
                 matrices = _matrices(call, place)
-                names = _names(judged, i, shown_length(mask[place]))
-                n = len(names) or shown_length(mask[place])
-                figures = [
-                    _figure(judged, i, f"head {head}", matrix[:n, :n], mask[place, :n], side, names)
-                    for head, matrix in enumerate(matrices[:most])
-                ]
+                shown_heads = enumerate(matrices[:most])
+                figures = [_figure(judged, i, head, matrix, side) for head, matrix in shown_heads]
                 by_sample[place] += heads(call, figures)
-            longer |= bool(tokens) and length > MOST_TOKENS
             if len(matrices) > most:
                 left_out.append(
                     f"{judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
@@ -86,45 +77,33 @@ def _pictures(
         if not calls:
             left_out.append(f"{judged.name}: it has no mixer, so there are no matrices")
         every.append(by_sample)
-    if longer:
+    if tokens and models[0].samples.inputs[0].x.shape[1] > MOST_TOKENS:
         left_out.append(f"of samples with more than {MOST_TOKENS} tokens, those after the first")
     return every
 
 
 def _matrices(call: Call, place: int) -> np.ndarray:
     """Return the matrices of a mixer's heads for one sample: those of all may need much memory."""
-    assert isinstance(call.layer, Mixer)
     rows, context = slice(place, place + 1), call.context
     padding = None if context.padding is None else context.padding.select(rows)
     types = None if context.types is None else context.types[rows]
     one = replace(context, padding=padding, types=types)
-    return np.asarray(to_numpy(call.layer.explain(call.input[rows], one))[0])
+    return np.asarray(to_numpy(matrices_of(replace(call, input=call.input[rows], context=one)))[0])
 
 
-def _names(judged: Answers, i: int, length: int) -> list[str]:
-    """Return the tokens of a sample along the axes; none if they have no names."""
-    x = judged.samples.inputs[0].x[i]
-    if x.ndim == 2 or not judged.called.tokens:
-        return []
-    return [judged.called.token(each) for each in x[: min(length, MOST_TOKENS)]]
-
-
-def _figure(
-    judged: Answers,
-    i: int,
-    name: str,
-    values: np.ndarray,
-    mask: np.ndarray,
-    side: int,
-    names: Sequence[str],
-) -> Element:
-    length, part = len(values), "real part, " if values.dtype.kind == "c" else ""
-    values, kept = values.real, mask[:, None] & mask
+def _figure(judged: Answers, i: int, head: int, matrix: np.ndarray, side: int) -> Element:
+    """Return a head's matrix of a sample, with the names of tokens at its axes if they have any."""
+    x, mask, names = judged.samples.inputs[0].x[i], judged.kept(i), []
+    length = shown_length(mask)
+    if x.ndim == 1 and judged.called.tokens:
+        length = min(length, MOST_TOKENS)
+        names = [judged.called.token(each) for each in x[:length]]
+    values, kept = matrix[:length, :length].real, np.outer(mask[:length], mask[:length])
+    name, part = f"head {head}", "real part, " if matrix.dtype.kind == "c" else ""
     numbers = np.where(kept & np.isfinite(values), values, 0.0)
     scale, low, high = scale_for(numbers)
     words = f"{part}{-high:.2f} to {high:.2f}"
     if scale == "weights":  # which token takes most, and from which
-        x = judged.samples.inputs[0].x[i]
         row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
         token, other = (
             str(at) if x.ndim == 2 else f"{at} ({judged.called.token(x[at])})"

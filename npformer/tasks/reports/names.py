@@ -45,24 +45,20 @@ def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int
     """
     if names is None:
         return {}
-    if not isinstance(names, Mapping):
-        names = listed(argument, names, f"a name for each {of}, or a mapping of numbers to names")
     if n is None:
         raise ValueError(f"{argument} is given, and the models have no {of}s; leave it out")
-    if isinstance(names, Mapping):
-        for number in names:
-            checks.whole(f"a key of {argument}", number, at_least=0, at_most=n - 1)
-        named = {int(number): name for number, name in names.items()}
-    elif len(names) != n:
-        raise ValueError(
-            f"{argument} has {len(names)} names; expected {n}, one for each {of}. A mapping may "
-            "leave some out"
-        )
-    else:
-        named = dict(enumerate(names))
-    for number, name in named.items():
+    if not isinstance(names, Mapping):
+        names = listed(argument, names, f"a name for each {of}, or a mapping of numbers to names")
+        if len(names) != n:
+            raise ValueError(
+                f"{argument} has {len(names)} names; expected {n}, one for each {of}. A mapping "
+                "may leave some out"
+            )
+        names = dict(enumerate(names))
+    for number, name in names.items():
+        checks.whole(f"a key of {argument}", number, at_least=0, at_most=n - 1)
         checks.text(f"{argument}[{number}]", name)
-    return named
+    return {int(number): name for number, name in names.items()}
 
 
 def _cut(name: str, most: int = LONGEST) -> str:

@@ -20,8 +20,7 @@ def sample_view(judged: Answers, i: int, mark: bool = False) -> Element:
 
     `mark` shows which tokens were predicted wrongly, if there is a label for each.
     """
-    x, padding = judged.samples.inputs[0].x[i], judged.samples.inputs[0].padding
-    kept = np.ones(len(x), dtype=bool) if padding is None else np.asarray(padding.on_host()[i])
+    x, kept = judged.samples.inputs[0].x[i], judged.kept(i)
     n = shown_length(kept)
     return _picture(x[:n], kept[:n]) if x.ndim == 2 else _tokens(judged, i, kept, mark)
 

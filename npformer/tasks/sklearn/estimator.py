@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from npformer.core import to_numpy
 from npformer.models.losses import SoftmaxCrossEntropy
 from npformer.optim import Adam
-from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Ensemble
 from npformer.tasks.estimators.split import stratified
 from npformer.tasks.sklearn.samples import samples_of
@@ -23,7 +22,6 @@ from npformer.tasks.sklearn.training import (
     fit_options,
     holds_out,
     many,
-    worker_options,
 )
 
 
@@ -205,12 +203,11 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         kind, data = self._read(X, y, sample_weight, reset=first)
-        asked = None if classes is None else classes_of(np.asarray(classes))
-        if not first and asked is not None and not np.array_equal(asked, self.classes_):
+        known = self.classes_ if classes is None else classes_of(np.asarray(classes))
+        if not first and not np.array_equal(known, self.classes_):
             raise ValueError(
-                f"classes is {asked}; expected {self.classes_}, those of the first call, or None"
+                f"classes is {known}; expected {self.classes_}, those of the first call, or None"
             )
-        known: np.ndarray = self.classes_ if not first or asked is None else asked
         data.labels = numbers_of(data.labels, known)
         rng = self._generator()
         if first:
@@ -240,10 +237,7 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         logits = self.model_.in_batches(to_numpy, x, mask)
         return SoftmaxCrossEntropy().log_probabilities(logits).astype(logits.dtype)
 
-    @property
-    def model_(self) -> Any:
-        """The model."""
-        return self.model
+    model_ = Ensemble.model
 
     def model_part(self) -> tuple[list[Any], dict[str, Any], str]:
         """Return, for ONNX, the model, and what is around it: as JSON values, and in words."""
@@ -269,14 +263,13 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
         self, data: SampleSet, held_out: SampleSet | None, rng: np.random.Generator, **options: Any
     ) -> None:
         """Train the model on some samples, and keep the history."""
-        options |= {"clip_norm": self.clip_norm, "label_smoothing": self.label_smoothing}
-        options |= {"seed": rng, "progress": bool(self.verbose), **worker_options(self)}
         if (data.weights != data.weights[0]).any():
             options["sample_weight"] = data.weights
         own = data.read(self.reader_)
         validation = None if held_out is None else held_out.read(self.reader_)
-        model, self.models_, self.histories_ = self.model_, [], []
-        self.train(model, own, validation, None, **defaults.filled(options, len(data)))
+        model = self.model_
+        self.begin()
+        self.train(model, own, options, validation=validation, seed=rng)
         self.loss_curve_ += self.history_.train_loss
         self.best_loss_, self.n_iter_ = min(self.loss_curve_), len(self.loss_curve_)
 

@@ -10,7 +10,8 @@ from npformer.core import checks
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.tasks.estimators.readers import Samples, SeriesReader
 
-KINDS = ("tokens", "series", "text")
+KINDS = {"tokens": "tokens", "series": "columns", "text": "text"}
+"""What the defaults call each kind of inputs."""
 
 
 def samples_of(estimator: Any, x: Any, *, reset: bool) -> tuple[str, Samples]:

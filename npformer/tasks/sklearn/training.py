@@ -18,13 +18,11 @@ from npformer.tasks.estimators.readers import (
     TextReader,
     TokenReader,
 )
+from npformer.tasks.sklearn.samples import KINDS
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.trainable import SequenceClassifier
 
 AUTO = "auto"
-
-KINDS = {"tokens": "tokens", "series": "columns", "text": "text"}
-"""What the defaults call each kind of inputs."""
 
 TIE, LEAST = 1e-6, 1e-30  # weight of the loss beside the accuracy; the smallest probability in it
 
@@ -61,7 +59,7 @@ def many(n: int) -> int:
 def holds_out(estimator: Any, kind: str, n: int) -> bool:
     """Return whether some of n samples decide when to stop."""
     if estimator.early_stopping == AUTO:
-        return defaults.holds_out(KINDS[kind], n)
+        return n >= defaults.MANY[KINDS[kind]]
     checks.flag("early_stopping", estimator.early_stopping)
     return bool(estimator.early_stopping)
 
@@ -95,7 +93,7 @@ def new_reader(estimator: Any, kind: str, dtype: str) -> Reader:
     if kind == "tokens":
         return TokenReader(estimator.max_len, estimator.vocab_size, estimator.padding_id)
     if kind == "text":
-        vocabulary = {"vocab_size": estimator.vocab_size}
+        vocabulary = {"vocab_size": estimator.vocab_size} if estimator.vocab_size else {}
         return TextReader(estimator.max_len, estimator.tokenizer, vocabulary)
     checks.flag("scale", estimator.scale)
     return SeriesReader(estimator.max_len, estimator.scale, dtype)
@@ -111,15 +109,11 @@ def fit_options(estimator: Any, n: int, of: int) -> dict[str, Any]:
     size = min(n, checks.positive("batch_size", size))
     usual = defaults.training_with_stop(kind, of, size)
     checks.positive("max_iter", asked.get("epochs", 1))
-    return {**usual, **asked, "batch_size": size}
-
-
-def worker_options(estimator: Any) -> dict[str, Any]:
-    """Return the arguments of `fit` for n_jobs: None is 1, and -1 is as many as pay off."""
-    n = 1 if estimator.n_jobs is None else estimator.n_jobs
-    if n == -1:
-        return {"workers": AUTO}
-    return {"workers": checks.positive("n_jobs", n)}
+    jobs = 1 if estimator.n_jobs is None else estimator.n_jobs
+    workers = AUTO if jobs == -1 else checks.positive("n_jobs", jobs)
+    asked |= {name: getattr(estimator, name) for name in ("clip_norm", "label_smoothing")}
+    asked |= {"batch_size": size, "workers": workers, "progress": bool(estimator.verbose)}
+    return usual | asked
 
 
 class Convergence(Callback):

@@ -53,12 +53,10 @@ def read_npy(path: Path) -> Any:
 
 def _read_csv(path: Path) -> np.ndarray:
     lines = read_text(path).rstrip().split("\n")
+    gap = next((number for number, line in enumerate(lines, start=1) if not line.strip()), None)
     try:
-        if lines == [""]:
-            raise ValueError("it is empty")
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():  # if it were skipped, answers would not match lines
-                raise ValueError(f"line {number} is empty")
+        if gap is not None:  # if it were skipped, answers would not match lines
+            raise ValueError(f"line {gap} is empty")
         return np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
     except ValueError as error:
         raise ValueError(

@@ -72,19 +72,9 @@ def _columns_of_series(table: Table | None, given: Mapping[str, Any]) -> dict[st
     """Return the column of the labels, and those of the features in a table in long form."""
     if table is None:
         return {"label": "labels"}
-    features = listed(given.get("features"))
+    features = given.get("features")
     if "id" not in given and (found := steps_of(table, given.get("label"))) and found[0]:
         return {"label": found[0], "features": features}
     label = chosen_column(table, given.get("label"), "label")
     own = given.get("id"), given.get("time"), label
     return {"label": label, "features": features or [n for n in table.columns if n not in own]}
-
-
-def listed(words: str | None) -> list[str] | None:
-    """Return the names of features in a word such as "a,b"."""
-    if words is None:
-        return None
-    names = [name.strip() for name in words.split(",") if name.strip()]
-    if not names:
-        raise ValueError(f"--features is {words!r}; expected column names, such as a,b")
-    return names

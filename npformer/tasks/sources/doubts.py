@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 NONE = ("none", "n/a", "na", "-", "?")
@@ -18,13 +19,10 @@ def _warn(words: str) -> None:
 def doubt_case(labels: Sequence[Any]) -> None:
     """Warn about labels that differ only in case: most likely they are one class."""
     counts = Counter(map(str, labels))
-    alike: dict[str, list[str]] = {}
-    for name in counts:
-        alike.setdefault(name.casefold(), []).append(name)
-    for names in alike.values():
+    for _, alike in groupby(sorted(sorted(counts), key=str.casefold), key=str.casefold):
+        names = [f"{name!r} ({counts[name]:,})" for name in alike]
         if len(names) > 1:
-            listed = " and ".join(f"{name!r} ({counts[name]:,})" for name in sorted(names))
-            _warn(f"{listed} differ only in case: one class?")
+            _warn(f"{' and '.join(names)} differ only in case: one class?")
 
 
 def doubt_none(labels: Sequence[str], place: Callable[[int], str]) -> None:

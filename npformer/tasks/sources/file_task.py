@@ -19,7 +19,7 @@ from npformer.data.series import read_series, series_of_table
 from npformer.data.tables import Table, is_missing, read_table
 from npformer.data.text_file import content_of, named, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
-from npformer.tasks.estimators.pair_split import parted_by_source
+from npformer.tasks.estimators.pair_split import split_by_source
 from npformer.tasks.estimators.split import repeated, stratified
 from npformer.tasks.sources import doubts
 from npformer.tasks.sources.kinds import KINDS, as_share, is_generated
@@ -111,12 +111,13 @@ class FileTask:
     def from_notes(cls, notes: dict[str, Any], *, check: bool = True) -> FileTask:
         """Return the task that `to_dict` described; `check` that its files are unchanged."""
         given = dict(notes)
+        sums = given.pop("sha256", {})
         if check and given["file"] == "-":
             raise ValueError(
                 "the model was trained on standard input, of which nothing is kept; expected a "
                 "file to measure it on, or - for standard input"
             )
-        for file, stated in given.pop("sha256").items() if check else ():
+        for file, stated in sums.items() if check else ():
             if not Path(file).is_file():
                 raise FileNotFoundError(
                     f"{named(file)}, on which the model was trained, is missing (looked in "
@@ -127,7 +128,6 @@ class FileTask:
                     f"{file} has changed since the training, so its test part cannot be told apart "
                     "from the training part. Name a file with other samples"
                 )
-        given.pop("sha256", None)
         return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
@@ -146,20 +146,15 @@ class FileTask:
     def read(self, file: str, *, labelled: bool = True) -> Part:
         """Return the samples of a file, with their labels if `labelled`."""
         if self.kind == "text":
-            text = read_text(file, encoding=self.encoding)
-            if len(text) < 2:
-                raise ValueError(f"{named(file)} holds {text!r}; expected at least 2 characters")
-            return Part(text)
+            return Part(read_text(file, encoding=self.encoding))
         if self.kind == "pairs" and is_generated(file):
             return Part(*pairs(file, GENERATED, self.seed))
-        if self.kind == "series" and Path(file).suffix.lower() == ".npz":
-            return self._series(file, read_series(file), labelled)
+        if self.kind == "series":
+            return self._series(file, labelled)
         return self.rows_of(read_table(file, encoding=self.encoding), labelled=labelled)
 
     def rows_of(self, table: Table, *, labelled: bool = True) -> Part:
         """Return the samples of a table, after checking that none is empty."""
-        if self.kind == "series":
-            return self._series_of(table, labelled)
         roles = [*KINDS[self.kind].columns]
         names = [getattr(self, role) for role in roles]
         if names[0] == names[1]:
@@ -175,49 +170,35 @@ class FileTask:
             labels = [words.strip() * (not is_missing(words)) for words in labels]
             doubts.doubt_none(labels, table.place)
         part = Part(samples, labels)
-        gaps = [[i for i, words in enumerate(each) if not words.strip()] for each in part.data()]
-        if not any(gaps):
+        full = [i for i in range(n) if samples[i].strip() and labels[i].strip()]
+        if len(full) == n:
             return part
-        empty = sorted({*gaps[0], *gaps[1]})
-        if self.skip_empty and len(empty) < n:
-            doubts.doubt_gaps(len(empty), n, str(table.path))
-            return part.rows(sorted({*range(n)}.difference(empty)))
-        said = ""
-        if self.kind == "pairs":
-            what, where, wanted = "rows have no source or no target", "is", "both"
-        else:
-            what = "texts are empty" if gaps[0] else "labels are empty"
-            empty, where, wanted = gaps[0] or gaps[1], "is in", "words"
-            if not gaps[0] and (word := table.texts(names[1], missing="")[empty[0]].strip()):
-                said = f" ({word!r} stands for none)"
+        if self.skip_empty and full:
+            doubts.doubt_gaps(n - len(full), n, str(table.path))
+            return part.rows(full)
+        which = 0 if not all(words.strip() for words in samples) else 1
+        empty = [i for i, words in enumerate((samples, labels)[which]) if not words.strip()]
+        word = table.texts(names[which], missing="")[empty[0]].strip()
+        said = f" ({word!r} stands for none)" if word else ""
         raise ValueError(
-            f"{table.path}: {len(empty):,} of {n:,} {what}, the first {where} "
-            f"{table.place(empty[0])}{said}; expected {wanted}. Fill them in, or leave them out "
-            "with --skip-empty"
+            f"{table.path}: {len(empty):,} of {n:,} {roles[which]}s are empty, the first is in "
+            f"{table.place(empty[0])}{said}; expected words. Fill them in, or leave them out with "
+            "--skip-empty"
         )
 
-    def _series_of(self, table: Table, labelled: bool) -> Part:
-        for name in self.features or ():
-            if name not in table.columns:
-                raise ValueError(
-                    f"{table.path} has no column {name!r}, which was a feature in training; it has "
-                    f"{table.names()}"
-                )
-        roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
-        columns = self.features
-        if self.id is None:
-            roles["label"] = self.label if labelled or self.label in table.columns else None
-        elif columns is None and not labelled:  # a column of labels is no feature
-            columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
-        return self._series(
-            str(table.path), series_of_table(table, **roles, features=columns), labelled
-        )
-
-    def _series(self, file: str, found: Any, labelled: bool) -> Part:
-        if labelled and found.labels is None:
-            raise ValueError(
-                f"{file} has no labels; expected an array of that name, one per series"
-            )
+    def _series(self, file: str, labelled: bool) -> Part:
+        if Path(file).suffix.lower() == ".npz":
+            found = read_series(file)
+            if labelled and found.labels is None:
+                raise ValueError(f"{file} has no labels; expected an array of them, one per series")
+        else:
+            table, columns = read_table(file, encoding=self.encoding), self.features
+            roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
+            if self.id is None:
+                roles["label"] = self.label if labelled or self.label in table.columns else None
+            elif columns is None and not labelled:  # a column of labels is no feature
+                columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
+            found = series_of_table(table, **roles, features=columns)
         labels = found.labels if labelled else None
         return Part(found.series, labels, found.ids, {"id": found.ids})
 
@@ -256,13 +237,10 @@ class FileTask:
                 f"{len(parts['train'])} characters of {self.file} are left to train on; expected "
                 "more. Use a longer text, or smaller shares for --test and --validation"
             )
-        counts = {
-            "train": f"{kind.samples} to train on",
-            "validation": "for validation",
-            "test": "for testing",
-        }
-        words = ", ".join(f"{len(parts[name]):,} {what}" for name, what in counts.items())
-        return parts, words + repeats + kind.split.format(seed=self.seed) * split
+        n = {name: f"{len(part):,}" for name, part in parts.items()}
+        words = f"{n['train']} {kind.samples} to train on, {n['validation']} for validation, "
+        words += f"{n['test']} for testing{repeats}"
+        return parts, words + kind.split.format(seed=self.seed) * split
 
     def _split(self, part: Part, share: float) -> tuple[Part, Part]:
         """Return two parts: by class, by source, or the beginning of a text and its end."""
@@ -270,9 +248,9 @@ class FileTask:
             cut = round(len(part) * (1.0 - share))
             return Part(part.samples[:cut]), Part(part.samples[cut:])
         if self.kind == "pairs":
-            found = parted_by_source(part.samples, part.labels, share, self.seed)
-            return Part(found[0], found[1]), Part(*found[2])
-        larger, smaller = stratified(np.array(part.labels), share, self.seed)
+            larger, smaller = split_by_source(part.samples, share, self.seed)
+        else:
+            larger, smaller = stratified(np.array(part.labels), share, self.seed)
         return part.rows(larger), part.rows(smaller)
 
 

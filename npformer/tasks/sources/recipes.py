@@ -33,8 +33,7 @@ class Recipe:
         """Return the data of a split; `dtype` is that of feature vectors."""
         if self.name == "digits":
             return data.digits(split, dtype)
-        found: Dataset = getattr(data, self.name)(seed)
-        return found
+        return getattr(data, self.name)(seed)  # type: ignore[no-any-return]
 
     def model(
         self, dataset: Dataset, seed: int = 0, dtype: str = "float32", **changes: Any

@@ -61,11 +61,20 @@ def test_the_majority(answers):
 def test_words_are_counted(monkeypatch):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     texts, y = ["good film", "bad film", "good", "bad"] * 5, np.array([1, 0, 1, 0] * 5)
-    scores = baselines.tf_idf(["no", "yes"], (texts, y), (["good", "bad"], np.array([1, 0])))
+    scores = baselines.logistic_regression(
+        ["no", "yes"], (texts, y), (["good", "bad"], np.array([1, 0]))
+    )
     assert scores.accuracy == 1.0
-    assert baselines.tf_idf(["no", "yes"], (["!", "?"], y[:2]), (["good"], y[:1])) is None
+    assert (
+        baselines.logistic_regression(["no", "yes"], (["!", "?"], y[:2]), (["good"], y[:1])) is None
+    )
     monkeypatch.setitem(__import__("sys").modules, "sklearn.linear_model", None)
-    assert baselines.tf_idf(["no", "yes"], (["a b"], np.array([0])), (["a"], np.array([0]))) is None
+    assert (
+        baselines.logistic_regression(
+            ["no", "yes"], (["a b"], np.array([0])), (["a"], np.array([0]))
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5])

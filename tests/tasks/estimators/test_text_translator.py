@@ -6,7 +6,7 @@ import pytest
 import npformer as nf
 from npformer.data.pairs import PAIRS, pairs
 from npformer.tasks.estimators.defaults import tokenizer_for
-from npformer.tasks.estimators.pair_split import held_out_sources, parted_by_source
+from npformer.tasks.estimators.pair_split import split_by_source
 from npformer.tasks.estimators.translations import edit_distance, translations_of
 from tests.in_turn import in_turn
 
@@ -52,15 +52,13 @@ def test_any_target_of_a_source_is_right():
 
 
 def test_a_source_stays_in_one_part():
-    sources = ["a", "b", "a", "c", "b", "d"]
-    held = held_out_sources(sources, 0.5, 0)
-    assert len(held) == 2
-    train, targets, (others, _) = parted_by_source(sources, [*"123456"], 0.5, 0)
-    assert set(others) == set(held)
-    assert not set(train) & set(others)
-    assert len(train) == len(targets)
+    sources = np.array(["a", "b", "a", "c", "b", "d"])
+    larger, smaller = split_by_source(sources, 0.5, 0)
+    assert sorted([*larger, *smaller]) == [*range(6)]
+    assert len(set(sources[smaller])) == 2
+    assert not set(sources[larger]) & set(sources[smaller])
     with pytest.raises(ValueError, match="1 different sources are too few"):
-        held_out_sources(["a", "a"], 0.5, 0)
+        split_by_source(["a", "a"], 0.5, 0)
 
 
 def test_columns_of_few_words_are_split_into_words():

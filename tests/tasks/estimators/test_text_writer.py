@@ -116,7 +116,7 @@ def test_a_token_that_ends_within_a_character_waits(tmp_path):
     [
         (lambda: small().generate("a"), NotTrainedError, "has not been trained"),
         (lambda: small().fit(["a", "b"]), TypeError, "text"),
-        (lambda: small().fit("a"), ValueError, "text is 'a'; expected at least 2 characters"),
+        (lambda: small().fit("a"), ValueError, "the text has 1 tokens; expected at least 2"),
         (lambda: small().fit(TEXT, patience=1), ValueError, "there is no validation"),
         (lambda: small().fit(TEXT, data=1), TypeError, "data is given to fit"),
         (lambda: nf.TextWriter({"mixer": "fourier"}).fit(TEXT), ValueError, "causal"),
