@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, ClassVar
 
 from npformer.core import a_type, checks, initializers
@@ -12,6 +13,12 @@ from npformer.models import EncoderConfig
 
 RATES = ("dropout", "attention_dropout", "ffn_dropout")
 """Our settings that are probabilities."""
+
+OF_TRAINING = (
+    *(*RATES, "token_dropout", "initializer", "memory", "padding"),
+    "mixture",
+)
+"""Our settings that change no output at evaluation."""
 
 OF_A_FILE = (
     *("torch_dtype", "dtype", "_name_or_path", "quantization_config", "transformers_version"),
@@ -145,6 +152,14 @@ class Family(Architecture, ABC):
         ]
         if config.activation not in self.activations.values():
             found.append(f"activation = {config.activation!r}")
+        listed = {*self.fixed, *self.settings, *OF_TRAINING, "position_padding_id"}
+        found += [
+            f"{one.name} = {getattr(config, one.name)!r} (expected {one.default!r})"
+            for one in fields(config)
+            if one.name not in listed
+            and isinstance(one.default, str | bool)  # sizes are those of the weights
+            and getattr(config, one.name) != one.default
+        ]
         if config.position_padding_id is not None and not self.positions_after_padding:
             found.append(f"position_padding_id = {config.position_padding_id}")
         if "n_token_types" in self.settings and config.n_token_types == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -71,7 +72,7 @@ class Marian(Family):
         common = [ours for ours, theirs in self.settings.items() if "{side}" not in theirs]
         return [
             *self.foreign_settings(one),
-            *self.foreign_settings(other),
+            *self.foreign_settings(replace(other, causal=False)),  # a decoder looks back
             *(
                 f"{name} that differs between sides"
                 for name in (*common, "scale_embeddings")

@@ -218,6 +218,8 @@ LAYERS = [
     _layer("Conv1d", 8, 4),
     _layer("Conv1d", 8, 4, 3, say="kernel 3"),
     _layer("LayerNorm", 8),
+    _layer("RMSNorm", 8),
+    _layer("GatedFeedForward", 8, 12),
     _layer("Dropout", rate=0.5),
     _layer("TokenDropout", rate=0.5),
     _layer("Embedding", 7, 4, x=IDS),
@@ -259,6 +261,7 @@ def _mixers() -> list[Case]:
     variants: list[tuple[str, str, dict[str, Any]]] = [
         *((name, "", {}) for name in nf.MIXERS),
         ("attention", "in blocks", {"memory": "blocks"}),
+        ("attention", "turned", {"rope_theta": 50.0}),
         ("mixture", "of six", {"mixture": tuple(nf.mixers.SCORES)}),
     ]
     for name, variant, settings in variants:

@@ -214,6 +214,8 @@ def test_what_a_configuration_leaves_out_has_its_usual_value(key):
         ({"mixer": ("fourier", "attention")}, "it has mixer = "),
         ({"norm": "pre"}, "it has norm = 'pre'"),
         ({"ffn": "none"}, "it has ffn = 'none'"),
+        ({"norm_kind": "rms"}, "it has norm_kind = 'rms' .expected 'layer'."),
+        ({"positions": "rotary"}, "it has positions = 'rotary'"),
         ({"positions": "sinusoidal"}, "it has positions = 'sinusoidal'"),
         ({"scale_embeddings": True}, "it has scale_embeddings = True"),
         ({"embedding_norm": False}, "it has embedding_norm = False"),
