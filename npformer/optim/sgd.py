@@ -70,7 +70,8 @@ class SGD(GradientDescent):
         self._set(lr=lr, momentum=momentum, nesterov=nesterov)
 
     def _set(self, **settings: Any) -> None:
-        if settings["nesterov"] is True and settings["momentum"] == 0:
+        momentum = checks.rate("momentum", settings["momentum"])
+        if settings["nesterov"] is True and momentum == 0.0:
             raise ValueError("nesterov is True and momentum is 0; expected a momentum, such as 0.9")
         super()._set(**settings)
 
