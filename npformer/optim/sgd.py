@@ -70,8 +70,7 @@ class SGD(GradientDescent):
         self._set(lr=lr, momentum=momentum, nesterov=nesterov)
 
     def _set(self, **settings: Any) -> None:
-        momentum = checks.rate("momentum", settings["momentum"])
-        if settings["nesterov"] is True and momentum == 0.0:
+        if settings["nesterov"] is True and not checks.rate("momentum", settings["momentum"]):
             raise ValueError("nesterov is True and momentum is 0; expected a momentum, such as 0.9")
         super()._set(**settings)
 
