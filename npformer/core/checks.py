@@ -21,7 +21,7 @@ from npformer.core.words import a_type, described, with_article
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
-_USUAL = {(np.ndarray, np.dtype(name)) for name in FLOATS}
+_USUAL = [{(np.ndarray, np.dtype(name))} for name in FLOATS]
 MOST_LAYERS = 1 << 16
 """Each layer of an encoder is an object; with more of them, building one would seem to hang."""
 
@@ -34,9 +34,8 @@ def floating(**arrays: Array) -> Module:
 
     The keywords are what the user calls the arrays.
     """
-    kinds = {(type(x), getattr(x, "dtype", None)) for x in arrays.values()}
-    if len(kinds) == 1 and kinds <= _USUAL:  # a shortcut for the usual case
-        return np
+    if {(type(x), getattr(x, "dtype", None)) for x in arrays.values()} in _USUAL:
+        return np  # the usual case
     backend = backend_of(**arrays)
     first, dtype = "", None
     for name, x in arrays.items():

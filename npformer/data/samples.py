@@ -192,8 +192,8 @@ def unlabelled_inputs(
     inputs = as_inputs(model, x, mask, types)
     optional = (a for each in inputs for a in (each.mask, each.types) if a is not None)
     arrays = [*(each.x for each in inputs), *targets.values(), *optional]
-    kinds, lengths = {type(a) for a in arrays}, {getattr(a, "shape", ())[:1] for a in arrays}
-    if kinds != {np.ndarray} or len(lengths) > 1 or lengths & {(), (0,)}:  # not the usual case
+    lengths = {a.shape[:1] if type(a) is np.ndarray else None for a in arrays}
+    if len(lengths) > 1 or lengths <= {None, (), (0,)}:  # not the usual case
         _check_arrays(inputs, targets, "" if name == "x" else f" in {name}")
     return inputs
 

@@ -125,13 +125,13 @@ class EncoderBlock(Chain):
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
-        checks.instance("config", config, EncoderConfig)
         rng = generators.from_seed(seed)
-        self.norm = config.norm
         self._add_mixer(config, mixer, rng, dtype)
         self._add_feed_forward(config, rng, dtype)
 
     def _add_mixer(self, config: EncoderConfig, mixer: str, rng: Any, dtype: str) -> None:
+        checks.instance("config", config, EncoderConfig)
+        self.norm = config.norm
         self.mixer = MIXERS.make(mixer, config.mixer_settings(), seed=rng, dtype=dtype)
         if config.causal:
             check_looks_back(self.mixer, config.d_model, config.max_len, dtype)

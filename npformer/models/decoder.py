@@ -83,9 +83,7 @@ class DecoderBlock(EncoderBlock):
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
-        checks.instance("config", config, EncoderConfig)
         rng = generators.from_seed(seed)
-        self.norm = config.norm
         self._add_mixer(config, mixer, rng, dtype)
         long = config.memory == "auto" and config.max_len >= LONG
         in_blocks = (long or config.memory == "blocks") and config.attention_dropout == 0.0

@@ -70,7 +70,7 @@ class SGD(GradientDescent):
         self._set(lr=lr, momentum=momentum, nesterov=nesterov)
 
     def _set(self, **settings: Any) -> None:
-        if settings["nesterov"] is True and settings["momentum"] == 0:
+        if settings["nesterov"] is True and not checks.rate("momentum", settings["momentum"]):
             raise ValueError("nesterov is True and momentum is 0; expected a momentum, such as 0.9")
         super()._set(**settings)
 

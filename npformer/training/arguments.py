@@ -36,6 +36,7 @@ def check_seed(name: str, seed: Seed) -> None:
 
 
 EXAMPLE = "npformer.losses.MeanSquaredError() is one"
+"""Advice for a model whose loss is something else."""
 
 
 def check_model(name: str, model: Model) -> None:

@@ -90,7 +90,7 @@ class Recorder(Callback):
             found = measure(state.model, task.held_out, task.loss, n, self.ranks, task.metric)
         state._set(evaluation=found)
         if not math.isfinite(found.loss):
-            tensor, weights = non_finite_tensor(state.model, task.held_out), after(state)
+            tensor, weights = non_finite_tensor(state.model, task.held_out), weights_after(state)
             raise NonFiniteLossError(state.step, tensor, weights, "the validation loss")
         state.history.validation_loss.append(found.loss)
         if not math.isnan(found.accuracy):
@@ -121,7 +121,7 @@ class Recorder(Callback):
     def check_weights(self, state: TrainingState) -> None:
         """Check that all weights are finite."""
         if (wrong := non_finite_parameter(state.model)) is not None:
-            raise NonFiniteLossError(state.step, wrong, after(state), "the update")
+            raise NonFiniteLossError(state.step, wrong, weights_after(state), "the update")
 
     def read(self, state: TrainingState) -> None:
         """Read and check all unread losses."""
@@ -131,7 +131,7 @@ class Recorder(Callback):
         values = to_numpy(array_module(losses[0]).stack(losses)).tolist()
         for value, (_, step, rows) in zip(values, self._unread, strict=True):
             if not math.isfinite(value):
-                found, notes = self._non_finite_tensor(state.model, rows), after(state)
+                found, notes = self._non_finite_tensor(state.model, rows), weights_after(state)
                 updates = state.optimizer.steps
                 if updates >= step and not found.startswith("the input "):
                     notes += (
@@ -151,7 +151,7 @@ class Recorder(Callback):
         return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]
 
 
-def after(state: TrainingState) -> str:
+def weights_after(state: TrainingState) -> str:
     """Return a sentence on the weights that the model has after an error."""
     if state.best_epoch is None:
         return "No best weights were kept, so the model is as it was when this was found"
