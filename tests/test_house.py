@@ -21,20 +21,20 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1683,
-    "functional": 1052,
-    "layers": 584,
-    "mixers": 806,
-    "models": 983,
+    "core": 1658,
+    "functional": 1135,
+    "layers": 624,
+    "mixers": 816,
+    "models": 976,
     "optim": 437,
     "proof": 1326,
-    "data": 1881,
-    "engine": 3230,
-    "training": 3684,
-    "interop": 2043,
-    "tasks": 2857,
-    "learn": 4345,
-    "cli": 1804,
+    "data": 1843,
+    "engine": 3323,
+    "training": 3635,
+    "interop": 1829,
+    "tasks": 2716,
+    "learn": 4047,
+    "cli": 1641,
     "__init__": 28,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_744
+IN_ALL = 26_035
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
