@@ -123,13 +123,13 @@ def _gpu() -> str:
 
 
 def _blas() -> Finding:
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import ThreadpoolController
 
     np.ones((2, 2)) @ np.ones((2, 2))  # some libraries load at first use
+    line = "{internal_api} {version}, kernels for {architecture}, {num_threads} threads"
     found = [
-        f"{each['internal_api']} {each.get('version') or ''}, {each['num_threads']} threads"
-        for each in threadpool_info()
-        if each["user_api"] == "blas"
+        line.format_map({"version": "", "architecture": "any"} | {k: v for k, v in of.items() if v})
+        for of in ThreadpoolController().select(user_api="blas").info()
     ]
     return Finding("BLAS", "; ".join(found) or "none that threadpoolctl knows", bool(found) or None)
 

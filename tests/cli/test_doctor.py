@@ -5,6 +5,7 @@ from dataclasses import replace
 from importlib import metadata
 
 import pytest
+import threadpoolctl
 
 import npformer as nf
 from npformer.cli import doctor
@@ -50,6 +51,17 @@ def test_nothing_is_wrong_here(diagnosis):
     assert {what for _, what, _ in lines} >= {
         *("npformer", "Python", "numpy", "scipy", "BLAS", "self-test", "GPU")
     }
+
+
+def test_the_kernels_of_blas_are_named(diagnosis, monkeypatch):
+    """Some are half as fast as others that the processor could run."""
+    one = {"user_api": "blas", "internal_api": "openblas", "version": "0.3", "num_threads": 2}
+    both = [one | {"architecture": "Haswell"}, one]
+    monkeypatch.setattr(threadpoolctl.ThreadpoolController, "info", lambda self: both)
+    expected = (
+        "openblas 0.3, kernels for Haswell, 2 threads; openblas 0.3, kernels for any, 2 threads"
+    )
+    assert ("ok", "BLAS", expected) in diagnosis()
 
 
 @pytest.fixture
