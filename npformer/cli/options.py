@@ -13,7 +13,7 @@ from npformer.cli.speed import WORKLOADS
 from npformer.core import INITIALIZERS, PRECISIONS, backends, checks, split_names
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import SUFFIXES
-from npformer.layers import ACTIVATIONS, FFNS, POOLINGS
+from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
 from npformer.mixers import MIXERS
 from npformer.models import POSITIONS
 from npformer.models.losses import LOSSES
@@ -98,7 +98,7 @@ CHOICES: dict[str, Any] = {
     **{"mixers": MIXERS, "activations": ACTIVATIONS, "ffns": FFNS, "poolings": POOLINGS},
     **{"initializers": INITIALIZERS, "losses": LOSSES, "schedules": SCHEDULES},
     **{"positions": POSITIONS, "precisions": PRECISIONS, "metrics": (*FIGURES, "loss")},
-    "backends": backends(),
+    **{"norms": NORMS, "backends": backends()},
 }
 """What is one of several names."""
 
