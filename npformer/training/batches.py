@@ -92,8 +92,7 @@ def checked_data(
             samples = Samples(model.check_samples(inputs, y, loss, sample_weight))
         else:
             samples = StoredSamples(model, inputs, y, loss, sample_weight, ranks, progress)
-    may_lack_labels = model.targets_of is not None or sample_weight is not None
-    if may_lack_labels and not samples.counts_for(loss).any():
+    if not samples.counts_for(loss).any():
         if sample_weight is not None and (samples.y is None or loss.counts(samples.y).any()):
             raise ValueError(
                 f"sample_weight is 0 for every sample of {name} that has a label; expected at "
