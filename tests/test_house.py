@@ -30,10 +30,10 @@ BUDGET: dict[str, int] = {
     "proof": 1326,
     "data": 1843,
     "engine": 3323,
-    "training": 3635,
+    "training": 3634,
     "interop": 1829,
     "tasks": 2716,
-    "learn": 4047,
+    "learn": 4083,
     "cli": 1641,
     "__init__": 28,
     "__main__": 1,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_035
+IN_ALL = 26_070
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

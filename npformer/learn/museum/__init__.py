@@ -28,6 +28,7 @@ from npformer.learn.museum import (  # noqa: F401 - their bugs
     models,
     optim,
     referee,
+    rotary,
     rules,
     writers,
 )

@@ -11,7 +11,7 @@ from npformer.core import Context, Padding
 from npformer.core.state import State
 from npformer.layers import CrossAttention, Positions
 from npformer.learn.museum.probes import N_HEADS, TOKENS, WIDTH
-from npformer.mixers import Mixer, MixerSettings
+from npformer.mixers import Attention, Mixer, MixerSettings
 from npformer.proof.cases.case import SEEDED, draw
 
 
@@ -63,3 +63,30 @@ def padding_of_a_memory_changes_nothing(kind: type[CrossAttention]) -> None:
     padded, _ = layer.forward(TOKENS, memory, Context(memory_padding=Padding(kept)))
     alone, _ = layer.forward(TOKENS[1:], memory[1:, :3], Context())
     np.testing.assert_allclose(padded[1:], alone, rtol=0, atol=1e-12)
+
+
+def only_distances_count_in_rotary_attention(kind: type[Attention]) -> None:
+    """Rotary attention gives tokens that stand further on what it gives them at the beginning."""
+    layer = kind(WIDTH, N_HEADS, rope_theta=7.0, **SEEDED)
+    moved = np.concatenate([draw(2, 3, WIDTH, seed=1), TOKENS], axis=1)
+    mask = np.broadcast_to(np.arange(7) >= 3, (2, 7))
+    np.testing.assert_allclose(layer(moved, mask)[:, 3:], layer(TOKENS), rtol=0, atol=1e-12)
+
+
+def a_cache_changes_no_turned_token(kind: type[Attention]) -> None:
+    """Token by token, rotary attention computes what it computes of the whole sequence."""
+    layer = kind(WIDTH, N_HEADS, causal=True, rope_theta=7.0, **SEEDED)
+    state = layer.start(2, 4, TOKENS)
+    for t, expected in enumerate(layer(TOKENS).swapaxes(0, 1)):
+        y, state = layer.step(TOKENS[:, t : t + 1], state, Context())
+        np.testing.assert_allclose(y[:, 0], expected, rtol=0, atol=1e-12)
+
+
+def rotary_pairs_are_halves(kind: type[Attention]) -> None:
+    """The fastest pair of a head is its first feature and the first of its second half."""
+    layer, d_head = kind(WIDTH, 1, rope_theta=1e12, **SEEDED), WIDTH
+    query = np.zeros((1, 2, d_head))
+    query[..., [0, d_head // 2]] = 1.0  # at position 1 the other pairs have hardly turned
+    turned = layer.by_head(query)[0][0, 0, 1]
+    pair = np.cos(1.0) - np.sin(1.0), np.sin(1.0) + np.cos(1.0)
+    np.testing.assert_allclose(turned[[0, d_head // 2]], pair, rtol=0, atol=1e-12)

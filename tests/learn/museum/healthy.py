@@ -12,7 +12,13 @@ from npformer import layers as L
 from npformer.core.state import State
 from npformer.learn.museum.attention_by import RIGHT, AttentionBy
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
-from npformer.mixers import MIXERS, AveragingMixer, BlockwiseAttention, MixerSettings
+from npformer.mixers import (
+    MIXERS,
+    Attention,
+    AveragingMixer,
+    BlockwiseAttention,
+    MixerSettings,
+)
 from npformer.models import EncoderBlock
 from npformer.proof.cases.case import SEEDED
 from npformer.proof.report import GradcheckReport
@@ -134,6 +140,9 @@ HEALTHY = {
         F.blockwise_attention,
     ],
     "a_state_follows_its_beams": lambda: [State],
+    "only_distances_count_in_rotary_attention": lambda: [Attention, BlockwiseAttention],
+    "a_cache_changes_no_turned_token": lambda: [Attention, BlockwiseAttention],
+    "rotary_pairs_are_halves": lambda: [Attention, BlockwiseAttention],
     "padding_of_a_memory_changes_nothing": lambda: [L.CrossAttention, L.BlockwiseCrossAttention],
     "gradients_are_checked_in_earnest": lambda: [files("tests", "examples", "npformer")],
 }

@@ -1,0 +1,69 @@
+"""Bugs of rotary positions: what is turned, from where, and in which pairs."""
+
+# ruff: noqa: D102 -- documented in AttentionScores
+
+from typing import Any
+
+from npformer import functional as F
+from npformer.core import Array, Context
+from npformer.core.state import places
+from npformer.functional.heads import over_heads
+from npformer.learn.museum.table import plain
+from npformer.mixers import Attention
+
+
+@plain(26, "only_distances_count_in_rotary_attention")
+class AttentionThatTurnsItsValues(Attention):
+    """Values are turned by their positions, like queries and keys.
+
+    Who: Someone who applies the rotation to all of q, k and v, because one product computes them.
+    Why: A score is the product of a turned query and a turned key, in which only the difference of
+    their positions is left. A value is not multiplied by anything that was turned.
+    Cost: What a token gives to others depends on where in the sequence it stands. A text means
+    something else behind padding, or further on in a long text.
+    Caught: Moving all tokens by some positions: no result may change. Gradient checks too, if the
+    backward pass is that of right attention.
+    """
+
+    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
+        scores, scores_cache = self.scores(x, context)
+        value, value_cache = self.value.forward(x, context)
+        turned, _ = self.by_head(value)
+        heads, average_cache = F.average(scores, turned, over_heads(context.mask), self.causal)
+        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
+
+
+@plain(26, "a_cache_changes_no_turned_token")
+class AttentionThatTurnsFromTheStart(Attention):
+    """With a cache, every new query and key is turned as if it stood at position 0.
+
+    Who: Someone who adds a cache to a model that works: x is now one token, and its length 1.
+    Why: Keys in the cache keep the angle of their own positions. A new token's angle is that of
+    its place behind them.
+    Cost: The first token is right. The others are compared as if all stood at the beginning.
+    Caught: Comparing one pass over everything with token by token. No gradient check: training has
+    no cache.
+    """
+
+    def by_head(self, part: Array, begin: Any = 0) -> tuple[Array, Any]:
+        return super().by_head(part, 0)
+
+
+@plain(26, "rotary_pairs_are_halves")
+class AttentionThatPairsNeighbours(Attention):
+    """Features 2 i and 2 i + 1 are turned as a pair, with weights that were trained in halves.
+
+    Who: Someone who reads the paper, which pairs neighbours, and loads weights of Llama, whose
+    files pair feature i with feature i + d_head / 2.
+    Why: Both are right in a model trained that way: they differ by the order of the rows of the
+    projections. Weights of one order with pairs of the other turn features that do not belong
+    together.
+    Cost: A pretrained model writes nonsense. Trained from scratch, nothing is lost.
+    Caught: Comparing with the model that the weights come from. No gradient check, because the
+    backward pass turns the same pairs back.
+    """
+
+    def by_head(self, part: Array, begin: Any = 0) -> tuple[Array, Any]:
+        heads = F.split_heads(part, self.n_heads)
+        at = places(begin, part.shape[1])
+        return F.rotary(heads, at, self.rope_theta or 10000.0, layout="neighbours")
