@@ -39,7 +39,7 @@ WRONG = [
         for words in (
             *("mixer atention", "mixer attention(heads=2)", "mixer attention(", "norm rms"),
             *("activation swish", "ffn moe", "initializer norml(std=-1)", "pooling sum"),
-            *("output hinge", "positions rotary", "dtype float16", "schedule liner"),
+            *("output hinge", "positions rotational", "dtype float16", "schedule liner"),
             *("schedule cosine(totl=3)", "split random", "backend torch", "precision fp8"),
             *("masks disk", "plugin no_such_module", "plugin no/such/file.py"),
         )
