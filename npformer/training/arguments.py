@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from inspect import signature
+from inspect import unwrap
 from typing import Any
 
 from npformer.core import Layer, Seed, checks, described, use_precision
@@ -79,9 +79,9 @@ CHECKS: dict[str, Callable[[str, Any], object]] = {
 
 def check_arguments(fit: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Check those of `fit`'s arguments that need no data, unless left out."""
-    defaults = signature(fit).parameters
+    defaults = unwrap(fit).__kwdefaults__  # not its signature, which a tool may change
     for name, check in CHECKS.items():
-        if given[name] is not defaults[name].default:
+        if given[name] is not defaults.get(name, fit):
             check(name, given[name])
     if given["patience"] is not None and given["validation"] is None:
         raise ValueError(

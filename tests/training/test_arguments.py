@@ -1,5 +1,6 @@
 """What fit and evaluate refuse, in words, before the first step."""
 
+import inspect
 import math
 
 import numpy as np
@@ -132,3 +133,16 @@ def test_an_optimizer_of_another_model_is_refused(make, data):
         fit(model, data, optimizer=Adam(other.parameters()))
     for trained in (model, other):
         assert_same_weights(trained, make())
+
+
+def test_a_tool_may_change_how_fit_is_described(make, data, monkeypatch):
+    """Sphinx writes the source of each default into the signature."""
+    plain = inspect.unwrap(nf.fit)
+    described = inspect.signature(plain)
+    words = [
+        p if p.default is p.empty else p.replace(default=repr(p.default))
+        for p in described.parameters.values()
+    ]
+    changed = described.replace(parameters=words)
+    monkeypatch.setattr(plain, "__signature__", changed, raising=False)
+    assert nf.fit(make(), data, epochs=1, progress=False).train_loss
