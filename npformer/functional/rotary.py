@@ -25,7 +25,7 @@ def rotary(
     positions : int array
         Whole numbers from 0, of a shape that broadcasts with (..., length).
     theta : float
-        Above 1: the slowest pair needs about 2 pi theta positions for a turn.
+        Above 1: the slowest pair needs 2 pi theta^(1 - 2 / d_head) positions for a turn.
     layout : {"halves", "neighbours"}
         Which features are a pair: (i, i + d_head / 2), as in Llama's and ModernBERT's files, or
         (2 i, 2 i + 1), as in the paper. The same model has other rows in its weights.

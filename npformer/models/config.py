@@ -78,8 +78,8 @@ class EncoderConfig:
         attention turns its queries and keys by their positions (Su et al., 2021). Only attention
         can do that.
     rope_theta : float
-        With rotary positions: the slowest pair of features turns once in about 2 pi rope_theta
-        tokens.
+        With rotary positions: the slowest pair of features turns once in
+        2 pi rope_theta^(1 - 2 / d_head) tokens, d_head = d_model / n_heads.
     scale_embeddings : bool
         Whether token embeddings are multiplied by sqrt(d_model), as in Vaswani et al. (2017).
     share_layers : bool
