@@ -13,7 +13,7 @@ from typing import NamedTuple
 DOCS = Path(__file__).resolve().parents[1]
 FILE = DOCS / "pictures" / "machine.svg"
 
-WIDTH, HEIGHT = 360, 743
+WIDTH, HEIGHT = 360, 799
 
 
 class Box(NamedTuple):
@@ -63,6 +63,8 @@ BOXES = [
     Box("language_models", "write", "Language models", 0, 679, 177),
     Box("caches", "write", "State: token by token", 183, 679, 177),
     Box("causal_fourier", "write", "Fourier transforms that do not look ahead", 0, 711, 360),
+    # what today's models have in place of other parts
+    Box("rms_norm", "instead", "RMS norm", 0, 767, 90),
 ]
 
 FRAMES = [(0, 68, 244, 399), (10, 114, 224, 189), (10, 362, 224, 53)]
@@ -76,6 +78,7 @@ TEXTS = [
     (310, 292, "checked by"),
     (310, 422, "before training"),
     (180, 637, "models that write"),
+    (180, 757, "in today's models, in place of other parts"),
 ]
 
 ARROWS = [
