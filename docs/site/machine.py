@@ -65,6 +65,7 @@ BOXES = [
     Box("causal_fourier", "write", "Fourier transforms that do not look ahead", 0, 711, 360),
     # what today's models have in place of other parts
     Box("rms_norm", "instead", "RMS norm", 0, 767, 90),
+    Box("rotary", "instead", "Rotary positions", 96, 767, 136),
 ]
 
 FRAMES = [(0, 68, 244, 399), (10, 114, 224, 189), (10, 362, 224, 53)]
