@@ -66,6 +66,7 @@ BOXES = [
     # what today's models have in place of other parts
     Box("rms_norm", "instead", "RMS norm", 0, 767, 90),
     Box("rotary", "instead", "Rotary positions", 96, 767, 136),
+    Box("gates", "instead", "Gated network", 238, 767, 122),
 ]
 
 FRAMES = [(0, 68, 244, 399), (10, 114, 224, 189), (10, 362, 224, 53)]
