@@ -21,7 +21,7 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1658,
+    "core": 1662,
     "functional": 1135,
     "layers": 624,
     "mixers": 816,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_070
+IN_ALL = 26_074
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -9,6 +9,7 @@ from typing import Any
 from npformer.core import checks
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
+from npformer.core.words import described
 
 ALIGNMENT = 16
 """Views begin at multiples of this many entries of a flat buffer: 64 bytes in float32."""
@@ -97,6 +98,10 @@ class Parameters(Mapping[str, Array]):
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
+        if not isinstance(named, Mapping) or not all(
+            isinstance(parameter, Parameter) for parameter in named.values()
+        ):
+            raise TypeError(f"named is {described(named)}; expected a mapping to Parameter objects")
         self.named = dict(named)
         padded = [-(-p.size // ALIGNMENT) * ALIGNMENT for p in self.named.values()]
         *self.offsets, self.size = accumulate(padded, initial=0)

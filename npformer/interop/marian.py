@@ -70,9 +70,10 @@ class Marian(Family):
         """Return descriptions of what a model has and Marian has not."""
         one, other = model.config, model.decoder_config
         common = [ours for ours, theirs in self.settings.items() if "{side}" not in theirs]
+        # a decoder looks back, and scaled embeddings are a setting of both
+        usual = [replace(each, causal=False, scale_embeddings=True) for each in (one, other)]
         return [
-            *self.foreign_settings(one),
-            *self.foreign_settings(replace(other, causal=False)),  # a decoder looks back
+            *(said for each in usual for said in self.foreign_settings(each)),
             *(
                 f"{name} that differs between sides"
                 for name in (*common, "scale_embeddings")

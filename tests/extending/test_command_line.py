@@ -76,7 +76,7 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
 def test_gradcheck_checks_what_a_plugin_registers():
     done = npformer("gradcheck", "registered", "--plugin", PLUGIN)
     assert (done.returncode, done.stderr) == (0, "")
-    names = ("activation swish", "network gated", "pooling largest", "mixer local")
+    names = ("activation swish", "network glu", "pooling largest", "mixer local")
     for name in (*names, "mixer nearby", "mixer spatial", "loss focal", "loss huber"):
         assert f"{name}: registered" in done.stdout
     assert "8 cases, 8 passed, 0 failed" in done.stdout

@@ -11,15 +11,6 @@ def test_a_gate_of_ones_leaves_two_linear_maps(rng):
     np.testing.assert_allclose(y, np.abs(x) @ up @ down, rtol=1e-12)
 
 
-def test_swiglu_is_its_formula(rng):
-    x, gate, up = rng.normal(size=(5, 4)), *rng.normal(size=(2, 4, 6))
-    down = rng.normal(size=(6, 4))
-    opened = x @ gate / (1.0 + np.exp(-(x @ gate)))
-    np.testing.assert_allclose(
-        F.gated(x, gate, up, down)[0], (opened * (x @ up)) @ down, rtol=1e-12
-    )
-
-
 def test_what_does_not_fit_is_refused():
     x, W, down = np.ones((2, 4)), np.ones((4, 6)), np.ones((6, 4))
     with pytest.raises(ValueError, match=r"W_up has shape \(4, 5\); expected \(4, 6\)"):
