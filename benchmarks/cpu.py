@@ -262,9 +262,14 @@ def finish(state, everything, options):
     if missing:
         blocks["missing"] = f"Not measured yet: {', '.join(missing)}."
     KEPT.write_text(json.dumps(runs, indent=2) + "\n")
+    show_all(blocks)
+    if not missing:
+        PARTIAL.unlink()
+
+
+def show_all(blocks):
+    """Write the tables beside the figures, and into README and docs."""
     text = "\n\n".join(text for name, text in blocks.items() if name != "summary")
     KEPT.with_suffix(".md").write_text(f"{text}\n")
     for name, block in {"cpu": text, **{f"cpu {name}": b for name, b in blocks.items()}}.items():
         show(name, f"{block}\n")
-    if not missing:
-        PARTIAL.unlink()

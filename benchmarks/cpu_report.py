@@ -3,6 +3,7 @@
 import statistics
 
 from benchmarks.results_files import markdown, source_of
+from benchmarks.sides import NO_COMPILE
 from benchmarks.workloads import DATA_SET
 
 MIXERS = {"attention": "attention", "dense_synthesizer": "synthesizer", "fourier": "Fourier"}
@@ -217,14 +218,12 @@ def about(runs):
         "A first step is import, building S with attention, and one training step; with "
         "torch.compile, nothing was compiled before.",
     ]
-    lines += sorted(
-        {f"torch.compile: {f['not_compiled']}." for f in everything if f.get("not_compiled")}
-    )
+    reasons = {f["not_compiled"] for f in everything if f.get("not_compiled")} - {NO_COMPILE}
+    lines += [f"torch.compile: {reason}." for reason in sorted(reasons)]
     for name, run in runs.items():
-        timed = [f for f in run["jobs"].values() if "variant" in f and "ms" in f]
-        lines += [
-            f"{name}: {winners(timed)}{disturbances(timed)} {source_of('cpu', run['machine'])}"
-        ]
+        timed = [f for f in run["jobs"].values() if "ms" in f]
+        said = winners(timed), disturbances(timed), source_of("cpu", run["machine"])
+        lines.append(f"{name}: {''.join(said)}")
     return "\n\n".join(lines)
 
 
