@@ -29,9 +29,9 @@ BUDGET: dict[str, int] = {
     "optim": 437,
     "proof": 1326,
     "data": 1843,
-    "engine": 3323,
+    "engine": 3319,
     "training": 3634,
-    "interop": 1829,
+    "interop": 1828,
     "tasks": 2716,
     "learn": 4083,
     "cli": 1641,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_074
+IN_ALL = 26_069
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

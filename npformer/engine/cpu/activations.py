@@ -7,7 +7,7 @@ for relu always, else without `keep`.
 GELU in float32, its tanh form and SiLU are computed as x / (1 + e^-u). For a very negative x the
 exponential overflows, and x / infinity is 0, as it should be.
 
-Without loops, SciPy's erf would be the slowest part of a step with GELU: it is not vectorised.
+SciPy's erf, which is used where float64 or few numbers ask for it, is not vectorised.
 """
 
 import math

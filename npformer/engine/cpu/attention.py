@@ -11,7 +11,7 @@ from npformer.engine.context import EngineContext
 from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
 from npformer.engine.cpu.exponentials import longest_squares
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
-from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces
+from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces, read_only
 from npformer.functional.rotary import rotations
 
 VECTOR = 16
@@ -158,10 +158,8 @@ def turn_rows(qkv: Array, cosine: Array, sine: Array, first: int) -> None:
 @lru_cache(maxsize=64)
 def turns_of(length: int, d_head: int, theta: float, dtype: str) -> tuple[Array, Array]:
     """Return read-only cosines and sines of the angles at the first positions."""
-    found = rotations(np.arange(length), d_head, theta, dtype)
-    for table in found:
-        table.flags.writeable = False
-    return found
+    cosine, sine = rotations(np.arange(length), d_head, theta, dtype)
+    return read_only(cosine), read_only(sine)
 
 
 @lru_cache(maxsize=64)
@@ -170,5 +168,4 @@ def _factors(d: int, scale: float, dtype: Any) -> Array:
     factors = np.ones(3 * d, dtype)
     factors[:d] = scale / UNIT
     factors[d : 2 * d] = 1.0 / UNIT
-    factors.flags.writeable = False
-    return factors
+    return read_only(factors)

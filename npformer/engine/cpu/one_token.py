@@ -39,8 +39,7 @@ def attention_of_one(
         for W, b in ((W_query, b_query), (W_key, b_key), (W_value, b_value))
     )
     if rope_theta is not None:
-        at = places(state.stop, 1)
-        (query, _), (key, _) = (rotary(part, at, rope_theta) for part in (query, key))
+        (query, key), _ = rotary(np.stack((query, key)), places(state.stop, 1), rope_theta)
     state = state.extend(1, context, key=key, value=value)
     query *= UNIT / math.sqrt(d // n_heads)
     e = np.matmul(state.so_far("key"), query.swapaxes(-1, -2))  # [batch, heads, length, 1]

@@ -57,22 +57,23 @@ def ones(n: int, dtype: Any) -> Array:
 
     A product with it is a sum over rows or columns, several times as fast as ``sum(axis)``.
     """
-    return _read_only(np.ones(n, dtype))
+    return read_only(np.ones(n, dtype))
 
 
 @lru_cache(maxsize=64)
 def averaging(n: int, dtype: Any) -> Array:
     """Return a read-only vector of 1 / n: a product with it is a mean."""
-    return _read_only(ones(n, dtype) * (1.0 / n))
+    return read_only(ones(n, dtype) * (1.0 / n))
 
 
 @lru_cache(maxsize=64)
 def zeros(n: int, dtype: Any) -> Array:
     """Return read-only zeros: `np.maximum` with the number 0.0 takes three times as long."""
-    return _read_only(np.zeros(n, dtype))
+    return read_only(np.zeros(n, dtype))
 
 
-def _read_only(x: Array) -> Array:
+def read_only(x: Array) -> Array:
+    """Return an array that is kept for later calls, after making it read-only."""
     x.flags.writeable = False
     return x
 

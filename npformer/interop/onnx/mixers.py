@@ -50,16 +50,15 @@ def attention_scores(layer: own.AttentionScores, x: Value, graph: Graph) -> Valu
     n_heads, d_model = layer.n_heads, graph.d_model
     query = by_head(graph.apply(layer.query, x), n_heads, d_model)
     key = by_head(graph.apply(layer.key, x), n_heads, d_model)
-    if layer.rope_theta is not None:
-        query, key = (turned(part, d_model // n_heads, layer, graph) for part in (query, key))
+    if (theta := layer.rope_theta) is not None:
+        query, key = (turned(part, d_model // n_heads, theta, graph) for part in (query, key))
     return (query * (1.0 / math.sqrt(d_model // n_heads))) @ key.transpose(0, 1, 3, 2)
 
 
-def turned(part: Value, d_head: int, layer: own.AttentionScores, graph: Graph) -> Value:
+def turned(part: Value, d_head: int, theta: float, graph: Graph) -> Value:
     """(a cos t - b sin t, a sin t + b cos t) of the halves a and b of each head."""
-    assert layer.rope_theta is not None
-    tables = rotations(np.arange(graph.max_len), d_head, layer.rope_theta, "float64")
-    cosine, sine = (graph.value(table).cut(0, graph.length, axis=0) for table in tables)
+    tables = rotations(np.arange(graph.max_len), d_head, theta, "float64")
+    cosine, sine = (graph.cropped(table, 0) for table in tables)
     a, b = part.cut(0, d_head // 2, axis=-1), part.cut(d_head // 2, d_head, axis=-1)
     return graph.node("Concat", a * cosine - b * sine, a * sine + b * cosine, axis=-1)
 
