@@ -123,7 +123,6 @@ class ChosenTokens(Layer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if (chosen := context.chosen) is None:
             return x, None
-        checks.sequences(x)
         checks.mask("chosen", chosen, tuple(x.shape[:2]))
         return x[chosen], (chosen, x.shape)
 

@@ -73,19 +73,15 @@ def _writers() -> Iterator[Case]:
 
 
 def _masked() -> Iterator[Case]:
-    pre: dict[str, Any] = {"norm": "pre", "dropout": 0.2, "training": True}
-    for label, changes, options in (
-        ("all tokens, padding mask", {}, {"mask": MASK}),
-        ("linear mixing, RMS norm", {"mixer": "linear", "norm_kind": "rms"}, {"head_bias": False}),
-        ("pre-norm, dropout", pre, {}),
-    ):
-        given = {"training": changes.pop("training", False), "mask": options.pop("mask", None)}
-        made = MaskedLanguageModel(small(**changes), 5, **options, **SEEDED)
-        yield layer(label, made, IDS, covers=("MaskedTokens",), **given, **MODEL)
     y = np.where(np.arange(IDS.size).reshape(IDS.shape) % 3, -1, (IDS + 1) % 5)
-    for workers in (1, 2):
-        hidden = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
-        yield _loss_of(hidden, f"hidden tokens, {workers} workers", y, mask=MASK, workers=workers)
+    plain: dict[str, Any] = {"mixer": "linear", "norm_kind": "rms", "bias": False}
+    dropped: dict[str, Any] = {"training": True, "mask": MASK}
+    for changes, options in (({"dropout": 0.2}, dropped), (plain, {})):
+        made = MaskedLanguageModel(small(**changes), 5, **SEEDED)
+        yield layer("all tokens", made, IDS, covers=("MaskedTokens",), **options, **MODEL)
+    for n in (1, 2):
+        model = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
+        yield _loss_of(model, f"hidden tokens, workers={n}", y, mask=MASK, workers=n)
 
 
 def _losses() -> Iterator[Case]:

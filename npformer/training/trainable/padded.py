@@ -28,7 +28,7 @@ class Padded(Model):
 
     config: Any
     embed: Any
-    vocab_size: int | None
+    vocab_size: Any
     padding_id: int | None
     expects_mask: bool
 
