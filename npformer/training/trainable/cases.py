@@ -74,14 +74,11 @@ def _writers() -> Iterator[Case]:
 
 def _masked() -> Iterator[Case]:
     y = np.where(np.arange(IDS.size).reshape(IDS.shape) % 3, -1, (IDS + 1) % 5)
-    plain: dict[str, Any] = {"mixer": "linear", "norm_kind": "rms", "bias": False}
-    dropped: dict[str, Any] = {"training": True, "mask": MASK}
-    for changes, options in (({"dropout": 0.2}, dropped), (plain, {})):
-        made = MaskedLanguageModel(small(**changes), 5, **SEEDED)
-        yield layer("all tokens", made, IDS, covers=("MaskedTokens",), **options, **MODEL)
+    covers = "Padded", "ChosenTokens"
     for n in (1, 2):
         model = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
-        yield _loss_of(model, f"hidden tokens, workers={n}", y, mask=MASK, workers=n)
+        shared: dict[str, Any] = {"workers": n, "mask": MASK, "covers": covers}
+        yield _loss_of(model, f"hidden tokens, workers={n}", y, **shared)
 
 
 def _losses() -> Iterator[Case]:
@@ -117,7 +114,12 @@ def _loss(
 
 
 def _loss_of(
-    model: Model, label: str, y: np.ndarray, title: str = "loss_and_gradients", **options: Any
+    model: Model,
+    label: str,
+    y: np.ndarray,
+    title: str = "loss_and_gradients",
+    covers: tuple[str, ...] = (),
+    **options: Any,
 ) -> Case:
     """Return the same for a model."""
     flat: Any = model.parameters().flat
@@ -131,7 +133,7 @@ def _loss_of(
 
     start = flat + 0.3 * draw(*flat.shape, seed=1)
     run = partial(gradcheck, (forward, backward), start)
-    covers = type(model).__name__, "loss_and_gradients"
+    covers = type(model).__name__, "loss_and_gradients", *covers
     return Case(f"{title}: {label}", "models", covers, run)
 
 
