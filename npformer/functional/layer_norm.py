@@ -34,7 +34,9 @@ def layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5) ->
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """dx, dgamma and, if there was a shift, dbeta. With n = (x - mean) / s, s = sqrt(var + eps) and g = dy gamma:
+    """dx, dgamma and, if there was a shift, dbeta.
+
+    With n = (x - mean) / s, s = sqrt(var + eps) and g = dy gamma:
 
         dx = (g - mean(g) - n mean(g n)) / s.
 
