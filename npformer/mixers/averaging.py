@@ -146,15 +146,15 @@ class AveragingMixer(Mixer, Scores):
         """Return the heads side by side, (batch, length, d_model), and `heads_backward`'s cache."""
         scores, scores_cache = self.scores(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
-        by_head, repeat_cache = F.split_heads(value, self.n_kv_heads), None
+        by_head = F.split_heads(value, self.n_kv_heads)  # [batch, heads, length, d_head]
+        repeat_cache = None
         if self.group > 1:
             by_head, repeat_cache = F.repeat_heads(by_head, self.group)
-        # [batch, heads, length, d_head]
         mask, rate = over_heads(context.mask), self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
-        drop: Any = {"rate": rate, "generator": generator}
+        seen: Any = {"causal": self.causal, "window": self.window}
         heads, average_cache = F.average(
-            scores, by_head, mask, self.causal, **drop, window=self.window
+            scores, by_head, mask, rate=rate, generator=generator, **seen
         )
         return F.merge_heads(heads), (scores_cache, value_cache, repeat_cache, average_cache)
 
