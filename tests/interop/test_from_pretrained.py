@@ -101,7 +101,7 @@ def test_the_first_positions_of_roberta_are_cut_off_and_put_back(tmp_path):
     np.testing.assert_array_equal(back[name], state[name])
 
 
-@pytest.mark.parametrize("kind", ["bert", "distilbert", "fnet"])
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "fnet", "modernbert"])
 def test_a_family_is_found_by_its_settings(tmp_path, kind):
     save_pretrained(random_model(kind), tmp_path)
     assert nf.from_pretrained(tmp_path).architecture.model_type == kind
