@@ -46,21 +46,24 @@ def _kinds(family: Architecture, hf_config: Settings, n_layers: int) -> list[str
 
 def _theta(family: Architecture, hf_config: Settings, kind: str) -> float:
     """Return the theta of a kind of layer; ValueError for anything but a plain rotation."""
-    own = newer = _stated(hf_config, "rope_parameters")
-    if len(family.thetas) > 1:
+    newer = _stated(hf_config, "rope_parameters")
+    older = _stated(hf_config, "rope_scaling")  # which wins
+    if len(family.thetas) == 1:
+        own = older or newer
+    else:
         if other := newer.keys() - family.thetas.keys():
             raise ValueError(
                 f"rope_parameters has {min(other)!r}; expected {' and '.join(family.thetas)}, with "
                 "the rotations of each kind of layer"
             )
-        own = _stated(newer, kind)
+        own = {**_stated(newer, kind), **older}
     found = {
         "rope_theta": hf_config[family.thetas[kind]],
         "partial_rotary_factor": hf_config.get("partial_rotary_factor"),
         **own,
-        **_stated(hf_config, "rope_scaling"),  # an older name, which wins
     }
-    scaled = found.get("rope_type", found.get("type", "default"))
+    named = [found.get(name) for name in ("rope_type", "type")]
+    scaled = next((name for name in named if name not in (None, "default")), "default")
     if scaled != "default" or found["partial_rotary_factor"] not in (None, 1.0):
         raise ValueError(
             f"hf_config has rotary positions with rope_type = {scaled!r} and partial_rotary_factor "
