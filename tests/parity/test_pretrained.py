@@ -65,7 +65,7 @@ KINDS = {
     "FNet": ("FNet", FNET),
     "FNet, two types": ("FNet", FNET | {"type_vocab_size": 2, "hidden_act": "relu"}),
 }
-BYTE_LEVEL = ("Roberta", "XLMRoberta", "Camembert")
+BYTE_LEVEL = ("Roberta", "XLMRoberta", "Camembert", "ModernBert")
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +164,7 @@ def test_what_a_configuration_leaves_out_is_their_default(kind):
         assert hasattr(transformers, architecture.class_name(head))
 
 
-@pytest.mark.parametrize("name", ["BERT", "DistilBERT", "RoBERTa", "FNet"])
+@pytest.mark.parametrize("name", ["BERT", "DistilBERT", "RoBERTa", "FNet", "ModernBERT"])
 @pytest.mark.parametrize("texts", [TEXTS, PAIRS, TEXTS[2:3]], ids=["texts", "pairs", "empty"])
 @pytest.mark.parametrize("max_len", [None, 8, 5])
 def test_ids_masks_and_types_are_those_of_their_tokenizer(make, name, texts, max_len):
