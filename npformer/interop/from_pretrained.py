@@ -42,8 +42,8 @@ def from_pretrained(
     """Return the model that a folder holds, with its tokenizer.
 
     Nothing is downloaded, and no code from the folder is run. BERT, MiniLM and other sentence
-    encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, FNet and ModernBERT can be
-    read; `ARCHITECTURES` lists them. So can models that write: GPT-2, Llama, Qwen3 and Marian.
+    encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, FNet and ModernBERT can
+    be read; `ARCHITECTURES` lists them. So can models that write: GPT-2, Llama, Qwen3 and Marian.
 
     Parameters
     ----------

@@ -140,13 +140,13 @@ class Pooler(Chain, Pooling):
     def __init__(
         self,
         d_model: int,
+        seed: Seed = None,
+        dtype: str = "float32",
         *,
         activation: str = "tanh",
         of: str = "first",
         bias: bool = True,
         norm: bool = False,
-        seed: Seed = None,
-        dtype: str = "float32",
     ) -> None:
         checks.positive("d_model", d_model)
         ACTIVATIONS.parse(activation, "activation")
@@ -219,9 +219,7 @@ POOLINGS: Registry[Layer] = Registry(
         "first": lambda d_model, seed, dtype: FirstToken(),
         "flatten": lambda d_model, seed, dtype: Flatten(),
         "none": lambda d_model, seed, dtype: EveryToken(),
-        "pooler": lambda d_model, seed, dtype, activation="tanh", of="first", bias=True, norm=False: (
-            Pooler(d_model, activation=activation, of=of, bias=bias, norm=norm, seed=seed, dtype=dtype)
-        ),
+        "pooler": Pooler,
     },
     table="npformer.layers.POOLINGS",
     makes=Layer,

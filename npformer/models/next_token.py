@@ -54,9 +54,7 @@ class NextToken(Chain):
         self.embed = InputEmbedding(config, **sizes, seed=rng, dtype=dtype)
         self.vocab_size = checks.positive("vocab_size", vocab_size)
         self.encoder = encoder
-        self.output = output_of(
-            self.embed, self.vocab_size, tied, rng, dtype, own_bias=config.bias
-        )
+        self.output = output_of(self.embed, self.vocab_size, tied, rng, dtype, own_bias=config.bias)
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:

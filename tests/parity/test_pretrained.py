@@ -153,7 +153,8 @@ def test_what_a_configuration_leaves_out_is_their_default(kind):
     theirs = getattr(transformers, f"{architecture.family}Config")().to_dict()
     assert theirs["model_type"] == kind
     for layers, older in architecture.thetas.items():
-        theirs[older] = theirs["rope_parameters"].get(layers, theirs["rope_parameters"])["rope_theta"]
+        of_all = theirs["rope_parameters"]
+        theirs[older] = of_all.get(layers, of_all)["rope_theta"]
     if kind == "modernbert":
         theirs["global_attn_every_n_layers"] = theirs["layer_types"].index("full_attention", 1)
     assert {key: theirs[key] for key in architecture.defaults} == architecture.defaults
