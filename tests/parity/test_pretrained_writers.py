@@ -68,7 +68,7 @@ MODERN_KINDS = {
     "Qwen3": ("Qwen3", GROUPED | {"head_dim": 4}),
     "Qwen3, tied, wide heads, gelu": (
         "Qwen3",
-        WIDE | ANGLES | {"tie_word_embeddings": True, "hidden_act": "gelu_pytorch_tanh"},
+        WIDE | ANGLES | {"tie_word_embeddings": True, "hidden_act": "gelu_new"},
     ),
 }
 
