@@ -42,9 +42,9 @@ class EncoderFamily(Family):
             if newer in found:
                 raise ValueError(f"state has {newer} under two names; expected one")
             found[newer] = array
-        unused, (positions,) = self.unused_positions(hf_config), self.places([POSITIONS])
-        if unused and positions in found:
-            found[positions] = found[positions][unused:]
+        for positions in self.places([POSITIONS]):  # rotary ones have no table
+            if positions in found:
+                found[positions] = found[positions][self.unused_positions(hf_config) :]
         return hf_config, found
 
     def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., TextEncoder]:
@@ -71,11 +71,12 @@ class EncoderFamily(Family):
     ) -> dict[str, Any]:
         """Return the settings as config.json has them."""
         own = getattr(model, "padding_id", None), model.config.position_padding_id
-        padding_ids = before.get("pad_token_id"), *own, self.defaults["pad_token_id"]
+        ids = before.get("pad_token_id"), *own, self.defaults["pad_token_id"]
+        size = model.vocab_size or 0
         written = {
             **self.their_settings(model.config),
-            "vocab_size": model.vocab_size,
-            "pad_token_id": next(id for id in padding_ids if id is not None),
+            "vocab_size": size,
+            "pad_token_id": next((id for id in ids if id is not None and id < size), None),
         }
         written[self.settings["max_len"]] += self.unused_positions(written)
         return written

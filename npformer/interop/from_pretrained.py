@@ -42,8 +42,8 @@ def from_pretrained(
     """Return the model that a folder holds, with its tokenizer.
 
     Nothing is downloaded, and no code from the folder is run. BERT, MiniLM and other sentence
-    encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT and FNet can be read;
-    `ARCHITECTURES` lists them. So can models that write: GPT-2 and Marian.
+    encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, FNet and ModernBERT can
+    be read; `ARCHITECTURES` lists them. So can models that write: GPT-2, Llama, Qwen3 and Marian.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def from_pretrained(
     Returns
     -------
     pretrained : PretrainedEncoder, PretrainedWriter or PretrainedTranslator
-        `PretrainedEncoder.embed` turns texts into vectors. GPT-2 becomes a `PretrainedWriter`,
-        Marian a `PretrainedTranslator`, whose `generate` takes texts and returns texts. For these
-        two, leave out all arguments but `dtype`.
+        `PretrainedEncoder.embed` turns texts into vectors. GPT-2, Llama and Qwen3 become a
+        `PretrainedWriter`, Marian a `PretrainedTranslator`, whose `generate` takes texts and
+        returns texts. For these, leave out all arguments but `dtype`.
 
     Raises
     ------
@@ -125,14 +125,11 @@ def from_pretrained(
     checks.choice("pooling", settings.pooling, POOLINGS)
     checks.flag("normalize", settings.normalize)
     settings = replace(settings, max_len=max_len or _stated_length(inside, settings, most))
-    (table,) = family.places([POSITIONS])
-    rows = state[table if table in state else family.prefix + table]
-    unused = family.unused_positions(family.completed(stated))
-    origin = replace(
-        origin,
-        unused_positions=rows[:unused].copy(),
-        sentences=None if sentences is None else settings,
-    )
+    origin = replace(origin, sentences=None if sentences is None else settings)
+    for table in family.places([POSITIONS]):
+        rows = state[table if table in state else family.prefix + table]
+        unused = family.unused_positions(family.completed(stated))
+        origin = replace(origin, unused_positions=rows[:unused].copy())
     tokenizer = tokenizer_or_error(read_tokenizer, inside, model.vocab_size)
     return PretrainedEncoder(model, family, origin, tokenizer, settings, head)
 

@@ -202,8 +202,9 @@ class PretrainedEncoder(Pretrained):
             own = usable_head(self.head, pooling)
             n_classes, pooling, output = len(own.classes), own.head.pooling, own.output
         elif pooling is None:
-            of_head = self.architecture.heads[0].pooling
-            pooling = self.settings.pooling if self.origin.sentences else of_head
+            heads, stated = self.architecture.heads, self.origin.hf_config
+            of_head = next((head for head in heads if head.fits(stated)), heads[0])
+            pooling = self.settings.pooling if self.origin.sentences else of_head.pooling
         model = SequenceClassifier(
             config,
             n_classes,
