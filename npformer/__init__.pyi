@@ -48,6 +48,7 @@ from npformer.tasks.estimators import TextWriter as TextWriter
 from npformer.tasks.estimators.file import load as load
 from npformer.tasks.estimators.file import read_notes as read_notes
 from npformer.tasks.estimators.file import save as save
+from npformer.tasks.estimators.filling import fill as fill
 from npformer.tasks.reports import report as report
 from npformer.training import distributed as distributed
 from npformer.training.callbacks import Callback as Callback
@@ -66,6 +67,7 @@ from npformer.training.storage.model_file import CheckpointError as CheckpointEr
 from npformer.training.storage.model_file import CheckpointWarning as CheckpointWarning
 from npformer.training.trainable import EncoderDecoder as EncoderDecoder
 from npformer.training.trainable import LanguageModel as LanguageModel
+from npformer.training.trainable import MaskedLanguageModel as MaskedLanguageModel
 from npformer.training.trainable import Model as Model
 from npformer.training.trainable import SequenceClassifier as SequenceClassifier
 from npformer.training.trainable import predict_to_file as predict_to_file

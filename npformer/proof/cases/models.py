@@ -10,6 +10,7 @@ from npformer.models import (
     Encoder,
     EncoderBlock,
     InputEmbedding,
+    MaskedTokens,
     SequenceModel,
     WideSequenceModel,
 )
@@ -108,6 +109,11 @@ def _classifiers() -> Iterator[Case]:
     below = SequenceModel(small(), 3, vocab_size=5, **SEEDED)
     yield layer("below its face", below, IDS, mask=MASK, **MODEL)
     yield wide_case(WideSequenceModel)
+    plain: dict[str, Any] = {"mixer": "linear", "norm_kind": "rms", "bias": False}
+    dropped: dict[str, Any] = {"training": True, "mask": MASK}
+    for label, changes, options in (("no bias", plain, {}), ("dropout", {"dropout": 0.2}, dropped)):
+        masked = MaskedTokens(small(**changes), 5, **SEEDED)
+        yield layer(f"all tokens, {label}", masked, IDS, **options, **MODEL)
 
 
 def wide_case(kind: type[WideSequenceModel]) -> Case:

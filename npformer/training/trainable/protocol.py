@@ -40,6 +40,7 @@ class Trainable(Layer):
     loss: Loss = _NoLoss()  # type: ignore[assignment]
     n_classes: int | None = None
     targets_of: int | None = None
+    self_supervised: bool = False
     figures: Mapping[str, Callable[[Measured], float]] = FIGURES
 
     # What a model says -------------------------------------------------------------------------
@@ -219,7 +220,7 @@ class Trainable(Layer):
         counts = batch.counts
         if isinstance(batch.y, np.ndarray) and counts is None:  # on a device this would wait
             counts = batch.counts_for(loss or self.loss)
-        return Batch(inputs, y, weights, counts, batch.targets_of)
+        return replace(batch, inputs=inputs, y=y, weights=weights, counts=counts)
 
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""

@@ -1,0 +1,140 @@
+"""MaskedLanguageModel: the model that learns from texts without labels, as users call it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Seed, checks, to_numpy
+from npformer.data.masking import MaskedBatch, Masking
+from npformer.data.samples import Batch
+from npformer.data.stored_samples import BYTES_AT_ONCE
+from npformer.functional import NO_LABEL
+from npformer.models import EncoderConfig, MaskedTokens
+from npformer.models.losses import Loss, SoftmaxCrossEntropy
+from npformer.models.sequence_model import checked_id
+from npformer.training.storage.models import MODELS
+from npformer.training.trainable.model import Answers
+from npformer.training.trainable.padded import Padded, Seen
+from npformer.training.trainable.predictions import outputs
+
+
+class MaskedLanguageModel(Padded, MaskedTokens):
+    """A model that guesses hidden tokens from both sides: BERT, with the task that it learns from.
+
+    ``model(ids)`` takes (batch, length) and returns logits, (batch, length, vocab_size). Texts are
+    all that it needs to learn: there is no y, because the model hides tokens and guesses them::
+
+        model = npformer.MaskedLanguageModel(config, vocab_size=8000, mask_id=2, padding_id=0)
+        npformer.fit(model, (ids, None, mask))
+
+    In training it hides other tokens in each step, drawn from the seed; in an evaluation always
+    the same ones of a text, so that losses can be compared. Loss and accuracy are those of the
+    hidden tokens. Whoever wants to choose them passes (inputs, targets): see
+    `npformer.data.mask_tokens`.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        Of any mixer; not causal.
+    vocab_size : int
+        Token ids run from 0 to vocab_size - 1.
+    mask_id : int, optional
+        The id of [MASK], which stands for a hidden token. None: the last id.
+    padding_id : int, optional
+        The id of padding: where no mask is given, it is made from this. It is never hidden.
+    head_bias : bool, optional
+        Whether the head's map has a bias. None: as in `config`.
+    output_bias : bool
+        Whether the logits have one.
+    expects_mask : bool
+        Whether inputs are expected to come with a mask; training sets it.
+    seed : int or numpy.random.Generator
+        For the initial weights.
+    dtype : {"float32", "float64"}
+    **hiding
+        Settings of `npformer.data.masking.Masking`, which are BERT's if they are not given:
+        mask_share=0.15, the share of tokens that are hidden; to_mask=0.8 and to_random=0.1, how
+        many of these become [MASK] and how many a random token; special_ids=(), ids that are never
+        hidden and never drawn, such as those of [CLS] and [SEP]; and continues=(), the ids of
+        tokens that continue a word, if whole words are to be hidden.
+    """
+
+    loss: Loss = SoftmaxCrossEntropy()
+    targets_of = 0
+    self_supervised = True
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        vocab_size: int,
+        *,
+        mask_id: int | None = None,
+        padding_id: int | None = None,
+        head_bias: bool | None = None,
+        output_bias: bool = True,
+        expects_mask: bool = False,
+        seed: Seed = 0,
+        dtype: str = "float32",
+        **hiding: Any,
+    ) -> None:
+        biases: dict[str, Any] = {"head_bias": head_bias, "output_bias": output_bias}
+        super().__init__(config, vocab_size, **biases, seed=seed, dtype=dtype)
+        self.n_classes = len(self.output.weight.value)
+        last = self.n_classes - 1
+        self.mask_id = last if mask_id is None else checks.whole("mask_id", mask_id, 0, last)
+        self.hiding = Masking(self.n_classes, self.mask_id, **hiding)
+        self.padding_id = checked_id(padding_id, self.n_classes)
+        self.expects_mask = checks.flag("expects_mask", expects_mask)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `__init__` except the configuration and the seed."""
+        padding = {name: getattr(self, name) for name in ("padding_id", "expects_mask")}
+        return {**super().arguments(), **vars(self.hiding), **padding}
+
+    def masking(self) -> Masking:
+        """Return how tokens are chosen and hidden."""
+        special: Any = {*self.hiding.special_ids, self.padding_id} - {None}
+        return replace(self.hiding, special_ids=special)
+
+    def check_samples(
+        self, inputs: Any, y: Any, loss: Loss | None = None, sample_weight: Any = None
+    ) -> Batch:
+        """Return checked samples. Without targets, or with x as targets, the model hides tokens."""
+        if y is None and loss is None:  # a prediction
+            return super().check_samples(inputs, y)
+        masking = None
+        if y is None or np.array_equal(to_numpy(y), to_numpy(inputs[0].x)):
+            masking = self.masking()
+            (one,) = self.check_inputs(inputs)
+            kept = None if one.padding is None else one.padding.on_host()
+            x, y = masking.fixed(to_numpy(one.x), kept)
+            inputs = (replace(one, x=x),)
+        batch = super().check_samples(inputs, y, loss, sample_weight)
+        return MaskedBatch(**vars(batch), masking=masking)
+
+    def answers(self, samples: Batch, batch_size: int) -> Iterator[Answers]:
+        """Yield the logits of hidden tokens, a few samples at a time, the longest first.
+
+        There are vocab_size of them for each hidden token: those of all would need much memory.
+        """
+        order = np.argsort(-samples.lengths()[:, 0], kind="stable")
+        y: Any = samples.y
+        n = (y != NO_LABEL).sum(axis=1)
+        of_row = 8 * len(self.output.weight.value) * max(1, int(n.max(initial=1)))
+        at_once = max(1, min(batch_size, BYTES_AT_ONCE // of_row))
+        for rows in np.split(order, range(at_once, len(order), at_once)):
+            part = samples.select(rows)
+            part = part.cut() if self.skips_padding() else part
+            logits = to_numpy(outputs(self, part))
+            yield logits, [*map(np.asarray, part.targets())], np.repeat(rows, n[rows])
+
+    def note(self, batch: Batch, before: Seen | None = None) -> Seen:
+        """Return whether samples have padding, and which ids stand for it and for tokens."""
+        return super().note(batch.shown() if isinstance(batch, MaskedBatch) else batch, before)
+
+
+MODELS["MaskedLanguageModel"] = MaskedLanguageModel
