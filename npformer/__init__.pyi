@@ -67,6 +67,7 @@ from npformer.training.storage.model_file import CheckpointError as CheckpointEr
 from npformer.training.storage.model_file import CheckpointWarning as CheckpointWarning
 from npformer.training.trainable import EncoderDecoder as EncoderDecoder
 from npformer.training.trainable import LanguageModel as LanguageModel
+from npformer.training.trainable import MaskedLanguageModel as MaskedLanguageModel
 from npformer.training.trainable import Model as Model
 from npformer.training.trainable import SequenceClassifier as SequenceClassifier
 from npformer.training.trainable import predict_to_file as predict_to_file

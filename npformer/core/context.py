@@ -37,15 +37,18 @@ class Context:
         Instead of `mask`. All layers of the call then share the lengths that it finds.
     memory_mask, memory_types, memory_padding : optional
         The same for a second input, whose length may differ.
+    chosen : bool array, shape (batch, length), optional
+        The tokens whose outputs are asked for, for `ChosenTokens`. None means all.
     """
 
     training: bool
     generator: Any
     keep: bool
-    padding: Padding | None = None  # these four are set on the object only if given
+    padding: Padding | None = None  # these are set on the object only if given
     types: Array | None = None
     memory_padding: Padding | None = None
     memory_types: Array | None = None
+    chosen: Array | None = None
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class Context:
         memory_mask: Array | None = _NOT_GIVEN,
         memory_types: Array | None = None,
         memory_padding: Padding | None = None,
+        chosen: Array | None = None,
     ) -> None:
         if type(training) is not bool or type(keep) is not bool:  # the usual case costs nothing
             checks.flag("training", training)
@@ -73,6 +77,9 @@ class Context:
             self.__dict__.update(_tokens("", mask, padding, types))
         if memory_mask is not _NOT_GIVEN or memory_padding is not None or memory_types is not None:
             self.__dict__.update(_tokens("memory_", memory_mask, memory_padding, memory_types))
+        if chosen is not None:
+            checks.mask("chosen", chosen, ("batch", "length"))
+            self.__dict__.update(chosen=chosen)
 
     @property
     def mask(self) -> Array | None:

@@ -6,6 +6,7 @@ Nothing is downloaded.
 from npformer.data.dataset import Dataset
 from npformer.data.digits import SPLITS, digits
 from npformer.data.generated import majority, parity, pointer, recall, reverse
+from npformer.data.masking import mask_tokens
 from npformer.data.pairs import pairs
 from npformer.data.raw_data import RawData
 from npformer.data.sentences import sentences
@@ -19,6 +20,7 @@ __all__ = [
     "ShardedArray",
     "digits",
     "majority",
+    "mask_tokens",
     "pairs",
     "parity",
     "pointer",

@@ -60,7 +60,7 @@ class Batch:
         inputs = tuple(each.select(rows) for each in self.inputs)
         given = self.y, self.weights, self.counts
         y, weights, counts = (None if each is None else each[rows] for each in given)
-        return Batch(inputs, y, weights, counts, self.targets_of)
+        return replace(self, inputs=inputs, y=y, weights=weights, counts=counts, shard=None)
 
     def lengths(self) -> np.ndarray:
         """Return the length of each sample in each input, without padding: (batch, n_inputs)."""
@@ -182,6 +182,7 @@ def labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences,
             "token types (x, y, mask, types)"
         )
     x, y, mask, types = model.arrange(*(*data, None, None)[:4])
+    y = x if y is None and model.self_supervised else y
     return unlabelled_inputs(model, name, x, mask, types, y=y), y
 
 

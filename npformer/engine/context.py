@@ -57,4 +57,5 @@ def as_engine_context(context: Context) -> EngineContext:
         padding=context.padding,
         memory_types=context.memory_types,
         memory_padding=context.memory_padding,
+        chosen=context.chosen,
     )

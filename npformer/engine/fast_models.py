@@ -15,6 +15,7 @@ from npformer.models import (
     Encoder,
     EncoderBlock,
     InputEmbedding,
+    MaskedTokens,
     NextToken,
     SequenceModel,
     Transformer,
@@ -188,6 +189,8 @@ OF_SEQUENCES = "embed", "encoder", "pool", "classify"
 TABLE.add_container(SequenceModel, *OF_SEQUENCES, embed=FirstChild())
 TABLE.add_container(WideSequenceModel, *OF_SEQUENCES, "wide", embed=FirstChild())
 TABLE.add_container(NextToken, "embed", "encoder", "output", embed=FirstChild())
+OF_MASKED = "embed", "encoder", "choose", "dense", "activation", "norm", "output"
+TABLE.add_container(MaskedTokens, *OF_MASKED, embed=FirstChild())
 TABLE.add_container(
     Transformer,
     *("source", "encoder", "target", "decoder", "output"),

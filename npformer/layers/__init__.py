@@ -15,6 +15,7 @@ from npformer.layers.layer_norm import LayerNorm
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import (
     POOLINGS,
+    ChosenTokens,
     EveryToken,
     FirstToken,
     Flatten,
@@ -35,6 +36,7 @@ __all__ = [
     "NORMS",
     "POOLINGS",
     "BlockwiseCrossAttention",
+    "ChosenTokens",
     "Conv1d",
     "CrossAttention",
     "Dropout",

@@ -12,6 +12,7 @@ from npformer.core import (
     Padding,
     Registry,
     Seed,
+    array_module,
     checks,
 )
 from npformer.core.padding import check_padding
@@ -111,6 +112,28 @@ class EveryToken(Pooling):
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         return without_padding(dy, cache)
+
+
+class ChosenTokens(Layer):
+    """The tokens that ``context.chosen`` asks for, as rows: (batch, length, d) -> (n, d).
+
+    What follows is then computed for them alone. Without a choice, x stays as it is.
+    """
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        if (chosen := context.chosen) is None:
+            return x, None
+        checks.sequences(x)
+        checks.mask("chosen", chosen, tuple(x.shape[:2]))
+        return x[chosen], (chosen, x.shape)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        if cache is None:
+            return dy
+        chosen, shape = cache
+        dx = array_module(dy).zeros(shape, dtype=dy.dtype)
+        dx[chosen] = dy  # y = x[chosen]; the other tokens do not occur in y
+        return dx
 
 
 class Pooler(Chain, Pooling):

@@ -11,6 +11,7 @@ from npformer.models.config import POSITIONS, EncoderConfig
 from npformer.models.decoder import Decoder, DecoderBlock
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
+from npformer.models.masked_tokens import MaskedTokens
 from npformer.models.next_token import NextToken
 from npformer.models.sequence_model import SequenceModel
 from npformer.models.step import accumulate
@@ -25,6 +26,7 @@ __all__ = [
     "EncoderBlock",
     "EncoderConfig",
     "InputEmbedding",
+    "MaskedTokens",
     "NextToken",
     "SequenceModel",
     "Transformer",

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from npformer.core import Feed, guarded_computation
+from npformer.core import Feed, guarded_computation, step_key
 from npformer.core.explained_errors import located_errors
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.lengths import shuffled_by_length
@@ -174,12 +174,20 @@ class Batches:
         rows, at_least, shard = self._rows(k)
         with guarded_computation(self.model.backend, len(rows)):
             batch = self.task.samples.select(rows)
+            if self.model.self_supervised:
+                first = 0 if shard is None else shard.first
+                batch = self.model.drawn(batch, step_key(self.shuffle), first)
+                shard = self._counted(shard, batch)
             if k + 1 < len(self):
                 self.task.samples.expect(lambda: self._rows(k + 1)[0])
             if self.way != "shuffled":
                 batch = batch.cut(at_least)
             batch = self.model.upload(batch, self.feed, loss=self.task.loss)
         return rows, batch if shard is None else replace(batch, shard=shard)
+
+    def _counted(self, shard: Shard | None, batch: Batch) -> Shard | None:
+        """Return a shard's place once targets have been drawn, and count otherwise than before."""
+        return shard
 
     def _rows(self, k: int) -> tuple[np.ndarray, Any, Shard | None]:
         """Return the rows of batch k; to what length to cut them; and their place if a shard."""

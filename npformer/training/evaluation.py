@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import to_numpy
 from npformer.data.samples import Data, Samples
 from npformer.models.losses import Loss, Measured
 from npformer.training.arguments import check_model
@@ -17,7 +16,7 @@ from npformer.training.batches import checked_data
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.trainable import Model
 from npformer.training.trainable.metrics import FIGURES, Metric, check_figures, own_metric
-from npformer.training.trainable.predictions import in_batches, refuse_samples
+from npformer.training.trainable.predictions import refuse_samples
 
 
 @dataclass(frozen=True)
@@ -94,13 +93,12 @@ def measure(
     """Evaluate a model on checked data, each rank on its part."""
     own: list[tuple[Measured, Any]] = []
     for start, some in samples.pieces(ranks.shard(len(samples))):
-        outputs = in_batches(model, to_numpy, some.inputs, batch_size)
-        wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
-        if must_be_numbers:
-            refuse_samples(wrong, "outputs", start)
-        targets: Any = [np.asarray(each) for each in some.targets()]
-        answers = None if isinstance(metric, str) else (outputs, targets[0])
-        own.append((loss.measure(outputs, *targets), answers))
+        for outputs, targets, numbers in model.answers(some, batch_size):
+            wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
+            if must_be_numbers:
+                refuse_samples(wrong, "outputs", start + numbers)
+            answers = None if isinstance(metric, str) else (outputs, targets[0])
+            own.append((loss.measure(outputs, *targets), answers))
     of_all = [each for of_rank in ranks.gather(own) for each in of_rank]
     found, value = reduce(add, [measured for measured, _ in of_all]), None
     if not isinstance(metric, str):

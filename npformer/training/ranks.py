@@ -50,6 +50,11 @@ class RankBatches(Batches):
         total = float(self._counts[rows].sum())
         return rows[own], at_least, Shard(own.start, total, whole)
 
+    def _counted(self, shard: Any, batch: Batch) -> Shard:
+        own = float(batch.counts_for(self.task.loss).sum())
+        place: Shard = shard._replace(total=float(self.ranks.agree(own).sum()))
+        return place
+
 
 class RankStep:
     """A `Step` that each rank's team computes for its shard, and all ranks add up.

@@ -2,6 +2,7 @@
 
 from npformer.training.trainable.encoder_decoder import EncoderDecoder
 from npformer.training.trainable.language_model import LanguageModel
+from npformer.training.trainable.masked_language_model import MaskedLanguageModel
 from npformer.training.trainable.model import Model
 from npformer.training.trainable.prediction_file import predict_to_file
 from npformer.training.trainable.sequence_classifier import (
@@ -12,6 +13,7 @@ from npformer.training.trainable.sequence_classifier import (
 __all__ = [
     "EncoderDecoder",
     "LanguageModel",
+    "MaskedLanguageModel",
     "Model",
     "SequenceClassifier",
     "WideSequenceClassifier",

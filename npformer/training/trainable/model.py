@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +17,17 @@ from npformer.core import (
 )
 from npformer.core.explained_errors import in_our_words
 from npformer.core.inputs import as_inputs
+from npformer.data.samples import Batch
 from npformer.engine.team import team_of
 from npformer.models.losses import Classification, Loss
 from npformer.models.step import PlainStep
 from npformer.training.inspection.explain import Explanation, explain
 from npformer.training.trainable.predictions import in_batches, outputs, refuse_samples
 from npformer.training.trainable.protocol import Trainable
+
+Answers = tuple[np.ndarray, list[np.ndarray], np.ndarray]
+"""Outputs on the host, their targets (and the weights of these), and the number of the sample to
+which each belongs."""
 
 HABITS = {
     "fit": "Write npformer.fit(model, (x, y))",
@@ -61,6 +66,8 @@ class Model(Trainable):
     targets_of : int or None
         The input, 0 or 1, whose tokens each have a target: targets are (batch, length), such as
         next tokens. None: there is one target, or one row of targets, for each sample.
+    self_supervised : bool
+        Whether the model makes targets from x, if y is None: `drawn` does that for each step.
     figures : mapping of str to callable
         What an evaluation reports besides the loss, and ``fit(metric=...)`` may name: functions of
         `npformer.losses.Measured`, the larger the better. For classes: "accuracy", "macro_f1" and
@@ -181,6 +188,11 @@ class Model(Trainable):
             2048 tokens at a time, whose results stay in the cache.
         """
         return self.in_batches(self.loss.probabilities, x, mask, batch_size, types)
+
+    def answers(self, samples: Batch, batch_size: int) -> Iterator[Answers]:
+        """Yield outputs at evaluation with what an evaluation compares them to."""
+        outputs = in_batches(self, to_numpy, samples.inputs, batch_size)
+        yield outputs, [np.asarray(each) for each in samples.targets()], np.arange(len(samples))
 
     def in_batches(
         self,

@@ -60,11 +60,12 @@ def results(
     return batches.in_order(side_by_side(of_share, list(range(threads))))
 
 
-def refuse_samples(wrong: np.ndarray, what: str, start: int = 0) -> None:
-    """Raise ValueError for the first sample, counted from `start`, that is wrong."""
+def refuse_samples(wrong: np.ndarray, what: str, numbers: np.ndarray | None = None) -> None:
+    """Raise ValueError for the first row that is wrong; `numbers` are those of their samples."""
     if wrong.any():
+        row = int(np.argwhere(wrong)[0, 0])
         raise ValueError(
-            f"the {what} for sample {start + int(np.argwhere(wrong)[0, 0])} are NaN or infinite; "
+            f"the {what} for sample {row if numbers is None else numbers[row]} are NaN or infinite; "
             "expected numbers. Its x holds NaN or infinity, or the weights do: "
             "npformer.trace(model, x) shows where they begin"
         )

@@ -40,6 +40,7 @@ class Trainable(Layer):
     loss: Loss = _NoLoss()  # type: ignore[assignment]
     n_classes: int | None = None
     targets_of: int | None = None
+    self_supervised: bool = False
     figures: Mapping[str, Callable[[Measured], float]] = FIGURES
 
     # What a model says -------------------------------------------------------------------------
@@ -98,6 +99,13 @@ class Trainable(Layer):
         """Return about how many numbers the outputs for one sample have, to limit memory."""
         tokens = 1 if self.targets_of is None else inputs[self.targets_of].length
         return tokens * (1 if self.n_classes is None else self.loss.n_outputs(self.n_classes))
+
+    def drawn(self, batch: Batch, key: int, first: int) -> Batch:
+        """Return samples with targets that a self-supervised model draws anew from a step's key.
+
+        `first` is the place of the first sample in the batch of all ranks.
+        """
+        return batch
 
     def note(self, batch: Batch, before: Any = None) -> Any:
         """Return what `remember` is to know of some samples of a training that has padding.
@@ -219,7 +227,7 @@ class Trainable(Layer):
         counts = batch.counts
         if isinstance(batch.y, np.ndarray) and counts is None:  # on a device this would wait
             counts = batch.counts_for(loss or self.loss)
-        return Batch(inputs, y, weights, counts, batch.targets_of)
+        return replace(batch, inputs=inputs, y=y, weights=weights, counts=counts)
 
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""

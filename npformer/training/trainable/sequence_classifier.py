@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-import numpy as np
-
-from npformer.core import Array, Padding, a_type, check_ends_in_padding
+from npformer.core import Array, a_type
 from npformer.core.explained_errors import in_our_words
-from npformer.core.inputs import Sequences
-from npformer.core.telling import tell_once
-from npformer.data.samples import Batch
 from npformer.layers import Pooling
-from npformer.mixers import WholeSequenceMixer
 from npformer.models import SequenceModel, TwoAnswers, WideSequenceModel
 from npformer.models.losses import Loss
 from npformer.training.storage.models import MODELS
-from npformer.training.trainable.model import Model
+from npformer.training.trainable.padded import Padded
 
 
-class SequenceClassifier(Model, SequenceModel):
+class SequenceClassifier(Padded, SequenceModel):
     """A classifier of sequences: logits = classify(pool(encoder(embed(x)))).
 
     Parameters
@@ -73,75 +65,14 @@ class SequenceClassifier(Model, SequenceModel):
         """
         return super().__call__(x, mask=mask, types=types)
 
-    def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
-        """Check ids or vectors, masks and types; without a mask, make one from `padding_id`."""
-        x, mask = inputs[0].x, inputs[0].mask
-        self.embed.check(x, mask, inputs[0].types)
-        if mask is None and (self.padding_id is not None or self.expects_mask):
-            mask = self.mask_for(x)
+    def check_length(self, x: Array) -> None:
+        """Check that a pooling of all tokens has them all."""
         if getattr(self.pool, "full_length", False) and x.shape[1] != self.config.max_len:
             raise ValueError(
                 f"x has length {x.shape[1]}; expected max_len = {self.config.max_len}, because "
                 f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
                 "a mask, or use pooling='mean'"
             )
-        return inputs if mask is None else self._with_mask(inputs[0], mask)
-
-    def _with_mask(self, one: Sequences, mask: Array) -> tuple[Sequences]:
-        """Return an input with its mask, after checking that the mixers can take it."""
-        whole = any(isinstance(layer, WholeSequenceMixer) for _, layer in self.layers())
-        # A mask on a GPU is left to the layers, because looking at it waits for the device.
-        if whole and self.config.padding == "per_length" and isinstance(mask, np.ndarray):
-            check_ends_in_padding(mask)
-        return (replace(one, padding=one.padding or Padding(mask)),)
-
-    def mask_for(self, x: Array) -> Array | None:
-        """Return a mask for inputs without one: True where x is not `padding_id`. Says so once.
-
-        A forgotten mask costs much accuracy, and raises no error.
-        """
-        if self.padding_id is None:
-            tell_once(
-                self,
-                "there is no mask, and the model was trained with masks: padding is taken for "
-                "tokens. Pass mask=..., True at every token, even if there is no padding",
-            )
-            return None
-        mask = x != self.padding_id
-        if isinstance(x, np.ndarray) and mask.all():  # on a device this would wait
-            return None
-        tell_once(
-            self,
-            f"there is no mask, so tokens with the id {self.padding_id}, the model's padding_id, "
-            "are taken for padding. Pass mask=... to decide this yourself",
-        )
-        return mask
-
-    def note(self, batch: Batch, before: Seen | None = None) -> Seen:
-        """Return whether samples have padding, and which ids stand for it and for tokens."""
-        seen, each = before or Seen(), batch.inputs[0]
-        if each.padding is None:
-            return seen
-        mask = each.padding.on_host()
-        seen.masked |= not mask.all()
-        if self.vocab_size is not None and self.padding_id is None:
-            if seen.ids is None:
-                seen.ids = np.zeros((2, self.vocab_size), dtype=bool)
-            seen.ids[0, each.x[~mask]] = True
-            seen.ids[1, each.x[mask]] = True
-        return seen
-
-    def remember(self, notes: list[Seen]) -> None:
-        """Remember whether there was padding, and its id if it is a single one, of no token."""
-        if not any(seen.masked for seen in notes):
-            return
-        self.expects_mask = True
-        of_ranks = [seen.ids for seen in notes if seen.ids is not None]
-        if self.padding_id is None and of_ranks:
-            at_padding, elsewhere = np.any(of_ranks, axis=0)
-            ids = at_padding.nonzero()[0]
-            if len(ids) == 1 and not elsewhere[ids[0]]:
-                self.padding_id = int(ids[0])
 
 
 class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
@@ -166,14 +97,6 @@ class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
                 "npformer.models.TwoAnswers, or a model with one answer: TextClassifier(wide=False)"
             )
         return super().loss_with(loss, label_smoothing)
-
-
-@dataclass
-class Seen:
-    """What `SequenceClassifier.note` found in some samples."""
-
-    masked: bool = False  # whether any token is padding
-    ids: np.ndarray | None = None  # rows: whether padding has an id, and whether a token has it
 
 
 MODELS["SequenceClassifier"] = SequenceClassifier

@@ -1,0 +1,71 @@
+"""MaskedTokens: the mathematics of a `MaskedLanguageModel`."""
+
+from typing import Any
+
+from npformer.core import Layer, Seed, checks, generators
+from npformer.layers import ACTIVATIONS, ChosenTokens, Linear, TiedOutput
+from npformer.layers.sequential import Chain
+from npformer.models.config import EncoderConfig
+from npformer.models.encoder import Encoder
+from npformer.models.input_embedding import InputEmbedding
+
+
+class MaskedTokens(Chain):
+    """logits = E norm(f(W h + b)) + c, for the tokens of h = encoder(embed(x)) that are asked for.
+
+    This is BERT with the head that it is trained with (Devlin et al., 2019). E is the table of the
+    embeddings, so its gradient is a sum: of what its rows get as embeddings, and as rows of this
+    map. The head takes vocab_size d_model products for each token, often more than the encoder; so
+    training asks for the hidden tokens alone, by ``context.chosen``.
+
+    Parameters
+    ----------
+    config : EncoderConfig
+        Of any mixer that sees both sides. f is its activation, and the norm its norm.
+    vocab_size : int
+    head_bias, output_bias : bool
+        Whether there is a b, and a c.
+    """
+
+    def __init__(
+        self,
+        config: EncoderConfig,
+        vocab_size: int,
+        *,
+        head_bias: bool = True,
+        output_bias: bool = True,
+        seed: Seed = 0,
+        dtype: str = "float32",
+    ) -> None:
+        checks.instance("config", config, EncoderConfig)
+        if config.causal:
+            raise ValueError(
+                "causal is True; expected False, because a hidden token is guessed from both "
+                "sides. For a model that does not look ahead take npformer.LanguageModel"
+            )
+        rng = generators.from_seed(seed)
+        made: dict[str, Any] = {"seed": rng, "dtype": dtype}
+        self.config = config
+        self.vocab_size = checks.positive("vocab_size", vocab_size)
+        self.head_bias = checks.flag("head_bias", head_bias)
+        self.output_bias = checks.flag("output_bias", output_bias)
+        # The encoder is made first, as in SequenceModel: the same seed means the same blocks.
+        encoder = Encoder(config, **made)
+        self.embed = InputEmbedding(config, vocab_size=vocab_size, n_features=None, **made)
+        self.encoder = encoder
+        self.choose = ChosenTokens()
+        self.dense = Linear(config.d_model, config.d_model, bias=head_bias, **made)
+        self.activation = ACTIVATIONS.make(config.activation)
+        self.norm = config.make_norm(dtype)
+        self.output = TiedOutput(self.embed.tokens, output_bias)  # type: ignore[arg-type]
+        self.flatten()
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `__init__` except the configuration and the seed."""
+        names = "vocab_size", "head_bias", "output_bias", "dtype"
+        return {name: getattr(self, name) for name in names}
+
+    def chain(self) -> list[Layer]:
+        """Return the layers in the order in which they act."""
+        head = [self.choose, self.dense, self.activation, self.norm, self.output]
+        return [self.embed, self.encoder, *head]
