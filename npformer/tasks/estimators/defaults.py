@@ -62,6 +62,9 @@ SEEN = {
 }
 """How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
 
+OF_ADAM = ("lr", "schedule", "weight_decay", "no_decay", "layer_decay")
+"""Defaults that an optimizer of the user's own replaces."""
+
 ONE_BATCH = 64
 """Up to this many arrays are one batch, in float64 and without dropout: only the initial weights
 are left to chance, and a sample of weight 2 is the same as two samples."""
@@ -148,7 +151,7 @@ def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     """Return arguments of `npformer.fit`.
 
     A schedule given by name is as long as the training; ``warmup``, a share of all steps, is for
-    the schedule and is not passed to `fit`. With an optimizer, lr and schedule are left out.
+    the schedule and is not passed to `fit`. With an optimizer, Adam's settings are left out.
     """
     arguments = dict(settings)
     epochs = checks.positive("epochs", arguments.get("epochs", 10))
@@ -157,7 +160,7 @@ def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     warmup = arguments.pop("warmup", 0.0)
     checks.rate("warmup", warmup)
     if arguments.get("optimizer") is not None:
-        return {n: v for n, v in arguments.items() if n not in ("lr", "schedule", "weight_decay")}
+        return {n: v for n, v in arguments.items() if n not in OF_ADAM}
     if steps == 1:
         arguments.pop("schedule", None)  # in one step, nothing rises or falls
     if isinstance(arguments.get("schedule"), str):

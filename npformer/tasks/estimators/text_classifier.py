@@ -12,9 +12,10 @@ from npformer.data.lists import listed
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators.classifier import Classifier
+from npformer.tasks.estimators.filling import opened
 from npformer.tasks.estimators.fitting_mixers import with_usual_positions
 from npformer.tasks.estimators.readers import TextReader
-from npformer.tasks.estimators.text_filler import TextFiller, pretrained_in
+from npformer.tasks.estimators.text_filler import TextFiller
 from npformer.training.trainable import SequenceClassifier
 
 if TYPE_CHECKING:
@@ -127,14 +128,15 @@ class TextClassifier(Classifier):
             given = self.given_max_len(), self.tokenizer, self._vocabulary(), self.wide
             return TextReader(*given, refuse_empty=True)
         if isinstance(pretrained, str | os.PathLike):
-            pretrained = pretrained_in(pretrained)
+            pretrained = opened(pretrained)
         self.pretrained_: Any = pretrained
         if isinstance(pretrained, TextFiller):
             given = pretrained.model.config.max_len, pretrained.tokenizer_
             return TextReader(*given, refuse_empty=True)
         from npformer import interop  # when needed
 
-        checks.instance("pretrained", pretrained, interop.PretrainedEncoder)
+        advice = "npformer pretrain writes a TextFiller, with which training may begin, too"
+        checks.instance("pretrained", pretrained, interop.PretrainedEncoder, advice)
         return TextReader(pretrained.max_len, pretrained.tokenizer, refuse_empty=True)
 
     @property

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import Seed, a_type, checks, to_numpy
+from npformer.core import Seed, checks
 from npformer.data.held_out import validation_share
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
 from npformer.data.tokenizers.tokenizer import MASK, checked_texts, padded
@@ -18,11 +19,7 @@ from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import usual_pooling, with_usual_positions
 from npformer.tasks.estimators.split import stratified
 from npformer.training.evaluation import evaluate
-from npformer.training.storage.models import checkpoint_name
-from npformer.training.trainable import MaskedLanguageModel, SequenceClassifier
-
-CONFIG = "config.json"
-"""Every folder in Hugging Face's layout has it, and no run of npformer."""
+from npformer.training.trainable import MaskedLanguageModel, SequenceClassifier, take_over
 
 Arrays = tuple[np.ndarray, None, np.ndarray]
 """Ids, no targets, and a mask, as `npformer.fit` takes them for a masked language model."""
@@ -181,6 +178,29 @@ class TextFiller(Estimator):
         n = int(data[2].sum())
         return FillerScores(found.accuracy, found.loss, found.labels, n, float(counts.max() / n))
 
+    def report(
+        self,
+        texts: Sequence[str],
+        path: str | os.PathLike[str] = "report.html",
+        *,
+        samples: int | Sequence[int] = 4,
+        title: str = "A model that fills gaps: a look inside",
+    ) -> Path:
+        """Write an HTML file that shows what the tokens of texts take from each other.
+
+        `samples` is how many of the texts are shown, or which ones.
+        """
+        from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
+        from npformer.tasks.reports.report import chosen_samples
+
+        self.check_trained()
+        shown, listed = [], checked_texts(texts)
+        for i in chosen_samples(samples, len(listed)):
+            x, _, _ = self.data("texts", [listed[i]], self.model.config.max_len)
+            names = self.tokenizer_.tokens(x[0].tolist())
+            shown.append(WrittenText(f"Text {i}", x[:1], (names,)))
+        return written_report(self.model, shown, path, title)
+
     def example(self, *data: Any) -> np.ndarray:
         """Return the first text."""
         return self.data("texts", data[0][:1], self.model.config.max_len)[0][:1]
@@ -199,7 +219,7 @@ class TextFiller(Estimator):
             For the head.
         """
         self.check_trained()
-        config, own = self.model.config, self.model.parameters()
+        config = self.model.config
         model = SequenceClassifier(
             config,
             n_classes,
@@ -210,10 +230,7 @@ class TextFiller(Estimator):
             seed=seed,
             dtype=self.model.dtype,
         )
-        for name, value in model.parameters().items():
-            if name.startswith(("embed.", "encoder.")):
-                value[...] = to_numpy(own[name])
-        return model
+        return take_over(model, self.model)
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer as plain values."""
@@ -226,24 +243,3 @@ class TextFiller(Estimator):
     def restore(self, values: Mapping[str, Any]) -> None:
         """Take over the tokenizer."""
         self.tokenizer = self.tokenizer_ = tokenizer_of(values["tokenizer"])
-
-
-def pretrained_in(place: str | os.PathLike[str]) -> Any:
-    """Return the `TextFiller` in a file or in a run's folder, or what Hugging Face's layout holds.
-
-    Raises ValueError if it is another model, and FileNotFoundError if there is none.
-    """
-    from npformer import interop  # when needed
-    from npformer.tasks.estimators.file import load
-
-    path = checks.path("pretrained", place)
-    file = path / checkpoint_name() if path.is_dir() else path
-    if (path / CONFIG).exists() or not file.is_file():
-        return interop.from_pretrained(path)
-    found = load(file)
-    if not isinstance(found, TextFiller):
-        raise ValueError(
-            f"{path} holds {a_type(found)}; expected a TextFiller, which npformer pretrain writes, "
-            "or a folder in Hugging Face's layout"
-        )
-    return found
