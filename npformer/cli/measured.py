@@ -119,9 +119,10 @@ def text_in_words(scores: TextScores, counts: dict[str, float]) -> str:
 
 def filled_in_words(found: FillerScores, n: int) -> str:
     """Return how well hidden tokens are guessed, and how well one answer for all would do."""
+    perplexity = math.exp(found.loss)
     return (
         f"{counted(n, 'test texts')}, {found.tokens:,} tokens, {found.hidden:,} of them hidden\n"
-        f"guessed {found.accuracy:.4f}, loss {found.loss:.4f} nats, perplexity {math.exp(found.loss):.1f}\n"
+        f"guessed {found.accuracy:.4f}, loss {found.loss:.4f} nats, perplexity {perplexity:.1f}\n"
         f"always the most frequent token: {found.most_frequent:.4f}"
     )
 

@@ -13,7 +13,6 @@ from npformer.tasks.estimators import Estimator, TextClassifier
 from npformer.tasks.sources import kinds
 from npformer.tasks.sources.file_task import FileTask
 
-
 OF_FOLDER = ("tokenizer", "vocab_size", "ngrams", "max_len", "dtype")
 """Options that a folder with pretrained weights decides, besides the configuration."""
 

@@ -99,9 +99,7 @@ def _translations(options: argparse.Namespace, model: TextTranslator, part: Part
     return {PREDICTED: model.translate(sources, options.beams, **how)}
 
 
-def _gaps(
-    options: argparse.Namespace, model: TextFiller, part: Part
-) -> tuple[Columns, list[str]]:
+def _gaps(options: argparse.Namespace, model: TextFiller, part: Part) -> tuple[Columns, list[str]]:
     """Return the columns of the best words for the gaps of texts, and a table for each text."""
     if options.probabilities:
         raise ValueError("--probabilities is given and the model fills gaps; expected none")

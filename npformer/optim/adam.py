@@ -128,26 +128,26 @@ class Adam(GradientDescent):
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 
     def _update(self, pieces: list[Piece], lr: float) -> None:
-        weight_decay = self.weight_decay
-        factors = layer_factors(self.parameters, self.layer_decay)
-        rates = {name: lr * factor for name, factor in factors.items()}
-        if self.no_decay and weight_decay:
-            for place, theta, _ in pieces:
-                for name, part in self._moments.parts(place, theta).items():
-                    if not fits_any(name, self.no_decay):
-                        part *= 1.0 - rates.get(name, lr) * weight_decay
-            weight_decay = 0.0
         numbers: dict[str, Any] = {"t": self.steps, "betas": self.betas, "eps": self.eps}
+        if self.layer_decay != 1.0 or (self.no_decay and self.weight_decay):
+            self._update_one_by_one(pieces, lr, numbers)
+            return
+        numbers |= {"lr": lr, "weight_decay": self.weight_decay}
+        for name, theta, g in pieces:
+            update = faster(adam_update, theta) or adam_update
+            update(theta, g, *self._moments.of(name, theta), **numbers)
+
+    def _update_one_by_one(self, pieces: list[Piece], lr: float, numbers: dict[str, Any]) -> None:
+        """Update parameters, each with its own rate and weight decay."""
+        factors = layer_factors(self.parameters, self.layer_decay)
         for place, theta, g in pieces:
             update = faster(adam_update, theta) or adam_update
             arrays = theta, g, *self._moments.of(place, theta)
-            if not rates:
-                update(*arrays, **numbers, lr=lr, weight_decay=weight_decay)
-                continue
             parts = [self._moments.parts(place, x) for x in arrays]
             for name in parts[0]:
+                decay = 0.0 if fits_any(name, self.no_decay) else self.weight_decay
                 each = [of[name] for of in parts]
-                update(*each, **numbers, lr=rates[name], weight_decay=weight_decay)
+                update(*each, **numbers, lr=lr * factors[name], weight_decay=decay)
 
     def _made_of(self, g: np.ndarray, *moments: np.ndarray) -> np.ndarray:
         beta2 = self.betas[1]

@@ -14,11 +14,8 @@ def layer_factors(names: Iterable[str], decay: float) -> dict[str, float]:
     """Return what the learning rate of each parameter is multiplied by: decay^k.
 
     k is how many layers lie between a parameter and what is above the last block: 0 for a head or
-    a final norm, 1 for the last block, and n + 1 for the embeddings below n blocks. With a
-    decay of 1 there are no factors.
+    a final norm, 1 for the last block, and n + 1 for the embeddings below n blocks.
     """
-    if decay == 1.0:
-        return {}
     depths: dict[str, int | None] = {}
     for name in names:
         block = BLOCK.search(name)

@@ -33,7 +33,7 @@ def test_a_folder_of_texts_is_learned_and_words_are_shown(pretrained, tmp_path, 
     assert [len(line.split()) for line in lines] == [4] * 5
     table = write(tmp_path / "a.csv", ["the [MASK]", "is [MASK] a"], ["x", "y"])
     prints("predict", pretrained, table, "--out", tmp_path / "b.csv")
-    assert (tmp_path / "b.csv").read_text().startswith("text,label,predicted,probability\n")
+    assert (tmp_path / "b.csv").read_text().startswith("id,text,label,predicted,probability\n")
     assert "text has no [MASK]: 'the rain'" in fails("predict", pretrained, "the rain")
 
 
@@ -46,8 +46,8 @@ def test_it_goes_on_and_is_what_few_labels_begin_with(pretrained, tmp_path, prin
     prints("train", table, *begin, "--quiet", "--epochs=1", "--keep-repeated")
     assert metrics_of(tmp_path / "run")["training"]["layer_decay"] < 1.0
     assert "accuracy" in prints("evaluate", tmp_path / "run")
-    assert "holds a TextClassifier" in fails(
-        *("train", table, "--from", tmp_path / "run", "--out", tmp_path / "other")
+    assert "pretrained is a TextClassifier" in fails(
+        *("train", table, "--quiet", "--from", tmp_path / "run", "--out", tmp_path / "other")
     )
     words = ("pretrain", pretrained.parent / "texts", "--out", pretrained, "--resume")
     assert "3 of 3" in prints(*words, "--epochs=3")

@@ -110,9 +110,11 @@ class LibraryTokenizer(Tokenizer):
         checks.positive("min_count", min_count)
         checks.flag("lower", lower)
         checks.flag("writes", writes)
-        hidden = [MASK] * checks.flag("masks", masks)
+        checks.flag("masks", masks)
         listed = checked_texts(texts)
         tk = tokenizers_library()
+        # As a word has the space before it, so has a hidden one.
+        hidden = [tk.AddedToken(MASK, lstrip=True, special=True)] * masks
         steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
         sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
         if kind == "wordpiece":

@@ -131,8 +131,8 @@ class TextClassifier(Classifier):
             pretrained = opened(pretrained)
         self.pretrained_: Any = pretrained
         if isinstance(pretrained, TextFiller):
-            given = pretrained.model.config.max_len, pretrained.tokenizer_
-            return TextReader(*given, refuse_empty=True)
+            most: int = pretrained.model.config.max_len
+            return TextReader(most, pretrained.tokenizer_, refuse_empty=True)
         from npformer import interop  # when needed
 
         advice = "npformer pretrain writes a TextFiller, with which training may begin, too"

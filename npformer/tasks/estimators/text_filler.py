@@ -141,11 +141,18 @@ class TextFiller(Estimator):
         if validation is not None:
             held_out = self.data("validation", validation, config.max_len)
         of = self.tokenizer_
-        ids = {"mask_id": of.mask_id, "padding_id": of.padding_id}
-        ids["special_ids"] = sorted({of.unknown_id, of.begin_id, of.end_id} - {None})
-        drawn: dict[str, Any] = {"seed": self.seed, "dtype": self.dtype}
-        shown = {"mask_share": self.mask_share, "expects_mask": True}
-        model = MaskedLanguageModel(config, of.vocab_size, **ids, **shown, **drawn)
+        special = [id for id in (of.unknown_id, of.begin_id, of.end_id) if id is not None]
+        model = MaskedLanguageModel(
+            config,
+            of.vocab_size,
+            mask_id=of.mask_id,
+            padding_id=of.padding_id,
+            special_ids=special,
+            mask_share=self.mask_share,
+            expects_mask=True,
+            seed=self.seed,
+            dtype=self.dtype,
+        )
         usual = {**defaults.training("filler", len(data[0])), **training}
         self.begin()
         own = {"validation": held_out, "checkpoint": checkpoint, "seed": self.seed}

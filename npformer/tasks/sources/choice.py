@@ -9,7 +9,6 @@ from typing import Any
 from npformer.data.series import steps_of
 from npformer.data.tables import Table, as_number, read_table
 from npformer.tasks.sources.file_task import FileTask
-from npformer.tasks.sources.text_lines import has_lines
 from npformer.tasks.sources.kinds import (
     GENERATED,
     KINDS,
@@ -19,6 +18,7 @@ from npformer.tasks.sources.kinds import (
     is_generated,
     is_text_file,
 )
+from npformer.tasks.sources.text_lines import has_lines
 
 USUAL_PARTS = {"text": {"test": "0.1", "validation": "0.1"}, "unlabelled": {"test": "0.05"}}
 """What is not trained on, for kinds that differ from the others."""

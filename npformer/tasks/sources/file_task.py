@@ -172,7 +172,7 @@ class FileTask:
         if self.kind == "texts":  # a word such as NaN is no label
             given[1] = [words.strip() * (not is_missing(words)) for words in given[1]]
             doubts.doubt_none(given[1], table.place)
-        part = Part(*given)
+        part = Part(given[0], given[1] if len(given) > 1 else None)
         full = [i for i in range(n) if all(column[i].strip() for column in given)]
         if len(full) == n:
             return part

@@ -13,7 +13,7 @@ BRIEF = QUICK | {"validation": None}
 
 @pytest.fixture(scope="module")
 def filler():
-    config = SIZES | {"max_len": 6}
+    config = SIZES | {"max_len": 8}
     return nf.TextFiller(config, mask_share=0.3).fit(TEXTS, **BRIEF | {"epochs": 30})
 
 
@@ -23,8 +23,8 @@ def test_it_guesses_hidden_words_better_than_one_word_for_all(filler):
     assert found.tokens == sum(lengths)
     assert found.accuracy > found.most_frequent > 0.1
     assert found == filler.evaluate(TEXTS)
-    ((word, p), *_), = nf.fill(filler, "bread [MASK] the")
-    assert word in TEXTS[0] + TEXTS[2] + " soup apple rice the a is"
+    (((word, p), *_),) = nf.fill(filler, "bread [MASK] the")
+    assert word in ("bread", "soup", "apple", "rice", "the", "a", "is")  # and not the weather
     assert 0.1 < p < 1.0
 
 
@@ -53,10 +53,13 @@ def test_a_classifier_begins_with_its_tables_and_blocks(filler, tmp_path):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda f: nf.TextFiller(tokenizer=train_tokenizer("word", TEXTS)).fit(TEXTS), r"no \[MASK"),
+        (
+            lambda f: nf.TextFiller(tokenizer=train_tokenizer("word", TEXTS)).fit(TEXTS),
+            "has no .MASK",
+        ),
         (lambda f: nf.TextFiller().fit(["", " "]), "texts has no word"),
         (lambda f: nf.TextFiller().fit(TEXTS, patience=2), "there is no validation"),
-        (lambda f: nf.TextClassifier({"d_model": 8}, pretrained=f).fit(TEXTS, LABELS), "only pretr"),
+        (lambda f: nf.TextClassifier({"d_model": 8}, pretrained=f).fit(TEXTS, LABELS), "only pre"),
     ],
 )
 def test_mistakes_are_explained(filler, call, words):

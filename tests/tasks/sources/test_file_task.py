@@ -84,7 +84,8 @@ def test_texts_without_labels_are_lines_or_a_column(tmp_path):
         notes = task.to_dict()
         parts, _ = FileTask.from_notes(notes).parts()
         assert parts["train"].data() == (["one", "two words"],)
-        (next(file.iterdir()) if file.is_dir() else file).open("a").write("three\n")
+        changed = tmp_path / ("b.csv" if file.suffix == ".csv" else "in/a.txt")
+        changed.write_text("others\n")
         with pytest.raises(ValueError, match="has changed since"):
             FileTask.from_notes(notes)
     (tmp_path / "empty").mkdir()
