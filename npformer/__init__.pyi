@@ -49,6 +49,7 @@ from npformer.tasks.estimators import TextWriter as TextWriter
 from npformer.tasks.estimators.file import load as load
 from npformer.tasks.estimators.file import read_notes as read_notes
 from npformer.tasks.estimators.file import save as save
+from npformer.tasks.estimators.filling import fill as fill
 from npformer.tasks.reports import report as report
 from npformer.training import distributed as distributed
 from npformer.training.callbacks import Callback as Callback

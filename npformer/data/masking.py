@@ -51,16 +51,20 @@ class Masking:
         self, ids: np.ndarray, kept: np.ndarray | None, draws: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return inputs and targets; `draws`, (batch, length, 3), are uniform in [0, 1)."""
-        fixed = np.zeros(self.vocab_size, dtype=bool)
-        fixed[[self.mask_id, *self.never]] = True
-        may = ~fixed[ids] if kept is None else ~fixed[ids] & kept
+        usual = np.ones(self.vocab_size, dtype=bool)
+        usual[self.special()] = False
+        may = usual[ids] if kept is None else usual[ids] & kept
         chosen = self._chosen(ids, may, draws[..., 0])
-        others = np.flatnonzero(~fixed)
-        drawn = others[(draws[..., 2] * len(others)).astype("int64")]
+        words = np.flatnonzero(usual)
+        drawn = words[(draws[..., 2] * len(words)).astype("int64")]
         kind = draws[..., 1]
         inputs = np.where(chosen & (kind < self.to_mask + self.to_random), drawn, ids)
         inputs = np.where(chosen & (kind < self.to_mask), self.mask_id, inputs).astype(ids.dtype)
         return inputs, np.where(chosen, ids, NO_LABEL).astype("int64")
+
+    def special(self) -> list[int]:
+        """Return the ids that are never chosen, and never drawn."""
+        return sorted({self.mask_id, *self.never})
 
     def _chosen(self, ids: np.ndarray, may: np.ndarray, draws: np.ndarray) -> np.ndarray:
         """Return which tokens are chosen: those of the words that draw the smallest numbers."""
@@ -175,8 +179,8 @@ def checked_masking(
     if continues is not None:
         continues = np.asarray(continues)
         if continues.dtype != bool:
-            listed, continues = continues, np.zeros(vocab_size, dtype=bool)
-            continues[[checks.whole("an id in continues", id, 0, most) for id in listed]] = True
+            check_ids("continues", continues, vocab_size, f"vocab_size is {vocab_size}")
+            continues = np.isin(np.arange(vocab_size), continues)
         checks.shape("continues", continues, (vocab_size,), "One entry for each token id")
     return Masking(vocab_size, mask_id, share, to_mask, to_random, never, continues)
 

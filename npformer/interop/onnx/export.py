@@ -14,7 +14,12 @@ from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities
 from npformer.mixers import WholeSequenceMixer
 from npformer.training.storage.files import check_place, write_whole
-from npformer.training.trainable import LanguageModel, SequenceClassifier, WideSequenceClassifier
+from npformer.training.trainable import (
+    LanguageModel,
+    MaskedLanguageModel,
+    SequenceClassifier,
+    WideSequenceClassifier,
+)
 
 LARGEST = 2**31 - 2**20
 """The most bytes of an ONNX file, which is one protobuf message."""
@@ -52,7 +57,7 @@ class Exported:
 
 
 def to_onnx(
-    model: SequenceClassifier | LanguageModel | Pipeline,
+    model: SequenceClassifier | LanguageModel | MaskedLanguageModel | Pipeline,
     path: str | os.PathLike[str],
     *,
     mask: bool | None = None,
@@ -68,9 +73,9 @@ def to_onnx(
 
     Parameters
     ----------
-    model : SequenceClassifier, LanguageModel, TextClassifier, SeriesClassifier or EncoderClassifier
-        Of the last three only the model part is written; the class names and the preparation go
-        into the metadata.
+    model : SequenceClassifier, LanguageModel, MaskedLanguageModel, or an estimator
+        Of a TextClassifier, SeriesClassifier or EncoderClassifier, only the model part is written;
+        the class names and the preparation go into the metadata.
     path : path
     mask : bool, optional
         Whether the file takes a mask. None: yes, unless a mixer refuses padding.
@@ -112,15 +117,15 @@ def to_onnx(
 def _check(model: Any) -> None:
     """Raise TypeError for a model that cannot be written in ONNX."""
     checks.instance("model", model, Layer, "Pass pretrained.classifier(), or writer.model")
-    if not isinstance(model, SequenceClassifier | LanguageModel):
+    if not isinstance(model, SequenceClassifier | LanguageModel | MaskedLanguageModel):
         raise TypeError(
-            f"model is {a_type(model)}; expected a SequenceClassifier or a LanguageModel. Models "
-            "of two inputs and caches of tokens are not written in ONNX"
+            f"model is {a_type(model)}; expected a SequenceClassifier, a LanguageModel or a "
+            "MaskedLanguageModel. Models of two inputs and caches of tokens are not written in ONNX"
         )
 
 
 def _inputs(
-    graph: Graph, model: SequenceClassifier | LanguageModel, mask: bool | None, types: bool | None
+    graph: Graph, model: Any, mask: bool | None, types: bool | None
 ) -> Value:
     """Add the inputs of a model to a graph, and return x."""
     refusing = [
@@ -159,7 +164,7 @@ def _outputs(graph: Graph, models: Sequence[Any], x: Value) -> None:
     if len(models) == 1:
         shape = [*answers, *wide, one.loss.n_outputs(one.n_classes)]
         graph.output("logits" if each else "outputs", logits[0], shape)
-    if not each or isinstance(one, LanguageModel):
+    if not each or isinstance(one, LanguageModel | MaskedLanguageModel):
         return
     mean, *others = each
     mean = sum(others, mean) / float(len(models)) if others else mean

@@ -9,7 +9,7 @@ from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import CONVERTERS, Converter, register
 from npformer.mixers import Identity
 from npformer.models.input_embedding import InputEmbedding
-from npformer.training.trainable import LanguageModel, SequenceClassifier
+from npformer.training.trainable import LanguageModel, MaskedLanguageModel, SequenceClassifier
 
 
 def in_chain(layer: Any, x: Value, graph: Graph) -> Value:
@@ -17,11 +17,13 @@ def in_chain(layer: Any, x: Value, graph: Graph) -> Value:
     return graph.chain(layer.chain(), x)
 
 
-CHAINS = own.PositionwiseFeedForward, own.Pooler, SequenceClassifier, LanguageModel
+MODELS = SequenceClassifier, LanguageModel, MaskedLanguageModel
+CHAINS = own.PositionwiseFeedForward, own.Pooler, *MODELS
+KEPT = own.Dropout, own.TokenDropout, own.ChosenTokens, Identity
 
 SIMPLE: dict[Any, Converter] = {
     **dict.fromkeys(CHAINS, in_chain),
-    **dict.fromkeys((own.Dropout, own.TokenDropout, Identity), lambda _, x, __: x),
+    **dict.fromkeys(KEPT, lambda _, x, __: x),
     own.ReLU: lambda layer, x, graph: graph.node("Relu", x),
     own.Tanh: lambda layer, x, graph: graph.node("Tanh", x),
     own.SiLU: lambda layer, x, graph: x * graph.node("Sigmoid", x),

@@ -9,6 +9,7 @@ from npformer.training.trainable.sequence_classifier import (
     SequenceClassifier,
     WideSequenceClassifier,
 )
+from npformer.training.trainable.taking_over import take_over
 
 __all__ = [
     "EncoderDecoder",
@@ -18,4 +19,5 @@ __all__ = [
     "SequenceClassifier",
     "WideSequenceClassifier",
     "predict_to_file",
+    "take_over",
 ]

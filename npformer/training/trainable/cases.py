@@ -15,6 +15,8 @@ from npformer.proof.cases.models import BERT, FEATURES, FNET, IDS, MASK, TYPES, 
 from npformer.proof.gradcheck import gradcheck
 from npformer.training.trainable.encoder_decoder import EncoderDecoder
 from npformer.training.trainable.language_model import LanguageModel
+from npformer.training.trainable.masked_language_model import MaskedLanguageModel
+from npformer.training.trainable.model import Model
 from npformer.training.trainable.sequence_classifier import (
     SequenceClassifier,
     WideSequenceClassifier,
@@ -70,6 +72,22 @@ def _writers() -> Iterator[Case]:
     yield layer("Fourier below attention", fourier, *unpadded, **MODEL)
 
 
+def _masked() -> Iterator[Case]:
+    pre: dict[str, Any] = {"norm": "pre", "dropout": 0.2, "training": True}
+    for label, changes, options in (
+        ("all tokens, padding mask", {}, {"mask": MASK}),
+        ("linear mixing, RMS norm", {"mixer": "linear", "norm_kind": "rms"}, {"head_bias": False}),
+        ("pre-norm, dropout", pre, {}),
+    ):
+        given = {"training": changes.pop("training", False), "mask": options.pop("mask", None)}
+        made = MaskedLanguageModel(small(**changes), 5, **options, **SEEDED)
+        yield layer(label, made, IDS, covers=("MaskedTokens",), **given, **MODEL)
+    y = np.where(np.arange(IDS.size).reshape(IDS.shape) % 3, -1, (IDS + 1) % 5)
+    for workers in (1, 2):
+        hidden = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
+        yield _loss_of(hidden, f"hidden tokens, {workers} workers", y, mask=MASK, workers=workers)
+
+
 def _losses() -> Iterator[Case]:
     labels, by_token = np.array([0, 1, 1]), np.array([[0, 1, 2, -1], [1, -1, -1, -1], [2, 2, 0, 1]])
     smooth: dict[str, Any] = {"label_smoothing": 0.1}
@@ -99,6 +117,13 @@ def _loss(
     n_classes = int(y.max()) + 1
     config = small(n_layers=1, **changes)
     model = kind(config, n_classes, vocab_size=5, **arguments, **SEEDED)
+    return _loss_of(model, label, y, title, **options)
+
+
+def _loss_of(
+    model: Model, label: str, y: np.ndarray, title: str = "loss_and_gradients", **options: Any
+) -> Case:
+    """Return the same for a model."""
     flat: Any = model.parameters().flat
 
     def forward(parameters: np.ndarray) -> tuple[Any, Any]:
@@ -110,8 +135,8 @@ def _loss(
 
     start = flat + 0.3 * draw(*flat.shape, seed=1)
     run = partial(gradcheck, (forward, backward), start)
-    covers = kind.__name__, "loss_and_gradients"
+    covers = type(model).__name__, "loss_and_gradients"
     return Case(f"{title}: {label}", "models", covers, run)
 
 
-SUBJECTS += [_classifiers, _text_encoders, _losses, _writers]
+SUBJECTS += [_classifiers, _text_encoders, _losses, _writers, _masked]

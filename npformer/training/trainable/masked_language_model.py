@@ -93,9 +93,10 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         shares = mask_share, to_mask, to_random
         checked = checked_masking(most, mask_id, *shares, special_ids, continues)
         self.mask_id, self.special_ids = checked.mask_id, list(checked.never)
-        self.mask_share, self.to_mask, self.to_random = checked.share, checked.to_mask, to_random
+        self.mask_share, self.to_mask, self.to_random = checked.share, checked.to_mask, checked.to_random
         whole = checked.continues
-        self.continues = None if whole is None else whole.nonzero()[0].tolist()
+        words = whole is not None and whole.any()
+        self.continues = whole.nonzero()[0].tolist() if words else None
         self.padding_id = padding_id
         if padding_id is not None:
             self.padding_id = checks.whole("padding_id", padding_id, 0, most - 1)
@@ -111,8 +112,8 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         """Return how tokens are chosen and hidden."""
         padding = [] if self.padding_id is None else [self.padding_id]
         shares = self.mask_share, self.to_mask, self.to_random
-        given = *shares, [*self.special_ids, *padding], self.continues
-        return checked_masking(self.vocab_size, self.mask_id, *given)
+        never = *self.special_ids, *padding
+        return checked_masking(self.vocab_size, self.mask_id, *shares, never, self.continues)
 
     def check_samples(
         self,

@@ -1,0 +1,225 @@
+"""A masked language model is trained as any: what it adds is which tokens it hides, and when."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from npformer.functional import softmax_cross_entropy
+from npformer.training.trainable import take_over
+from tests.in_turn import in_turn
+from tests.training.distributed.fake_ranks import run_threads
+
+V = 30
+CONFIG = nf.EncoderConfig(d_model=8, n_layers=2, n_heads=2, d_ff=12, max_len=9, dropout=0.1)
+
+
+def texts(n=22, seed=0):
+    """Return ids of sequences in which the next token is the last one plus 1, and their mask."""
+    rng = np.random.default_rng(seed)
+    mask = np.arange(9) < rng.integers(4, 10, n)[:, None]
+    ids = 3 + (rng.integers(0, V - 3, (n, 1)) + np.arange(9)) % (V - 3)
+    return np.where(mask, ids, 0), None, mask
+
+
+def model_of(seed=1, **changes):
+    config = replace(CONFIG, **{k: changes.pop(k) for k in [*changes] if hasattr(CONFIG, k)})
+    usual = {"mask_id": 2, "padding_id": 0, "special_ids": [1], "dtype": "float64"}
+    return nf.MaskedLanguageModel(config, V, **(usual | {"seed": seed} | changes))
+
+
+def trained(model=None, data=None, **changes):
+    model = model or model_of()
+    usual = {"epochs": 3, "batch_size": 5, "lr": 1e-2, "seed": 3, "progress": False}
+    usual |= {"validation": texts(7, seed=1), "workers": 1}
+    history = nf.fit(model, texts() if data is None else data, **(usual | changes))
+    return model, history
+
+
+def assert_same(one, other, bound=0.0):
+    for name, value in one.parameters().items():
+        if bound == 0.0 or not name.endswith("key.bias"):  # a gradient of 0, but for rounding
+            found = other.parameters()[name]
+            np.testing.assert_allclose(found, value, rtol=0, atol=bound, err_msg=name)
+
+
+class Watched(nf.MaskedLanguageModel):
+    """Notes what was hidden in each step."""
+
+    def drawn(self, batch, key, first):
+        found = super().drawn(batch, key, first)
+        vars(self).setdefault("_seen", []).append((found.inputs[0].x.copy(), found.y.copy()))
+        return found
+
+
+def test_only_the_hidden_tokens_count():
+    ids, _, mask = texts()
+    model = model_of(dropout=0.0)
+    x, y = nf.data.mask_tokens(ids, mask, V, 2, np.random.default_rng(0), never=[0, 1])
+    loss, gradients = model.loss_and_gradients(x, y, mask)
+    logits, cache = model.forward(x, nf.Context(mask=mask))
+    assert logits.shape == (*ids.shape, V)
+    by_hand, loss_cache = softmax_cross_entropy(logits, y)
+    np.testing.assert_allclose(loss, by_hand, rtol=1e-12)
+    of_all = nf.Gradients(model)
+    model.backward(model.loss.backward(1.0, loss_cache), cache, of_all)
+    for name, value in of_all.items():
+        np.testing.assert_allclose(gradients[name], value, rtol=0, atol=1e-12, err_msg=name)
+    for options in ({"workers": 2}, {"micro_batch": 3}):
+        again, shared = model.loss_and_gradients(x, y, mask, **options)
+        np.testing.assert_allclose(again, loss, rtol=1e-12)
+        np.testing.assert_allclose(shared.flat, gradients.flat, rtol=0, atol=1e-12)
+    with nf.use_kernels(False):
+        plain, as_written = model.loss_and_gradients(x, y, mask)
+    np.testing.assert_allclose(plain, loss, rtol=1e-12)
+    np.testing.assert_allclose(as_written.flat, gradients.flat, rtol=0, atol=1e-12)
+    tables = [name for name in model.parameters() if name.endswith("tokens.weight")]
+    assert tables == ["embed.tokens.weight"], "the table is one parameter"
+
+
+def test_other_tokens_are_hidden_in_each_epoch_and_the_same_in_each_evaluation():
+    ids, _, mask = texts(6)
+    watched = Watched(CONFIG, V, mask_id=2, padding_id=0, dtype="float64")
+    trained(watched, (ids, None, mask), batch_size=6, epochs=5, batches="shuffled")
+    order = [np.where(y >= 0, y, x) for x, y in watched._seen]
+    hidden = [{tuple(row): tuple(y) for row, y in zip(o, y, strict=True)} for o, (_, y) in
+              zip(order, watched._seen, strict=True)]  # fmt: skip
+    assert {tuple(row) for row in ids} == set(hidden[0])
+    several = [len({each[tuple(row)] for each in hidden}) for row in ids]
+    assert min(several) > 1
+    again = Watched(CONFIG, V, mask_id=2, padding_id=0, dtype="float64")
+    trained(again, (ids, None, mask), batch_size=6, epochs=5, batches="shuffled")
+    for one, other in zip(watched._seen, again._seen, strict=True):
+        np.testing.assert_array_equal(one, other)
+    model = model_of()
+    found = nf.evaluate(model, texts(7))
+    assert found == nf.evaluate(model, texts(7))
+    parts = [nf.evaluate(model, (ids[i : i + 3], ids[i : i + 3], mask[i : i + 3])) for i in (0, 3)]
+    whole = nf.evaluate(model, (ids, None, mask), batch_size=2)
+    assert whole.labels == sum(part.labels for part in parts)
+    total = sum(part.loss * part.labels for part in parts)
+    np.testing.assert_allclose(whole.loss * whole.labels, total, rtol=1e-12)
+
+
+def test_tokens_that_the_user_has_hidden_stay_hidden():
+    ids, _, mask = texts()
+    x, y = nf.data.mask_tokens(ids, mask, V, 2, np.random.default_rng(0))
+    watched = Watched(CONFIG, V, mask_id=2, padding_id=0, dtype="float64")
+    trained(watched, (x, y, mask), batches="shuffled", batch_size=22, epochs=2)
+    for one, other in watched._seen:
+        order = [row.tobytes() for row in one], [row.tobytes() for row in x]
+        assert sorted(order[0]) == sorted(order[1])
+        assert (other >= 0).sum() == (y >= 0).sum()
+
+
+def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
+    once, history = trained(epochs=4)
+
+    def stop(state):
+        if state.epoch == 2:
+            state.stop("enough")
+
+    class InTheMiddle(nf.Callback):
+        def after_step(self, state):
+            if state.step == 7:
+                state.stop("enough")
+
+    for name, callback in (("epoch", stop), ("step", InTheMiddle())):
+        folder = tmp_path / name
+        first, _ = trained(epochs=4, checkpoint=folder, callbacks=[callback])
+        model, resumed = trained(epochs=4, checkpoint=folder, resume=True)
+        assert_same(model, once)
+        assert resumed.train_loss == history.train_loss
+        assert resumed.validation_loss == history.validation_loss
+
+
+@in_turn("changes", [{}, {"batches": "shuffled"}, {"mixer": "fourier", "padding": "per_length"}])
+def test_ranks_and_workers_hide_the_same_tokens(changes):
+    of_model = {name: changes[name] for name in ("mixer", "padding") if name in changes}
+    given = {name: value for name, value in changes.items() if name not in of_model}
+    once, history = trained(model_of(**of_model), **given)
+    for options in ({"workers": 2}, {"micro_batch": 2}):
+        shared, _ = trained(model_of(**of_model), **given, **options)
+        assert_same(shared, once, 1e-9)
+
+    def work(ranks):
+        return trained(model_of(**of_model), **given, communicator=ranks)
+
+    for model, of_rank in run_threads(3, work):
+        assert_same(model, once, 1e-9)
+        for name in ("train_loss", "validation_loss", "validation_accuracy"):
+            found = getattr(of_rank, name)
+            np.testing.assert_allclose(found, getattr(history, name), rtol=0, atol=1e-9)
+
+
+def test_texts_in_files_are_learned_as_those_in_memory(tmp_path):
+    stored = []
+    for name, array in zip("xym", texts(), strict=True):
+        if array is not None:
+            np.save(tmp_path / f"{name}.npy", array)
+            array = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+        stored.append(array)
+    once, history = trained()
+    model, of_files = trained(data=tuple(stored), validation=tuple(stored))
+    assert of_files.train_loss == history.train_loss
+    again, of_memory = trained(validation=texts())
+    np.testing.assert_allclose(of_files.validation_loss, of_memory.validation_loss, rtol=1e-12)
+    assert_same(model, again)
+
+
+def test_it_learns_and_is_saved_with_its_choice(tmp_path):
+    model, history = trained(model_of(dropout=0.0), texts(200), epochs=30, batch_size=20)
+    assert max(history.validation_accuracy) > 0.5  # the most frequent token: about 0.04
+    assert model.expects_mask
+    nf.save(model, tmp_path / "model.safetensors")
+    again = nf.load(tmp_path / "model.safetensors")
+    assert again.arguments() == model.arguments()
+    assert_same(again, model)
+    assert nf.evaluate(again, texts(9)) == nf.evaluate(model, texts(9))
+    ids, _, mask = texts(3)
+    np.testing.assert_array_equal(again.predict(ids, mask), model.predict(ids, mask))
+    words = model_of(continues=[4, 7], mask_share=0.3)
+    nf.save(words, tmp_path / "words.safetensors")
+    assert nf.load(tmp_path / "words.safetensors").continues == [4, 7]
+
+
+def test_an_encoder_is_handed_on():
+    pretrained = model_of()
+    config = replace(pretrained.config, dropout=0.3)
+    model = nf.SequenceClassifier(config, 3, vocab_size=V, dtype="float64", seed=5)
+    before = {name: value.copy() for name, value in model.parameters().items()}
+    assert take_over(model, pretrained) is model
+    for name, value in model.parameters().items():
+        same = name.startswith(("embed.", "encoder."))
+        wanted = pretrained.parameters()[name] if same else before[name]
+        np.testing.assert_array_equal(value, wanted, err_msg=name)
+    for changes, message in (
+        ({"norm": "pre"}, "norm is 'pre', and 'post' in the pretrained model"),
+        ({"d_ff": 16}, "d_ff is 16, and 12"),
+    ):
+        other = nf.SequenceClassifier(replace(config, **changes), 3, vocab_size=V, dtype="float64")
+        with pytest.raises(ValueError, match=message):
+            take_over(other, pretrained)
+    other = nf.SequenceClassifier(config, 3, vocab_size=V + 1, dtype="float64")
+    with pytest.raises(ValueError, match="the tokenizer that it was trained with"):
+        take_over(other, pretrained)
+    with pytest.raises(TypeError, match="a model is a Linear"):
+        take_over(nf.layers.Linear(2, 2), pretrained)
+
+
+@in_turn(
+    ("change", "error", "message"),
+    [
+        (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
+        (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
+        (lambda: model_of(mask_share=1.5), ValueError, "share is 1.5"),
+        (lambda: trained(data=texts()[0]), TypeError, "expected"),
+        (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
+        (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
+        (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
+    ],
+)
+def test_wrong_models_and_data_are_refused(change, error, message):
+    with pytest.raises(error, match=message):
+        change()
