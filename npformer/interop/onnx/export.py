@@ -124,9 +124,7 @@ def _check(model: Any) -> None:
         )
 
 
-def _inputs(
-    graph: Graph, model: Any, mask: bool | None, types: bool | None
-) -> Value:
+def _inputs(graph: Graph, model: Any, mask: bool | None, types: bool | None) -> Value:
     """Add the inputs of a model to a graph, and return x."""
     refusing = [
         type(layer).__name__

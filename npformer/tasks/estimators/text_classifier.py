@@ -13,10 +13,10 @@ from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.filling import opened
-from npformer.tasks.estimators.fitting_mixers import with_usual_positions
+from npformer.tasks.estimators.fitting_mixers import classifier_for, with_usual_positions
 from npformer.tasks.estimators.readers import TextReader
 from npformer.tasks.estimators.text_filler import TextFiller
-from npformer.training.trainable import SequenceClassifier
+from npformer.training.trainable import SequenceClassifier, take_over
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
@@ -56,7 +56,7 @@ class TextClassifier(Classifier):
         As in `SequenceClassifier`. None: "mean"; "first" after an odd number of Fourier layers.
     wide : bool
         Whether a linear map of tokens and pairs of neighbours is trained beside the encoder, see
-        `npformer.layers.Wide`. Never beside pretrained weights.
+        `npformer.layers.Wide`. Never beside weights in Hugging Face's layout.
     members : int, optional
         How many models are trained, with different seeds; their probabilities are averaged. None:
         2 for few texts, else 1.
@@ -132,7 +132,7 @@ class TextClassifier(Classifier):
         self.pretrained_: Any = pretrained
         if isinstance(pretrained, TextFiller):
             most: int = pretrained.model.config.max_len
-            return TextReader(most, pretrained.tokenizer_, refuse_empty=True)
+            return TextReader(most, pretrained.tokenizer_, {}, self.wide, refuse_empty=True)
         from npformer import interop  # when needed
 
         advice = "npformer pretrain writes a TextFiller, with which training may begin, too"
@@ -161,6 +161,10 @@ class TextClassifier(Classifier):
         model: SequenceClassifier
         if self.pretrained is None:
             model = super().build(n_classes, seed)
+        elif isinstance(self.pretrained_, TextFiller):
+            filler = self.pretrained_.model
+            own = self.reader_, filler.config, n_classes, self.pooling
+            model = take_over(classifier_for(*own, seed=seed, dtype=filler.dtype), filler)
         else:
             model = self.pretrained_.classifier(n_classes, pooling=self.pooling, seed=seed)
         return model.freeze(*self.freeze) if self.freeze else model

@@ -10,16 +10,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import Seed, checks
+from npformer.core import checks
 from npformer.data.held_out import validation_share
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
 from npformer.data.tokenizers.tokenizer import MASK, checked_texts, padded
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
-from npformer.tasks.estimators.fitting_mixers import usual_pooling, with_usual_positions
+from npformer.tasks.estimators.fitting_mixers import with_usual_positions
 from npformer.tasks.estimators.split import stratified
 from npformer.training.evaluation import evaluate
-from npformer.training.trainable import MaskedLanguageModel, SequenceClassifier, take_over
+from npformer.training.trainable import MaskedLanguageModel
 
 Arrays = tuple[np.ndarray, None, np.ndarray]
 """Ids, no targets, and a mask, as `npformer.fit` takes them for a masked language model."""
@@ -211,33 +211,6 @@ class TextFiller(Estimator):
     def example(self, *data: Any) -> np.ndarray:
         """Return the first text."""
         return self.data("texts", data[0][:1], self.model.config.max_len)[0][:1]
-
-    def classifier(
-        self, n_classes: int, *, pooling: str | None = None, seed: Seed = 0
-    ) -> SequenceClassifier:
-        """Return a classifier that begins with these tables and blocks, and has a new head.
-
-        Parameters
-        ----------
-        n_classes : int
-        pooling : str, optional
-            As in `SequenceClassifier`. None: "mean"; "first" after an odd number of Fourier layers.
-        seed : int or numpy.random.Generator
-            For the head.
-        """
-        self.check_trained()
-        config = self.model.config
-        model = SequenceClassifier(
-            config,
-            n_classes,
-            vocab_size=self.tokenizer_.vocab_size,
-            pooling=pooling or usual_pooling(config),
-            padding_id=self.tokenizer_.padding_id,
-            expects_mask=True,
-            seed=seed,
-            dtype=self.model.dtype,
-        )
-        return take_over(model, self.model)
 
     def preparation(self) -> dict[str, Any]:
         """Return the tokenizer as plain values."""

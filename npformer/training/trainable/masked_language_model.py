@@ -93,7 +93,11 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         shares = mask_share, to_mask, to_random
         checked = checked_masking(most, mask_id, *shares, special_ids, continues)
         self.mask_id, self.special_ids = checked.mask_id, list(checked.never)
-        self.mask_share, self.to_mask, self.to_random = checked.share, checked.to_mask, checked.to_random
+        self.mask_share, self.to_mask, self.to_random = (
+            checked.share,
+            checked.to_mask,
+            checked.to_random,
+        )
         whole = checked.continues
         words = whole is not None and whole.any()
         self.continues = whole.nonzero()[0].tolist() if words else None
