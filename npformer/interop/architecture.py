@@ -155,11 +155,15 @@ class Architecture:
         """Return the name of their class: BertModel, or the one with a head."""
         return self.family + (self.model_class if head is None else f"For{head.task}")
 
-    def head_of(self, hf_config: Settings) -> Head | None:
-        """Return the head that a configuration names, if it is one of `heads`."""
+    def head_of(
+        self, hf_config: Settings, among: Iterable[Head | None] | None = None
+    ) -> Head | None:
+        """Return the head that a configuration names, among `heads` or among others; or None."""
         classes = hf_config.get("architectures") or ()
-        named = (head for head in self.heads if self.class_name(head) in classes)
-        return next((head for head in named if head.fits(hf_config)), None)
+        for head in self.heads if among is None else among:
+            if head and self.class_name(head) in classes and head.fits(hf_config):
+                return head
+        return None
 
     def unused_positions(self, hf_config: Settings) -> int:
         """Return how many rows at the start of the position table no token uses."""
@@ -170,7 +174,7 @@ class Architecture:
 
     def with_head(self, head: Head) -> Architecture:
         """Return how a model with a head is stored."""
-        pooler = head.pooling.startswith("pooler")
+        pooler = not head.pooling or head.pooling.startswith("pooler")
         own = {o: self.prefix + t for o, t in self.layers.items() if pooler or o != "pool.dense"}
         return replace(self, layers=own | dict(head.layers))
 

@@ -18,6 +18,7 @@ from npformer.interop.encoders import EncoderFamily
 from npformer.interop.families import family_of
 from npformer.interop.folder import CONFIG, checked_folder, read_config, read_weights
 from npformer.interop.heads import read_head
+from npformer.interop.masked_head import read_masked_head
 from npformer.interop.origin import Origin, read_tokenizer_files, tokenizer_or_error
 from npformer.interop.pretrained_encoder import PretrainedEncoder
 from npformer.interop.sentences import (
@@ -131,7 +132,8 @@ def from_pretrained(
         unused = family.unused_positions(family.completed(stated))
         origin = replace(origin, unused_positions=rows[:unused].copy())
     tokenizer = tokenizer_or_error(read_tokenizer, inside, model.vocab_size)
-    return PretrainedEncoder(model, family, origin, tokenizer, settings, head)
+    masked = read_masked_head(family, stated, state)
+    return PretrainedEncoder(model, family, origin, tokenizer, settings, head, masked)
 
 
 def _stated_length(folder: Path, settings: SentenceSettings, most: int) -> int:

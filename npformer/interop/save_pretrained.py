@@ -17,18 +17,20 @@ from npformer.interop.families import FAMILIES
 from npformer.interop.family import Family
 from npformer.interop.folder import CONFIG, WEIGHTS, write_contents
 from npformer.interop.heads import check_settings, head_config, head_for
+from npformer.interop.masked_head import masked_head_for
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
 from npformer.training.trainable import (
     EncoderDecoder,
     LanguageModel,
+    MaskedLanguageModel,
     SequenceClassifier,
 )
 from npformer.training.trainable.text_encoder import TextEncoder
 
 
 def save_pretrained(
-    model: TextEncoder | SequenceClassifier | LanguageModel | EncoderDecoder,
+    model: TextEncoder | SequenceClassifier | MaskedLanguageModel | LanguageModel | EncoderDecoder,
     folder: str | os.PathLike[str],
     *,
     tokenizer: LibraryTokenizer | None = None,
@@ -128,6 +130,9 @@ def write_folder(
             more |= sentence_files(settings, model.config.d_model, dense=True) | dense_files(model)
     elif classes is not None:
         raise ValueError("classes is given, but no head is written; expected None")
+    elif isinstance(model, MaskedLanguageModel) and head:
+        chosen, own = masked_head_for(family, config, model)
+        config, stored = config | own, family.with_head(chosen)
     elif origin.sentences is not None:
         more |= sentence_files(origin.sentences, model.config.d_model)
     theirs = stored.theirs({**(others or {}), **values_of(model)})

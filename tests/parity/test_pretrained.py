@@ -346,6 +346,25 @@ def test_a_trained_head_gives_the_same_logits(make, name, head, n):
     assert_near(ours.classifier()(ids, mask, types), logits_of(model, tokenizer, texts), 1e-12)
 
 
+@pytest.mark.parametrize("name", ["BERT", "DistilBERT", "RoBERTa", "FNet", "ModernBERT"])
+def test_the_head_for_hidden_tokens_is_read_and_written(make, name, tmp_path):
+    folder, model, tokenizer = make(name, "ForMaskedLM")
+    ours = nf.from_pretrained(folder)
+    masked = ours.masked_language_model()
+    ids, mask, types = ours.encode(TEXTS)
+    found = masked(ids, mask=mask, types=types)
+    theirs = [run(model, tokenizer, [text])[1] for text in TEXTS]
+    for one, other, kept in zip(found, theirs, mask, strict=True):
+        assert_near(one[kept], other.logits[0], 1e-12)
+    ours.save(tmp_path / "ours")
+    loaded = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "ours")
+    assert type(loaded) is type(model)
+    assert_same_state(model, loaded)
+    save_pretrained(masked, tmp_path / "own", architecture=ours.architecture.model_type)
+    again = nf.from_pretrained(tmp_path / "own").masked_language_model()
+    np.testing.assert_array_equal(again(ids, mask=mask, types=types), found)
+
+
 def test_regression_is_read_and_several_labels_a_text_are_refused(make):
     folder, model, tokenizer = make("BERT", "ForSequenceClassification", num_labels=1)
     ours = nf.from_pretrained(folder)
