@@ -21,6 +21,7 @@ BENCHMARKS = {
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "writing": "generating, copying and reversing, compared with PyTorch (7 minutes)",
     "shakespeare": "a character model, compared with PyTorch (5 minutes; needs a file)",
+    "pretraining": "mixers that learn from texts before a few labels (2 hours; needs a file)",
     "pronunciations": "words to phones, compared with PyTorch (40 minutes; needs a file)",
     "translating": "training steps of encoder-decoders, compared with PyTorch (4 minutes)",
     "embedding": "sentences as vectors, compared with PyTorch, pretrained encoders (3 minutes)",
@@ -30,7 +31,7 @@ BENCHMARKS = {
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
-    *("cpu", "faults", "gpu", "mutants", "pronunciations", "questions"),
+    *("cpu", "faults", "gpu", "mutants", "pretraining", "pronunciations", "questions"),
     *("shakespeare", "shape", "texts", "translating", "writing"),
 )
 

@@ -43,6 +43,7 @@ from npformer.proof.report import GradcheckReport as GradcheckReport
 from npformer.tasks import sklearn as sklearn
 from npformer.tasks.estimators import SeriesClassifier as SeriesClassifier
 from npformer.tasks.estimators import TextClassifier as TextClassifier
+from npformer.tasks.estimators import TextFiller as TextFiller
 from npformer.tasks.estimators import TextTranslator as TextTranslator
 from npformer.tasks.estimators import TextWriter as TextWriter
 from npformer.tasks.estimators.file import load as load

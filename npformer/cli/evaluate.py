@@ -3,10 +3,10 @@
 import argparse
 
 from npformer.cli import common
-from npformer.cli.measured import mistakes, pairs_in_words, text_in_words
+from npformer.cli.measured import filled_in_words, mistakes, pairs_in_words, text_in_words
 from npformer.cli.trained import Trained
 from npformer.core import use_precision
-from npformer.tasks.estimators import Estimator, TextScores, Translations
+from npformer.tasks.estimators import Estimator, FillerScores, TextScores, Translations
 from npformer.tasks.estimators.scores import scores_of
 from npformer.training.evaluation import evaluate
 from npformer.training.inspection.trace_table import aligned
@@ -44,6 +44,8 @@ def _on_file(options: argparse.Namespace, trained: Trained) -> int:
     scores = model.evaluate(*part.data(), batch_size=options.batch_size, communicator=options.ranks)
     if isinstance(scores, TextScores):
         print(text_in_words(scores, {}))
+    elif isinstance(scores, FillerScores):
+        print(filled_in_words(scores, len(part)))
     elif isinstance(scores, Translations):
         print(pairs_in_words(scores))
     else:

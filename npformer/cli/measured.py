@@ -12,6 +12,7 @@ from npformer.cli.run_folder import REPORT
 from npformer.cli.training import Training
 from npformer.tasks.estimators import (
     Classifier,
+    FillerScores,
     Scores,
     TextClassifier,
     TextScores,
@@ -49,6 +50,8 @@ def measure(
         return metrics | {"baselines": counts}, text_in_words(scores, counts), []
     if isinstance(scores, Translations):
         return metrics, pairs_in_words(scores), []
+    if isinstance(scores, FillerScores):
+        return metrics, filled_in_words(scores, len(test)), []
     samples, labels = ([each for part in before for each in part.data()[k]] for k in (0, 1))
     beside = baselines.compared(model.names, (samples, labels), test.data())
     metrics["baselines"] = {
@@ -112,6 +115,16 @@ def text_in_words(scores: TextScores, counts: dict[str, float]) -> str:
             f"\nCounting is better here: {best}. Train longer, on more text, or a larger model."
         )
     return "\n".join(lines)
+
+
+def filled_in_words(found: FillerScores, n: int) -> str:
+    """Return how well hidden tokens are guessed, and how well one answer for all would do."""
+    perplexity = math.exp(found.loss)
+    return (
+        f"{counted(n, 'test texts')}, {found.tokens:,} tokens, {found.hidden:,} of them hidden\n"
+        f"guessed {found.accuracy:.4f}, loss {found.loss:.4f} nats, perplexity {perplexity:.1f}\n"
+        f"always the most frequent token: {found.most_frequent:.4f}"
+    )
 
 
 def pairs_in_words(found: Translations) -> str:

@@ -13,6 +13,9 @@ from npformer.tasks.estimators import Estimator, TextClassifier
 from npformer.tasks.sources import kinds
 from npformer.tasks.sources.file_task import FileTask
 
+OF_FOLDER = ("tokenizer", "vocab_size", "ngrams", "max_len", "dtype")
+"""Options that a folder with pretrained weights decides, besides the configuration."""
+
 
 def given_options(options: argparse.Namespace, names: Any) -> dict[str, Any]:
     """Return those of the named options that were given."""
@@ -31,21 +34,20 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
     given = given_options(options, kind.__dataclass_fields__)
     encoder = EncoderConfig.__dataclass_fields__.keys() - kind.__dataclass_fields__.keys()
     config = given_options(options, encoder)
-    if options.pretrained is not None:
-        wrong = [name for name, value in config.items() if value != options.usual.get(name)]
-        wrong += given_options(options, ("tokenizer", "vocab_size", "ngrams"))
-        if wrong:
+    if given.get("pretrained") is not None:
+        decided = config | given_options(options, OF_FOLDER)
+        if wrong := [name for name, v in decided.items() if v != options.usual.get(name)]:
+            known = {action.dest: action.option_strings for action in options.parser._actions}
             raise ValueError(
-                f"--{wrong[0].replace('_', '-')} is given together with --pretrained, whose folder "
-                "decides it; expected only --pretrained"
+                f"{known[wrong[0]][0]} is given together with pretrained weights, whose folder "
+                "decides it; expected only --from"
             )
-        left = {n: v for n, v in given.items() if n not in ("dtype", "max_len")}
-        return TextClassifier(**left)
+        return TextClassifier(**{n: v for n, v in given.items() if n not in OF_FOLDER})
     config["mixer"] = mixer_setting(config["mixer"])
     if kinds.is_generated(task.file):
         config.setdefault("d_model", kinds.GENERATED["d_model"])
     if (name := given.get("tokenizer")) is not None:
-        if task.kind == "texts" and name not in TOKENIZERS and Path(name).exists():
+        if task.kind in ("texts", "unlabelled") and name not in TOKENIZERS and Path(name).exists():
             given["tokenizer"] = read_tokenizer(name)
         elif task.kind == "pairs" and len(both := split_names(name)) > 1:
             given["tokenizer"] = both

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,10 +15,14 @@ from typing import Any
 from npformer.cli import common
 from npformer.cli.trained import Trained
 from npformer.data.tables import SUFFIXES, kind_of
-from npformer.tasks.estimators import Classifier, TextClassifier, TextTranslator
+from npformer.tasks.estimators import Classifier, TextClassifier, TextFiller, TextTranslator
+from npformer.tasks.estimators.filling import fill
 from npformer.tasks.sources.file_task import Part
 from npformer.training.inspection.trace_table import aligned
 from npformer.training.storage.files import write_whole
+
+NAMED = {"pairs": "sources", "unlabelled": "texts"}
+"""What is predicted for, by the kind of file, where it is called otherwise."""
 
 Columns = Mapping[str, Sequence[Any]]
 PREDICTED, PROBABILITY = "predicted", "probability"
@@ -31,15 +36,20 @@ FILES = {".txt", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".htm
 
 def run(options: argparse.Namespace, trained: Trained) -> int:
     """Print or write what the model predicts."""
-    model, kind = trained.model, {"pairs": "sources"}.get(trained.kind, trained.kind)
-    part = _input(options, trained, kind)
-    new = (_translations if kind == "sources" else _labels)(options, model, part)
+    model, kind = trained.model, NAMED.get(trained.kind, trained.kind)
+    part, words = _input(options, trained, kind), None
+    if isinstance(model, TextFiller):
+        new, words = _gaps(options, model, part)
+    else:
+        new = (_translations if kind == "sources" else _labels)(options, model, part)
     if options.ranks.rank:
         return 0  # the first writes and prints
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         write_whole(options.out, _table(options, part.columns, new))
         print(f"{options.out}: {common.counted(len(part), 'rows')}")
+    elif words is not None:
+        print("\n".join(words))
     elif kind == "sources" and len(part) == 1:
         print(*new[PREDICTED])
     else:
@@ -87,6 +97,22 @@ def _translations(options: argparse.Namespace, model: TextTranslator, part: Part
         )
     how = {"batch_size": options.batch_size, "communicator": options.ranks}
     return {PREDICTED: model.translate(sources, options.beams, **how)}
+
+
+def _gaps(options: argparse.Namespace, model: TextFiller, part: Part) -> tuple[Columns, list[str]]:
+    """Return the columns of the best words for the gaps of texts, and a table for each text."""
+    if options.probabilities:
+        raise ValueError("--probabilities is given and the model fills gaps; expected none")
+    found, lines = [fill(model, text) for text in part.samples], []
+    for i, gaps in enumerate(found):
+        ranks = zip(*gaps, strict=True)  # the best words for all gaps, then the next ones
+        rows = [[c for word, p in rank for c in (word, f"{p:.4f}")] for rank in ranks]
+        lines += [in_brief(part, i), *(f"  {line}" for line in aligned(rows, "<>" * len(gaps)))]
+    best = [[words[0] for words in gaps] for gaps in found]
+    return {
+        PREDICTED: [" ".join(word for word, _ in each) for each in best],
+        PROBABILITY: [f"{math.prod(p for _, p in each):.6f}" for each in best],
+    }, lines
 
 
 def _labels(options: argparse.Namespace, model: Classifier, part: Part) -> Columns:

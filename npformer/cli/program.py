@@ -38,7 +38,7 @@ EXPLAINED = (
 )
 """Errors shown by their message alone; any other is a bug and shows its traceback."""
 
-RESULTS_IN_FILES = {"train", "look"}
+RESULTS_IN_FILES = {"train", "pretrain", "look"}
 """Commands that go on when nobody can see what they print."""
 
 
@@ -97,7 +97,10 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     working = (train, evaluate, predict, generate, look, play)
     for command in (*working, exercises, gradcheck, bench, doctor):
-        add_command(commands, command.__name__.rpartition(".")[2], command.run)
+        name = command.__name__.rpartition(".")[2]
+        add_command(commands, name, command.run)
+        if name == "train":
+            add_command(commands, "pretrain", train.run)
     return parser
 
 

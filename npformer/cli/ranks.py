@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from npformer.training.distributed import Communicator
 
-TOGETHER = ("train", "evaluate", "predict", "doctor")
+TOGETHER = ("train", "pretrain", "evaluate", "predict", "doctor")
 """Commands that several ranks run together."""
 
 

@@ -1,4 +1,4 @@
-"""npformer train: train a model on a task or a file."""
+"""npformer train and npformer pretrain: train a model on a task or a file."""
 
 import argparse
 import re
@@ -25,14 +25,21 @@ OF_THIS_CALL = (
 def run(options: argparse.Namespace) -> int:
     """Train, save and test a model on a file, or for each split of a task; print the results."""
     plugins = load_plugins(options.plugin)
-    recipe = RECIPES.get(options.task)
+    labelled = options.command != "pretrain"
+    recipe = RECIPES.get(options.task) if labelled else None
     given = {n: v for n, v in vars(options).items() if n not in OF_THIS_CALL and v is not None}
+    if not labelled:
+        given["command"] = options.command  # with which a run goes on
     mixers = split_names(given.get("mixer", options.usual["mixer"]))
     for name in mixers:
         MIXERS.parse(name, "mixer")
     # mean(power=2) becomes mean_power=2 in the folder's name.
     named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
     task = options.task if recipe else Path(options.task).name.partition(".")[0] or "texts"
+    if not labelled:
+        named = f"pretrained-{named}"
+    elif "pretrained" in given:
+        named = f"from-{Path(given['pretrained']).name}"
     if (words := who_is_who(options.ranks)) and not options.quiet:
         print(words)
     out = options.out or Path("runs") / f"{task}-{named}"
@@ -46,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"--resume, {folder.path}: {what}")
         vars(options).update(chosen)
         if recipe is None:
-            if options.split is not None:
+            if getattr(options, "split", None) is not None:
                 raise ValueError("--split is for tasks; expected none for a file: --test cuts it")
             return train_file.run(Training(options, folder, chosen))
         if wrong := given_options(options, {*OPTIONS} - {"pooling"}):

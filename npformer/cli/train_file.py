@@ -1,4 +1,4 @@
-"""npformer train FILE: train a model on a file, and compare it with simple baselines."""
+"""npformer train FILE, npformer pretrain FILE: train a model, and compare it with baselines."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ NEXT = {
     "series": "predict {} FILE",
     "text": 'generate {} "a beginning"',
     "pairs": 'predict {} "a source"',
+    "unlabelled": 'predict {0} "a text with a [MASK]"\nnpformer train FILE --from {0}',
 }
 """What to do with a trained model."""
 
@@ -35,7 +36,8 @@ NEXT = {
 def run(training: Training) -> int:
     """Train a model, measure it, and print the results."""
     options = training.options
-    task = chosen_task(options.task, given_options(options, {*OPTIONS, *OF_TASK}))
+    given = given_options(options, {*OPTIONS, *OF_TASK})
+    task = chosen_task(options.task, given, labelled=options.command != "pretrain")
     model, arguments = model_for(options, task), training.arguments("model")
     if is_generated(options.task):
         arguments.setdefault("epochs", GENERATED["epochs"])

@@ -21,6 +21,7 @@ from npformer.tasks.sources.doubts import doubt_known
 from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.kinds import KINDS, chosen_column, is_data_file
 from npformer.tasks.sources.recipes import RECIPES, Recipe
+from npformer.tasks.sources.text_lines import has_lines
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import checkpoint_name, load, read_notes
 from npformer.training.trainable import SequenceClassifier
@@ -132,7 +133,8 @@ class Trained:
         given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
         given |= {"label": known.label or "label"}
         given |= given_options(options, ("skip_empty", "id", "time", "label", "features"))
-        if not (roles := [*KINDS[kind].columns]):
+        roles = [*KINDS[kind].columns]
+        if not roles or (kind == "unlabelled" and has_lines(file)):
             return replace(known, **given).read(file, labelled=labelled)
         table = read_table(file, encoding=given["encoding"])
         for role in roles if labelled else roles[:1]:
@@ -154,7 +156,7 @@ class Trained:
                 raise ValueError(f"{options.model} has no test part of its own; expected a file")
             return test
         part = self.read(options.input, options, labelled=True)
-        if task is not None and task.kind in ("texts", "series"):
+        if task is not None and task.kind in ("texts", "series", "unlabelled"):
             with suppress(OSError, ValueError):  # its files are gone or have changed
                 known = task.keys(self._parts()["train"])
                 doubt_known(task.kind, known, task.keys(part), named(options.input))

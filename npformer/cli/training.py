@@ -70,7 +70,7 @@ class Training:
             print(
                 f"{history.stopped} after {len(history.train_loss)} of {epochs} epochs. To go on:"
             )
-            print(f"npformer train {task} --out {folder} --resume")
+            print(f"npformer {self.options.command} {task} --out {folder} --resume")
         return status
 
     def write(self, metrics: Mapping[str, Any], histories: Any) -> None:

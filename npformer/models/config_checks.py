@@ -48,8 +48,8 @@ def check_mixers(config: Any) -> None:
         value = getattr(config, name)
         if isinstance(value, tuple) and len(set(value)) > 1:
             raise ValueError(
-                f"share_layers=True with {name} {', '.join(map(str, value))}; expected one for all "
-                "layers, because they are one and the same block"
+                f"share_layers=True with {name} {', '.join(map(str, value))}; expected one {name} "
+                "for all layers, because they are one and the same block"
             )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from npformer.core import Array, checks, described
 from npformer.core.dispatch import faster
 from npformer.core.explained_errors import in_our_words
+from npformer.optim.layer_decay import layer_factors
 from npformer.optim.optimizer import GradientDescent, Piece
 from npformer.optim.schedules import Schedule
 from npformer.optim.weight_decay import checked_patterns, fits_any
@@ -84,6 +85,10 @@ class Adam(GradientDescent):
         `NORMS_AND_BIASES` has those that BERT leaves out.
     schedule : callable or str, optional
         A `Schedule`, or a name in `SCHEDULES` with its options: "cosine(total=1000, warmup=100)".
+    layer_decay : float
+        The learning rate of each block is that of the block above times this, and that of the
+        embeddings is the lowest: pretrained layers near the input need to change least (Howard and
+        Ruder, 2018, "discriminative fine-tuning"). 1: one rate for all.
 
     Attributes
     ----------
@@ -96,12 +101,14 @@ class Adam(GradientDescent):
         "betas": two_rates,
         "eps": partial(checks.number, above=0.0),
         "weight_decay": checks.not_negative,
+        "layer_decay": partial(checks.number, above=0.0),
     }
     settings: ClassVar[tuple[str, ...]] = (*must_be, "no_decay")
     kinds = ("m", "v")
     betas: tuple[float, float]
     eps: float
     weight_decay: float
+    layer_decay: float
 
     @in_our_words
     def __init__(
@@ -113,23 +120,34 @@ class Adam(GradientDescent):
         weight_decay: float = 0.0,
         schedule: Schedule | str | None = None,
         no_decay: Sequence[str] = (),
+        layer_decay: float = 1.0,
     ) -> None:
         self._begin(parameters, schedule, lr)
-        self._set(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        rates = {"weight_decay": weight_decay, "layer_decay": layer_decay}
+        self._set(lr=lr, betas=betas, eps=eps, **rates)
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 
     def _update(self, pieces: list[Piece], lr: float) -> None:
-        weight_decay = self.weight_decay
-        if self.no_decay and weight_decay:
-            for place, theta, _ in pieces:
-                for name, part in self._moments.parts(place, theta).items():
-                    if not fits_any(name, self.no_decay):
-                        part *= 1.0 - lr * weight_decay
-            weight_decay = 0.0
-        numbers: dict[str, Any] = {"t": self.steps, "lr": lr, "betas": self.betas, "eps": self.eps}
+        numbers: dict[str, Any] = {"t": self.steps, "betas": self.betas, "eps": self.eps}
+        if self.layer_decay != 1.0 or (self.no_decay and self.weight_decay):
+            self._update_one_by_one(pieces, lr, numbers)
+            return
+        numbers |= {"lr": lr, "weight_decay": self.weight_decay}
         for name, theta, g in pieces:
             update = faster(adam_update, theta) or adam_update
-            update(theta, g, *self._moments.of(name, theta), **numbers, weight_decay=weight_decay)
+            update(theta, g, *self._moments.of(name, theta), **numbers)
+
+    def _update_one_by_one(self, pieces: list[Piece], lr: float, numbers: dict[str, Any]) -> None:
+        """Update parameters, each with its own rate and weight decay."""
+        factors = layer_factors(self.parameters, self.layer_decay)
+        for place, theta, g in pieces:
+            update = faster(adam_update, theta) or adam_update
+            arrays = theta, g, *self._moments.of(place, theta)
+            parts = [self._moments.parts(place, x) for x in arrays]
+            for name in parts[0]:
+                decay = 0.0 if fits_any(name, self.no_decay) else self.weight_decay
+                each = [of[name] for of in parts]
+                update(*each, **numbers, lr=lr * factors[name], weight_decay=decay)
 
     def _made_of(self, g: np.ndarray, *moments: np.ndarray) -> np.ndarray:
         beta2 = self.betas[1]

@@ -65,6 +65,7 @@ def fit(
     schedule: Schedule | str | None = None,
     weight_decay: float | None = None,
     no_decay: Sequence[str] | None = None,
+    layer_decay: float | None = None,
     optimizer: Optimizer | None = None,
     clip_norm: float | None = None,
     accumulate: int = 1,
@@ -95,7 +96,8 @@ def fit(
 
     - Data: data, validation, sample_weight, class_weight, batch_size, batches.
     - Objective: label_smoothing, loss, metric, patience.
-    - Steps: epochs, lr, schedule, weight_decay, no_decay, optimizer, clip_norm, accumulate, seed.
+    - Steps: epochs, lr, schedule, weight_decay, no_decay, layer_decay, optimizer, clip_norm,
+      accumulate, seed.
     - Computation: workers, micro_batch, check_every, precision, masks, communicator,
       shard_moments.
     - Monitoring: progress, callbacks, on_interrupt, checkpoint, every, resume.
@@ -142,10 +144,10 @@ def fit(
         Stop after this many epochs without a better one; needs validation data.
     epochs : int
         Passes over all data.
-    lr, schedule, weight_decay, no_decay : optional
+    lr, schedule, weight_decay, no_decay, layer_decay : optional
         Settings of Adam, with Adam's defaults.
     optimizer : Optimizer, optional
-        An Adam, an SGD or one of your own, instead of lr, schedule, weight_decay and no_decay.
+        An Adam, an SGD or one of your own, instead of these settings.
     clip_norm : float, optional
         Gradients are scaled so that their global norm is at most this.
     accumulate : int
@@ -225,7 +227,8 @@ def fit(
         about = loss, label_smoothing, metric, sample_weight, class_weight
         task = checked_task(model, data, validation, rng, ranks, progress, *about)
         settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
-        given = optimizer_for(model, optimizer, lr=lr, **settings)
+        settings |= {"lr": lr, "layer_decay": layer_decay}
+        given = optimizer_for(model, optimizer, **settings)
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
         if several:

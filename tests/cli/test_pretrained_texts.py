@@ -88,7 +88,7 @@ def test_mistakes_are_explained(folder, settings, error, words):
 def test_options_that_the_folder_decides(folder, tmp_path, fails):
     table = write(tmp_path / "a.csv", *texts_and_labels(20))
     words = ("--pretrained", folder, "--out", tmp_path / "run")
-    assert "--d-model is given together with --pretrained" in fails(
+    assert "--d-model is given together with pretrained weights" in fails(
         "train", table, *words, "--d-model", 8
     )
     assert "--tokenizer is given together" in fails("train", table, *words, "--tokenizer", "bpe")

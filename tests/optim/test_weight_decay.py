@@ -51,17 +51,23 @@ def test_only_the_others_decay(flat):
         assert fits_any(name, NORMS_AND_BIASES) or not np.allclose(ours[name], without[name])
 
 
-def test_it_is_adamw_with_two_groups_of_pytorch():
+@pytest.mark.parametrize("layer_decay", [1.0, 0.5])
+def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    ours = model().parameters()
+    ours = model(n_layers=2).parameters()
     theirs = {name: torch.tensor(p, requires_grad=True) for name, p in ours.items()}
+    of_layer = {"embed": 3, "encoder.blocks.0": 2, "encoder.blocks.1": 1, "classify": 0}
     groups = [
-        {"params": [p for n, p in theirs.items() if fits_any(n, NORMS_AND_BIASES) == spared]}
-        | ({"weight_decay": 0.0} if spared else {})
-        for spared in (False, True)
+        {"params": [p], "lr": 0.01 * layer_decay ** of_layer[layer]}
+        | ({"weight_decay": 0.0} if fits_any(name, NORMS_AND_BIASES) else {})
+        for layer in of_layer
+        for name, p in theirs.items()
+        if name.startswith(layer)
     ]
+    assert len(groups) == len(theirs)
     torch_optimizer = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.2)
-    optimizer = Adam(ours, lr=0.01, weight_decay=0.2, no_decay=NORMS_AND_BIASES)
+    settings = {"weight_decay": 0.2, "no_decay": NORMS_AND_BIASES, "layer_decay": layer_decay}
+    optimizer = Adam(ours, lr=0.01, **settings)
     for seed in range(30):
         gradients = gradients_of(ours, seed)
         optimizer.step(gradients)

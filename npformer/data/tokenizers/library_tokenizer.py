@@ -12,11 +12,14 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.libraries import library
-from npformer.data.tokenizers.tokenizer import Tokenizer, checked_texts, cleaned_up, padded
+from npformer.data.tokenizers.tokenizer import MASK, Tokenizer, checked_texts, cleaned_up, padded
 
 KINDS = ("wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
 """Names of the padding token, for files that do not state it."""
+
+MASKS = (MASK, "<mask>")
+"""Names of the token that stands for a hidden one."""
 
 BEGIN, END = "[BEGIN]", "[END]"
 """Names of the tokens for a text's beginning and end, for models that write."""
@@ -66,6 +69,8 @@ class LibraryTokenizer(Tokenizer):
         if getattr(self.library.model, "dropout", None):  # the same text gets other ids each time
             raise ValueError("the tokenizer has a dropout, of merges; expected none")
         self.begin_id, self.end_id = (self.library.token_to_id(word) for word in (BEGIN, END))
+        masks = [self.library.token_to_id(word) for word in MASKS]
+        self.mask_id = next((id for id in masks if id is not None), None)
         self.vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
 
     @classmethod
@@ -78,6 +83,7 @@ class LibraryTokenizer(Tokenizer):
         min_count: int = 2,
         lower: bool = True,
         writes: bool = False,
+        masks: bool = False,
     ) -> Self:
         """Return a tokenizer made for some texts.
 
@@ -96,27 +102,33 @@ class LibraryTokenizer(Tokenizer):
         writes : bool
             Whether it is for a model that writes: spaces stay as they are, and there are tokens for
             the beginning and the end of a text. For "bpe".
+        masks : bool
+            Whether ``[MASK]`` in a text is a token, which stands for a hidden one.
         """
         checks.choice("kind", kind, KINDS)
         checks.positive("vocab_size", vocab_size)
         checks.positive("min_count", min_count)
         checks.flag("lower", lower)
         checks.flag("writes", writes)
+        checks.flag("masks", masks)
         listed = checked_texts(texts)
         tk = tokenizers_library()
+        # As a word has the space before it, so has a hidden one.
+        hidden = [tk.AddedToken(MASK, lstrip=True, special=True)] * masks
         steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
         sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
         if kind == "wordpiece":
             library = tk.Tokenizer(tk.models.WordPiece(unk_token="[UNK]"))
             library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
             library.decoder = tk.decoders.WordPiece()
-            trainer = tk.trainers.WordPieceTrainer(special_tokens=["[PAD]", "[UNK]"], **sizes)
+            special = ["[PAD]", "[UNK]", *hidden]
+            trainer = tk.trainers.WordPieceTrainer(special_tokens=special, **sizes)
         else:
             library = tk.Tokenizer(tk.models.BPE())
             library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=not writes)
             library.decoder = tk.decoders.ByteLevel()
             alphabet = tk.pre_tokenizers.ByteLevel.alphabet()
-            special = ["[PAD]", *((BEGIN, END) if writes else ())]
+            special = ["[PAD]", *hidden, *((BEGIN, END) if writes else ())]
             options = {"special_tokens": special, "initial_alphabet": alphabet}
             trainer = tk.trainers.BpeTrainer(**options, **sizes)
         library.normalizer = tk.normalizers.Sequence(steps)

@@ -12,6 +12,9 @@ from npformer.core import a_type, checks, described
 from npformer.data.json_file import read_json_if_there
 from npformer.data.lists import listed
 
+MASK = "[MASK]"
+"""What stands in a text for a hidden token."""
+
 WRITING = ("char", "word", "bpe")
 """Tokenizers of models that write, which lose nothing: see `writing_tokenizer`."""
 
@@ -27,6 +30,8 @@ class Tokenizer(ABC):
         The id that fills a row after its last token.
     unknown_id : int or None
         The id of what is not in the vocabulary; None if nothing is unknown.
+    mask_id : int or None
+        The id that stands for a hidden token, ``[MASK]`` in a text; None if there is none.
     begin_id, end_id : int or None
         The ids that stand for the beginning and the end of a text, for models that write.
     """
@@ -34,6 +39,7 @@ class Tokenizer(ABC):
     vocab_size: int
     padding_id: int
     unknown_id: int | None
+    mask_id: int | None = None
     begin_id: int | None = None
     end_id: int | None = None
 

@@ -17,8 +17,8 @@ TOKENIZERS = ("word", "wordpiece", "bpe")
 def train_tokenizer(name: str, texts: Iterable[str], **settings: Any) -> Tokenizer:
     """Return a tokenizer of a kind with a vocabulary from some texts.
 
-    `name` is one of `TOKENIZERS`; `settings` are vocab_size, min_count and lower, and for "word"
-    ngrams: see `WordTokenizer.train` and `LibraryTokenizer.train`.
+    `name` is one of `TOKENIZERS`; `settings` are vocab_size, min_count, lower and masks, and for
+    "word" ngrams: see `WordTokenizer.train` and `LibraryTokenizer.train`.
     """
     checks.choice("tokenizer", name, TOKENIZERS)
     if name == "word":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from npformer.core import checks
-from npformer.data.tokenizers.tokenizer import VocabularyTokenizer, checked_texts
+from npformer.data.tokenizers.tokenizer import MASK, VocabularyTokenizer, checked_texts
 
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
@@ -23,7 +23,8 @@ LEAST = 3
 class WordTokenizer(VocabularyTokenizer):
     """A token for each word and each punctuation mark of the vocabulary.
 
-    Id 0 is padding, id 1 a word that is not in the vocabulary, and the words follow.
+    Id 0 is padding, id 1 a word that is not in the vocabulary, with `masks` id 2 is a hidden word,
+    and the words follow.
 
     Parameters
     ----------
@@ -36,14 +37,20 @@ class WordTokenizer(VocabularyTokenizer):
         written ``#part``, that are in the vocabulary: 4 makes ``#<wor #word #ords #rds>`` from
         "words". A word that was never seen then has known parts (Bojanowski et al., 2017,
         "Enriching word vectors with subword information").
+    masks : bool
+        Whether ``[MASK]`` in a text is a token, which stands for a hidden word.
     """
 
     padding_id, unknown_id = 0, 1
 
-    def __init__(self, words: Sequence[str], *, lower: bool = True, ngrams: int = 0) -> None:
+    def __init__(
+        self, words: Sequence[str], *, lower: bool = True, ngrams: int = 0, masks: bool = False
+    ) -> None:
         self.lower = checks.flag("lower", lower)
         self.ngrams = checks.whole("ngrams", ngrams, at_least=0)
-        super().__init__([PADDING, UNKNOWN, *checked_texts(words, "words")])
+        self.mask_id = 2 if checks.flag("masks", masks) else None
+        special = [PADDING, UNKNOWN, *([MASK] if masks else [])]
+        super().__init__([*special, *checked_texts(words, "words")])
 
     @classmethod
     def train(
@@ -54,6 +61,7 @@ class WordTokenizer(VocabularyTokenizer):
         min_count: int = 1,
         lower: bool = True,
         ngrams: int = 0,
+        masks: bool = False,
     ) -> Self:
         """Return a tokenizer with the most frequent words, and parts of words, of some texts.
 
@@ -64,7 +72,7 @@ class WordTokenizer(VocabularyTokenizer):
             Maximum number of ids, including those of padding and unknown words.
         min_count : int
             How often a word must occur; a part at least 3 times.
-        lower, ngrams
+        lower, ngrams, masks
             As in the class.
         """
         vocab_size = checks.whole("vocab_size", vocab_size, at_least=3)
@@ -79,11 +87,15 @@ class WordTokenizer(VocabularyTokenizer):
                     of_parts[part] += n
             kept |= {part: n for part, n in of_parts.items() if n >= max(min_count, LEAST)}
         ranked = sorted(kept, key=lambda token: (-kept[token], token))
-        return cls(ranked[: vocab_size - 2], lower=lower, ngrams=ngrams)
+        return cls(ranked[: vocab_size - 2 - masks], lower=lower, ngrams=ngrams, masks=masks)
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of one text: its words, then parts of them."""
-        words = split(text, self.lower)[:max_len]
+        first, *others = text.split(MASK) if self.mask_id else [text]
+        words = split(first, self.lower)
+        for part in others:
+            words += [MASK, *split(part, self.lower)]
+        words = words[:max_len]
         ids = [self._id_of.get(word, self.unknown_id) for word in words]
         if self.ngrams:
             parts = (self._id_of.get(p) for word in words for p in parts_of(word, self.ngrams))
@@ -96,13 +108,15 @@ class WordTokenizer(VocabularyTokenizer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the vocabulary."""
-        settings = {"lower": self.lower, "ngrams": self.ngrams}
-        return {"kind": "words", "words": self.vocabulary[2:], **settings}
+        masks = self.mask_id is not None
+        settings = {"lower": self.lower, "ngrams": self.ngrams, "masks": masks}
+        return {"kind": "words", "words": self.vocabulary[2 + masks :], **settings}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
-        return cls(values["words"], lower=values["lower"], ngrams=values["ngrams"])
+        settings = {name: values[name] for name in ("lower", "ngrams", "masks") if name in values}
+        return cls(values["words"], **settings)
 
 
 def split(text: str, lower: bool = True) -> list[str]:

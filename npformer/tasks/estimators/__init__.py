@@ -6,6 +6,7 @@ from npformer.tasks.estimators.estimator import Estimator, NotTrainedError
 from npformer.tasks.estimators.scores import Scores
 from npformer.tasks.estimators.series_classifier import SeriesClassifier
 from npformer.tasks.estimators.text_classifier import TextClassifier
+from npformer.tasks.estimators.text_filler import FillerScores, TextFiller
 from npformer.tasks.estimators.text_translator import TextTranslator
 from npformer.tasks.estimators.text_writer import TextScores, TextWriter
 from npformer.tasks.estimators.translations import Translations
@@ -13,10 +14,12 @@ from npformer.tasks.estimators.translations import Translations
 __all__ = [
     "Classifier",
     "Estimator",
+    "FillerScores",
     "NotTrainedError",
     "Scores",
     "SeriesClassifier",
     "TextClassifier",
+    "TextFiller",
     "TextScores",
     "TextTranslator",
     "TextWriter",

@@ -1,8 +1,8 @@
 """Defaults of all estimators: settings of their models and trainings that hold up on several sets.
 
-A kind is what a model reads: "text", the same by "pretrained" weights, "series" of feature vectors,
-"tokens", "columns" (series whose steps may be the columns of a table); or what it does, "writer"
-and "translator".
+A kind is what a model reads: "text", the same by "pretrained" weights of others or by those of a
+filler ("tuned"), "series" of feature vectors, "tokens", "columns" (series whose steps may be the
+columns of a table); or what it does, "writer", "translator" and "filler".
 """
 
 import importlib.resources
@@ -30,6 +30,9 @@ FEW_TOKENS, FEW_PAIRS = 500_000, 20_000
 
 VOCABULARY: dict[str, Any] = {"vocab_size": 30_000}
 
+FILLER_IDS = 8_000
+"""A filler guesses among all ids, and learns little of a rare one."""
+
 MAX_LEN = 256
 """How many tokens of a text are read at most; attention's time grows with their square."""
 
@@ -43,7 +46,7 @@ words, and attention's time grows with the square of the length."""
 REPEATED = 50
 """Words of a column are tokens if they occur this often on average: few different ones then."""
 
-ENSEMBLES = {"text": (2, 3000), "pretrained": (1, 0), "series": (3, 1000)}
+ENSEMBLES = {"text": (2, 3000), "pretrained": (1, 0), "tuned": (1, 0), "series": (3, 1000)}
 """How many models are trained on fewer samples than this: they cost little time."""
 
 VERY_FEW = 400
@@ -53,8 +56,14 @@ HELD_OUT, ENOUGH = 0.1, 300
 """The largest share of texts to fit temperatures on, and how many texts suffice for them: three
 numbers are fitted, and held-out texts are not learned from. Each member has its own."""
 
-SEEN = {"text": 25_000, "writer": 5_000_000, "translator": 300_000}
+SEEN = {
+    **{"text": 25_000, "writer": 5_000_000, "translator": 300_000},
+    **{"filler": 300_000, "tuned": 5_000},
+}
 """How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
+
+OF_ADAM = ("lr", "schedule", "weight_decay", "no_decay", "layer_decay")
+"""Defaults that an optimizer of the user's own replaces."""
 
 ONE_BATCH = 64
 """Up to this many arrays are one batch, in float64 and without dropout: only the initial weights
@@ -111,7 +120,8 @@ def training(kind: str, n: int) -> dict[str, Any]:
         usual["batch_size"] = batch_size_for(n)
     elif kind in SEEN:
         usual["epochs"] = min(max(15 if kind == "text" else 1, math.ceil(SEEN[kind] / n)), MOST)
-        sizes = {"text": 32 if n >= VERY_FEW else 8, "translator": 64 if n > 640 else 8}
+        few = 32 if n >= VERY_FEW else 8
+        sizes = {"text": few, "tuned": few, "translator": 64 if n > 640 else 8}
         usual["batch_size"] = sizes.get(kind, 32)
     return usual
 
@@ -141,7 +151,7 @@ def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     """Return arguments of `npformer.fit`.
 
     A schedule given by name is as long as the training; ``warmup``, a share of all steps, is for
-    the schedule and is not passed to `fit`. With an optimizer, lr and schedule are left out.
+    the schedule and is not passed to `fit`. With an optimizer, Adam's settings are left out.
     """
     arguments = dict(settings)
     epochs = checks.positive("epochs", arguments.get("epochs", 10))
@@ -150,7 +160,7 @@ def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     warmup = arguments.pop("warmup", 0.0)
     checks.rate("warmup", warmup)
     if arguments.get("optimizer") is not None:
-        return {n: v for n, v in arguments.items() if n not in ("lr", "schedule", "weight_decay")}
+        return {n: v for n, v in arguments.items() if n not in OF_ADAM}
     if steps == 1:
         arguments.pop("schedule", None)  # in one step, nothing rises or falls
     if isinstance(arguments.get("schedule"), str):

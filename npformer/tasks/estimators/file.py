@@ -18,13 +18,15 @@ from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.estimator import Estimator
 from npformer.tasks.estimators.series_classifier import SeriesClassifier
 from npformer.tasks.estimators.text_classifier import TextClassifier
+from npformer.tasks.estimators.text_filler import TextFiller
 from npformer.tasks.estimators.text_translator import TextTranslator
 from npformer.tasks.estimators.text_writer import TextWriter
 from npformer.training.storage.model_file import CheckpointError, check_keys
 from npformer.training.storage.models import OTHERS, Kind, load, read_notes, save
 
 PIPELINES: dict[str, type[Estimator]] = {
-    each.__name__: each for each in (TextClassifier, SeriesClassifier, TextWriter, TextTranslator)
+    each.__name__: each
+    for each in (TextClassifier, SeriesClassifier, TextWriter, TextTranslator, TextFiller)
 }
 
 __all__ = ["load", "read_notes", "save"]

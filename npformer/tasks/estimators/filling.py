@@ -47,7 +47,8 @@ def fill(
     checks.text("text", text)
     k = checks.positive("k", k)
     found = opened(model) if isinstance(model, str | os.PathLike) else model
-    inside = getattr(found, "model", found)
+    pretrained = getattr(found, "masked_language_model", None)
+    inside = pretrained() if pretrained else getattr(found, "model", found)
     advice = "npformer pretrain, TextFiller().fit(texts) and npformer.from_pretrained make some"
     checks.instance("model", inside, MaskedLanguageModel, advice)
     own = getattr(found, "tokenizer_", getattr(found, "tokenizer", None))

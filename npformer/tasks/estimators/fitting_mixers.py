@@ -1,5 +1,6 @@
 """Classifiers whose defaults depend on the mixer: see docs/questions/fourier_sensitivity.md."""
 
+from dataclasses import replace
 from typing import Any
 
 from npformer.mixers import MIXERS
@@ -45,6 +46,13 @@ def usual_positions(config: EncoderConfig) -> str:
     names = _names(config)
     several = len(names) > 1 and any(name in TRANSFORMS for name in names)
     return "learned" if several else config.positions
+
+
+def with_usual_positions(config: EncoderConfig, given: Any) -> EncoderConfig:
+    """Return a configuration whose positions fit the mixer, unless what was `given` states them."""
+    if isinstance(given, EncoderConfig) or "positions" in (given or {}):
+        return config
+    return replace(config, positions=usual_positions(config))
 
 
 def _names(config: EncoderConfig) -> list[str]:

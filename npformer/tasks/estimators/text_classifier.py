@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from npformer.core import checks
@@ -12,9 +12,11 @@ from npformer.data.lists import listed
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators.classifier import Classifier
-from npformer.tasks.estimators.fitting_mixers import usual_positions
+from npformer.tasks.estimators.filling import opened
+from npformer.tasks.estimators.fitting_mixers import classifier_for, with_usual_positions
 from npformer.tasks.estimators.readers import TextReader
-from npformer.training.trainable import SequenceClassifier
+from npformer.tasks.estimators.text_filler import TextFiller
+from npformer.training.trainable import SequenceClassifier, take_over
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
@@ -37,9 +39,11 @@ class TextClassifier(Classifier):
         Hugging Face's tokenizers (extra ``text``). Each gets its vocabulary from the training
         texts. A `Tokenizer`, such as `npformer.data.tokenizers.read_tokenizer` returns, is used
         as it is.
-    pretrained : str, path or PretrainedEncoder, optional
-        A folder in Hugging Face's layout, see `npformer.from_pretrained`: training starts from its
-        weights and uses its tokenizer; `config` and `tokenizer` must not be given.
+    pretrained : str, path, TextFiller or PretrainedEncoder, optional
+        A folder that `npformer pretrain` wrote, or one in Hugging Face's layout, see
+        `npformer.from_pretrained`: training starts from its weights, with a new head, and uses its
+        tokenizer; `config` and `tokenizer` must not be given. The first gets rates by layer and
+        more epochs: see `npformer.tasks.estimators.defaults`.
     freeze : list of str
         Parameters that are not trained, see `Layer.freeze`: ``["embed.*", "encoder.*"]`` trains
         only the head.
@@ -52,7 +56,7 @@ class TextClassifier(Classifier):
         As in `SequenceClassifier`. None: "mean"; "first" after an odd number of Fourier layers.
     wide : bool
         Whether a linear map of tokens and pairs of neighbours is trained beside the encoder, see
-        `npformer.layers.Wide`. Never beside pretrained weights.
+        `npformer.layers.Wide`. Never beside weights in Hugging Face's layout.
     members : int, optional
         How many models are trained, with different seeds; their probabilities are averaged. None:
         2 for few texts, else 1.
@@ -73,7 +77,7 @@ class TextClassifier(Classifier):
     """
 
     tokenizer: str | Tokenizer = "word"
-    pretrained: str | os.PathLike[str] | PretrainedEncoder | None = None
+    pretrained: str | os.PathLike[str] | TextFiller | PretrainedEncoder | None = None
     freeze: Sequence[str] = ()
     vocab_size: int | None = None
     min_count: int | None = None
@@ -83,7 +87,8 @@ class TextClassifier(Classifier):
 
     def kind(self) -> str:
         """Return what `npformer.tasks.estimators.defaults` calls the samples."""
-        return "text" if self.pretrained is None else "pretrained"
+        own = isinstance(getattr(self, "pretrained_", None), TextFiller)
+        return "text" if self.pretrained is None else "tuned" if own else "pretrained"
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
@@ -122,12 +127,16 @@ class TextClassifier(Classifier):
         if (pretrained := self.pretrained) is None:
             given = self.given_max_len(), self.tokenizer, self._vocabulary(), self.wide
             return TextReader(*given, refuse_empty=True)
+        if isinstance(pretrained, str | os.PathLike):
+            pretrained = opened(pretrained)
+        self.pretrained_: Any = pretrained
+        if isinstance(pretrained, TextFiller):
+            most: int = pretrained.model.config.max_len
+            return TextReader(most, pretrained.tokenizer_, {}, self.wide, refuse_empty=True)
         from npformer import interop  # when needed
 
-        if isinstance(pretrained, str | os.PathLike):
-            pretrained = interop.from_pretrained(pretrained)
-        checks.instance("pretrained", pretrained, interop.PretrainedEncoder)
-        self.pretrained_: Any = pretrained
+        advice = "npformer pretrain writes a TextFiller, with which training may begin, too"
+        checks.instance("pretrained", pretrained, interop.PretrainedEncoder, advice)
         return TextReader(pretrained.max_len, pretrained.tokenizer, refuse_empty=True)
 
     @property
@@ -145,15 +154,17 @@ class TextClassifier(Classifier):
 
     def configured(self, usual: Mapping[str, Any]) -> EncoderConfig:
         """Return the configuration; positions that are not given fit the mixer."""
-        config = super().configured(usual)
-        given = isinstance(self.config, EncoderConfig) or "positions" in (self.config or {})
-        return config if given else replace(config, positions=usual_positions(config))
+        return with_usual_positions(super().configured(usual), self.config)
 
     def build(self, n_classes: int, seed: int) -> SequenceClassifier:
         """Return an untrained model for the vocabulary."""
         model: SequenceClassifier
         if self.pretrained is None:
             model = super().build(n_classes, seed)
+        elif isinstance(self.pretrained_, TextFiller):
+            filler = self.pretrained_.model
+            own = self.reader_, filler.config, n_classes, self.pooling
+            model = take_over(classifier_for(*own, seed=seed, dtype=filler.dtype), filler)
         else:
             model = self.pretrained_.classifier(n_classes, pooling=self.pooling, seed=seed)
         return model.freeze(*self.freeze) if self.freeze else model

@@ -18,17 +18,21 @@ from npformer.tasks.sources.kinds import (
     is_generated,
     is_text_file,
 )
+from npformer.tasks.sources.text_lines import has_lines
 
-USUAL_PARTS = {"text": {"test": "0.1", "validation": "0.1"}}
+USUAL_PARTS = {"text": {"test": "0.1", "validation": "0.1"}, "unlabelled": {"test": "0.05"}}
 """What is not trained on, for kinds that differ from the others."""
 
 OF_TASK = ("seed", "validation", "test", "encoding", "keep_repeated", "skip_empty", "id", "time")
 """Options that are a task's as they are."""
 
 
-def chosen_task(file: str, given: Mapping[str, Any]) -> FileTask:
-    """Return the kind and the columns of a file; `given` are options by name, some of all."""
-    kind, table = _kind(file, given)
+def chosen_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -> FileTask:
+    """Return the kind and the columns of a file; `given` are options by name, some of all.
+
+    If not `labelled`, it holds texts without labels, whatever else is in it.
+    """
+    kind, table = _kind(file, given) if labelled else ("unlabelled", _table_of_texts(file, given))
     for name in OPTIONS:
         if name in given and name not in KINDS[kind].options:
             of = " or ".join(each.words for each in KINDS.values() if name in each.options)
@@ -66,6 +70,19 @@ def _kind(file: str, given: Mapping[str, Any]) -> tuple[str, Table | None]:
     roles = [role for role, names in USUAL.items() if {*names} & {*map(str.lower, table.columns)}]
     named = "text" in given or "label" in given
     return ("pairs" if roles == ["source", "target"] and not named else "texts"), table
+
+
+def _table_of_texts(file: str, given: Mapping[str, Any]) -> Table | None:
+    """Return the table that texts without labels are in; None for a file with a text a line."""
+    if not has_lines(file):
+        return read_table(file, encoding=given.get("encoding", "utf-8"))
+    for name in ("text", "skip_empty"):
+        if given.get(name):
+            raise ValueError(
+                f"--{name.replace('_', '-')} is given and {file} is no table; expected none: each "
+                "line of a file of text that is not empty is a text"
+            )
+    return None
 
 
 def _columns_of_series(table: Table | None, given: Mapping[str, Any]) -> dict[str, Any]:

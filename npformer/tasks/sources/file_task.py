@@ -1,7 +1,7 @@
 """FileTask: a file to train on, how it is read, and how it is split.
 
-A file has one of four kinds: a table of labelled texts, labelled series, one text to continue, or a
-table of pairs to translate.
+A file has one of five kinds: a table of labelled texts, labelled series, one text to continue, a
+table of pairs to translate, or texts without labels.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from npformer.tasks.estimators.pair_split import split_by_source
 from npformer.tasks.estimators.split import repeated, stratified
 from npformer.tasks.sources import doubts
 from npformer.tasks.sources.kinds import KINDS, as_share, is_generated
+from npformer.tasks.sources.text_lines import has_lines, read_lines, text_files
 
 GENERATED = 66_000
 """Pairs of a generated task: 1,000 steps of 64, and 2,000 to measure on."""
@@ -56,7 +57,8 @@ class Part:
     def rows(self, rows: Sequence[int] | np.ndarray) -> Part:
         """Return some of the samples, with their labels."""
         ids = [self.ids[i] for i in rows] if self.ids else ()
-        return Part([self.samples[i] for i in rows], [self.labels[i] for i in rows], ids)
+        labels = None if self.labels is None else [self.labels[i] for i in rows]
+        return Part([self.samples[i] for i in rows], labels, ids)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +120,7 @@ class FileTask:
                 "file to measure it on, or - for standard input"
             )
         for file, stated in sums.items() if check else ():
-            if not Path(file).is_file():
+            if not Path(file).exists():
                 raise FileNotFoundError(
                     f"{named(file)}, on which the model was trained, is missing (looked in "
                     f"{Path.cwd()}); run this where it was trained, or name a file to measure it on"
@@ -134,7 +136,7 @@ class FileTask:
         """Return plain values, with the checksums of the files."""
         known = {"kind", "file", "seed", *KINDS[self.kind].options}
         files = [self.file, *(f for f in (self.validation, self.test) if as_share(f) is None)]
-        sums = {file: checksum(file) for file in files if file == "-" or Path(file).is_file()}
+        sums = {file: checksum(file) for file in files if file == "-" or Path(file).exists()}
         return {n: v for n, v in asdict(self).items() if n in known} | {"sha256": sums}
 
     def keys(self, part: Part) -> list[Hashable]:
@@ -147,6 +149,8 @@ class FileTask:
         """Return the samples of a file, with their labels if `labelled`."""
         if self.kind == "text":
             return Part(read_text(file, encoding=self.encoding))
+        if self.kind == "unlabelled" and has_lines(file):
+            return Part(read_lines(file, encoding=self.encoding))
         if self.kind == "pairs" and is_generated(file):
             return Part(*pairs(file, GENERATED, self.seed))
         if self.kind == "series":
@@ -157,27 +161,27 @@ class FileTask:
         """Return the samples of a table, after checking that none is empty."""
         roles = [*KINDS[self.kind].columns]
         names = [getattr(self, role) for role in roles]
-        if names[0] == names[1]:
+        if len({*names}) < len(names):
             raise ValueError(
                 f"the column {names[0]!r} is named for the {roles[0]}s and for the {roles[1]}s; "
                 f"expected two. {table.path} has {table.names()}"
             )
-        samples, n = table.texts(names[0], missing=""), len(table)
+        given, n = [table.texts(name, missing="") for name in names], len(table)
         if not labelled:
-            return Part(samples, columns=table.columns)
-        labels = table.texts(names[1], missing="")
+            return Part(given[0], columns=table.columns)
         if self.kind == "texts":  # a word such as NaN is no label
-            labels = [words.strip() * (not is_missing(words)) for words in labels]
-            doubts.doubt_none(labels, table.place)
-        part = Part(samples, labels)
-        full = [i for i in range(n) if samples[i].strip() and labels[i].strip()]
+            given[1] = [words.strip() * (not is_missing(words)) for words in given[1]]
+            doubts.doubt_none(given[1], table.place)
+        part = Part(given[0], given[1] if len(given) > 1 else None)
+        full = [i for i in range(n) if all(column[i].strip() for column in given)]
         if len(full) == n:
             return part
         if self.skip_empty and full:
             doubts.doubt_gaps(n - len(full), n, str(table.path))
             return part.rows(full)
-        which = 0 if not all(words.strip() for words in samples) else 1
-        empty = [i for i, words in enumerate((samples, labels)[which]) if not words.strip()]
+        gaps = [[i for i, words in enumerate(column) if not words.strip()] for column in given]
+        which = 0 if gaps[0] else 1
+        empty = gaps[which]
         word = table.texts(names[which], missing="")[empty[0]].strip()
         said = f" ({word!r} stands for none)" if word else ""
         raise ValueError(
@@ -210,9 +214,11 @@ class FileTask:
         whole = self.read(self.file) if whole is None else whole
         kind, repeats = KINDS[self.kind], ""
         if "keep_repeated" in kind.options:
-            if not self.keep_repeated and (again := repeated(self.keys(whole), whole.labels)).any():
+            labels = [None] * len(whole) if whole.labels is None else whole.labels
+            if not self.keep_repeated and (again := repeated(self.keys(whole), labels)).any():
                 repeats = f"; {again.sum():,} that repeat an earlier one are left out"
                 whole = whole.rows(np.flatnonzero(~again))
+        if "label" in kind.options:
             ClassNames.of(whole.labels)  # a single class cannot be split
             if words := rarely_repeat(whole.labels):
                 column = f"the column {self.label!r} has {words}"
@@ -250,10 +256,11 @@ class FileTask:
         if self.kind == "pairs":
             larger, smaller = split_by_source(part.samples, share, self.seed)
         else:
-            larger, smaller = stratified(np.array(part.labels), share, self.seed)
+            labels = np.zeros(len(part)) if part.labels is None else np.array(part.labels)
+            larger, smaller = stratified(labels, share, self.seed)
         return part.rows(larger), part.rows(smaller)
 
 
 def checksum(file: str) -> str:
-    """Return the checksum of a file, or of standard input."""
-    return sha256(content_of(Path(file))).hexdigest()
+    """Return the checksum of a file, of all texts in a folder, or of standard input."""
+    return sha256(b"".join(content_of(each) for each in text_files(file))).hexdigest()

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import Table, kind_of
-from npformer.tasks.estimators import SeriesClassifier, TextClassifier, TextTranslator, TextWriter
+from npformer.tasks.estimators import (
+    SeriesClassifier,
+    TextClassifier,
+    TextFiller,
+    TextTranslator,
+    TextWriter,
+)
 
 
 class Kind(NamedTuple):
@@ -27,7 +33,7 @@ TABLE = importlib.resources.files("npformer.tasks.sources") / "kinds.toml"
 
 ESTIMATORS = {
     **{"texts": TextClassifier, "series": SeriesClassifier, "text": TextWriter},
-    "pairs": TextTranslator,
+    **{"pairs": TextTranslator, "unlabelled": TextFiller},
 }
 
 KINDS = {

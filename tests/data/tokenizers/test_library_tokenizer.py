@@ -245,3 +245,13 @@ def test_without_the_library_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)
     with pytest.raises(ImportError, match=r"npformer\[text\]"):
         LibraryTokenizer.train(TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["word", "wordpiece", "bpe"])
+def test_a_hidden_word_is_a_token(kind):
+    made = train_tokenizer(kind, TEXTS, vocab_size=400, masks=True)
+    for each in (made, tokenizer_of(json.loads(json.dumps(made.to_dict())))):
+        ids = each.ids("The [MASK] sat")
+        assert [word.strip("Ġ") for word in each.tokens(ids)] == ["the", "[MASK]", "sat"]
+        assert ids[1] == each.mask_id
+    assert train_tokenizer(kind, TEXTS, vocab_size=400).mask_id is None

@@ -73,3 +73,21 @@ def test_a_series_a_row_is_read_with_and_without_labels(tmp_path):
     assert task.read(str(tmp_path / "b.csv"), labelled=False).samples[1].tolist() == [[2], [1]]
     with pytest.raises(ValueError, match="time is given without id"):
         chosen_task(task.file, {"time": "t0"}).parts()
+
+
+def test_texts_without_labels_are_lines_or_a_column(tmp_path):
+    (tmp_path / "in").mkdir()
+    for file in (tmp_path / "in", tmp_path / "in" / "a.txt", tmp_path / "b.csv"):
+        (tmp_path / "in" / "a.txt").write_text("one\n\n two words \none\n")
+        (tmp_path / "b.csv").write_text("label,text\nx,one\ny,two words\nz,one\n")
+        task = chosen_task(str(file), {"test": "0"}, labelled=False)
+        notes = task.to_dict()
+        parts, _ = FileTask.from_notes(notes).parts()
+        assert parts["train"].data() == (["one", "two words"],)
+        changed = tmp_path / ("b.csv" if file.suffix == ".csv" else "in/a.txt")
+        changed.write_text("others\n")
+        with pytest.raises(ValueError, match="has changed since"):
+            FileTask.from_notes(notes)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"without a file of text; expected some that end in .txt"):
+        chosen_task(str(tmp_path / "empty"), {}, labelled=False).parts()

@@ -22,6 +22,7 @@ SETTINGS = {
     "lr": 3e-3,
     "weight_decay": 0.1,
     "no_decay": NORMS_AND_BIASES,
+    "layer_decay": 0.8,
     "schedule": "cosine(total=30, warmup=3)",
     "betas": (0.9, 0.98),
 }
