@@ -184,9 +184,10 @@ def labelled_inputs(model: Any, name: str, data: Data) -> tuple[tuple[Sequences,
     """Return the inputs and the targets of some data, after checking their types and lengths."""
     if not isinstance(data, tuple | list) or len(data) not in (2, 3, 4):
         size = f" of {len(data)}" if isinstance(data, tuple | list) else ""
+        none = ". This model needs no y: (x, None, mask)" if model.self_supervised else ""
         raise TypeError(
             f"{name} is {a_type(data)}{size}; expected (x, y) or (x, y, mask), or with "
-            "token types (x, y, mask, types)"
+            f"token types (x, y, mask, types){none}"
         )
     x, y, mask, types = model.arrange(*(*data, None, None)[:4])
     y = x if y is None and model.self_supervised else y

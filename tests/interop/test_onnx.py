@@ -67,6 +67,7 @@ CASES = [
     case("dropout of all kinds", config={"dropout": 0.1, "token_dropout": 0.1, "ffn_dropout": 0.1,
                                          "attention_dropout": 0.1}),
     case("output of its own", "language", {"causal": True}, tied=False),
+    case("hidden tokens", "masked", {"mixer": ("fourier", "attention"), "padding": "per_length"}),
     case("norm_eps", config={"norm_eps": 1e-12, "norm": "pre"}),
     *(case(f"RMS norm, {norm}", config={"norm_kind": "rms", "norm": norm, "embedding_norm": True})
       for norm in ("post", "pre")),
@@ -78,6 +79,8 @@ def made(settings, kind, options):
     config = nf.EncoderConfig(**settings)
     if kind == "language":
         model = nf.LanguageModel(config, 31, **options)
+    elif kind == "masked":
+        model = nf.MaskedLanguageModel(config, 31, **options)
     else:
         kinds = {"wide": WideSequenceClassifier}
         options = {"n_classes": 5, **options}
@@ -144,7 +147,7 @@ def test_onnxruntime_computes_the_same(settings, kind, options, tmp_path):
             if probabilities:
                 check_equal(probabilities[0], model.loss.probabilities(expected), mask)
             else:
-                assert kind == "language" or options["output"] == "mean_squared_error"
+                assert kind in ("language", "masked") or options["output"] == "mean_squared_error"
 
 
 OF_TWO_SEQUENCES = {nf.layers.CrossAttention, nf.layers.BlockwiseCrossAttention}

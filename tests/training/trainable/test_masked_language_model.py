@@ -219,7 +219,7 @@ def test_an_encoder_is_handed_on():
         (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
         (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
         (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),
-        (lambda: trained(data=texts()[0]), TypeError, "expected"),
+        (lambda: trained(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
         (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
         (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
         (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
