@@ -217,8 +217,12 @@ def test_older_and_newer_words_of_a_configuration(family, changes, tmp_path):
 @pytest.mark.parametrize(
     ("family", "changes", "said"),
     [
-        ("Llama", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3' .* angles that are not scaled"),
-        ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type = 'linear'"),
+        (
+            "Llama",
+            {"rope_scaling": LLAMA_3},
+            "rope_type = 'llama3'; expected 'default': .* not scaled",
+        ),
+        ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "with type = 'linear'; ex"),
         ("Qwen3", {"rope_parameters": LLAMA_3 | {"rope_type": "yarn"}}, "rope_type = 'yarn'"),
         ("Qwen3", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5; expected"),
         ("Qwen3", {"use_sliding_window": True}, "use_sliding_window = True; expected False"),
