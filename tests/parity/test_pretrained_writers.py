@@ -286,6 +286,8 @@ def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
     run = ["generate", str(tmp_path), "1212 a", "--tokens", "8", "--temperature", "0"]
     assert cli.main(run) == 0
     assert capsys.readouterr().out == f"1212 a{expected}\n"
+    assert cli.main(["predict", str(tmp_path), "a"]) != 0
+    assert "is a folder in Hugging Face's layout; expected one" in capsys.readouterr().err
 
 
 def marian(folder, **changes):
