@@ -44,7 +44,7 @@ class Context:
     training: bool
     generator: Any
     keep: bool
-    padding: Padding | None = None  # these are set on the object only if given
+    padding: Padding | None = None  # these four are set on the object only if given
     types: Array | None = None
     memory_padding: Padding | None = None
     memory_types: Array | None = None
@@ -72,13 +72,11 @@ class Context:
                 f"generator is {a_type(generator)}; expected a numpy.random.Generator. "
                 "Make one with numpy.random.default_rng(seed)"
             )
-        self.__dict__.update(training=training, generator=generator, keep=keep)
+        self.__dict__.update(training=training, generator=generator, keep=keep, chosen=chosen)
         if mask is not _NOT_GIVEN or padding is not None or types is not None:
             self.__dict__.update(_tokens("", mask, padding, types))
         if memory_mask is not _NOT_GIVEN or memory_padding is not None or memory_types is not None:
             self.__dict__.update(_tokens("memory_", memory_mask, memory_padding, memory_types))
-        if chosen is not None:
-            self.__dict__.update(chosen=chosen)
 
     @property
     def mask(self) -> Array | None:

@@ -58,9 +58,9 @@ class Masking:
         share, random = self.mask_share, self.to_random
         if not 0.0 < share <= 1.0 or not 0.0 <= random <= self.to_mask + random <= 1.0 + 1e-12:
             raise ValueError(
-                f"mask_share is {share}, to_mask is {self.to_mask} and to_random {random}; expected "
-                "a share of the tokens, above 0 and at most 1, and two shares of the hidden ones, "
-                "at most 1 together"
+                f"mask_share is {share}, to_mask is {self.to_mask} and to_random {random}; "
+                "expected a share of the tokens, above 0 and at most 1, and two shares of the "
+                "hidden ones, at most 1 together"
             )
 
     def hide(self, ids: np.ndarray, kept: np.ndarray | None, draws: np.ndarray) -> Hidden:
@@ -145,6 +145,7 @@ class MaskedBatch(Batch):
         return replace(self, inputs=(replace(one, x=ids),))
 
     def anew(self, key: int, first: int) -> Self:
+        """Return the samples with other tokens hidden, unless the user has chosen them."""
         if self.masking is None:
             return self
         one = self.shown().inputs[0]
@@ -154,7 +155,9 @@ class MaskedBatch(Batch):
         return replace(self, inputs=(replace(one, x=x),), y=y, counts=None)
 
     def within(self, context: Context) -> Context:
+        """Return `context` with padding and types, and with the tokens that are asked for."""
         return replace(super().within(context), chosen=self.y != NO_LABEL)
 
     def targets(self) -> tuple[Any, ...]:
+        """Return the targets of these tokens, and their weights if there are any: (n,)."""
         return tuple(each[self.y != NO_LABEL] for each in super().targets())

@@ -11,10 +11,11 @@ from npformer.core import (
     part_generator,
     step_key,
 )
+from npformer.core.inputs import arrays_of
 from npformer.models.losses import Loss
 
 Samples = Any
-"""A batch: its `arrays()`, one for each input of the model; `within(context)`, what else `forward`
+"""A batch: its `inputs`, one for each input of the model; `within(context)`, what else `forward`
 takes; its `targets()`, which the loss takes after the outputs; and its length.
 `npformer.data.samples.Batch` is one."""
 
@@ -33,7 +34,7 @@ def accumulate(
     the batch is part of a larger one, `weight` is its share of the mean. The result is an array
     with no axes, on the model's backend.
     """
-    outputs, cache = model.forward(*batch.arrays(), batch.within(context))
+    outputs, cache = model.forward(*arrays_of(batch.inputs), batch.within(context))
     value, loss_cache = loss.forward(outputs, *batch.targets())
     model.backward(loss.backward(weight, loss_cache), cache, gradients)
     return value * weight

@@ -237,7 +237,8 @@ LAYERS = [
     _case_of_layer(
         "TiedOutput", lambda dtype: L.TiedOutput(L.Embedding(7, 8, seed=0, dtype=dtype), bias=True)
     ),
-    *(_layer(name) for name in ("ReLU", "GELU", "SiLU", "Tanh", "FirstToken", "EveryToken")),
+    *(_layer(name) for name in ("ReLU", "GELU", "SiLU", "Tanh")),
+    *(_layer(name) for name in ("FirstToken", "EveryToken", "ChosenTokens")),
     *(_layer(name) for name in ("MeanPooling", "MaxPooling")),
     *(_layer(name, mask=MASK, say="masked") for name in ("MeanPooling", "MaxPooling")),
     _layer("Flatten", mask=MASK),
