@@ -80,7 +80,7 @@ def label(figures, section):
 
 def by_processor(title, rows_of, runs):
     """Return a table; ``rows_of(run)`` gives {label: {column: cell}} of each processor."""
-    rows = {name: rows_of(run) for name, run in runs.items()}
+    rows = {name: rows_of(run) for name, run in shortened(runs).items()}
     rows = {name: of for name, of in rows.items() if of}
     labels = list(dict.fromkeys(label for of in rows.values() for label in of))
     heads = {
@@ -99,54 +99,49 @@ def by_processor(title, rows_of, runs):
 
 
 def summary(runs):
-    """Return what README says: the ratios in words, and where npformer is behind."""
-    lines = [
-        "The time of a training step with the extra `fast`, npformer's divided by another's, from "
-        "small models (S) to long sequences (L4096). Below 1, npformer is faster.",
-    ]
-    for name, run in runs.items():
-        found = of_section(run, "train")
-        if found:
-            rates = ", ".join(f"{who} {rate:.0f}" for who, rate in run["products"].items())
-            lines += ["", f"On {name} (products in GFLOP/s: {rates}):", ""]
-            lines += [line for who in PEERS for line in in_words(who, found)]
-            lines += behind(run)
-            lines += ["", source_of("cpu", run["machine"])]
-    return "\n".join(lines)
-
-
-def in_words(who, found):
-    """Return a line about a peer's median, worst and best ratio; none if it was not there."""
-    pairs = [(ratio, label(f, "train")) for f in found if (ratio := ratio_to(f, who)) is not None]
-    if not pairs:
-        return []
-    values = [value for value, _ in pairs]
-    faster = sum(value < 1.0 for value in values)
-    (worst, where), (best, there) = max(pairs), min(pairs)
-    return [
-        f"- {PEERS[who]}: median {statistics.median(values):.2f}, worst {worst:.2f} ({where}), "
-        f"best {best:.2f} ({there}); npformer is faster in {faster} of {len(pairs)}."
-    ]
-
-
-def behind(run):
-    """Return lines that name everything in which PyTorch is faster."""
-    found = {}
-    for who in ("eager", "equal"):
+    """Return what README says: the ratios to each peer, and in how much npformer is behind."""
+    runs = {name: run for name, run in runs.items() if of_section(run, "train")}
+    rows = {}
+    for name, run in shortened(runs).items():
+        for who, peer in PEERS.items():
+            values = [ratio for f in of_section(run, "train") if (ratio := ratio_to(f, who))]
+            if values:
+                middle, ends = statistics.median(values), (min(values), max(values))
+                said = f"{middle:.2f} ({ends[0]:.2f} to {ends[1]:.2f})"
+                rows.setdefault(f"a training step / {peer}", {})[name] = said
         for section, title in SECTIONS.items():
-            for figures in of_section(run, section):
-                ratio = ratio_to(figures, who)
-                if ratio is not None and ratio > 1.0:
-                    name = f"{label(figures, section)} {ratio:.2f}"
-                    found.setdefault(who, {}).setdefault(title, []).append(name)
-    if not found:
-        return ["- Nothing that was measured is slower than in PyTorch."]
-    return [
-        f"- Behind {PEERS[who]}: "
-        + "; ".join(f"{title}: {', '.join(names)}" for title, names in by_title.items())
-        + "."
-        for who, by_title in found.items()
+            rows.setdefault(f"slower than PyTorch: {title}", {})[name] = behind(run, section)
+    if not rows:
+        return ""
+    names = list(shortened(runs))
+    cells = [(each, *(row.get(name, "") for name in names)) for each, row in rows.items()]
+    rates = "; ".join(
+        f"{name} " + ", ".join(f"{who} {rate:.0f}" for who, rate in run["products"].items())
+        for name, run in shortened(runs).items()
+    )
+    lines = [
+        markdown(("npformer's time / another's", *names), cells),
+        "Below 1, npformer is faster: the median, and the range from small models (S) to long "
+        f"sequences (L4096), with the extra `fast`. Products in GFLOP/s: {rates}.",
+        *(source_of("cpu", run["machine"]) for run in runs.values()),
     ]
+    return "\n\n".join(lines)
+
+
+def behind(run, section):
+    """Return in how many cases PyTorch is faster, and where most."""
+    found = of_section(run, section)
+    pairs = [(ratio, label(f, section)) for f in found if (ratio := ratio_to(f, "eager"))]
+    slower = sum(ratio > 1.0 for ratio, _ in pairs)
+    most = f", at most {max(pairs)[0]:.2f} ({max(pairs)[1]})" if slower else ""
+    return f"{slower} of {len(pairs)}{most}"
+
+
+def shortened(runs):
+    """Return runs by the processor alone, where that tells them apart."""
+    short = [name.split(",")[0].removesuffix(" Processor") for name in runs]
+    alone = len(set(short)) == len(short)
+    return dict(zip(short if alone else runs, runs.values(), strict=True))
 
 
 def ratio_to(figures, who):

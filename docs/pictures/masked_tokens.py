@@ -7,16 +7,17 @@ from matplotlib.colors import ListedColormap
 import npformer as nf
 from npformer.data import mask_tokens
 
-WORDS = "the food was good and the people at the bar were friendly".split()
+SENTENCE = "the food was good and the people at the bar were friendly"
 EPOCHS = 8
 
 
 def draw():
     """Return two panels: what is hidden, and the gradients."""
-    names = [*dict.fromkeys(WORDS), "[MASK]"]
-    ids = np.array([[names.index(word) for word in WORDS]])
+    words = SENTENCE.split()
+    names = [*dict.fromkeys(words), "[MASK]"]
+    ids = np.array([[names.index(word) for word in words]])
     rng, size, hidden = np.random.default_rng(4), len(names), len(names) - 1
-    kinds = np.zeros((EPOCHS, len(WORDS)))
+    kinds = np.zeros((EPOCHS, len(words)))
     for epoch in range(EPOCHS):
         x, y = mask_tokens(ids, None, size, hidden, rng)
         kinds[epoch] = np.where(y < 0, 0, np.where(x == hidden, 3, np.where(x == y, 1, 2)))[0]
@@ -24,13 +25,13 @@ def draw():
     figure, axes = plt.subplots(1, 3, figsize=(7.4, 3.4), width_ratios=[2.3, 1, 1])
     colours = ListedColormap(["#f2f2f2", "#a8bdd6", "#e08a3c", "#30507a"])
     axes[0].pcolormesh(kinds, cmap=colours, vmin=-0.5, vmax=3.5, ec="white", lw=1.0)
-    axes[0].set_xticks(np.arange(len(WORDS)) + 0.5, WORDS, rotation=60, ha="right")
+    axes[0].set_xticks(np.arange(len(words)) + 0.5, words, rotation=60, ha="right")
     axes[0].set_yticks(np.arange(EPOCHS) + 0.5, range(1, EPOCHS + 1))
     axes[0].set_ylabel("epoch")
     axes[0].set_title("what is to be guessed", fontsize=10)
     axes[0].invert_yaxis()
 
-    parts = gradients(ids, size, hidden, place=WORDS.index("good"))
+    parts = gradients(ids, size, hidden, place=words.index("good"))
     most = max(abs(part).max() for part in parts.values())
     for axis, (title, part) in zip(axes[1:], parts.items(), strict=True):
         axis.pcolormesh(part, cmap="PuOr", vmin=-most, vmax=most, ec="white", lw=0.6)

@@ -78,7 +78,6 @@ class Context:
         if memory_mask is not _NOT_GIVEN or memory_padding is not None or memory_types is not None:
             self.__dict__.update(_tokens("memory_", memory_mask, memory_padding, memory_types))
         if chosen is not None:
-            checks.mask("chosen", chosen, ("batch", "length"))
             self.__dict__.update(chosen=chosen)
 
     @property

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -61,6 +61,13 @@ class Batch:
         given = self.y, self.weights, self.counts
         y, weights, counts = (None if each is None else each[rows] for each in given)
         return replace(self, inputs=inputs, y=y, weights=weights, counts=counts, shard=None)
+
+    def anew(self, key: int, first: int) -> Self:
+        """Return the batch with whatever is drawn anew in each step, from the step's key.
+
+        `first` is the place of the first sample in the batch of all ranks.
+        """
+        return self
 
     def lengths(self) -> np.ndarray:
         """Return the length of each sample in each input, without padding: (batch, n_inputs)."""

@@ -153,7 +153,7 @@ TABLE.add(TokenTypes, FastTokenTypes)
 TABLE.add(LayerNorm, FastLayerNorm)
 TABLE.add(RMSNorm, FastRMSNorm)
 TABLE.add(MeanPooling, FastMeanPooling)
-TABLE.add_container(Pooler, "first", "dense", "activation")
+TABLE.add_container(Pooler, "first", "dense", "activation", "norm")
 for attention in (CrossAttention, BlockwiseCrossAttention):
     TABLE.add_container(attention, "query", "key", "value", "output")
 TABLE.add_container(Sequential, lists=("chain",), chain=FirstOfChildren())

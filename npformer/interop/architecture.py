@@ -56,16 +56,31 @@ class Head:
     pooling : str
         The pooling of a `SequenceClassifier` that computes the same.
     layers : mapping of str to str
-        {our layer: their layer}.
+        {our layer: their layer}, of layers with a weight and a bias; or of parameters.
+    settings : mapping of str to object
+        Their settings with which a head of this class computes the same.
+    flags : mapping of str to str
+        {our argument: their setting}, of biases that it may have.
     """
 
     task: str
     pooling: str
     layers: Mapping[str, str]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Return our names of its parameters."""
-        return [f"{layer}.{own}" for layer in self.layers for own in ("weight", "bias")]
+        own = ".weight", ".bias", ".gamma"
+        return [
+            name
+            for layer in self.layers
+            for name in ([layer] if layer.endswith(own) else [f"{layer}.weight", f"{layer}.bias"])
+        ]
+
+    def fits(self, hf_config: Settings) -> bool:
+        """Return whether a configuration has the settings, or leaves them out."""
+        return all(hf_config.get(key, value) == value for key, value in self.settings.items())
 
 
 @dataclass(frozen=True)
@@ -97,6 +112,11 @@ class Architecture:
     buffers : sequence of str
         The ends of the names of constants in older files, which are ignored.
     heads : sequence of Head
+    masked : Head, optional
+        That of a `MaskedLanguageModel`.
+    thetas : mapping of str to str
+        {kind of layer: older name of its theta}, with rotary positions: "full_attention", and
+        "sliding_attention" if some layers have a window.
     unused : mapping of str to object
         Our settings that have no effect in the family, and their values.
     token_types : bool
@@ -123,6 +143,8 @@ class Architecture:
     pretraining: tuple[str, ...] = ()
     buffers: tuple[str, ...] = ()
     heads: tuple[Head, ...] = ()
+    masked: Head | None = None
+    thetas: Mapping[str, str] = field(default_factory=dict)
     unused: Mapping[str, Any] = field(default_factory=dict)
     token_types: bool = False
     positions_after_padding: bool = False
@@ -133,10 +155,15 @@ class Architecture:
         """Return the name of their class: BertModel, or the one with a head."""
         return self.family + (self.model_class if head is None else f"For{head.task}")
 
-    def head_of(self, hf_config: Settings) -> Head | None:
-        """Return the head that a configuration names, if it is one of `heads`."""
+    def head_of(
+        self, hf_config: Settings, among: Iterable[Head | None] | None = None
+    ) -> Head | None:
+        """Return the head that a configuration names, among `heads` or among others; or None."""
         classes = hf_config.get("architectures") or ()
-        return next((head for head in self.heads if self.class_name(head) in classes), None)
+        for head in self.heads if among is None else among:
+            if head and self.class_name(head) in classes and head.fits(hf_config):
+                return head
+        return None
 
     def unused_positions(self, hf_config: Settings) -> int:
         """Return how many rows at the start of the position table no token uses."""
@@ -147,7 +174,7 @@ class Architecture:
 
     def with_head(self, head: Head) -> Architecture:
         """Return how a model with a head is stored."""
-        pooler = head.pooling.startswith("pooler")
+        pooler = not head.pooling or head.pooling.startswith("pooler")
         own = {o: self.prefix + t for o, t in self.layers.items() if pooler or o != "pool.dense"}
         return replace(self, layers=own | dict(head.layers))
 

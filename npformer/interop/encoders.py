@@ -10,7 +10,7 @@ from npformer.core import checks
 from npformer.interop.architecture import POSITIONS, Arrays, Settings, Weights
 from npformer.interop.family import Family
 from npformer.models import EncoderConfig
-from npformer.training.trainable import SequenceClassifier
+from npformer.training.trainable import MaskedLanguageModel, SequenceClassifier
 from npformer.training.trainable.text_encoder import TextEncoder
 
 OF_TASKS = ("classifier.", "pre_classifier.", "qa_outputs.")
@@ -20,7 +20,7 @@ OF_TASKS = ("classifier.", "pre_classifier.", "qa_outputs.")
 class EncoderFamily(Family):
     """BERT and its relatives."""
 
-    models = TextEncoder, SequenceClassifier
+    models = TextEncoder, SequenceClassifier, MaskedLanguageModel
 
     def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return the settings, and the encoder's weights under newer names without prefix.
@@ -37,14 +37,13 @@ class EncoderFamily(Family):
             if name.startswith((*OF_TASKS, *self.pretraining)) or name.endswith(self.buffers):
                 continue
             short = name.removeprefix(self.prefix) if prefixed else name
-            newer = short.replace("LayerNorm.gamma", "LayerNorm.weight")
-            newer = newer.replace("LayerNorm.beta", "LayerNorm.bias")
+            newer = newer_name(short)
             if newer in found:
                 raise ValueError(f"state has {newer} under two names; expected one")
             found[newer] = array
-        unused, (positions,) = self.unused_positions(hf_config), self.places([POSITIONS])
-        if unused and positions in found:
-            found[positions] = found[positions][unused:]
+        for positions in self.places([POSITIONS]):  # rotary ones have no table
+            if positions in found:
+                found[positions] = found[positions][self.unused_positions(hf_config) :]
         return hf_config, found
 
     def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., TextEncoder]:
@@ -61,21 +60,28 @@ class EncoderFamily(Family):
         pooler = f"{self.layers.get('pool.dense')}.weight" in state
         return partial(TextEncoder, config, int(hf_config["vocab_size"]), pooler=pooler)
 
-    def foreign(self, model: TextEncoder | SequenceClassifier) -> list[str]:
+    def foreign(self, model: TextEncoder | SequenceClassifier | MaskedLanguageModel) -> list[str]:
         """Return descriptions of what a model has and the family has not."""
         vectors = ["feature vectors instead of token ids"] if model.vocab_size is None else []
         return self.foreign_settings(model.config) + vectors
 
     def settings_of(
-        self, model: TextEncoder | SequenceClassifier, before: Settings
+        self, model: TextEncoder | SequenceClassifier | MaskedLanguageModel, before: Settings
     ) -> dict[str, Any]:
         """Return the settings as config.json has them."""
         own = getattr(model, "padding_id", None), model.config.position_padding_id
-        padding_ids = before.get("pad_token_id"), *own, self.defaults["pad_token_id"]
+        ids = before.get("pad_token_id"), *own, self.defaults["pad_token_id"]
+        size = model.vocab_size or 0
         written = {
             **self.their_settings(model.config),
-            "vocab_size": model.vocab_size,
-            "pad_token_id": next(id for id in padding_ids if id is not None),
+            "vocab_size": size,
+            "pad_token_id": next((id for id in ids if id is not None and id < size), None),
         }
         written[self.settings["max_len"]] += self.unused_positions(written)
         return written
+
+
+def newer_name(name: str) -> str:
+    """Return the name that a parameter of a layer norm has in newer files."""
+    older = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+    return older.replace("LayerNorm.beta", "LayerNorm.bias")

@@ -10,11 +10,16 @@ from npformer.core import checks
 from npformer.interop.architecture import Head, Settings
 from npformer.interop.encoders import EncoderFamily
 from npformer.interop.family import Family
-from npformer.interop.gpt2 import GPT2
+from npformer.interop.language_models import GPT2, LanguageModelFamily
 from npformer.interop.marian import Marian
 
-WRITERS: dict[str, type[Family]] = {"gpt2": GPT2, "marian": Marian}
-"""Families of models that write, each with a class of its own."""
+WRITERS: dict[str, type[Family]] = {
+    "gpt2": GPT2,
+    "llama": LanguageModelFamily,
+    "qwen3": LanguageModelFamily,
+    "marian": Marian,
+}
+"""The classes of families of models that write; of all others it is `EncoderFamily`."""
 
 
 def _all() -> dict[str, Family]:
@@ -26,8 +31,9 @@ def _all() -> dict[str, Family]:
         for key, value in like.items():
             own = table.get(key, value)
             table[key] = value | own if isinstance(value, dict) else own
-        kind = WRITERS.get(name, EncoderFamily)
-        found[name] = kind(name, **{key: _entries(value) for key, value in table.items()})
+        kind, masked = WRITERS.get(name, EncoderFamily), table.get("masked")
+        entries = {key: _entries(value) for key, value in table.items()}
+        found[name] = kind(name, **entries | {"masked": masked and Head(**masked)})
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from npformer.core import a_type, checks, initializers
 from npformer.interop.architecture import Architecture, Arrays, Settings, Weights
+from npformer.interop.rotary_settings import foreign_rotary, read_rotary, their_rotary
 from npformer.models import EncoderConfig
 
 RATES = ("dropout", "attention_dropout", "ffn_dropout")
@@ -19,6 +20,9 @@ OF_TRAINING = (
     "mixture",
 )
 """Our settings that change no output at evaluation."""
+
+DERIVED = ("n_kv_heads", "d_head")
+"""Our settings that follow from others if they are None."""
 
 OF_A_FILE = (
     *("torch_dtype", "dtype", "_name_or_path", "quantization_config", "transformers_version"),
@@ -83,12 +87,12 @@ class Family(Architecture, ABC):
     def our_settings(self, given: Settings, side: str = "") -> dict[str, Any]:
         """Return our settings; ValueError for what npformer does not support."""
         names = self.names_of_settings(side)
-        keys = (*names.values(), "vocab_size")
+        keys = [*(key for name, key in names.items() if name not in DERIVED), "vocab_size"]
         for key in keys:
             if key not in given:
                 raise ValueError(f"hf_config has no {key!r}; expected all of {', '.join(keys)}")
         checks.positive("vocab_size", given["vocab_size"])
-        ours = {name: self._our_setting(name, key, given[key]) for name, key in names.items()}
+        ours = {name: self._our_setting(name, key, given.get(key)) for name, key in names.items()}
         same = {key: given[other] for key, other in self.same.items()}
         for key, value in {"model_type": self.model_type, **self.only, **same}.items():
             if given.get(key) is not None and given[key] != value:
@@ -96,10 +100,13 @@ class Family(Architecture, ABC):
                     f"hf_config has {key} = {given[key]!r}; expected {value!r}, all that npformer "
                     "supports"
                 )
-        return ours | dict(self.fixed)
+        layers = read_rotary(self, given, ours) if self.thetas else {}
+        return ours | layers | dict(self.fixed)
 
     def _our_setting(self, ours: str, theirs: str, value: Any) -> Any:
         """Check a setting's value under their name, and return it as ours."""
+        if value is None and ours in DERIVED:
+            return None
         if ours == "activation":
             checks.choice(theirs, value, self.activations, hint=False)
             return self.activations[value]
@@ -157,19 +164,22 @@ class Family(Architecture, ABC):
             f"{one.name} = {getattr(config, one.name)!r} (expected {one.default!r})"
             for one in fields(config)
             if one.name not in listed
-            and isinstance(one.default, str | bool)  # sizes are those of the weights
+            and (one.default is None or isinstance(one.default, str | bool))  # no size, no rate
             and getattr(config, one.name) != one.default
         ]
         if config.position_padding_id is not None and not self.positions_after_padding:
             found.append(f"position_padding_id = {config.position_padding_id}")
         if "n_token_types" in self.settings and config.n_token_types == 0:
             found.append("n_token_types = 0")
-        return found
+        return found + (foreign_rotary(self, config) if self.thetas else [])
 
     def their_settings(self, config: EncoderConfig, side: str = "") -> dict[str, Any]:
         """Return the settings as config.json has them."""
         keys = self.names_of_settings(side)
         written = {theirs: getattr(config, ours) for ours, theirs in keys.items()}
+        if "n_kv_heads" in keys:
+            sizes = config.mixer_settings()
+            written |= {keys["n_kv_heads"]: sizes.kv_heads, keys["d_head"]: sizes.head_size}
         names = {ours: theirs for theirs, ours in reversed([*self.activations.items()])}
         own = {"model_type": self.model_type, keys["activation"]: names[config.activation]}
-        return written | own
+        return written | own | (their_rotary(self, config) if self.thetas else {})

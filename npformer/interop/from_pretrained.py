@@ -18,6 +18,7 @@ from npformer.interop.encoders import EncoderFamily
 from npformer.interop.families import family_of
 from npformer.interop.folder import CONFIG, checked_folder, read_config, read_weights
 from npformer.interop.heads import read_head
+from npformer.interop.masked_head import read_masked_head
 from npformer.interop.origin import Origin, read_tokenizer_files, tokenizer_or_error
 from npformer.interop.pretrained_encoder import PretrainedEncoder
 from npformer.interop.sentences import (
@@ -42,8 +43,8 @@ def from_pretrained(
     """Return the model that a folder holds, with its tokenizer.
 
     Nothing is downloaded, and no code from the folder is run. BERT, MiniLM and other sentence
-    encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT and FNet can be read;
-    `ARCHITECTURES` lists them. So can models that write: GPT-2 and Marian.
+    encoders of BERT's layout, DistilBERT, RoBERTa, XLM-RoBERTa, CamemBERT, FNet and ModernBERT can
+    be read; `ARCHITECTURES` lists them. So can models that write: GPT-2, Llama, Qwen3 and Marian.
 
     Parameters
     ----------
@@ -68,9 +69,9 @@ def from_pretrained(
     Returns
     -------
     pretrained : PretrainedEncoder, PretrainedWriter or PretrainedTranslator
-        `PretrainedEncoder.embed` turns texts into vectors. GPT-2 becomes a `PretrainedWriter`,
-        Marian a `PretrainedTranslator`, whose `generate` takes texts and returns texts. For these
-        two, leave out all arguments but `dtype`.
+        `PretrainedEncoder.embed` turns texts into vectors. GPT-2, Llama and Qwen3 become a
+        `PretrainedWriter`, Marian a `PretrainedTranslator`, whose `generate` takes texts and
+        returns texts. For these, leave out all arguments but `dtype`.
 
     Raises
     ------
@@ -125,16 +126,14 @@ def from_pretrained(
     checks.choice("pooling", settings.pooling, POOLINGS)
     checks.flag("normalize", settings.normalize)
     settings = replace(settings, max_len=max_len or _stated_length(inside, settings, most))
-    (table,) = family.places([POSITIONS])
-    rows = state[table if table in state else family.prefix + table]
-    unused = family.unused_positions(family.completed(stated))
-    origin = replace(
-        origin,
-        unused_positions=rows[:unused].copy(),
-        sentences=None if sentences is None else settings,
-    )
+    origin = replace(origin, sentences=None if sentences is None else settings)
+    for table in family.places([POSITIONS]):
+        rows = state[table if table in state else family.prefix + table]
+        unused = family.unused_positions(family.completed(stated))
+        origin = replace(origin, unused_positions=rows[:unused].copy())
     tokenizer = tokenizer_or_error(read_tokenizer, inside, model.vocab_size)
-    return PretrainedEncoder(model, family, origin, tokenizer, settings, head)
+    masked = read_masked_head(family, stated, state)
+    return PretrainedEncoder(model, family, origin, tokenizer, settings, head, masked)
 
 
 def _stated_length(folder: Path, settings: SentenceSettings, most: int) -> int:

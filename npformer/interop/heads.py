@@ -106,6 +106,17 @@ def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
     return found[0]
 
 
+def check_settings(architecture: Architecture, head: Head, config: Settings) -> None:
+    """Raise ValueError if an encoder has other settings than a head of transformers goes with."""
+    for key in set(architecture.settings.values()) & head.settings.keys():
+        if config[key] != head.settings[key]:
+            raise ValueError(
+                f"the encoder has {key} = {config[key]!r}; expected {head.settings[key]!r}, with "
+                f"which transformers' {architecture.class_name(head)} computes the same. "
+                "npformer.save writes any model, and head=False only the encoder"
+            )
+
+
 def head_config(
     architecture: Architecture, head: Head, model: SequenceClassifier, classes: Any
 ) -> dict[str, Any]:
@@ -121,6 +132,7 @@ def head_config(
         "architectures": [architecture.class_name(head if head.task else None)],
         "id2label": {str(i): name for i, name in enumerate(names)},
         "label2id": {name: i for i, name in enumerate(names)},
+        **head.settings,
     }
     if model.pooling != "none":
         written["problem_type"] = {ours: theirs for theirs, ours in OUTPUTS.items()}[model.output]

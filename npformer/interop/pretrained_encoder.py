@@ -14,13 +14,15 @@ from npformer.core.inputs import as_given, as_inputs
 from npformer.data.lengths import LongestFirst
 from npformer.data.samples import Batch
 from npformer.data.tokenizers import LibraryTokenizer
-from npformer.interop.architecture import values_of
+from npformer.interop.architecture import Arrays, values_of
 from npformer.interop.heads import TrainedHead, drawn_weights, usable_head
+from npformer.interop.masked_head import BIASES, special_ids_of
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
-from npformer.training.trainable import SequenceClassifier
+from npformer.training.trainable import MaskedLanguageModel, SequenceClassifier
+from npformer.training.trainable.model import Model
 from npformer.training.trainable.predictions import results
 from npformer.training.trainable.text_encoder import TextEncoder
 
@@ -44,11 +46,14 @@ class PretrainedEncoder(Pretrained):
         The pooling of `embed`, whether its rows have norm 1, and the length of the longest text.
     classes : list of str or None
         The names of the classes, if the folder has a trained head.
+    masked : mapping of str to array, or None
+        The head for hidden tokens, if the folder has one.
     """
 
     model: TextEncoder
     settings: SentenceSettings
     head: TrainedHead | None
+    masked: Arrays | None
 
     @property
     def encoder(self) -> TextEncoder:
@@ -202,8 +207,9 @@ class PretrainedEncoder(Pretrained):
             own = usable_head(self.head, pooling)
             n_classes, pooling, output = len(own.classes), own.head.pooling, own.output
         elif pooling is None:
-            of_head = self.architecture.heads[0].pooling
-            pooling = self.settings.pooling if self.origin.sentences else of_head
+            heads, stated = self.architecture.heads, self.origin.hf_config
+            of_head = next((head for head in heads if head.fits(stated)), heads[0])
+            pooling = self.settings.pooling if self.origin.sentences else of_head.pooling
         model = SequenceClassifier(
             config,
             n_classes,
@@ -214,19 +220,43 @@ class PretrainedEncoder(Pretrained):
             seed=initializers.undrawn(),  # only what is new is drawn
             dtype=self.encoder.dtype,
         )
-        values, weights = values_of(model), drawn_weights(model, seed) if own is None else {}
-        weights |= values_of(self.encoder)  # the encoder's own pooler is not drawn
-        weights |= {} if own is None else own.arrays
-        if problems := checks.misfits({name: weights[name] for name in values}, values):
+        new = drawn_weights(model, seed) if own is None else {}
+        self._fill(model, new, {} if own is None else own.arrays)
+        return model
+
+    def masked_language_model(self) -> MaskedLanguageModel:
+        """Return the `MaskedLanguageModel` that a folder holds; ValueError if it has no head."""
+        if self.masked is None:
+            raise ValueError(
+                "this folder has no head for hidden tokens that npformer has; expected one of "
+                "transformers' classes ForMaskedLM in its config.json"
+            )
+        model = MaskedLanguageModel(
+            self.encoder.config,
+            self.encoder.vocab_size,
+            **{flag: name in self.masked for flag, name in BIASES.items()},
+            mask_id=getattr(self._tokenizer, "mask_id", None),
+            padding_id=self.padding_id,
+            special_ids=special_ids_of(self._tokenizer),
+            seed=initializers.undrawn(),
+            dtype=self.encoder.dtype,
+        )
+        self._fill(model, {}, self.masked)
+        return model
+
+    def _fill(self, model: Model, new: Arrays, own: Arrays) -> None:
+        """Set all weights: new ones, those of the encoder and its pooler, and the head's own."""
+        values, weights = values_of(model), new | values_of(self.encoder) | own
+        known = {name: weights[name] for name in values if name in weights}
+        if problems := checks.misfits(known, values):
             raise ValueError(f"the head does not fit the configuration: {problems}")
         for name, value in values.items():
             value[...] = to_numpy(weights[name])
-        return model
 
     def save(
         self,
         folder: str | os.PathLike[str],
-        model: SequenceClassifier | TextEncoder | None = None,
+        model: SequenceClassifier | MaskedLanguageModel | TextEncoder | None = None,
         *,
         classes: Sequence[object] | None = None,
         head: bool = True,
@@ -237,7 +267,7 @@ class PretrainedEncoder(Pretrained):
         Parameters
         ----------
         folder : str or path
-        model : SequenceClassifier or TextEncoder, optional
+        model : SequenceClassifier, MaskedLanguageModel or TextEncoder, optional
             A model made from this encoder, such as a fine-tuned classifier. None: the encoder, and
             the folder's own head if it has one.
         classes, head, overwrite
@@ -245,6 +275,8 @@ class PretrainedEncoder(Pretrained):
         """
         if model is None and head and self.head is not None:
             model, classes = self.classifier(), classes or self.classes
+        elif model is None and head and self.masked is not None:
+            model = self.masked_language_model()
         write_folder(
             self.encoder if model is None else model,
             folder,

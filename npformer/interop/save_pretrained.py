@@ -16,15 +16,21 @@ from npformer.interop.dense_head import dense_files
 from npformer.interop.families import FAMILIES
 from npformer.interop.family import Family
 from npformer.interop.folder import CONFIG, WEIGHTS, write_contents
-from npformer.interop.heads import head_config, head_for
+from npformer.interop.heads import check_settings, head_config, head_for
+from npformer.interop.masked_head import masked_head_for
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
-from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
+from npformer.training.trainable import (
+    EncoderDecoder,
+    LanguageModel,
+    MaskedLanguageModel,
+    SequenceClassifier,
+)
 from npformer.training.trainable.text_encoder import TextEncoder
 
 
 def save_pretrained(
-    model: TextEncoder | SequenceClassifier | LanguageModel | EncoderDecoder,
+    model: TextEncoder | SequenceClassifier | MaskedLanguageModel | LanguageModel | EncoderDecoder,
     folder: str | os.PathLike[str],
     *,
     tokenizer: LibraryTokenizer | None = None,
@@ -41,15 +47,16 @@ def save_pretrained(
     transformers has no class with a head: there `AutoModel` loads the encoder, and
     ``sentence_transformers.SentenceTransformer`` computes the logits, by a Dense after its Pooling.
 
-    A `LanguageModel` becomes a folder of GPT-2, and an `EncoderDecoder` one of Marian, if its
-    settings are those of that model; then only `folder` and `overwrite` apply.
+    ``AutoModelForMaskedLM`` loads a `MaskedLanguageModel`. A `LanguageModel` becomes a folder of
+    GPT-2, Llama or Qwen3, and an `EncoderDecoder` one of Marian, if its settings are those of that
+    model; then only `folder` and `overwrite` apply.
 
     A model that was made from a `PretrainedEncoder` is better written by its `save`, which keeps
     the rest of its folder.
 
     Parameters
     ----------
-    model : TextEncoder, SequenceClassifier, LanguageModel or EncoderDecoder
+    model : TextEncoder, SequenceClassifier, MaskedLanguageModel, LanguageModel or EncoderDecoder
         With settings that one of the families has: those of BERT, for example, are
         ``norm="post", positions="learned", scale_embeddings=False, embedding_norm=True,
         n_token_types=2``.
@@ -59,9 +66,9 @@ def save_pretrained(
     classes : sequence, optional
         The names of the classes.
     architecture : str, optional
-        A name in `ARCHITECTURES`, such as "roberta"; None: the first one that fits.
+        The family, such as "roberta"; None: the first one that fits.
     head : bool
-        Whether to write the classifier's head, too. Without it, `model` may have any pooling.
+        Whether to write the model's head, too. Without it, `model` may have any pooling.
     overwrite : bool
         Whether to replace existing files.
 
@@ -113,6 +120,7 @@ def write_folder(
     more = dict(origin.tokenizer_files)
     if isinstance(model, SequenceClassifier) and head:
         chosen = head_for(family, model)
+        check_settings(family, chosen, config)
         config |= head_config(family, chosen, model, classes)
         if chosen.task:
             stored = family.with_head(chosen)
@@ -122,6 +130,9 @@ def write_folder(
             more |= sentence_files(settings, model.config.d_model, dense=True) | dense_files(model)
     elif classes is not None:
         raise ValueError("classes is given, but no head is written; expected None")
+    elif isinstance(model, MaskedLanguageModel) and head:
+        chosen, own = masked_head_for(family, config, model)
+        config, stored = config | own, family.with_head(chosen)
     elif origin.sentences is not None:
         more |= sentence_files(origin.sentences, model.config.d_model)
     theirs = stored.theirs({**(others or {}), **values_of(model)})
@@ -141,15 +152,15 @@ def _family_for(model: Any, name: str | None) -> Family:
     if not families:
         raise TypeError(
             f"model is {a_type(model)}; expected a TextEncoder, a SequenceClassifier, a "
-            "LanguageModel or an EncoderDecoder"
+            "MaskedLanguageModel, a LanguageModel or an EncoderDecoder"
         )
     if name is not None:
         checks.choice("architecture", name, [family.model_type for family in families])
         return FAMILIES[name]
 
-    def distance(family: Family) -> tuple[bool, bool]:
+    def distance(family: Family) -> tuple[int, bool]:
         """0 for a family that fits; of the others, those with its mixer are nearer."""
         own = set(model.config.mixers()) == {family.fixed["mixer"]}
-        return bool(family.foreign(model)), not own
+        return len(family.foreign(model)), not own
 
     return min(families, key=distance)

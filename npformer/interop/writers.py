@@ -47,7 +47,7 @@ class PretrainedTextModel(Pretrained):
 
 
 class PretrainedWriter(PretrainedTextModel):
-    """A pretrained `LanguageModel` with its tokenizer: GPT-2.
+    """A pretrained `LanguageModel` with its tokenizer: GPT-2, Llama, Qwen3.
 
     writer = npformer.from_pretrained("gpt2")           # a folder
     writer.generate(["Once upon a time"], 40, temperature=0.8, seed=1)
@@ -71,21 +71,26 @@ class PretrainedWriter(PretrainedTextModel):
             One or several, like `texts`.
         """
         listed = [texts] if isinstance(texts, str) else checked_texts(texts)
-        rows = [self._ids(text) for text in listed]
-        end = self._stated.get("eos_token_id")
-        stop = end if isinstance(end, int) and end < self.model.vocab_size else None
-        written = self.model.generate(rows, n, stop=stop, **options)
+        rows, ends = [self._ids(text) for text in listed], self._ends()
+        written = self.model.generate(rows, n, stop=ends, **options)
         found = [
-            self.tokenizer.decode([id for id in row.tolist() if id != stop]) for row in written
+            self.tokenizer.decode([id for id in row.tolist() if id not in ends]) for row in written
         ]
         return found[0] if isinstance(texts, str) else found
 
     def stream(self, text: str, n: int = 40, **options: Any) -> Iterator[str]:
         """Yield the text that `generate` returns, piece by piece."""
         checks.text("text", text)
-        ids = self.model.stream(self._ids(text), n, **options)
-        pieces: Iterator[str] = self.tokenizer.pieces(ids)
+        ends = self._ends()
+        ids = self.model.stream(self._ids(text), n, stop=ends, **options)
+        pieces: Iterator[str] = self.tokenizer.pieces(id for id in ids if id not in ends)
         return pieces
+
+    def _ends(self) -> list[int]:
+        """Return the ids that end a text."""
+        stated = self._stated.get("eos_token_id")
+        ends = stated if isinstance(stated, list) else [stated]
+        return [id for id in ends if isinstance(id, int) and 0 <= id < self.model.vocab_size]
 
     def _ids(self, text: str) -> list[int]:
         begin = self._stated.get("bos_token_id")
@@ -144,8 +149,6 @@ def _generation(folder: Path, hf_config: Settings) -> dict[str, Any]:
         usual |= {key: hf_config.get(key) for key in IDS.values()}
         usual |= {"num_beams": stated.get("num_beams"), "forced_eos_token_id": usual[IDS["end_id"]]}
     other = {k: stated[k] for k, v in usual.items() if stated.get(k) not in (None, v, [])}
-    if isinstance(stated.get("eos_token_id"), list):
-        other["eos_token_id"] = end
     if other:
         warnings.warn(
             f"{folder} says of generation {', '.join(f'{k} = {v!r}' for k, v in other.items())}, "

@@ -17,6 +17,7 @@ from npformer.core import (
 )
 from npformer.core.padding import check_padding
 from npformer.layers.activation import ACTIVATIONS
+from npformer.layers.layer_norm import LayerNorm
 from npformer.layers.linear import Linear
 from npformer.layers.sequential import Chain
 
@@ -123,7 +124,6 @@ class ChosenTokens(Layer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if (chosen := context.chosen) is None:
             return x, None
-        checks.sequences(x)
         checks.mask("chosen", chosen, tuple(x.shape[:2]))
         return x[chosen], (chosen, x.shape)
 
@@ -136,6 +136,10 @@ class ChosenTokens(Layer):
         return dx
 
 
+OF: dict[str, type[Pooling]] = {"first": FirstToken, "mean": MeanPooling, "none": EveryToken}
+"""What a `Pooler` takes."""
+
+
 class Pooler(Chain, Pooling):
     """y = f(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d).
 
@@ -145,26 +149,40 @@ class Pooler(Chain, Pooling):
     ----------
     d_model : int
     activation : str
-        f, a name in `ACTIVATIONS`: "tanh" in BERT and RoBERTa, "relu" in DistilBERT.
+        f, a name in `ACTIVATIONS`: "tanh" in BERT and RoBERTa, "relu" in DistilBERT, "gelu" in
+        ModernBERT, which also has the other options.
+    of : {"first", "mean", "none"}
+        What is mapped: the first token, the mean of all, or each token.
+    bias : bool
+        Whether there is a b.
+    norm : bool
+        Whether a `LayerNorm` follows, with a shift if there is a b.
     """
 
     def __init__(
         self,
         d_model: int,
-        *,
-        activation: str = "tanh",
         seed: Seed = None,
         dtype: str = "float32",
+        *,
+        activation: str = "tanh",
+        of: str = "first",
+        bias: bool = True,
+        norm: bool = False,
     ) -> None:
         checks.positive("d_model", d_model)
         ACTIVATIONS.parse(activation, "activation")
-        self.first = FirstToken()
-        self.dense = Linear(d_model, d_model, seed=seed, dtype=dtype)
+        self.first = OF[checks.choice("of", of, OF)]()
+        self.per_token = self.first.per_token
+        self.dense = Linear(d_model, d_model, bias=bias, seed=seed, dtype=dtype)
         self.activation = ACTIVATIONS.make(activation)
+        normed = checks.flag("norm", norm)
+        self.norm = LayerNorm(d_model, bias=bias, dtype=dtype) if normed else None
 
     def chain(self) -> list[Layer]:
         """Return the layers in the order in which they act."""
-        return [self.first, self.dense, self.activation]
+        mapped = [self.first, self.dense, self.activation]
+        return mapped if self.norm is None else [*mapped, self.norm]
 
 
 def first_kept(x: Array, mask: Array | None) -> Array | None:
@@ -223,9 +241,7 @@ POOLINGS: Registry[Layer] = Registry(
         "first": lambda d_model, seed, dtype: FirstToken(),
         "flatten": lambda d_model, seed, dtype: Flatten(),
         "none": lambda d_model, seed, dtype: EveryToken(),
-        "pooler": lambda d_model, seed, dtype, activation="tanh": Pooler(
-            d_model, activation=activation, seed=seed, dtype=dtype
-        ),
+        "pooler": Pooler,
     },
     table="npformer.layers.POOLINGS",
     makes=Layer,

@@ -17,8 +17,9 @@ def check_number(config: Any, name: str, values: Sequence[Any]) -> None:
     """Check that there is a value for each layer."""
     if len(values) != config.n_layers:
         raise ValueError(
-            f"{name} has {len(values)} {'names' if name == 'mixer' else 'numbers'}; expected one, "
-            f"or one for each of the n_layers = {config.n_layers}"
+            f"{name} has {len(values)} {'names' if name == 'mixer' else 'numbers'}; expected one "
+            f"{'name' if name == 'mixer' else 'number'}, or one for each of the n_layers = "
+            f"{config.n_layers}"
         )
 
 
@@ -47,8 +48,8 @@ def check_mixers(config: Any) -> None:
         value = getattr(config, name)
         if isinstance(value, tuple) and len(set(value)) > 1:
             raise ValueError(
-                f"share_layers=True with {name} {', '.join(map(str, value))}; expected one for all "
-                "layers, because they are one and the same block"
+                f"share_layers=True with {name} {', '.join(map(str, value))}; expected one {name} "
+                "for all layers, because they are one and the same block"
             )
 
 

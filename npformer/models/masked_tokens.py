@@ -24,7 +24,7 @@ class MaskedTokens(Chain):
         Of any mixer that sees both sides. f is its activation, and the norm its norm.
     vocab_size : int
     head_bias, output_bias : bool
-        Whether there is a b, and a c.
+        Whether there is a b, and a c. None, for the first: as in `config`.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class MaskedTokens(Chain):
         config: EncoderConfig,
         vocab_size: int,
         *,
-        head_bias: bool = True,
+        head_bias: bool | None = None,
         output_bias: bool = True,
         seed: Seed = 0,
         dtype: str = "float32",
@@ -47,14 +47,14 @@ class MaskedTokens(Chain):
         made: dict[str, Any] = {"seed": rng, "dtype": dtype}
         self.config = config
         self.vocab_size = checks.positive("vocab_size", vocab_size)
-        self.head_bias = checks.flag("head_bias", head_bias)
+        self.head_bias = config.bias if head_bias is None else checks.flag("head_bias", head_bias)
         self.output_bias = checks.flag("output_bias", output_bias)
         # The encoder is made first, as in SequenceModel: the same seed means the same blocks.
         encoder = Encoder(config, **made)
         self.embed = InputEmbedding(config, vocab_size=vocab_size, n_features=None, **made)
         self.encoder = encoder
         self.choose = ChosenTokens()
-        self.dense = Linear(config.d_model, config.d_model, bias=head_bias, **made)
+        self.dense = Linear(config.d_model, config.d_model, bias=self.head_bias, **made)
         self.activation = ACTIVATIONS.make(config.activation)
         self.norm = config.make_norm(dtype)
         self.output = TiedOutput(self.embed.tokens, output_bias)  # type: ignore[arg-type]

@@ -54,7 +54,7 @@ class NextToken(Chain):
         self.embed = InputEmbedding(config, **sizes, seed=rng, dtype=dtype)
         self.vocab_size = checks.positive("vocab_size", vocab_size)
         self.encoder = encoder
-        self.output = output_of(self.embed, self.vocab_size, tied, rng, dtype)
+        self.output = output_of(self.embed, self.vocab_size, tied, rng, dtype, own_bias=config.bias)
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:
@@ -102,10 +102,19 @@ def last_kept(x: Array, context: Context) -> Array:
 
 
 def output_of(
-    embed: InputEmbedding, vocab_size: int, tied: bool, seed: Seed, dtype: str, bias: bool = False
+    embed: InputEmbedding,
+    vocab_size: int,
+    tied: bool,
+    seed: Seed,
+    dtype: str,
+    bias: bool = False,
+    own_bias: bool = True,
 ) -> TiedOutput | Linear:
-    """Return the layer that turns features into logits, by its own table or an embedding's."""
+    """Return the layer that turns features into logits, by an embedding's table or its own.
+
+    `bias` is for the first, `own_bias` for the second.
+    """
     if tied:
         return TiedOutput(embed.tokens, bias)  # type: ignore[arg-type]
     d_model: int = embed.tokens.weight.shape[1]
-    return Linear(d_model, vocab_size, seed=seed, dtype=dtype)
+    return Linear(d_model, vocab_size, bias=own_bias, seed=seed, dtype=dtype)

@@ -56,7 +56,7 @@ class SequenceModel(Chain):
         self.pooling = pooling
         self.output = output
         self.loss = loss
-        self.padding_id = _checked_id(padding_id, vocab_size)
+        self.padding_id = checked_id(padding_id, vocab_size)
         self.expects_mask = checks.flag("expects_mask", expects_mask)
         # The encoder is made first, so the same seed means the same blocks for any input.
         encoder = Encoder(config, seed=rng, dtype=dtype)
@@ -86,7 +86,7 @@ class SequenceModel(Chain):
         return [self.embed, self.encoder, self.pool, self.classify]
 
 
-def _checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:
+def checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:
     """Return the id of padding, which must be one of the vocabulary."""
     if padding_id is None:
         return None

@@ -176,7 +176,7 @@ class Batches:
             batch = self.task.samples.select(rows)
             if self.model.self_supervised:
                 first = 0 if shard is None else shard.first
-                batch = self.model.drawn(batch, step_key(self.shuffle), first)
+                batch = batch.anew(step_key(self.shuffle), first)
                 shard = self._counted(shard, batch)
             if k + 1 < len(self):
                 self.task.samples.expect(lambda: self._rows(k + 1)[0])

@@ -10,6 +10,8 @@ from npformer.interop import save_pretrained
 
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "n_layers": 1, "max_len": 9}
 GPT2 = {"norm": "pre", "positions": "learned", "scale_embeddings": False, "causal": True, **SIZES}
+LLAMA = {"norm_kind": "rms", "positions": "rotary", "ffn": "gated", "bias": False}
+LLAMA = GPT2 | LLAMA | {"activation": "silu", "n_kv_heads": 1, "d_head": 4}
 MARIAN = {"positions": "sinusoidal_halves", **SIZES}
 SINUSOIDS = constants.sinusoids(9, 8, halves=True)
 
@@ -23,7 +25,15 @@ def marian(**changes):
     return nf.EncoderDecoder(nf.EncoderConfig(**MARIAN), 20, 20, **options | changes)
 
 
-@pytest.mark.parametrize("make", [gpt2, marian])
+def llama(tied=True, **changes):
+    return nf.LanguageModel(nf.EncoderConfig(**LLAMA | changes), 20, tied=tied)
+
+
+def qwen3():
+    return llama(tied=False, qk_norm=True, rope_theta=500.0)
+
+
+@pytest.mark.parametrize("make", [gpt2, llama, qwen3, marian])
 def test_a_folder_holds_the_same_model(make, tmp_path):
     model = make()
     rng = np.random.default_rng(0)
@@ -132,7 +142,6 @@ def test_an_array_is_used_or_refused(make, more, said, tmp_path):
 def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
     for make, settings, said in (
         (gpt2, {"repetition_penalty": 1.2}, "generation repetition_penalty = 1.2, wh"),
-        (gpt2, {"eos_token_id": [1, 2]}, r"eos_token_id = \[1, 2\]"),
         (gpt2, {"bad_words_ids": [[3]]}, "bad_words_ids"),
         (gpt2, {"num_beams": 3, "stop_strings": ["a"]}, r"stop_strings = \['a'\], .*num_beams = 3"),
         (marian, {"decoder_start_token_id": 3, "num_beams": 3}, "decoder_start_token_id = 3, wh"),
@@ -144,7 +153,7 @@ def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
             nf.from_pretrained(tmp_path)
     save_pretrained(gpt2(), tmp_path, overwrite=True)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [7], "min_length": 0}')
-    assert nf.from_pretrained(tmp_path)._stated["eos_token_id"] == 7
+    assert nf.from_pretrained(tmp_path)._ends() == [7]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +162,10 @@ def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
         (lambda: gpt2(norm="post"), "norm = 'post' (expected 'pre')"),
         (lambda: gpt2(mixer="gated_convolution"), "mixer = 'gated_convolution'"),
         (lambda: gpt2(activation="tanh"), "activation = 'tanh'"),
+        (lambda: llama(window=4), "window = 4 (expected None)"),
+        (lambda: llama(bias=True), "bias = True (expected False)"),
+        (lambda: llama(rope_theta=(1.0, 2.0), n_layers=2), "that differ in rope_theta or window"),
+        (lambda: gpt2(n_kv_heads=1), "n_kv_heads = 1 (expected None)"),
         (lambda: marian(tied=False), "it has tied = False"),
         (lambda: marian(output_bias=False), "it has output_bias = False"),
     ],

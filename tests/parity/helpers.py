@@ -1,5 +1,6 @@
 """How two results are compared, and how weights travel from npformer to PyTorch."""
 
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -49,6 +50,23 @@ def randomise(layer: nf.Layer, seed: int = 1) -> None:
     rng = np.random.default_rng(seed)
     for value in layer.parameters().values():
         value[...] = 0.4 * rng.standard_normal(value.shape)
+
+
+class Doubles:
+    """torch with float64 as float32, in which newer models of transformers compute some steps."""
+
+    float = float32 = torch.float64
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+
+def compute_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let transformers compute norms, angles and rotations in float64, too."""
+    for name in ("llama", "modernbert", "qwen3"):
+        module = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
+        monkeypatch.setattr(module, "torch", Doubles())
+    monkeypatch.setattr(torch.Tensor, "float", torch.Tensor.double)
 
 
 def torch_block(

@@ -10,11 +10,12 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import npformer as nf
+from npformer import cli
 from npformer.core import constants
 from npformer.data.tokenizers import tokenizer_of
 from npformer.interop import save_pretrained
 
-from .helpers import torch
+from .helpers import compute_in_doubles, torch
 
 transformers = pytest.importorskip(
     "transformers",
@@ -54,6 +55,27 @@ MARIAN_KINDS = {
     "relu": RELU,
     "other sizes on both sides": {"decoder_layers": 1, "decoder_ffn_dim": 40, "encoder_layers": 3},
 }
+
+
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 300}
+SIZES |= {"intermediate_size": 20, "max_position_embeddings": 24, "bos_token_id": 0}
+SIZES |= {"eos_token_id": 0, "pad_token_id": 0}
+GROUPED, WIDE = {"num_key_value_heads": 2}, {"head_dim": 6, "num_key_value_heads": 1}
+ANGLES = {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}
+MODERN_KINDS = {
+    "Llama, grouped": ("Llama", GROUPED | ANGLES),
+    "Llama, tied, another epsilon": ("Llama", {"tie_word_embeddings": True, "rms_norm_eps": 0.1}),
+    "Qwen3": ("Qwen3", GROUPED | {"head_dim": 4}),
+    "Qwen3, tied, wide heads, gelu": (
+        "Qwen3",
+        WIDE | ANGLES | {"tie_word_embeddings": True, "hidden_act": "gelu_new"},
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def doubles(monkeypatch):
+    compute_in_doubles(monkeypatch)
 
 
 def randomised(model, scale=0.3):
@@ -98,6 +120,166 @@ def gpt2(folder, **changes):
     return model
 
 
+def modern(folder, kind="Qwen3", **changes):
+    family, settings = MODERN_KINDS[kind]
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{family}Config")(**SIZES | settings | changes)
+    model = randomised(getattr(transformers, f"{family}ForCausalLM")(config))
+    model.save_pretrained(folder)
+    return model
+
+
+def logits_of(model, ids):
+    with torch.no_grad():
+        return model(torch.from_numpy(ids)).logits.numpy()
+
+
+def near(ours, theirs, within=1e-10):
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=within * np.abs(theirs).max())
+
+
+@pytest.mark.parametrize("kind", MODERN_KINDS)
+def test_llama_and_qwen3(kind, tmp_path):
+    theirs = modern(tmp_path / "theirs", kind)
+    ours = nf.from_pretrained(tmp_path / "theirs")
+    ids = np.random.default_rng(0).integers(0, 300, (3, 24))
+    expected = logits_of(theirs, ids)
+    near(ours.model(ids), expected)
+    embedded, _ = ours.model.embed.forward(ids, nf.Context())
+    hidden, _ = ours.model.encoder.forward(embedded, nf.Context())
+    with torch.no_grad():
+        near(hidden, theirs.model(torch.from_numpy(ids)).last_hidden_state.numpy())
+    ours.save(tmp_path / "ours")
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours").eval()
+    assert again.dtype == torch.float64
+    near(logits_of(again, ids), expected)
+    one, other = (each.config.to_dict() | {"_name_or_path": ""} for each in (theirs, again))
+    assert one == other
+
+
+@pytest.mark.parametrize("kind", MODERN_KINDS)
+def test_greedy_tokens_of_rows_of_unequal_lengths(kind, tmp_path):
+    theirs = modern(tmp_path, kind)
+    ours, rng = nf.from_pretrained(tmp_path).model, np.random.default_rng(1)
+    rows = [rng.integers(1, 300, n) for n in (7, 2, 5)]
+    ids = np.stack([np.pad(row, (7 - len(row), 0)) for row in rows])
+    expected = theirs.generate(
+        torch.from_numpy(ids),
+        attention_mask=torch.from_numpy(ids > 0).long(),
+        **{"max_new_tokens": 15, "do_sample": False, "eos_token_id": None},
+    )[:, 7:].numpy()
+    assert len(np.unique(expected)) > 1
+    for cache in (True, False):
+        np.testing.assert_array_equal(ours.generate(rows, 15, temperature=0, cache=cache), expected)
+
+
+def test_bfloat16_is_read_exactly(tmp_path):
+    modern(tmp_path).bfloat16().save_pretrained(tmp_path)
+    auto, ids = transformers.AutoModelForCausalLM, np.arange(24)[None]
+    expected = logits_of(auto.from_pretrained(tmp_path, dtype=torch.float64).eval(), ids)
+    near(nf.from_pretrained(tmp_path, dtype="float64").model(ids), expected)
+    near(nf.from_pretrained(tmp_path).model(ids), expected, 1e-5)
+
+
+OLDER_MODERNBERT = {"global_attn_every_n_layers": 2, "global_rope_theta": 500.0}
+OLDER_MODERNBERT |= {"layer_types": None, "rope_parameters": None, "local_attention": 4}
+LLAMA_3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        ("ModernBert", OLDER_MODERNBERT),
+        ("ModernBert", OLDER_MODERNBERT | {"local_rope_theta": 20.0, "rope_scaling": None}),
+        ("ModernBert", {"rope_parameters": {"full_attention": {"rope_theta": 30.0}}}),
+        ("Llama", {"rope_parameters": None, "rope_theta": 30.0}),
+        ("Llama", {"rope_parameters": None, "head_dim": None}),
+        ("Llama", {"rope_scaling": {"type": "default", "rope_theta": 30.0}}),
+        ("Qwen3", {"rope_parameters": None, "rope_theta": 30.0, "layer_types": None}),
+        ("Qwen3", {"sliding_window": 4, "use_sliding_window": False, "max_window_layers": 1}),
+    ],
+)
+def test_older_and_newer_words_of_a_configuration(family, changes, tmp_path):
+    torch.manual_seed(0)
+    kind = "Model" if family == "ModernBert" else "ForCausalLM"
+    config = getattr(transformers, f"{family}Config")(**SIZES | GROUPED | {"head_dim": 4})
+    randomised(getattr(transformers, family + kind)(config)).save_pretrained(tmp_path)
+    stated = json.loads((tmp_path / "config.json").read_text()) | changes
+    stated = {k: v for k, v in stated.items() if v is not None or k == "rope_scaling"}
+    (tmp_path / "config.json").write_text(json.dumps(stated))
+    theirs = getattr(transformers, family + kind).from_pretrained(tmp_path, dtype=torch.float64)
+    ours, ids = nf.from_pretrained(tmp_path).model, np.arange(24)[None]
+    with torch.no_grad():
+        expected = theirs.eval()(torch.from_numpy(ids))[0].numpy()
+    near(ours(ids)[0] if kind == "Model" else ours(ids), expected)
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "said"),
+    [
+        ("Llama", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3' .* angles that are not scaled"),
+        ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type = 'linear'"),
+        ("Qwen3", {"rope_parameters": LLAMA_3 | {"rope_type": "yarn"}}, "rope_type = 'yarn'"),
+        ("Qwen3", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5; expected"),
+        ("Qwen3", {"use_sliding_window": True}, "use_sliding_window = True; expected False"),
+        ("Qwen3", {"layer_types": ["sliding_attention"] * 2}, "is 'sliding_attention'; expected"),
+        ("Qwen3", {"layer_types": ["full_attention"]}, "has 1 entries; expected one for each of 2"),
+        ("Qwen3", {"model_type": "qwen3_moe"}, "model_type in .* is 'qwen3_moe'; expected one of"),
+        ("Llama", {"attention_bias": True}, "attention_bias = True; expected False"),
+        ("Llama", {"mlp_bias": True}, "mlp_bias = True; expected False"),
+        ("Llama", {"hidden_act": "relu2"}, "hidden_act is 'relu2'; expected one of"),
+        ("Llama", {"rope_parameters": [1]}, "rope_parameters is a list"),
+        ("Llama", {"rope_parameters": {"rope_theta": -1}}, "rope_theta is -1; expected a number"),
+        ("ModernBert", {"norm_bias": True}, "norm_bias = True; expected False"),
+        ("ModernBert", {"hidden_activation": "relu2"}, "hidden_activation is 'relu2'"),
+        ("ModernBert", {"rope_parameters": {"rope_theta": 5.0}}, "_parameters has 'rope_theta'"),
+        ("ModernBert", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3'"),
+        ("ModernBert", {"local_attention": 0}, "local_attention is 0; expected"),
+    ],
+)
+def test_what_npformer_has_not_is_refused(family, changes, said, tmp_path):
+    kind = "Model" if family == "ModernBert" else "ForCausalLM"
+    config = getattr(transformers, f"{family}Config")(**SIZES)
+    getattr(transformers, family + kind)(config).save_pretrained(tmp_path)
+    stated = json.loads((tmp_path / "config.json").read_text()) | changes
+    (tmp_path / "config.json").write_text(json.dumps(stated))
+    with pytest.raises((TypeError, ValueError), match=said):
+        nf.from_pretrained(tmp_path)
+
+
+def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
+    """SmolLM2's splits digits, and its folder names a class whose texts would not be split."""
+    library = tokenizers.Tokenizer(tokenizers.models.BPE())
+    parts = tokenizers.pre_tokenizers
+    split = [parts.Digits(individual_digits=True), parts.ByteLevel(add_prefix_space=False)]
+    library.pre_tokenizer = parts.Sequence(split)
+    library.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=290,
+        special_tokens=["<|end|>"],
+        initial_alphabet=parts.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    library.train_from_iterator([*TEXTS, "12 1212"] * 4, trainer)
+    theirs = modern(tmp_path, "Llama, grouped", eos_token_id=[0, 7], vocab_size=290)
+    own = transformers.PreTrainedTokenizerFast(tokenizer_object=library, eos_token="<|end|>")
+    own.save_pretrained(tmp_path)
+    stated = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    stated["tokenizer_class"] = "GPT2Tokenizer"
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+    ours = nf.from_pretrained(tmp_path)
+    for text in [*TEXTS, "1212 a12", ""]:
+        assert ours.tokenizer.ids(text) == own(text)["input_ids"], text
+    ids = torch.tensor([own("1212 a")["input_ids"]])
+    found = theirs.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] :]
+    expected = own.decode(found, skip_special_tokens=True)
+    assert ours.generate(["1212 a", "The"], 8, temperature=0)[0] == expected
+    assert "".join(ours.stream("1212 a", 8, temperature=0)) == expected
+    run = ["generate", str(tmp_path), "1212 a", "--tokens", "8", "--temperature", "0"]
+    assert cli.main(run) == 0
+    assert capsys.readouterr().out == f"1212 a{expected}\n"
+
+
 def marian(folder, **changes):
     torch.manual_seed(0)
     config = transformers.MarianConfig(**MARIAN | changes)
@@ -136,9 +318,7 @@ def test_logits_and_greedy_tokens_of_gpt2(kind, tmp_path):
     theirs = gpt2(tmp_path, **GPT2_KINDS[kind])
     ours = nf.from_pretrained(tmp_path)
     ids = np.random.default_rng(0).integers(0, 300, (3, 24))
-    with torch.no_grad():
-        expected = theirs(torch.from_numpy(ids)).logits.numpy()
-    np.testing.assert_allclose(ours.model(ids), expected, rtol=0, atol=1e-10)
+    near(ours.model(ids), logits_of(theirs, ids))
     ids = np.random.default_rng(1).integers(1, 300, (4, 5))
     options = {"max_new_tokens": 15, "do_sample": False, "eos_token_id": None}
     expected = theirs.generate(torch.from_numpy(ids), pad_token_id=0, **options)[:, 5:].numpy()

@@ -38,7 +38,8 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
         For these, ``tokenizer_config.json`` says whether texts become lower case and what special
         tokens are called. Needs the extra ``text``.
     padding : str, optional
-        The padding token, if the files name none, like those of GPT-2.
+        The padding token, if the files name none, like those of GPT-2; without such a token it is
+        the one that ends texts.
     """
     path = checks.path("path", path)
     if not path.exists():
@@ -53,14 +54,16 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
         raise ValueError(f"{folder} has {foreign[0]}, which npformer has not; expected false")
     name = _class(folder, file, settings)
     usual = KINDS[CLASSES[name]]["usual"] if name in CLASSES else {}
-    padding = word_of((usual | settings).get("pad_token")) or padding
+    named = [word_of((usual | settings).get("pad_token")), padding]
+    if padding is not None:  # of a model that writes, which ends texts, too
+        named.append(word_of(settings.get("eos_token")))
     try:
         if file.suffix == ".json":
             check_ids(read_json(file))
         library = _library(file, name, usual | settings)
         _add_tokens(library, folder, settings, usual)
-        known = padding is not None and library.token_to_id(padding) is not None
-        made = LibraryTokenizer(library, padding=padding if known else None)
+        known = [word for word in named if word and library.token_to_id(word) is not None]
+        made = LibraryTokenizer(library, padding=next(iter(known), None))
     except (ImportError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises plain Exception, and panics that are none
@@ -75,6 +78,8 @@ def _class(folder: Path, file: Path, settings: dict[str, Any]) -> str:
     """Return the tokenizer of transformers that reads a file; ValueError if npformer has it not."""
     config = read_json_if_there(folder / "config.json")
     stated = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    if file.name == "tokenizer.json" and config.get("model_type") in SETTINGS["whole"]:
+        stated = SETTINGS["any"][0]
     name = str(stated).removesuffix("Fast")
     if file.suffix == ".txt":
         kinds = ["bert"]

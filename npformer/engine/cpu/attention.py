@@ -2,7 +2,7 @@
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,33 +19,32 @@ VECTOR = 16
 """Numbers that a loop sums at a time: heads are too short for the loops that LLVM makes."""
 
 
-class Columns(NamedTuple):
-    """Where queries, keys and values lie side by side: n_heads of the first, kv_heads of others."""
+class Columns:
+    """Where queries, keys and values lie side by side: n_heads of the first, kv_heads of others.
 
-    n_heads: int
-    kv_heads: int
-    d_head: int
+    Attributes
+    ----------
+    queries, keys : int
+        How many columns are queries, and how many are keys; there are as many values.
+    slices : tuple of slice
+        The columns of queries, of keys and of values.
+    """
 
-    @property
-    def queries(self) -> int:
-        """How many columns are queries."""
-        return self.n_heads * self.d_head
-
-    @property
-    def keys(self) -> int:
-        """How many columns are keys, and how many values."""
-        return self.kv_heads * self.d_head
-
-    @property
-    def slices(self) -> tuple[slice, slice, slice]:
-        """The columns of queries, of keys and of values."""
-        q, k = self.queries, self.keys
-        return slice(0, q), slice(q, q + k), slice(q + k, q + 2 * k)
+    def __init__(self, n_heads: int, kv_heads: int, d_head: int) -> None:
+        self.heads, self.d_head = (n_heads, kv_heads, kv_heads), d_head
+        self.group = n_heads // kv_heads
+        q, k = self.queries, self.keys = n_heads * d_head, kv_heads * d_head
+        self.slices = slice(0, q), slice(q, q + k), slice(q + k, q + 2 * k)
 
     def by_head(self, rows: Array, batch: int, length: int) -> list[Array]:
         """Return views (batch, heads, length, d_head) of queries, keys and values in rows."""
-        tokens = batch, length, -1, self.d_head
-        return [rows[:, some].reshape(tokens).swapaxes(1, 2) for some in self.slices]
+        return [
+            rows[:, some].reshape(batch, length, n, self.d_head).swapaxes(1, 2)
+            for n, some in zip(self.heads, self.slices, strict=True)
+        ]
+
+
+columns_of = lru_cache(maxsize=64)(Columns)
 
 
 def attention_heads(
@@ -68,9 +67,10 @@ def attention_heads(
     """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
 
     Replaces three `functional.linear` and `functional.scaled_dot_product_attention`, on x of shape
-    (batch, length, d_model). Of keys and values there are `kv_heads`; None: n_heads. `store` says whether to keep exp(scores) for the backward pass; None keeps it for short
-    sequences. With `rope_theta` queries and keys are turned, as by `functional.rotary`, which
-    changes the length of none.
+    (batch, length, d_model). Of keys and values there are `kv_heads`; None: n_heads. `store` says
+    whether to keep exp(scores) for the backward pass; None keeps it for short sequences. With
+    `rope_theta` queries and keys are turned, as by `functional.rotary`, which changes the length of
+    none.
 
     Each call copies the three weight matrices side by side, with the scale of the scores multiplied
     into the queries' part; the copy takes far less time than the product. Heads are strided views
@@ -80,7 +80,7 @@ def attention_heads(
         checks.floating(x=x, W=W_query)
         checks.shape("x", x, ("batch", "length", W_query.shape[0]))
     batch, length, d = x.shape
-    columns = Columns(n_heads, kv_heads or n_heads, W_query.shape[1] // n_heads)
+    columns = columns_of(n_heads, kv_heads or n_heads, W_query.shape[1] // n_heads)
     maps = (W_query, b_query), (W_key, b_key), (W_value, b_value)
     scale, d_head = UNIT / math.sqrt(columns.d_head), columns.d_head
     W = context.empty((d, columns.queries + 2 * columns.keys), W_query)
@@ -103,8 +103,9 @@ def attention_heads(
         return longest
 
     squares = np.max(context.in_parts(project, len(rows)), axis=0)
-    query, *pair = columns.by_head(qkv, batch, length)
-    key, value = (repeat_heads(each, n_heads // columns.kv_heads)[0] for each in pair)
+    query, key, value = columns.by_head(qkv, batch, length)
+    if columns.group > 1:
+        key, value = (repeat_heads(each, columns.group)[0] for each in (key, value))
     y = context.empty((batch, length, columns.queries), x)
     bound = math.sqrt(math.prod(squares.tolist()))
     seen: Any = {"causal": causal, "window": window, "store": store}
@@ -118,13 +119,13 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     (batch, length, _), context = x_shape, averaged[-1]
     dqkv = context.empty((len(rows), W.shape[1]), rows)
     dquery, *pair = columns.by_head(dqkv, batch, length)
-    if columns.n_heads == columns.kv_heads:
+    if columns.group == 1:
         average_backward(dy, averaged, dquery, *pair)
     else:
         of_heads = [context.empty(dquery.shape, rows) for _ in pair]
         average_backward(dy, averaged, dquery, *of_heads)
         for target, dheads in zip(pair, of_heads, strict=True):
-            grouped = dheads.reshape(batch, columns.kv_heads, -1, *dheads.shape[2:])
+            grouped = dheads.reshape(batch, columns.heads[1], columns.group, *dheads.shape[2:])
             np.add.reduce(grouped, axis=2, out=target)
     if turns is not None:
         (cosine, sine), turned = turns, columns.queries + columns.keys

@@ -52,6 +52,9 @@ def layers() -> Iterator[Case]:
     yield layer("three tokens", L.FirstToken(), x)
     yield layer("three tokens", L.Pooler(4, **SEEDED), x)
     yield layer("relu", L.Pooler(4, activation="relu", **SEEDED), x)
+    modern: Any = {"activation": "gelu", "bias": False, "norm": True}
+    yield layer("of the mean, a norm", L.Pooler(4, of="mean", **modern, **SEEDED), x, mask=mask)
+    yield layer("of each token, a norm", L.Pooler(4, of="none", **modern, **SEEDED), x)
     yield layer("without a mask", L.Flatten(), x)
     yield layer("padding mask", L.Flatten(), x, mask=mask)
     yield layer("three tokens", L.EveryToken(), x)

@@ -10,6 +10,7 @@ from npformer.models import (
     Encoder,
     EncoderBlock,
     InputEmbedding,
+    MaskedTokens,
     SequenceModel,
     WideSequenceModel,
 )
@@ -37,6 +38,10 @@ def _blocks() -> Iterator[Case]:
     today: dict[str, Any] = {"norm": "pre", "norm_kind": "rms", "ffn": "gated", "dropout": 0.2}
     turned = block(**today, positions="rotary", activation="silu", causal=True)
     yield layer("rotary, RMS norm, gated, causal", turned, x, mask=mask, **training)
+    bare: dict[str, Any] = {"bias": False, "ffn_dropout": 0.2, "window": 2}
+    yield layer("a window, gated, without biases", block(ffn="gated", **bare), x, **training)
+    normed = block(norm="pre", embedding_norm=True, bias=False)
+    yield layer("pre-norm behind a norm of embeddings", normed, x, mask=mask, **MODEL)
     alone: dict[str, Any] = {"ffn": "none", "dropout": 0.2}
     covers: dict[str, Any] = {"covers": ("NoFeedForward",)}
     yield layer("mixer alone, padding mask", block(**alone), x, mask=mask, **MODEL, **covers)
@@ -104,6 +109,11 @@ def _classifiers() -> Iterator[Case]:
     below = SequenceModel(small(), 3, vocab_size=5, **SEEDED)
     yield layer("below its face", below, IDS, mask=MASK, **MODEL)
     yield wide_case(WideSequenceModel)
+    plain: dict[str, Any] = {"mixer": "linear", "norm_kind": "rms", "bias": False}
+    dropped: dict[str, Any] = {"training": True, "mask": MASK}
+    for label, changes, options in (("no bias", plain, {}), ("dropout", {"dropout": 0.2}, dropped)):
+        masked = MaskedTokens(small(**changes), 5, **SEEDED)
+        yield layer(f"all tokens, {label}", masked, IDS, **options, **MODEL)
 
 
 def wide_case(kind: type[WideSequenceModel]) -> Case:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import checks, to_numpy
+from npformer.core import checks
 from npformer.data.tokenizers import Tokenizer
 from npformer.training.storage.models import checkpoint_name, load
 from npformer.training.trainable import MaskedLanguageModel
@@ -47,22 +47,33 @@ def fill(
     checks.text("text", text)
     k = checks.positive("k", k)
     found = opened(model) if isinstance(model, str | os.PathLike) else model
-    inside = getattr(found, "model", found)
+    pretrained = getattr(found, "masked_language_model", None)
+    inside = pretrained() if pretrained else getattr(found, "model", found)
     advice = "npformer pretrain, TextFiller().fit(texts) and npformer.from_pretrained make some"
     checks.instance("model", inside, MaskedLanguageModel, advice)
-    if tokenizer is None:
-        tokenizer = getattr(found, "tokenizer_", None) or getattr(found, "tokenizer", None)
+    own = getattr(found, "tokenizer_", getattr(found, "tokenizer", None))
+    named: Any = tokenizer or own
     advice = "Pass that of the model's training: fill(model, text, tokenizer=...)"
-    checks.instance("tokenizer", tokenizer, Tokenizer, advice)
-    ids = _checked_ids(inside, tokenizer, text)
-    places = np.flatnonzero(ids == inside.mask_id)
+    checks.instance("tokenizer", named, Tokenizer, advice)
+    if named.vocab_size > inside.vocab_size or named.mask_id != inside.mask_id:
+        raise ValueError(
+            f"the tokenizer has {named.vocab_size} ids and the mask_id {named.mask_id}, the model "
+            f"{inside.vocab_size} and {inside.mask_id}; expected that of the model's training"
+        )
+    ids, word = np.array(named.ids(text), dtype="int64"), named.token(inside.mask_id)
+    places, most = np.flatnonzero(ids == inside.mask_id), inside.config.max_len
+    if not len(places) or len(ids) > most:
+        raise ValueError(
+            f"text has {len(ids)} tokens and {len(places)} times {word}; expected at most {most} "
+            f"tokens, with {word} in place of each word to guess: 'the film was {word}'"
+        )
     mask = np.ones((1, len(ids)), dtype=bool) if inside.expects_mask else None
-    p = inside.loss.probabilities(inside(ids[None], mask=mask)[0])[places]  # [masks, vocab_size]
-    shown = np.delete(np.arange(inside.vocab_size), inside.masking().special())
-    best = shown[np.argsort(-p[:, shown], axis=1, kind="stable")[:, :k]]
+    p = inside.predict_probabilities(ids[None], mask)[0, places]  # [masks, vocab_size]
+    shown = np.delete(np.arange(inside.vocab_size), inside.masking().special_ids)
+    best = shown[np.argsort(-p[:, shown], axis=1, kind="stable")[:, :k]].tolist()
     return [
-        [(tokenizer.token(int(id)).removeprefix("\u0120"), float(row[id])) for id in some]
-        for row, some in zip(to_numpy(p), best, strict=True)
+        [(named.token(id).removeprefix("\u0120"), float(row[id])) for id in some]
+        for row, some in zip(p, best, strict=True)
     ]
 
 
@@ -74,25 +85,3 @@ def opened(place: str | os.PathLike[str]) -> Any:
 
         return interop.from_pretrained(path)
     return load(path / checkpoint_name() if path.is_dir() else path)
-
-
-def _checked_ids(model: MaskedLanguageModel, tokenizer: Any, text: str) -> np.ndarray:
-    """Return the ids of a text, after checking that it has something to guess and is not long."""
-    if tokenizer.vocab_size > model.vocab_size or tokenizer.mask_id != model.mask_id:
-        raise ValueError(
-            f"the tokenizer has {tokenizer.vocab_size} ids, and the mask_id {tokenizer.mask_id}; "
-            f"the model has {model.vocab_size} and {model.mask_id}. Expected the tokenizer with "
-            "which the model was trained"
-        )
-    ids = np.array(tokenizer.ids(text), dtype="int64")
-    word = tokenizer.token(model.mask_id)
-    if model.mask_id not in ids:
-        raise ValueError(
-            f"text has no {word}: {text!r}; expected one in place of each word to guess, such as "
-            f"'the film was {word}'"
-        )
-    if len(ids) > (most := model.config.max_len):
-        raise ValueError(
-            f"text has {len(ids)} tokens; expected at most {most}, the most that this model reads"
-        )
-    return ids

@@ -23,10 +23,12 @@ class Window:
     positions from 0 on.
     """
 
-    def __init__(self, model: Any, rows: Sequence[np.ndarray], cache: bool) -> None:
+    def __init__(
+        self, model: Any, rows: Sequence[np.ndarray], cache: bool, n: int = 1 << 62
+    ) -> None:
         self._model, self._cache = fast(model), cache
         self._backend = model.backend
-        self._max_len = model.config.max_len
+        self._max_len, self._n = model.config.max_len, n
         self._context = EngineContext(keep=False)
         self._rows = [self._cut(row) for row in rows]
         self._longest = max(map(len, self._rows))
@@ -56,7 +58,7 @@ class Window:
         ids = np.zeros((len(lengths), self._longest), dtype="int64")
         mask = np.arange(ids.shape[1]) < lengths[:, None]
         ids[mask] = np.concatenate(self._rows)
-        self._states = self._model.start(len(ids), self._max_len)
+        self._states = self._model.start(len(ids), min(self._max_len, self._longest + self._n))
         padded = {} if mask.all() else {"mask": asarray(mask, self._backend)}
         logits = self._follow(ids, EngineContext(keep=False, **padded))
         if not self._cache:
@@ -86,7 +88,7 @@ def write_tokens(
     A row that has written a stop token continues with `NOTHING`; once all have, this ends.
     """
     generators = generators_of(seed, len(rows))
-    window, going = Window(model, rows, cache), np.ones(len(rows), dtype=bool)
+    window, going = Window(model, rows, cache, n), np.ones(len(rows), dtype=bool)
     for k in range(n):
         logits = window.logits()
         tokens = choice.draw(logits, generators)

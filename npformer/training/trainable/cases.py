@@ -73,19 +73,12 @@ def _writers() -> Iterator[Case]:
 
 
 def _masked() -> Iterator[Case]:
-    pre: dict[str, Any] = {"norm": "pre", "dropout": 0.2, "training": True}
-    for label, changes, options in (
-        ("all tokens, padding mask", {}, {"mask": MASK}),
-        ("linear mixing, RMS norm", {"mixer": "linear", "norm_kind": "rms"}, {"head_bias": False}),
-        ("pre-norm, dropout", pre, {}),
-    ):
-        given = {"training": changes.pop("training", False), "mask": options.pop("mask", None)}
-        made = MaskedLanguageModel(small(**changes), 5, **options, **SEEDED)
-        yield layer(label, made, IDS, covers=("MaskedTokens",), **given, **MODEL)
     y = np.where(np.arange(IDS.size).reshape(IDS.shape) % 3, -1, (IDS + 1) % 5)
-    for workers in (1, 2):
-        hidden = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
-        yield _loss_of(hidden, f"hidden tokens, {workers} workers", y, mask=MASK, workers=workers)
+    covers = "Padded", "ChosenTokens"
+    for n in (1, 2):
+        model = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
+        shared: dict[str, Any] = {"workers": n, "mask": MASK, "covers": covers}
+        yield _loss_of(model, f"hidden tokens, workers={n}", y, **shared)
 
 
 def _losses() -> Iterator[Case]:
@@ -121,7 +114,12 @@ def _loss(
 
 
 def _loss_of(
-    model: Model, label: str, y: np.ndarray, title: str = "loss_and_gradients", **options: Any
+    model: Model,
+    label: str,
+    y: np.ndarray,
+    title: str = "loss_and_gradients",
+    covers: tuple[str, ...] = (),
+    **options: Any,
 ) -> Case:
     """Return the same for a model."""
     flat: Any = model.parameters().flat
@@ -135,7 +133,7 @@ def _loss_of(
 
     start = flat + 0.3 * draw(*flat.shape, seed=1)
     run = partial(gradcheck, (forward, backward), start)
-    covers = type(model).__name__, "loss_and_gradients"
+    covers = type(model).__name__, "loss_and_gradients", *covers
     return Case(f"{title}: {label}", "models", covers, run)
 
 

@@ -35,7 +35,7 @@ class LanguageModel(Model, NextToken):
         Token ids run from 0 to vocab_size - 1.
     tied : bool
         Whether the output multiplies by the table of the embedding (Press & Wolf, 2017). If not, it
-        is a linear map of its own.
+        is a linear map of its own, with a bias if the configuration has ``bias=True``.
     seed : int or numpy.random.Generator
         For the initial weights.
     dtype : {"float32", "float64"}

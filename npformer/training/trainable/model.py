@@ -67,7 +67,7 @@ class Model(Trainable):
         The input, 0 or 1, whose tokens each have a target: targets are (batch, length), such as
         next tokens. None: there is one target, or one row of targets, for each sample.
     self_supervised : bool
-        Whether the model makes targets from x, if y is None: `drawn` does that for each step.
+        Whether y may be None: the model then makes targets from x, see `Batch.anew`.
     figures : mapping of str to callable
         What an evaluation reports besides the loss, and ``fit(metric=...)`` may name: functions of
         `npformer.losses.Measured`, the larger the better. For classes: "accuracy", "macro_f1" and

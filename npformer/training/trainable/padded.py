@@ -28,9 +28,11 @@ class Padded(Model):
 
     config: Any
     embed: Any
-    vocab_size: int | None
+    vocab_size: Any
     padding_id: int | None
     expects_mask: bool
+    pool: Any = None
+    pooling: str = ""
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids or vectors, masks and types; without a mask, make one from `padding_id`."""
@@ -38,11 +40,13 @@ class Padded(Model):
         self.embed.check(x, mask, inputs[0].types)
         if mask is None and (self.padding_id is not None or self.expects_mask):
             mask = self.mask_for(x)
-        self.check_length(x)
+        if getattr(self.pool, "full_length", False) and x.shape[1] != self.config.max_len:
+            raise ValueError(
+                f"x has length {x.shape[1]}; expected max_len = {self.config.max_len}, because "
+                f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
+                "a mask, or use pooling='mean'"
+            )
         return inputs if mask is None else self._with_mask(inputs[0], mask)
-
-    def check_length(self, x: Array) -> None:
-        """Check the length of inputs, beyond what the embedding checks."""
 
     def _with_mask(self, one: Sequences, mask: Array) -> tuple[Sequences]:
         """Return an input with its mask, after checking that the mixers can take it."""

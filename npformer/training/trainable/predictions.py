@@ -65,7 +65,7 @@ def refuse_samples(wrong: np.ndarray, what: str, numbers: np.ndarray | None = No
     if wrong.any():
         row = int(np.argwhere(wrong)[0, 0])
         raise ValueError(
-            f"the {what} for sample {row if numbers is None else numbers[row]} are NaN or infinite; "
-            "expected numbers. Its x holds NaN or infinity, or the weights do: "
+            f"the {what} for sample {int(row if numbers is None else numbers[row])} are NaN or "
+            "infinite; expected numbers. Its x holds NaN or infinity, or the weights do: "
             "npformer.trace(model, x) shows where they begin"
         )

@@ -100,13 +100,6 @@ class Trainable(Layer):
         tokens = 1 if self.targets_of is None else inputs[self.targets_of].length
         return tokens * (1 if self.n_classes is None else self.loss.n_outputs(self.n_classes))
 
-    def drawn(self, batch: Batch, key: int, first: int) -> Batch:
-        """Return samples with targets that a self-supervised model draws anew from a step's key.
-
-        `first` is the place of the first sample in the batch of all ranks.
-        """
-        return batch
-
     def note(self, batch: Batch, before: Any = None) -> Any:
         """Return what `remember` is to know of some samples of a training that has padding.
 

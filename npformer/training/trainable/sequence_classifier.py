@@ -65,15 +65,6 @@ class SequenceClassifier(Padded, SequenceModel):
         """
         return super().__call__(x, mask=mask, types=types)
 
-    def check_length(self, x: Array) -> None:
-        """Check that a pooling of all tokens has them all."""
-        if getattr(self.pool, "full_length", False) and x.shape[1] != self.config.max_len:
-            raise ValueError(
-                f"x has length {x.shape[1]}; expected max_len = {self.config.max_len}, because "
-                f"pooling={self.pooling!r} needs every sequence at full length. Pad them and pass "
-                "a mask, or use pooling='mean'"
-            )
-
 
 class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
     """A `SequenceClassifier` of token ids, with a second answer from words and pairs of words.

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from npformer.core import Layer, a_type, asarray, checks
+from npformer.core import Layer, asarray, checks
 
 Taker = TypeVar("Taker", bound=Layer)
 
-PARTS = "embed.", "encoder."
-
-FREE = (
-    *("dropout", "token_dropout", "attention_dropout", "ffn_dropout"),
-    *("memory", "padding", "initializer"),
-)
+FREE = "dropout", "token_dropout", "attention_dropout", "ffn_dropout", "memory", "padding"
 """Settings that may differ: they do not change what weights mean."""
 
 
@@ -34,27 +29,17 @@ def take_over(model: Taker, pretrained: Layer) -> Taker:
     ValueError
         The configurations differ, or the vocabularies: then the tokenizers do.
     """
-    for layer in (model, pretrained):
-        if not all(hasattr(layer, name) for name in ("config", "embed", "encoder")):
-            raise TypeError(
-                f"a model is {a_type(layer)}; expected two with an embedding and an encoder, such "
-                "as a SequenceClassifier and a MaskedLanguageModel"
-            )
-    ours, theirs = model.config.to_dict(), pretrained.config.to_dict()  # type: ignore[attr-defined]
-    for name, value in ours.items():
-        if name not in FREE and value != theirs[name]:
-            raise ValueError(
-                f"{name} is {value!r}, and {theirs[name]!r} in the pretrained model; expected the "
-                "same. Build the model with pretrained.config"
-            )
+    own, other = model.config, pretrained.config  # type: ignore[attr-defined]
+    unlike = [n for n in vars(own) if n not in FREE and vars(own)[n] != vars(other)[n]]
     wanted, given = (
-        {name: p for name, p in layer.named_parameters().items() if name.startswith(PARTS)}
+        {n: p for n, p in layer.named_parameters().items() if n.startswith(("embed.", "encoder."))}
         for layer in (model, pretrained)
     )
-    if problems := checks.misfits(given, wanted):
+    if unlike or (problems := checks.misfits(given, wanted)):
+        found = "; ".join(f"{n} is {vars(own)[n]!r}, there {vars(other)[n]!r}" for n in unlike)
         raise ValueError(
-            f"the pretrained model does not fit: {problems}. Expected the same vocabulary, so the "
-            "tokenizer that it was trained with, and the same dtype"
+            f"the pretrained model does not fit: {found or problems}. Expected a model with its "
+            "config and dtype, and the tokenizer with which it was trained"
         )
     for name, parameter in wanted.items():
         parameter.value[...] = asarray(given[name].value, model.backend)

