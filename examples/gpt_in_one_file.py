@@ -2,8 +2,8 @@
 =========================================================
 
 A language model of characters: its layers, their backward passes, Adam, and writing with a cache of
-keys and values. It learns the text of a file, or of this one if none is named, and then continues
-its beginning: ``python examples/gpt_in_one_file.py book.txt``.
+keys and values. It learns the plays of Shakespeare that come with npformer, or the text of a file,
+and then continues its beginning: ``python examples/gpt_in_one_file.py book.txt``.
 
 Each function comes with its backward pass; dy is the gradient of the loss with respect to y and has
 y's shape. B sequences, L tokens, d features, h heads. In attention each token has a query Q, which
@@ -11,6 +11,7 @@ is compared with the keys K of the tokens up to it, and takes from their values 
 """
 # sphinx_gallery_thumbnail_path = 'pictures/gallery_gpt.svg'
 
+import gzip
 import sys
 from pathlib import Path
 
@@ -286,5 +287,6 @@ def main(text, n=300, h=4):
 
 
 if __name__ == "__main__":
-    named = sys.argv[1:2] or [main.__code__.co_filename]  # __file__, also where a gallery runs this
-    main(Path(named[0]).read_text("utf-8"))
+    here = Path(main.__code__.co_filename).resolve()  # __file__, also where a gallery runs this
+    plays = here.parents[1] / "npformer" / "data" / "shakespeare.txt.gz"
+    main(Path(sys.argv[1]).read_text("utf-8") if sys.argv[1:] else gzip.open(plays, "rt").read())

@@ -42,8 +42,6 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
         left = {n: v for n, v in given.items() if n not in ("dtype", "max_len")}
         return TextClassifier(**left)
     config["mixer"] = mixer_setting(config["mixer"])
-    if kinds.is_generated(task.file):
-        config.setdefault("d_model", kinds.GENERATED["d_model"])
     if (name := given.get("tokenizer")) is not None:
         if task.kind == "texts" and name not in TOKENIZERS and Path(name).exists():
             given["tokenizer"] = read_tokenizer(name)
