@@ -82,13 +82,13 @@ class State:
         else:
             at = self.begin[:, None] + np.arange(n)
             seen = np.arange(self.longest) <= at[:, None, :, None]
-        return None if seen is None else _move(seen, like)
+        return None if seen is None else on_backend_of(like, seen)
 
     def mask(self, like: Array) -> Array | None:
         """Return which tokens so far are not padding, (batch, length); None: all."""
         if isinstance(self.stop, int):
             return None
-        return _move(np.arange(self.longest) < self.stop[:, None], like)
+        return on_backend_of(like, np.arange(self.longest) < self.stop[:, None])
 
     def extend(
         self, n: int, context: Context, instead: Mapping[str, Array] | None = None, **new: Array
@@ -112,11 +112,15 @@ class State:
                     np.ones((len(entries), n), bool) if kept is None else kept
                 ).nonzero()
                 at = np.broadcast_to(self.stop, len(entries))[rows] + tokens
-                into, of = (_tokens_second(array) for array in (arrays[name], entries))
+                into, of = (tokens_second(array) for array in (arrays[name], entries))
                 into[rows, at] = of[rows, tokens]
         if instead is not None:
             arrays = {**arrays, **instead}
         return State(arrays, self.stop, stop, newest)
+
+    def rested(self) -> State:
+        """Return the state without what no later token needs."""
+        return self
 
     def select(self, rows: Any) -> State:
         """Return the state of some rows, in memory of its own: a search continues from the best.
@@ -126,7 +130,7 @@ class State:
         first = next(iter(self._arrays.values()), None)
         if first is None or np.array_equal(rows, np.arange(len(first))):
             return self
-        taken = {name: array[_move(rows, array)] for name, array in self._arrays.items()}
+        taken = {name: array[on_backend_of(array, rows)] for name, array in self._arrays.items()}
         begin, stop = (at if isinstance(at, int) else at[rows] for at in (self.begin, self.stop))
         return State(taken, begin, stop)
 
@@ -174,7 +178,7 @@ def positions(begin: Any, n: int, table: Array, axis: int = 0) -> Any:
     if isinstance(begin, int):
         return slice(begin, begin + n)
     at = np.minimum(begin[:, None] + np.arange(n), table.shape[axis] - 1)
-    return _move(at, table)
+    return on_backend_of(table, at)
 
 
 def places(begin: Any, n: int) -> np.ndarray:
@@ -190,11 +194,11 @@ def take_positions(y: Array, at: Any) -> Array:
     return y[array_module(y).arange(len(y))[:, None], at]
 
 
-def _move(x: Any, like: Array) -> Array:
+def on_backend_of(like: Array, x: Any) -> Array:
     """Return an array on the backend of another."""
     return asarray(np.asarray(x), backend_of(like=like).name)
 
 
-def _tokens_second(array: Array) -> Array:
+def tokens_second(array: Array) -> Array:
     """View (batch, ..., tokens, features) as (batch, tokens, ..., features)."""
     return array_module(array).moveaxis(array, -2, 1)

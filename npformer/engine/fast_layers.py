@@ -23,11 +23,11 @@ from npformer.layers import (
     CrossAttention,
     Dropout,
     Embedding,
-    GatedFeedForward,
     LayerNorm,
     MeanPooling,
     Pooler,
     Positions,
+    RMSNorm,
     Sequential,
     TimeDistributed,
     TokenTypes,
@@ -115,7 +115,19 @@ class FastLayerNorm(ByKernel, LayerNorm):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        found = self.run("layer_norm", x, (self.gamma, self.beta), self.eps, context=context)
+        found, parameters = None, (self.gamma, self.beta)
+        if self.beta is not None or type(x) is np.ndarray:
+            found = self.run("layer_norm", x, parameters, self.eps, context=context)
+        return found or super().forward(x, context)
+
+
+class FastRMSNorm(ByKernel, RMSNorm):
+    """`RMSNorm` by a kernel."""
+
+    __slots__ = ()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        found = self.run("rms_norm", x, (self.gamma,), self.eps, context=context)
         return found or super().forward(x, context)
 
 
@@ -139,8 +151,8 @@ TABLE.add(Embedding, FastEmbedding)
 TABLE.add(Positions, FastPositions)
 TABLE.add(TokenTypes, FastTokenTypes)
 TABLE.add(LayerNorm, FastLayerNorm)
+TABLE.add(RMSNorm, FastRMSNorm)
 TABLE.add(MeanPooling, FastMeanPooling)
-TABLE.add_container(GatedFeedForward, "gate", "up", "activation", "dropout", "down")
 TABLE.add_container(Pooler, "first", "dense", "activation")
 for attention in (CrossAttention, BlockwiseCrossAttention):
     TABLE.add_container(attention, "query", "key", "value", "output")

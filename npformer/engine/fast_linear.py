@@ -16,6 +16,8 @@ from npformer.engine.twin_classes import (
 from npformer.layers import (
     GELU,
     Conv1d,
+    Dropout,
+    GatedFeedForward,
     Linear,
     PositionwiseFeedForward,
     ReLU,
@@ -25,17 +27,20 @@ from npformer.layers import (
 )
 
 
-def weights_and_biases(*maps: Any, convolutions: bool = False) -> list[Parameter] | None:
+def weights_and_biases(
+    *maps: Any, convolutions: bool = False, bare: bool = False
+) -> list[Any] | None:
     """Return the parameters of plain linear maps in order; None if one is not plain, or lacks b.
 
-    With `convolutions`, convolutions of kernel size 1 are linear maps, too.
+    With `convolutions`, convolutions of kernel size 1 are linear maps, too. With `bare`, maps may
+    lack a bias, in whose place there is None.
     """
-    found: list[Parameter] = []
+    found: list[Any] = []
     for layer in maps:
         linear = is_exactly(layer, Linear) or (
             convolutions and is_exactly(layer, Conv1d) and layer.weight.shape[0] == 1
         )
-        if not linear or layer.bias is None:
+        if not linear or (layer.bias is None and not bare):
             return None
         found += [layer.weight, layer.bias]
     return found
@@ -117,6 +122,30 @@ class FastFeedForward(ByKernel, PositionwiseFeedForward):
         return None if parameters is None or activation is None else (parameters, activation)
 
 
+class FastGated(ByKernel, GatedFeedForward):
+    """`GatedFeedForward` as one kernel, if the kernel knows all of its layers."""
+
+    __slots__ = ()
+    gate = Child()
+    up = Child()
+    activation = Child()
+    dropout = Child()
+    down = Child()
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        own = self.__dict__
+        parameters = weights_and_biases(own["gate"], own["up"], own["down"], bare=True)
+        activation, dropout = kernel_of_activation(own["activation"]), own["dropout"]
+        idle = is_exactly(dropout, Dropout) and not (context.training and dropout.rate > 0.0)
+        found = None
+        if parameters is not None and activation is not None and idle:
+            found = self.run("gated_feed_forward", x, parameters, activation, context=context)
+        return found or super().forward(x, context)
+
+    def passes_over(self) -> tuple[Any, ...]:
+        return ()
+
+
 NAMES: dict[type, str] = {ReLU: "relu", SiLU: "silu", Tanh: "tanh"}
 """Kernels' names for activations without settings."""
 
@@ -132,4 +161,5 @@ TABLE.add(TiedOutput, FastTiedOutput)
 NO_INPUT = {"of_input": False}
 TABLE.add(Linear, FastLinear, options=NO_INPUT)
 TABLE.add(Conv1d, FastConv1d, options=NO_INPUT)
+TABLE.add(GatedFeedForward, FastGated)
 TABLE.add(PositionwiseFeedForward, FastFeedForward, options=NO_INPUT, expand=FirstChild())

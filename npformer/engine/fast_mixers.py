@@ -69,14 +69,21 @@ class FastAttention(FastAveraging, Attention):
 
     def fused(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
         own = self.__dict__
-        parameters = weights_and_biases(own["query"], own["key"], own["value"])
-        settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
-        turned = () if own["rope_theta"] is None else (own["rope_theta"],)
-        return None if parameters is None else (parameters, (*settings, *turned))
+        parameters = weights_and_biases(own["query"], own["key"], own["value"], bare=True)
+        if parameters is None or own["query_norm"] is not None or own["key_norm"] is not None:
+            return None
+        more: tuple[Any, ...] = own["rope_theta"], own["window"], own["n_kv_heads"]
+        more = () if more == (None, None, own["n_heads"]) else more
+        return parameters, (own["n_heads"], own["causal"], STORE.get(own["memory"]), *more)
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        if self.rope_theta is not None and type(x) is not np.ndarray:  # no kernel turns on a GPU
-            return Attention.heads(self, x, context)
+        if type(x) is not np.ndarray and (fused := self.fitting()) is not None:
+            parameters, settings = fused  # on a GPU the kernel knows attention as it was in 2017
+            of_2017 = (
+                len(settings) == len(("n_heads", "causal", "store")) and None not in parameters
+            )
+            if not of_2017 or self.query.weight.shape[1] != x.shape[-1]:
+                return Attention.heads(self, x, context)
         return super().heads(x, context)
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
@@ -86,10 +93,9 @@ class FastAttention(FastAveraging, Attention):
             return super().prefill(x, state, context)
         from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
 
-        values = [parameter.value for parameter in fused[0]]
-        rest: Any = {"n_heads": fused[1][0], "rope_theta": self.rope_theta}
-        rest |= {"state": state, "context": context}
-        heads, state = attention_of_one(x, *values, **rest)
+        values = [None if one is None else one.value for one in fused[0]]
+        rest: Any = {"rope_theta": self.rope_theta, "state": state, "context": context}
+        heads, state = attention_of_one(x, *values, self.n_heads, self.n_kv_heads, **rest)
         return self.output.forward(heads, context)[0], state
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from npformer.core import Array, Context, Gradients, Layer, array_module
 from npformer.core.state import States
 from npformer.engine.context import EngineContext, as_engine_context
@@ -84,8 +86,11 @@ class FastBlock(Fast, EncoderBlock):
         kernel = None
         if type(dropout) is FastDropout and type(norm) is FastLayerNorm:
             kernel = self._twins.kernel("residual_norm", x)
+        if kernel is not None and norm.beta is None and type(x) is not np.ndarray:
+            kernel = None
         if kernel is not None and y.dtype is x.dtype and y.shape == x.shape:
-            scale_and_shift = norm.gamma.value, norm.beta.value
+            shift = None if norm.beta is None else norm.beta.value
+            scale_and_shift = norm.gamma.value, shift
             z, cache = kernel[0](x, y, *scale_and_shift, norm.eps, dropout.rate, context)
             return z, (sublayer_cache, Saved(kernel[1], cache), None, context)
         dropped, dropout_cache = dropout.forward(y, context)
@@ -103,9 +108,10 @@ class FastBlock(Fast, EncoderBlock):
     ) -> Array:
         sublayer_cache, dropout_cache, norm_cache, context = cache
         if norm_cache is None and type(norm) is FastLayerNorm:
-            dsum, dy, dgamma, dbeta = dropout_cache.backward(dz, dropout_cache.cache)
+            dsum, dy, dgamma, *dbeta = dropout_cache.backward(dz, dropout_cache.cache)
             gradients.add(norm.gamma, dgamma)
-            gradients.add(norm.beta, dbeta)
+            if norm.beta is not None:
+                gradients.add(norm.beta, *dbeta)
         else:
             dsum = norm.backward(dz, norm_cache, gradients)
             dy = dropout.backward(dsum, dropout_cache, gradients)

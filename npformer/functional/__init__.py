@@ -72,7 +72,12 @@ from npformer.functional.factorized_random_synthesizer import (
 from npformer.functional.fourier import fourier_mixing, fourier_mixing_backward
 from npformer.functional.gated import gated, gated_backward
 from npformer.functional.hartley import hartley_mixing, hartley_mixing_backward
-from npformer.functional.heads import merge_heads, split_heads
+from npformer.functional.heads import (
+    merge_heads,
+    repeat_heads,
+    repeat_heads_backward,
+    split_heads,
+)
 from npformer.functional.layer_norm import layer_norm, layer_norm_backward
 from npformer.functional.linear import linear, linear_backward
 from npformer.functional.linear_mixing import linear_mixing, linear_mixing_backward
@@ -123,6 +128,7 @@ __all__ += ["silu", "silu_backward"]
 __all__ += ["layer_norm", "layer_norm_backward"]
 __all__ += ["rms_norm", "rms_norm_backward"]
 __all__ += ["rotary", "rotary_backward"]
+__all__ += ["repeat_heads", "repeat_heads_backward"]
 __all__ += ["gated", "gated_backward"]
 __all__ += ["softmax", "softmax_backward"]
 __all__ += ["attention_scores", "attention_scores_backward"]

@@ -1,14 +1,17 @@
 """Scaled dot-product attention (Vaswani et al., 2017, section 3.2)."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from npformer.core import Array, array_module, checks
 from npformer.functional.averaging import (
+    allowed_pairs,
     average,
     average_backward,
     check_mask,
     only,
+    reach,
     visible,
 )
 
@@ -61,6 +64,7 @@ def scaled_dot_product_attention(
     mask: Array | None = None,
     causal: bool = False,
     begin: int = 0,
+    window: int | None = None,
 ) -> tuple[Array, Any]:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_head)) V.
 
@@ -70,8 +74,9 @@ def scaled_dot_product_attention(
     key : array, shape (..., key_length, d_head)
     value : array, shape (..., key_length, d_value)
         Leading axes, such as batch and heads, are the same in all three.
-    mask, causal, begin
-        As in `average`: with `causal`, query i sees keys 0 to begin + i.
+    mask, causal, begin, window
+        As in `average`: with `causal`, query i sees keys 0 to begin + i; with a window, only those
+        near it.
 
     Returns
     -------
@@ -81,10 +86,11 @@ def scaled_dot_product_attention(
     if mask is not None:
         check_mask(mask, (*query.shape[:-1], key.shape[-2]), reference=query)
         # What no pair uses may be NaN, and 0 * NaN would be NaN in dQ and dK.
-        queries, keys = visible(_mask_of(slice(0, query.shape[-2]), key, mask, causal, begin))
+        lengths = query.shape[-2], key.shape[-2]
+        queries, keys = visible(allowed_pairs(mask, causal, key, lengths, begin, window))
         query, key = only(queries, query), only(keys, key)
     scores, scores_cache = attention_scores(query, key)
-    y, average_cache = average(scores, value, mask, causal, begin=begin)
+    y, average_cache = average(scores, value, mask, causal, begin=begin, window=window)
     return y, (scores_cache, average_cache)
 
 
@@ -106,15 +112,17 @@ def blockwise_attention(
     causal: bool = False,
     block: int = 256,
     begin: int = 0,
+    window: int | None = None,
 ) -> tuple[Array, Any]:
     """`scaled_dot_product_attention` with less memory, for long sequences.
 
     Parameters
     ----------
-    query, key, value, mask, causal, begin
+    query, key, value, mask, causal, begin, window
         As in `scaled_dot_product_attention`.
     block : int
-        Number of queries at a time. Memory for weights grows with block * key_length.
+        Number of queries at a time. Memory for weights grows with block * key_length or, with a
+        window, with block * (block + window): only keys that a block reaches are read.
 
     Notes
     -----
@@ -123,35 +131,32 @@ def blockwise_attention(
     """
     block = checks.positive("block", block)
     begin = checks.whole("begin", begin, at_least=0)
-    checks.flag("causal", causal)
+    reach(causal, window)
     check_attention(query, key, value)
     xp = array_module(query)
     if mask is not None:
         # Checked as a whole: a mask with too many rows would fit once it is cut into blocks.
         check_mask(mask, (*query.shape[:-1], key.shape[-2]), reference=query)
     y = xp.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype)
-    for rows in _blocks(query, block):
-        y[..., rows, :], _ = scaled_dot_product_attention(
-            query[..., rows, :], key, value, _mask_of(rows, key, mask, causal, begin)
-        )
-    return y, (query, key, value, mask, causal, block, begin)
+    cache = query, key, value, mask, causal, block, begin, window
+    for rows, _, part in _parts(*cache):
+        y[..., rows, :], _ = scaled_dot_product_attention(*part)
+    return y, cache
 
 
 def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
-    """dQ block by block. All blocks use K and V, so dK and dV are sums over the blocks."""
-    query, key, value, mask, causal, block, begin = cache
+    """dQ block by block. Blocks share K and V, so dK and dV are sums over the blocks."""
+    query, key, value = cache[:3]
     xp = checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
     dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)
-    for rows in _blocks(query, block):
-        # y[rows] = scaled_dot_product_attention(query[rows], key, value), whose cache was dropped
-        _, again = scaled_dot_product_attention(
-            query[..., rows, :], key, value, _mask_of(rows, key, mask, causal, begin)
-        )
+    for rows, keys, part in _parts(*cache):
+        # y[rows] = scaled_dot_product_attention(query[rows], key[keys], ..), whose cache was dropped
+        _, again = scaled_dot_product_attention(*part)
         dquery[..., rows, :], dk, dv = scaled_dot_product_attention_backward(
             dy[..., rows, :], again
         )
-        dkey += dk
-        dvalue += dv
+        dkey[..., keys, :] += dk
+        dvalue[..., keys, :] += dv
     return dquery, dkey, dvalue
 
 
@@ -169,18 +174,31 @@ def check_attention(query: Array, key: Array, value: Array) -> None:
         checks.shape("value", value, like_key, "One value for each key: see key's shape")
 
 
-def _blocks(query: Array, block: int) -> list[slice]:
-    """Return the blocks of queries."""
-    length = query.shape[-2]
-    return [slice(start, min(start + block, length)) for start in range(0, length, block)]
+def _parts(
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    causal: bool,
+    block: int,
+    begin: int,
+    window: int | None,
+) -> Iterator[tuple[slice, slice, tuple[Any, ...]]]:
+    """Yield each block of queries, the keys that it reaches, and the attention of these alone."""
+    length, last = query.shape[-2], key.shape[-2]
+    behind, ahead = reach(causal, window)
+    for start in range(0, length, block):
+        rows = slice(start, min(start + block, length))
+        first = 0 if behind is None else max(0, min(begin + start - behind, last - 1))
+        keys = slice(first, last if ahead is None else min(begin + rows.stop + ahead, last))
+        seen = query[..., rows, :], key[..., keys, :], value[..., keys, :]
+        yield rows, keys, (*seen, _cut(mask, rows, keys), causal, begin + start - first, window)
 
 
-def _mask_of(rows: slice, key: Array, mask: Array | None, causal: bool, begin: int) -> Array | None:
-    """Return what the queries in `rows` may see."""
-    if mask is not None and mask.ndim > 1 and mask.shape[-2] != 1:
-        mask = mask[..., rows, :]
-    if not causal:
+def _cut(mask: Array | None, rows: slice, keys: slice) -> Array | None:
+    """Return a mask for some queries and some keys; an axis may be missing, or 1 for all."""
+    if mask is None or mask.ndim == 0:
         return mask
-    xp, at = array_module(key), begin + rows.start
-    triangle = xp.tri(rows.stop - rows.start, key.shape[-2], at, dtype=bool)
-    return triangle if mask is None else mask & triangle
+    if mask.shape[-1] != 1:
+        mask = mask[..., keys]
+    return mask if mask.ndim == 1 or mask.shape[-2] == 1 else mask[..., rows, :]

@@ -19,6 +19,7 @@ def average(
     rate: float = 0.0,
     generator: Any = None,
     begin: int = 0,
+    window: int | None = None,
 ) -> tuple[Array, Any]:
     """Y = softmax(S) V over the last axis of S; Y = dropout(softmax(S)) V with a rate.
 
@@ -34,6 +35,9 @@ def average(
     begin : int
         The position of the first query: 0 if queries and keys are of the same tokens, n if the keys
         of n earlier tokens were kept.
+    window : int, optional
+        Local attention (Beltagy et al., 2020, arXiv 2004.05150): a query sees the keys that are at
+        most window // 2 tokens away or, with `causal`, the last `window` keys up to its own.
     rate, generator
         As in `dropout`, for the weights of each sample. Those kept are scaled, so a row still sums
         to 1 on average (Vaswani et al. drop what comes after; BERT and PyTorch do both).
@@ -44,7 +48,7 @@ def average(
         0 for a query that sees no key; its gradients are 0 too.
     """
     check_average(scores, value, mask)
-    allowed = mask if causal is False else allowed_pairs(mask, causal, scores, begin)
+    allowed = allowed_pairs(mask, causal, scores, scores.shape[-2:], begin, window)
     weights, softmax_cache = softmax(scores, mask=allowed)
     used, queries, kept, dropout_cache = value, None, weights, None
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
@@ -87,7 +91,10 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
 
 
 def averaging_weights(
-    scores: Array, mask: Array | None = None, causal: bool = False
+    scores: Array,
+    mask: Array | None = None,
+    causal: bool = False,
+    window: int | None = None,
 ) -> tuple[Array, Any]:
     """A = softmax(S), as in `average`: a row sums to 1, or is 0 if its query sees no key.
 
@@ -101,7 +108,8 @@ def averaging_weights(
         leading = broadcast_shape(scores.shape[:-2], mask.shape[:-2], reference=scores)
         expected = scores.shape if leading is None else (*leading, *scores.shape[-2:])
         check_mask(mask, expected, reference=scores)
-    return softmax(scores, mask=allowed_pairs(mask, causal, scores))
+    allowed = allowed_pairs(mask, causal, scores, scores.shape[-2:], window=window)
+    return softmax(scores, mask=allowed)
 
 
 def check_average(scores: Array, value: Array, mask: Array | None) -> None:
@@ -123,14 +131,36 @@ def check_average(scores: Array, value: Array, mask: Array | None) -> None:
         check_mask(mask, (*leading, *scores.shape[-2:]), reference=scores)
 
 
-def allowed_pairs(mask: Array | None, causal: bool, scores: Array, begin: int = 0) -> Array | None:
-    """Combine `mask` with the causal triangle; None lets every query see every key."""
-    if causal is False:
+def allowed_pairs(
+    mask: Array | None,
+    causal: bool,
+    like: Array,
+    lengths: tuple[int, ...],
+    begin: int = 0,
+    window: int | None = None,
+) -> Array | None:
+    """Combine `mask` with the band of keys that queries reach; None lets each see every key.
+
+    `lengths` are how many queries and keys there are.
+    """
+    behind, ahead = reach(causal, window)
+    if behind is ahead is None:
         return mask
-    checks.flag("causal", causal)
     begin = checks.whole("begin", begin, at_least=0)
-    triangle = array_module(scores).tri(*scores.shape[-2:], begin, dtype=bool)
-    return triangle if mask is None else mask & triangle
+    tri = array_module(like).tri
+    band = None if ahead is None else tri(*lengths, begin + ahead, dtype=bool)
+    if behind is not None:
+        band = band & ~tri(*lengths, begin - behind - 1, dtype=bool)
+    return band if mask is None else mask & band
+
+
+def reach(causal: bool, window: int | None) -> tuple[int | None, int | None]:
+    """Return how many tokens behind and ahead of its own a query sees; None: all."""
+    checks.flag("causal", causal)
+    if window is None:
+        return None, 0 if causal else None
+    window = checks.positive("window", window)
+    return (window - 1, 0) if causal else (window // 2, window // 2)
 
 
 def visible(allowed: Array) -> tuple[Array, Array]:

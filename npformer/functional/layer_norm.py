@@ -5,7 +5,7 @@ from typing import Any
 from npformer.core import Array, array_module, checks
 
 
-def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[Array, Any]:
+def layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5) -> tuple[Array, Any]:
     """y = gamma (x - mean) / sqrt(var + eps) + beta (Ba, Kiros and Hinton, 2016).
 
     Parameters
@@ -13,6 +13,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     x : array, shape (..., d)
         Mean and variance are taken over the last axis.
     gamma, beta : array, shape (d,)
+        Without a shift beta is None, as in ModernBERT.
     eps : float
         Keeps a constant row finite. BERT and FNet use 1e-12, PyTorch 1e-5.
     """
@@ -26,12 +27,14 @@ def layer_norm(x: Array, gamma: Array, beta: Array, eps: float = 1e-5) -> tuple[
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
     inverse_std = 1.0 / array_module(x).sqrt(variance + float(eps))  # [..., 1]
     normalised = centred * inverse_std  # [..., d]
-    y = gamma * normalised + beta
-    return y, (normalised, inverse_std, gamma)
+    y = gamma * normalised
+    if beta is not None:
+        y += beta
+    return y, (normalised, inverse_std, gamma, beta is not None)
 
 
-def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
-    """Gradients of `layer_norm`. With n = (x - mean) / s, s = sqrt(var + eps) and g = dy gamma:
+def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """dx, dgamma and, if there was a shift, dbeta. With n = (x - mean) / s, s = sqrt(var + eps) and g = dy gamma:
 
         dx = (g - mean(g) - n mean(g n)) / s.
 
@@ -47,22 +50,22 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     Multiplied by g_j, the loss's gradient with respect to n_j, and summed over j, this is the
     formula above.
     """
-    normalised, inverse_std, gamma = cache
+    normalised, inverse_std, gamma, has_shift = cache
     checks.gradient(dy, normalised.shape)
 
     # y = gamma * normalised + beta, the same gamma and beta in every row
-    dbeta = dy.reshape(-1, len(gamma)).sum(axis=0)
     dgamma = (dy * normalised).reshape(-1, len(gamma)).sum(axis=0)
     g = dy * gamma
     # normalised = (x - mean) * inverse_std
     along_constant = g.mean(axis=-1, keepdims=True)
     along_normalised = (g * normalised).mean(axis=-1, keepdims=True)
     dx = (g - along_constant - normalised * along_normalised) * inverse_std
-    return dx, dgamma, dbeta
+    return (dx, dgamma, dy.reshape(-1, len(gamma)).sum(axis=0)) if has_shift else (dx, dgamma)
 
 
-def check_layer_norm(x: Array, gamma: Array, beta: Array, eps: float) -> None:
+def check_layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float) -> None:
     """Check that scale and shift fit the features of x."""
+    beta = gamma if beta is None else beta
     checks.floating(x=x, gamma=gamma, beta=beta)
     if not (x.shape[-1:] == gamma.shape == beta.shape and type(eps) is float and 0.0 <= eps < 1.0):
         checks.not_negative("eps", eps)

@@ -36,6 +36,8 @@ class PositionwiseFeedForward(Chain):
         A name in `ACTIVATIONS`; the paper has "relu".
     ffn : {"linear", "conv1d"}
         Linear maps, or convolutions with kernel size 1.
+    bias : bool
+        Whether the maps have one.
     initializer : str
         A name in `INITIALIZERS`: what both matrices are drawn from.
     dropout : float
@@ -49,6 +51,7 @@ class PositionwiseFeedForward(Chain):
         activation: str = "relu",
         *,
         ffn: str = "linear",
+        bias: bool = True,
         initializer: str = "xavier_uniform",
         dropout: float = 0.0,
         seed: Seed = None,
@@ -56,11 +59,12 @@ class PositionwiseFeedForward(Chain):
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
         d_model, d_ff = checks.positive("d_model", d_model), checks.positive("d_ff", d_ff)
-        rng, init = generators.from_seed(seed), initializers.INITIALIZERS.make(initializer)
-        self.expand = MAPS[ffn](d_model, d_ff, seed=rng, dtype=dtype, init=init)
+        init = initializers.INITIALIZERS.make(initializer)
+        drawn: Any = {"bias": bias, "seed": generators.from_seed(seed), "dtype": dtype}
+        self.expand = MAPS[ffn](d_model, d_ff, init=init, **drawn)
         self.activation = ACTIVATIONS.make(activation)
         self.dropout = checks.rate("dropout", dropout)
-        self.contract = MAPS[ffn](d_ff, d_model, seed=rng, dtype=dtype, init=init)
+        self.contract = MAPS[ffn](d_ff, d_model, init=init, **drawn)
 
     def chain(self) -> list[Layer]:
         """Return the layers in the order in which they act: d_model -> d_ff -> d_model features."""
@@ -88,5 +92,5 @@ FFNS: Registry[Layer] = Registry(
     gets="d_model, d_ff, activation, seed=, dtype=, initializer= and their options",
 )
 """What ``EncoderConfig(ffn=...)`` takes. Builders get d_model, d_ff, the activation's name and, as
-keywords, seed, dtype and the initializer's name; also dropout, if the configuration sets it. They
-return a layer that keeps the shape, or a `NoFeedForward`."""
+keywords, seed, dtype and the initializer's name; also dropout and ``bias=False``, if the
+configuration sets them. They return a layer that keeps the shape, or a `NoFeedForward`."""

@@ -14,24 +14,34 @@ class LayerNorm(Layer):
     d_model : int
     eps : float
         Keeps a constant row finite.
+    bias : bool
+        Whether there is a beta.
 
     Attributes
     ----------
-    gamma, beta : Parameter, shape (d_model,)
-        The scale, initially 1, and the shift, initially 0.
+    gamma : Parameter, shape (d_model,)
+        The scale, initially 1.
+    beta : Parameter, shape (d_model,), or None
+        The shift, initially 0.
     """
 
-    def __init__(self, d_model: int, eps: float = 1e-5, *, dtype: str = "float32") -> None:
+    def __init__(
+        self, d_model: int, eps: float = 1e-5, *, bias: bool = True, dtype: str = "float32"
+    ) -> None:
         checks.positive("d_model", d_model)
+        checks.flag("bias", bias)
         self.eps = checks.number("eps", eps, above=0.0)
         self.gamma = Parameter(initializers.draw(initializers.ones, None, (d_model,), dtype))
-        self.beta = Parameter(initializers.draw(initializers.zeros, None, (d_model,), dtype))
+        beta = initializers.draw(initializers.zeros, None, (d_model,), dtype)
+        self.beta = Parameter(beta) if bias else None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.layer_norm(x, self.gamma.value, self.beta.value, self.eps)
+        beta = None if self.beta is None else self.beta.value
+        return F.layer_norm(x, self.gamma.value, beta, self.eps)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        dx, dgamma, dbeta = F.layer_norm_backward(dy, cache)
+        dx, dgamma, *dbeta = F.layer_norm_backward(dy, cache)
         gradients.add(self.gamma, dgamma)
-        gradients.add(self.beta, dbeta)
+        if self.beta is not None:
+            gradients.add(self.beta, *dbeta)
         return dx

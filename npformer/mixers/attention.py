@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Seed, checks, initializers
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
 from npformer.core.state import State, StateShapes, places
 from npformer.functional.heads import over_heads
-from npformer.layers import Linear
+from npformer.layers import Linear, RMSNorm
 from npformer.mixers.averaging import AveragingMixer, Scores
-from npformer.mixers.mixer import MixerSettings
+from npformer.mixers.mixer import TODAY, MixerSettings
 
 LONG = 2048
 """From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`. From about
 there on, computing the weights twice takes no longer than moving them through memory (`python -m
 benchmarks blockwise`)."""
+
+BLOCK = 256
+"""Queries of a block, unless a window is shorter."""
+
+WINDOWS = 4
+"""With a window, from this many of its lengths on: blocks then leave out most pairs."""
 
 
 class AttentionScores(Scores):
@@ -27,52 +33,86 @@ class AttentionScores(Scores):
     ----------
     rope_theta : float or None
         If there is one, queries and keys are turned by their positions: see `functional.rotary`.
+    query_norm, key_norm : RMSNorm or None
+        With `qk_norm`: of each head's query and key, before they are turned (Henry et al., 2020,
+        arXiv 2010.04245). All heads share gamma.
     """
 
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
         self.rope_theta = settings.rope_theta
-        d_model, init = settings.d_model, initializers.INITIALIZERS.make(settings.initializer)
-        self.query = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
-        self.key = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
+        init = initializers.INITIALIZERS.make(settings.initializer)
+        drawn: Any = {"bias": settings.bias, "seed": rng, "dtype": dtype, "init": init}
+        d_model, d_head = settings.d_model, settings.head_size
+        self.query = Linear(d_model, settings.n_heads * d_head, **drawn)
+        self.key = Linear(d_model, settings.kv_heads * d_head, **drawn)
+        norms = [RMSNorm(d_head, settings.norm_eps, dtype=dtype) for _ in range(2)]
+        self.query_norm, self.key_norm = norms if settings.qk_norm else (None, None)
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
-        key, key_cache = self.key.forward(x, context)
-        query, turn = self.by_head(query)  # [batch, heads, length, d_head]
-        key, _ = self.by_head(key)
+        query, query_cache = self.queries(x, context)  # [batch, heads, length, d_head]
+        key, key_cache = self.keys(x, context)
+        key, repeat_cache = F.repeat_heads(key, self.group)
         scores, scores_cache = F.attention_scores(query, key)
-        return scores, (query_cache, key_cache, scores_cache, turn)
+        return scores, (query_cache, key_cache, repeat_cache, scores_cache)
 
-    def by_head(self, part: Array, begin: Any = 0) -> tuple[Array, Any]:
-        """Return queries or keys by head, turned if they are, and what turns their gradient back.
+    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
+        query_cache, key_cache, repeat_cache, scores_cache = cache
+        dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
+        dkey = F.repeat_heads_backward(dkey, repeat_cache)
+        # x is used twice, so its gradient is a sum
+        dx_key = self.keys_backward(dkey, key_cache, gradients)
+        return dx_key + self.queries_backward(dquery, query_cache, gradients)
+
+    def queries(self, x: Array, context: Context, begin: Any = 0) -> tuple[Array, Any]:
+        """Return x W_Q by head, normalised and turned if they are: (batch, heads, length, d_head).
 
         The first token is at position `begin`, a number or one for each row.
         """
-        heads = F.split_heads(part, self.n_heads)
-        if self.rope_theta is None:
-            return heads, None
-        return F.rotary(heads, places(begin, part.shape[1]), self.rope_theta)
+        return self._by_head(self.query, self.query_norm, self.n_heads, x, context, begin)
 
-    def merged(self, dheads: Array, turn: Any) -> Array:
-        """Return the gradient of what `by_head` was given."""
-        return F.merge_heads(dheads if turn is None else F.rotary_backward(dheads, turn))
+    def queries_backward(self, dquery: Array, cache: Any, gradients: Gradients) -> Array:
+        """Gradient of `queries`: add those of the parameters and return dx."""
+        return self._by_head_backward(self.query, self.query_norm, dquery, cache, gradients)
+
+    def keys(self, x: Array, context: Context, begin: Any = 0) -> tuple[Array, Any]:
+        """Return x W_K like `queries`: (batch, n_kv_heads, length, d_head)."""
+        return self._by_head(self.key, self.key_norm, self.n_kv_heads, x, context, begin)
+
+    def keys_backward(self, dkey: Array, cache: Any, gradients: Gradients) -> Array:
+        """Gradient of `keys`: add those of the parameters and return dx."""
+        return self._by_head_backward(self.key, self.key_norm, dkey, cache, gradients)
+
+    def _by_head(
+        self, part: Layer, norm: Layer | None, n_heads: int, x: Array, context: Context, begin: Any
+    ) -> tuple[Array, Any]:
+        mapped, map_cache = part.forward(x, context)
+        heads, norm_cache, turn = F.split_heads(mapped, n_heads), None, None
+        if norm is not None:
+            heads, norm_cache = norm.forward(heads, context)
+        if self.rope_theta is not None:
+            heads, turn = F.rotary(heads, places(begin, x.shape[1]), self.rope_theta)
+        return heads, (map_cache, norm_cache, turn)
+
+    def _by_head_backward(
+        self, part: Layer, norm: Layer | None, dheads: Array, cache: Any, gradients: Gradients
+    ) -> Array:
+        map_cache, norm_cache, turn = cache
+        if turn is not None:
+            dheads = F.rotary_backward(dheads, turn)
+        if norm is not None:
+            dheads = norm.backward(dheads, norm_cache, gradients)
+        return part.backward(F.merge_heads(dheads), map_cache, gradients)
 
     def score_state_shapes(self, length: int) -> StateShapes:
-        return {"key": (self.n_heads, length, self.key.weight.shape[1] // self.n_heads)}
+        return {"key": (self.n_kv_heads, length, self.key.weight.shape[1] // self.n_kv_heads)}
 
     def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
-        return {"key": self.by_head(self.key.forward(x, context)[0], state.stop)[0]}
+        return {"key": self.keys(x, context, state.stop)[0]}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        query, _ = self.by_head(self.query.forward(x, context)[0], state.begin)
-        return F.attention_scores(query, state.so_far("key"))[0]
-
-    def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, scores_cache, turn = cache
-        dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
-        # x is used twice, so its gradient is a sum
-        dx_key = self.key.backward(self.merged(dkey, turn), key_cache, gradients)
-        return dx_key + self.query.backward(self.merged(dquery, turn), query_cache, gradients)
+        query, _ = self.queries(x, context, state.begin)
+        key, _ = F.repeat_heads(state.so_far("key"), self.group)
+        return F.attention_scores(query, key)[0]
 
 
 class Attention(AveragingMixer, AttentionScores):
@@ -87,6 +127,17 @@ class Attention(AveragingMixer, AttentionScores):
     rope_theta : float, optional
         Turns queries and keys by their positions (`functional.rotary`, in halves). None: they are
         compared as they are.
+    n_kv_heads : int, optional
+        Grouped queries (Ainslie et al., 2023): heads of keys and values, fewer than n_heads, which
+        they divide. None: as many.
+    d_head : int, optional
+        Features of a head. None: d_model / n_heads.
+    window : int, optional
+        Local attention: see `functional.average`. None: a token sees all.
+    qk_norm : bool
+        Whether each head's query and key has an RMS norm, with `norm_eps`, before it is turned.
+    bias : bool
+        Whether the four maps have one.
     d_model, n_heads, causal, initializer, attention_dropout
         As in `AveragingMixer`.
     """
@@ -103,6 +154,12 @@ class Attention(AveragingMixer, AttentionScores):
         initializer: str = "xavier_uniform",
         attention_dropout: float = 0.0,
         rope_theta: float | None = None,
+        n_kv_heads: int | None = None,
+        d_head: int | None = None,
+        window: int | None = None,
+        qk_norm: bool = False,
+        bias: bool = True,
+        norm_eps: float = 1e-5,
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
@@ -112,9 +169,20 @@ class Attention(AveragingMixer, AttentionScores):
                 "of its own, with the same parameters: BlockwiseAttention"
             )
         memory = self.memories[0] if memory is None else memory
-        averaging: dict[str, Any] = {"causal": causal, "attention_dropout": attention_dropout}
-        averaging["rope_theta"] = rope_theta
-        settings = MixerSettings(d_model, n_heads, initializer=initializer, **averaging)
+        settings = MixerSettings(
+            d_model,
+            n_heads,
+            causal=causal,
+            initializer=initializer,
+            attention_dropout=attention_dropout,
+            rope_theta=rope_theta,
+            n_kv_heads=n_kv_heads,
+            d_head=d_head,
+            window=window,
+            qk_norm=qk_norm,
+            bias=bias,
+            norm_eps=norm_eps,
+        )
         super().__init__(settings, seed=seed, dtype=dtype)
         self.memory = checks.choice("memory", memory, self.memories)
 
@@ -122,11 +190,11 @@ class Attention(AveragingMixer, AttentionScores):
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Attention:
         in_blocks = settings.memory == "blocks"
         whole = settings.attention_dropout > 0.0  # which weights it dropped must be kept
-        in_blocks |= settings.memory == "auto" and settings.max_len >= LONG and not whole
+        long = LONG if settings.window is None else min(LONG, WINDOWS * settings.window)
+        in_blocks |= settings.memory == "auto" and settings.max_len >= long and not whole
         kind = BlockwiseAttention if cls is Attention and in_blocks else cls
         names = "d_model", "n_heads", "causal", "memory", "initializer"
-        more = "attention_dropout", "rope_theta"
-        return kind(**settings.only(*names, *more), seed=seed, dtype=dtype)
+        return kind(**settings.only(*names, *TODAY), seed=seed, dtype=dtype)
 
 
 class BlockwiseAttention(Attention):
@@ -139,7 +207,7 @@ class BlockwiseAttention(Attention):
     ----------
     memory : {"blocks", "auto"}
         With "auto", `npformer.fast` may store the weights.
-    d_model, n_heads, causal, initializer, rope_theta
+    d_model, n_heads, causal, initializer, ...
         As in `Attention`. There is no dropout of weights: those that were dropped would have
         to be kept, and take as much memory as all weights.
     """
@@ -155,20 +223,24 @@ class BlockwiseAttention(Attention):
             )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        maps = self.query, self.key, self.value
-        parts, caches = zip(*(each.forward(x, context) for each in maps), strict=True)
-        (query, turn), (key, _) = map(self.by_head, parts[:2])
-        value, mask = F.split_heads(parts[2], self.n_heads), over_heads(context.mask)
-        # of [batch, heads, length, d_head]
-        heads, heads_cache = F.blockwise_attention(query, key, value, mask, self.causal)
-        return F.merge_heads(heads), (*caches, heads_cache, turn)
+        query, query_cache = self.queries(x, context)  # [batch, heads, length, d_head]
+        key, key_cache = self.keys(x, context)
+        value, value_cache = self.value.forward(x, context)
+        pair = key, F.split_heads(value, self.n_kv_heads)
+        (key, value), repeats = zip(*(F.repeat_heads(a, self.group) for a in pair), strict=True)
+        block = BLOCK if self.window is None else max(1, min(BLOCK, self.window))
+        seen: Any = {"causal": self.causal, "block": block, "window": self.window}
+        heads, heads_cache = F.blockwise_attention(
+            query, key, value, over_heads(context.mask), **seen
+        )
+        return F.merge_heads(heads), (query_cache, key_cache, value_cache, repeats[0], heads_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, value_cache, heads_cache, turn = cache
+        query_cache, key_cache, value_cache, repeat_cache, heads_cache = cache
         dheads = F.split_heads(dmerged, self.n_heads)
-        dquery, dkey, dvalue = F.blockwise_attention_backward(dheads, heads_cache)
+        dquery, *pair = F.blockwise_attention_backward(dheads, heads_cache)
+        dkey, dvalue = (F.repeat_heads_backward(each, repeat_cache) for each in pair)
         # x is used three times, so its gradient is a sum
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
-        dx_key = self.key.backward(self.merged(dkey, turn), key_cache, gradients)
-        dx_query = self.query.backward(self.merged(dquery, turn), query_cache, gradients)
-        return dx_value + dx_key + dx_query
+        dx_key = self.keys_backward(dkey, key_cache, gradients)
+        return dx_value + dx_key + self.queries_backward(dquery, query_cache, gradients)

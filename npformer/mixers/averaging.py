@@ -21,6 +21,7 @@ from npformer.core import (
     initializers,
 )
 from npformer.core.state import State, StateShapes
+from npformer.core.window_state import WindowState
 from npformer.core.words import undefined
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
@@ -44,8 +45,8 @@ class Scores(Layer):
         self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
     ) -> None:
         checks.instance("settings", settings, MixerSettings)
-        check_heads(settings.d_model, settings.n_heads)
-        self.n_heads = settings.n_heads
+        check_heads(settings.d_model, settings.n_heads, settings.n_kv_heads, settings.d_head)
+        self.n_heads, self.n_kv_heads = settings.n_heads, settings.kv_heads
         self.draw_scores(settings, generators.from_seed(seed), dtype)
 
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
@@ -80,6 +81,11 @@ class Scores(Layer):
         """
         raise undefined(self, "newest_scores(self, x, state, context)")
 
+    @property
+    def group(self) -> int:
+        """How many heads of queries share a head of keys and values."""
+        return self.n_heads // self.n_kv_heads
+
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""
         backend_of(x=x)
@@ -96,9 +102,11 @@ class AveragingMixer(Mixer, Scores):
     Parameters
     ----------
     settings : MixerSettings
-        Each of its n_heads averages d_model / n_heads features with weights of its own. causal:
-        token i sees only the tokens 0 to i. initializer: what the projections are drawn from.
-        attention_dropout: probability of dropping a weight while training, after the softmax.
+        Each of its n_heads averages d_model / n_heads features, or d_head, with weights of its own;
+        n_kv_heads of them have values of their own, which the others share. causal: token i sees
+        only the tokens 0 to i. window: only those near it. initializer: what the projections are
+        drawn from. bias: whether they have one. attention_dropout: probability of dropping a weight
+        while training, after the softmax.
 
     Attributes
     ----------
@@ -111,11 +119,13 @@ class AveragingMixer(Mixer, Scores):
     ) -> None:
         rng = generators.from_seed(seed)
         super().__init__(settings, seed=rng, dtype=dtype)
-        self.causal = settings.causal
+        self.causal, self.window = settings.causal, settings.window
         self.attention_dropout = float(settings.attention_dropout)
-        d_model, init = settings.d_model, initializers.INITIALIZERS.make(settings.initializer)
-        self.value = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
-        self.output = Linear(d_model, d_model, seed=rng, dtype=dtype, init=init)
+        init = initializers.INITIALIZERS.make(settings.initializer)
+        drawn: Any = {"bias": settings.bias, "seed": rng, "dtype": dtype, "init": init}
+        d_model, d_head = settings.d_model, settings.head_size
+        self.value = Linear(d_model, settings.kv_heads * d_head, **drawn)
+        self.output = Linear(settings.n_heads * d_head, d_model, **drawn)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
@@ -136,17 +146,22 @@ class AveragingMixer(Mixer, Scores):
         """Return the heads side by side, (batch, length, d_model), and `heads_backward`'s cache."""
         scores, scores_cache = self.scores(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
-        by_head = F.split_heads(value, self.n_heads)  # [batch, heads, length, d_head]
+        own = F.split_heads(value, self.n_kv_heads)
+        by_head, repeat_cache = F.repeat_heads(own, self.group)  # [batch, heads, length, d_head]
         mask, rate = over_heads(context.mask), self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
-        heads, average_cache = F.average(scores, by_head, mask, self.causal, rate, generator)
-        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
+        drop: Any = {"rate": rate, "generator": generator}
+        heads, average_cache = F.average(
+            scores, by_head, mask, self.causal, **drop, window=self.window
+        )
+        return F.merge_heads(heads), (scores_cache, value_cache, repeat_cache, average_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
         """Gradient of `heads`: add those of the parameters and return dx."""
-        scores_cache, value_cache, average_cache = cache
+        scores_cache, value_cache, repeat_cache, average_cache = cache
         dscores, dvalue = F.average_backward(F.split_heads(dmerged, self.n_heads), average_cache)
-        dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
+        dvalue = F.merge_heads(F.repeat_heads_backward(dvalue, repeat_cache))
+        dx_value = self.value.backward(dvalue, value_cache, gradients)
         dx_scores = self.scores_backward(dscores, scores_cache, gradients)
         # x is used once or, where the scores depend on it, twice
         return dx_value if dx_scores is None else dx_value + dx_scores
@@ -154,22 +169,29 @@ class AveragingMixer(Mixer, Scores):
     def state_shapes(self, length: int, d_model: int) -> StateShapes:
         if type(self).newest_scores is Scores.newest_scores:  # a user's own
             return super().state_shapes(length, d_model)
-        of_value = {"value": (self.n_heads, length, d_model // self.n_heads)}
-        return {**self.score_state_shapes(length), **of_value}
+        kept = length if self.window is None else self.window
+        of_value = {"value": (self.n_kv_heads, kept, self.value.weight.shape[1] // self.n_kv_heads)}
+        return {**self.score_state_shapes(kept), **of_value}
+
+    def start(self, batch: int, length: int, like: Array) -> State:
+        kind = State if self.window is None else WindowState
+        return kind.empty(self.state_shapes(length, like.shape[-1]), batch, like)
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         if type(self).newest_scores is Scores.newest_scores:
             return super().prefill(x, state, context)
         n, x = x.shape[1], finite_at_padding(x, context.padding)
-        value = F.split_heads(self.value.forward(x, context)[0], self.n_heads)
+        value = F.split_heads(self.value.forward(x, context)[0], self.n_kv_heads)
         state = state.extend(n, context, value=value, **self.score_state(x, state, context))
         scores = self.newest_scores(x, state, context)  # [(batch,) heads, n, length so far]
-        heads, _ = F.average(scores, state.so_far("value"), state.seen(n, x))
-        return self.output.forward(F.merge_heads(heads), context)[0], state
+        values, _ = F.repeat_heads(state.so_far("value"), self.group)
+        heads, _ = F.average(scores, values, state.seen(n, x))
+        return self.output.forward(F.merge_heads(heads), context)[0], state.rested()
 
     def explain(self, x: Array, context: Context) -> Array:
         scores, _ = self.scores(x, context)
-        weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
+        seen = over_heads(context.mask), self.causal, self.window
+        weights, _ = F.averaging_weights(scores, *seen)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
         return between_kept(weights, context.mask)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Self
 
@@ -20,7 +20,9 @@ MUST_BE: dict[str, Callable[[str, Any], Any]] = {
     "memory": partial(checks.choice, choices=("auto", "stored", "blocks")),
     "initializer": INITIALIZERS.checked,
     "attention_dropout": checks.rate,
-    "rope_theta": lambda name, n: n if n is None else checks.number(name, n, above=0.0),
+    "rope_theta": checks.or_none(partial(checks.number, above=0.0)),
+    **dict.fromkeys(("n_kv_heads", "d_head", "window"), checks.or_none(checks.positive)),
+    **dict.fromkeys(("qk_norm", "bias"), checks.flag),
 }
 """What each setting of a mixer must be: a function returns it checked, as Python's number."""
 
@@ -29,6 +31,13 @@ def keep_checked(settings: Any, must_be: dict[str, Callable[[str, Any], Any]]) -
     """Replace settings, which may be frozen, by what their checks return."""
     for name, check in must_be.items():
         object.__setattr__(settings, name, check(name, getattr(settings, name)))
+
+
+TODAY = (
+    *("attention_dropout", "rope_theta", "n_kv_heads", "d_head", "window", "qk_norm", "bias"),
+    "norm_eps",
+)
+"""Settings that a mixer gets only if they are not what they have always been."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +55,32 @@ class MixerSettings:
     initializer: str = "xavier_uniform"
     attention_dropout: float = 0.0
     rope_theta: float | None = None
+    n_kv_heads: int | None = None
+    d_head: int | None = None
+    window: int | None = None
+    qk_norm: bool = False
+    bias: bool = True
+    norm_eps: float = 1e-5
 
     def __post_init__(self) -> None:
         keep_checked(self, MUST_BE)
+
+    @property
+    def head_size(self) -> int:
+        """Features of a head: `d_head`, or d_model / n_heads."""
+        return self.d_model // self.n_heads if self.d_head is None else self.d_head
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values: `n_kv_heads`, or as many as of queries."""
+        return self.n_heads if self.n_kv_heads is None else self.n_kv_heads
 
     def only(self, *names: str) -> dict[str, Any]:
         """Return the settings of these names, as keywords; other names are ignored.
 
         What is off is left out: mixers from elsewhere need not know of it.
         """
-        off = {"attention_dropout": 0.0, "rope_theta": None}
+        off = {f.name: f.default for f in fields(self) if f.name in TODAY}
         given = {name: value for name, value in vars(self).items() if name in names}
         return {name: v for name, v in given.items() if name not in off or v != off[name]}
 

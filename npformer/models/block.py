@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
+from npformer.core import Array, Context, Gradients, Layer, Seed, array_module, checks, generators
 from npformer.layers import FFNS, Dropout
 from npformer.layers.feed_forward import NoFeedForward
 from npformer.layers.sequential import Chain, forward_chain
@@ -115,6 +115,8 @@ class EncoderBlock(Chain):
     config : EncoderConfig
     mixer : str
         The mixer of this block: a name in `MIXERS`, with options if it has any.
+    layer : int
+        Which block this is, from 0, where settings differ from layer to layer.
     """
 
     def __init__(
@@ -122,27 +124,33 @@ class EncoderBlock(Chain):
         config: EncoderConfig,
         mixer: str = "attention",
         *,
+        layer: int = 0,
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         rng = generators.from_seed(seed)
-        self._add_mixer(config, mixer, rng, dtype)
+        self._add_mixer(config, mixer, layer, rng, dtype)
         self._add_feed_forward(config, rng, dtype)
 
-    def _add_mixer(self, config: EncoderConfig, mixer: str, rng: Any, dtype: str) -> None:
+    def _add_mixer(
+        self, config: EncoderConfig, mixer: str, layer: int, rng: Any, dtype: str
+    ) -> None:
         checks.instance("config", config, EncoderConfig)
-        self.norm = config.norm
-        self.mixer = MIXERS.make(mixer, config.mixer_settings(), seed=rng, dtype=dtype)
+        self.norm, self._d_model = config.norm, config.d_model
+        self.mixer = MIXERS.make(mixer, config.mixer_settings(layer), seed=rng, dtype=dtype)
         if config.causal:
             check_looks_back(self.mixer, config.d_model, config.max_len, dtype)
         self.mixer_dropout = Dropout(config.dropout if self.mixer.dropout_follows else 0.0)
-        self.mixer_norm = config.make_norm(dtype)
+        normed = config.starts_normed and layer == 0
+        self.mixer_norm = Dropout(0.0) if normed else config.make_norm(dtype)  # 0: the identity
 
     def _add_feed_forward(self, config: EncoderConfig, rng: Any, dtype: str) -> None:
         sizes = config.d_model, config.d_ff, config.activation
         drawn: dict[str, Any] = {"seed": rng, "dtype": dtype, "initializer": config.initializer}
-        if config.ffn_dropout > 0.0:  # networks from elsewhere need not know of it
+        if config.ffn_dropout > 0.0:  # networks from elsewhere need not know of it, nor of a bias
             drawn["dropout"] = config.ffn_dropout
+        if not config.bias:
+            drawn["bias"] = False
         feed_forward = FFNS.make(config.ffn, *sizes, **drawn)
         if not isinstance(feed_forward, NoFeedForward):
             self.feed_forward = feed_forward
@@ -167,7 +175,8 @@ class EncoderBlock(Chain):
 
     def start(self, batch: int, length: int) -> Any:
         """Return the state before the first token of each sequence, of up to `length` tokens."""
-        return self.mixer.start(batch, length, self.mixer_norm.gamma.value)
+        like = next(iter(self.named_parameters().values())).value
+        return self.mixer.start(batch, length, array_module(like).empty(self._d_model, like.dtype))
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
         """Return y at evaluation for the tokens after those of a state, and the new state.

@@ -7,17 +7,22 @@ from typing import Any, Self
 
 from npformer.core import checks, described
 from npformer.core.explained_errors import in_our_words
-from npformer.functional.heads import check_heads
 from npformer.layers import ACTIVATIONS, FFNS, NORMS
-from npformer.mixers import MIXERS, AttentionScores, AveragingMixer, MixerSettings
+from npformer.mixers import MixerSettings
 from npformer.mixers.mixer import MUST_BE as OF_MIXERS
 from npformer.mixers.mixer import keep_checked
 from npformer.mixers.mixture import check_parts
+from npformer.models.config_checks import check_mixers, check_number
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none")
 RATES = ("dropout", "token_dropout", "attention_dropout", "ffn_dropout")
 FLAGS = ("scale_embeddings", "embedding_norm", "embedding_projection", "share_layers", "causal")
-MUST_BE = OF_MIXERS | {
+PER_LAYER = {
+    "window": checks.or_none(checks.positive),
+    "rope_theta": partial(checks.number, above=0.0),
+}
+"""What settings must be that may be one for each layer, besides the mixer."""
+MUST_BE = {name: check for name, check in OF_MIXERS.items() if name not in PER_LAYER} | {
     **dict.fromkeys(RATES, checks.rate),
     **dict.fromkeys(FLAGS, checks.flag),
     "n_layers": partial(checks.whole, at_least=1, at_most=checks.MOST_LAYERS),
@@ -26,7 +31,6 @@ MUST_BE = OF_MIXERS | {
     "norm": partial(checks.choice, choices=("post", "pre")),
     "norm_kind": NORMS.checked,
     "norm_eps": partial(checks.number, above=0.0),
-    "rope_theta": partial(checks.number, above=0.0),
     "positions": partial(checks.choice, choices=POSITIONS),
     "activation": ACTIVATIONS.checked,
     "ffn": FFNS.checked,
@@ -77,9 +81,23 @@ class EncoderConfig:
         Marian, instead of alternating as in Vaswani et al. (2017). "rotary": nothing is added;
         attention turns its queries and keys by their positions (Su et al., 2021). Only attention
         can do that.
-    rope_theta : float
+    rope_theta : float, or sequence of float
         With rotary positions: the slowest pair of features turns once in
-        2 pi rope_theta^(1 - 2 / d_head) tokens, d_head = d_model / n_heads.
+        2 pi rope_theta^(1 - 2 / d_head) tokens. One number, or one for each layer.
+    n_kv_heads : int, optional
+        Grouped queries: how many heads of keys and values the n_heads share (Ainslie et al., 2023).
+        None: each has its own.
+    d_head : int, optional
+        Features of a head of attention. None: d_model / n_heads.
+    window : int, sequence or None
+        Local attention: a token sees those at most window // 2 away (Beltagy et al., 2020) or, with
+        `causal`, the last `window` up to itself (Jiang et al., 2023). None sees all. One value, or
+        one for each layer.
+    qk_norm : bool
+        Whether attention has an RMS norm of each head's queries and keys (Henry et al., 2020).
+    bias : bool
+        Whether attention's maps and the feed-forward networks' have a bias, and layer norms a
+        shift. Other mixers keep theirs.
     scale_embeddings : bool
         Whether token embeddings are multiplied by sqrt(d_model), as in Vaswani et al. (2017).
     share_layers : bool
@@ -105,8 +123,9 @@ class EncoderConfig:
         The id of padding that has no position, as in RoBERTa, where positions count the tokens
         that are not padding. A token that is kept, at or behind this id, is then an error.
     embedding_norm, embedding_projection : bool
-        Whether a layer norm follows the sum of the embeddings, as in BERT and FNet, and then a
-        linear map, as in FNet.
+        Whether a norm follows the sum of the embeddings, as in BERT and FNet, and then a linear
+        map, as in FNet. With norm="pre" that norm is the first block's too, as in ModernBERT: its
+        mixer has none of its own.
     initializer : str
         What the matrices of the feed-forward networks and of the mixers' projections are drawn
         from: a name in `INITIALIZERS`, such as "normal(std=0.02)". Random tables and the matrices
@@ -141,12 +160,19 @@ class EncoderConfig:
     ffn_dropout: float = 0.0
     position_padding_id: int | None = None
     norm_kind: str = "layer"
-    rope_theta: float = 10000.0
+    rope_theta: float | Sequence[float] = 10000.0
+    n_kv_heads: int | None = None
+    d_head: int | None = None
+    window: int | Sequence[int | None] | None = None
+    qk_norm: bool = False
+    bias: bool = True
 
     def __post_init__(self) -> None:
         # NumPy's numbers become Python's, and lists become tuples.
         keep_checked(self, MUST_BE)
         keep = partial(object.__setattr__, self)
+        for name in PER_LAYER:
+            keep(name, self._checked(name, getattr(self, name)))
         if self.position_padding_id is not None:
             checks.whole("position_padding_id", self.position_padding_id, at_least=0)
         check_parts(self.mixture)
@@ -156,54 +182,67 @@ class EncoderConfig:
                 f"mixer is {described(self.mixer)}; expected a name, or a list, one for each layer"
             )
         keep("mixer", self.mixer if isinstance(self.mixer, str) else tuple(self.mixer))
-        self._check_mixers()
+        check_mixers(self)
 
-    def _check_mixers(self) -> None:
-        """Check that each layer has a mixer that is known and fits the other settings."""
-        names = self.mixers()
-        if len(names) != self.n_layers:
-            raise ValueError(
-                f"mixer has {len(names)} names; expected one name, or one for each of the "
-                f"n_layers = {self.n_layers}"
-            )
-        kinds = [MIXERS[MIXERS.parse(name, "mixer")[0]] for name in names]
-        if any(isinstance(kind, type) and issubclass(kind, AveragingMixer) for kind in kinds):
-            check_heads(self.d_model, self.n_heads)
-        elif self.attention_dropout > 0.0 and all(isinstance(kind, type) for kind in kinds):
-            raise ValueError(
-                f"attention_dropout is {self.attention_dropout} and {', '.join(names)} has no "
-                "weights to drop; expected 0, or attention or a synthesizer"
-            )
-        if self.positions == "rotary":
-            self._check_turns(names, kinds)
-        if self.share_layers and len(set(names)) > 1:
-            raise ValueError(
-                f"share_layers=True with mixers {', '.join(names)}; expected one mixer for all "
-                "layers, because they are one and the same block"
-            )
+    def _checked(self, name: str, value: Any) -> Any:
+        """Return a setting that may be one for each layer: a tuple, if these differ."""
+        check = PER_LAYER[name]
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            return check(name, value)
+        values = tuple(check(f"{name}[{i}]", one) for i, one in enumerate(value))
+        check_number(self, name, values)
+        return values if len(set(values)) > 1 else values[0]
 
-    def _check_turns(self, names: Sequence[str], kinds: Sequence[Any]) -> None:
-        """Check that each mixer has queries and keys, which rotary positions turn in pairs."""
-        for name, kind in zip(names, kinds, strict=True):
-            if not (isinstance(kind, type) and issubclass(kind, AttentionScores)):
-                raise ValueError(
-                    f"positions is 'rotary' and a mixer is {name}, which has no queries and keys "
-                    "to turn; expected attention, or other positions, such as 'sinusoidal'"
-                )
-        if (d_head := self.d_model // self.n_heads) % 2:
-            raise ValueError(
-                f"positions is 'rotary' and a head has d_model / n_heads = {d_head} features; "
-                "expected an even number, because they are turned in pairs"
-            )
+    @classmethod
+    def modern(cls, *, causal: bool = False, **settings: Any) -> Self:
+        """Return the settings of today's Transformers, changed by those that are given.
+
+        An encoder is like ModernBERT (Warner et al., 2024, arXiv 2412.13663): pre-norm with a norm
+        of the embeddings, rotary positions, GEGLU, no bias, and two of three layers see 128 tokens.
+        With `causal` it is a writer like Llama (Touvron et al., 2023, arXiv 2302.13971): RMS norm,
+        SwiGLU, and keys and values shared by two heads of queries if their number is even.
+
+        Parameters
+        ----------
+        causal : bool
+        **settings
+            As for `EncoderConfig`. d_ff, if it is left out, is 8/3 d_model, up to a multiple of 8:
+            three matrices then have as many weights as two of 4 d_model.
+        """
+        n_layers, n_heads = settings.get("n_layers", cls.n_layers), settings.get("n_heads", 4)
+        both: dict[str, Any] = {"norm": "pre", "positions": "rotary", "ffn": "gated", "bias": False}
+        both |= {"scale_embeddings": False, "initializer": "normal(std=0.02)"}
+        if causal:
+            of_kind = {"norm_kind": "rms", "activation": "silu", "causal": True}
+            if isinstance(n_heads, int) and n_heads % 2 == 0:
+                of_kind["n_kv_heads"] = n_heads // 2
+        else:
+            of_kind = {"activation": "gelu", "embedding_norm": True}
+            if isinstance(n_layers, int):
+                sees_all = [i % 3 == 0 for i in range(n_layers)]
+                of_kind["window"] = [None if each else 128 for each in sees_all]
+                of_kind["rope_theta"] = [160000.0 if each else 10000.0 for each in sees_all]
+        d_model = settings.get("d_model", cls.d_model)
+        if isinstance(d_model, int):
+            both["d_ff"] = -(-8 * d_model // 24) * 8
+        return cls(**(both | of_kind | settings))
 
     @property
     def adds_positions(self) -> bool:
         """Whether a table of positions is added to the embeddings."""
         return self.positions not in ("rotary", "none")
 
+    @property
+    def starts_normed(self) -> bool:
+        """Whether the norm of the embeddings is the first block's: see `embedding_norm`."""
+        return self.norm == "pre" and self.embedding_norm and not self.share_layers
+
     def make_norm(self, dtype: str) -> Any:
         """Return a new norm over the features of a token."""
-        return NORMS.make(self.norm_kind, self.d_model, self.norm_eps, dtype=dtype)
+        options: dict[str, Any] = {"dtype": dtype}
+        if not self.bias and NORMS.parse(self.norm_kind, "norm_kind")[0] != "rms":  # has no shift
+            options["bias"] = False
+        return NORMS.make(self.norm_kind, self.d_model, self.norm_eps, **options)
 
     def mixers(self) -> tuple[str, ...]:
         """Return the name of each layer's mixer."""
@@ -211,11 +250,15 @@ class EncoderConfig:
             return (self.mixer,) * self.n_layers
         return tuple(self.mixer)
 
-    def mixer_settings(self) -> MixerSettings:
-        """Return the settings that mixers get."""
+    def mixer_settings(self, layer: int = 0) -> MixerSettings:
+        """Return the settings that the mixer of a layer gets."""
         given = {f.name: getattr(self, f.name) for f in fields(MixerSettings)}
-        turned = self.positions == "rotary"
-        return MixerSettings(**given | {"rope_theta": self.rope_theta if turned else None})
+        for name in PER_LAYER:
+            if isinstance(given[name], tuple):
+                given[name] = given[name][layer]
+        if self.positions != "rotary":
+            given["rope_theta"] = None
+        return MixerSettings(**given)
 
     def to_dict(self) -> dict[str, Any]:
         """Return values that JSON can hold."""

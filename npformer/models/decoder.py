@@ -67,6 +67,8 @@ class DecoderBlock(EncoderBlock):
     config : EncoderConfig
     mixer : str
         A name in `MIXERS`, of a mixer that can be causal.
+    layer : int
+        As in `EncoderBlock`.
     d_memory : int, optional
         Features of a token of the memory; None: d_model.
     """
@@ -79,12 +81,13 @@ class DecoderBlock(EncoderBlock):
         config: EncoderConfig,
         mixer: str = "attention",
         *,
+        layer: int = 0,
         d_memory: int | None = None,
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
         rng = generators.from_seed(seed)
-        self._add_mixer(config, mixer, rng, dtype)
+        self._add_mixer(config, mixer, layer, rng, dtype)
         long = config.memory == "auto" and config.max_len >= LONG
         in_blocks = (long or config.memory == "blocks") and config.attention_dropout == 0.0
         kind = BlockwiseCrossAttention if in_blocks else CrossAttention

@@ -31,11 +31,13 @@ class Encoder(Layer):
         rng = generators.from_seed(seed)
         self._stack(config, dtype, partial(EncoderBlock, config, seed=rng, dtype=dtype))
 
-    def _stack(self, config: EncoderConfig, dtype: str, make: Callable[[str], Any]) -> None:
+    def _stack(self, config: EncoderConfig, dtype: str, make: Callable[..., Any]) -> None:
         """Make a block for each layer, or with `share_layers` one that is there n_layers times."""
         self.config, mixers = config, config.mixers()
         shared = config.share_layers
-        self.blocks = [make(mixers[0])] * len(mixers) if shared else [*map(make, mixers)]
+        made = mixers[:1] if shared else mixers
+        self.blocks = [make(mixer, layer=i) for i, mixer in enumerate(made)]
+        self.blocks *= len(mixers) // len(made)
         self.final_norm: Layer | None = None
         if config.norm == "pre":
             self.final_norm = config.make_norm(dtype)

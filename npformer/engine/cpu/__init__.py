@@ -14,14 +14,16 @@ from npformer.engine.cpu.dropout import dropout, dropout_backward
 from npformer.engine.cpu.embedding import embedding, embedding_backward
 from npformer.engine.cpu.feed_forward import feed_forward, feed_forward_backward
 from npformer.engine.cpu.fourier import fourier_mixing, fourier_mixing_backward
+from npformer.engine.cpu.gated import gated_feed_forward, gated_feed_forward_backward
 from npformer.engine.cpu.linear import linear, linear_backward
 from npformer.engine.cpu.loops import use_loops
 from npformer.engine.cpu.losses import softmax_cross_entropy, softmax_cross_entropy_backward
 from npformer.engine.cpu.norms import (
     layer_norm,
-    layer_norm_backward,
+    norm_backward,
     residual_norm,
     residual_norm_backward,
+    rms_norm,
 )
 
 KERNELS: dict[str, Any] = {
@@ -31,9 +33,11 @@ KERNELS: dict[str, Any] = {
     "embedding": (embedding, embedding_backward),
     "feed_forward": (feed_forward, feed_forward_backward),
     "fourier_mixing": (fourier_mixing, fourier_mixing_backward),
-    "layer_norm": (layer_norm, layer_norm_backward),
+    "gated_feed_forward": (gated_feed_forward, gated_feed_forward_backward),
+    "layer_norm": (layer_norm, norm_backward),
     "linear": (linear, linear_backward),
     "residual_norm": (residual_norm, residual_norm_backward),
+    "rms_norm": (rms_norm, norm_backward),
     "softmax_cross_entropy": (softmax_cross_entropy, softmax_cross_entropy_backward),
 }
 """By the name of the pair that each replaces. A kernel for several pairs has a name of its own."""

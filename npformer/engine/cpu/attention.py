@@ -2,105 +2,155 @@
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
+from npformer.engine.cpu.averaging import average, average_backward
 from npformer.engine.cpu.exponentials import longest_squares
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces, read_only
+from npformer.functional.heads import repeat_heads
 from npformer.functional.rotary import rotations
 
 VECTOR = 16
 """Numbers that a loop sums at a time: heads are too short for the loops that LLVM makes."""
 
 
+class Columns(NamedTuple):
+    """Where queries, keys and values lie side by side: n_heads of the first, kv_heads of others."""
+
+    n_heads: int
+    kv_heads: int
+    d_head: int
+
+    @property
+    def queries(self) -> int:
+        """How many columns are queries."""
+        return self.n_heads * self.d_head
+
+    @property
+    def keys(self) -> int:
+        """How many columns are keys, and how many values."""
+        return self.kv_heads * self.d_head
+
+    @property
+    def slices(self) -> tuple[slice, slice, slice]:
+        """The columns of queries, of keys and of values."""
+        q, k = self.queries, self.keys
+        return slice(0, q), slice(q, q + k), slice(q + k, q + 2 * k)
+
+    def by_head(self, rows: Array, batch: int, length: int) -> list[Array]:
+        """Return views (batch, heads, length, d_head) of queries, keys and values in rows."""
+        tokens = batch, length, -1, self.d_head
+        return [rows[:, some].reshape(tokens).swapaxes(1, 2) for some in self.slices]
+
+
 def attention_heads(
     x: Array,
     W_query: Array,
-    b_query: Array,
+    b_query: Array | None,
     W_key: Array,
-    b_key: Array,
+    b_key: Array | None,
     W_value: Array,
-    b_value: Array,
+    b_value: Array | None,
     n_heads: int,
     causal: bool,
     store: bool | None,
     rope_theta: float | None = None,
+    window: int | None = None,
+    kv_heads: int | None = None,
     *,
     context: EngineContext,
 ) -> tuple[Array, Any]:
     """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
 
     Replaces three `functional.linear` and `functional.scaled_dot_product_attention`, on x of shape
-    (batch, length, d_model). `store` says whether to keep exp(scores) for the backward pass; None
-    keeps it for short sequences. With `rope_theta` queries and keys are turned, as by
-    `functional.rotary`, which changes the length of none.
+    (batch, length, d_model). Of keys and values there are `kv_heads`; None: n_heads. `store` says whether to keep exp(scores) for the backward pass; None keeps it for short
+    sequences. With `rope_theta` queries and keys are turned, as by `functional.rotary`, which
+    changes the length of none.
 
     Each call copies the three weight matrices side by side, with the scale of the scores multiplied
-    into the queries' third; the copy takes far less time than the product. Heads are strided views
-    of the result.
+    into the queries' part; the copy takes far less time than the product. Heads are strided views
+    of the result, unless keys and values are repeated for several heads.
     """
     if x.ndim != 3 or not map_fits(x, W_query, b_query):
         checks.floating(x=x, W=W_query)
         checks.shape("x", x, ("batch", "length", W_query.shape[0]))
     batch, length, d = x.shape
-    scale = UNIT / math.sqrt(d // n_heads)
-    W = context.empty((d, 3 * d), W_query)
-    np.multiply(W_query, scale, out=W[:, :d])
-    W[:, d : 2 * d] = W_key
-    W[:, 2 * d :] = W_value
+    columns = Columns(n_heads, kv_heads or n_heads, W_query.shape[1] // n_heads)
+    maps = (W_query, b_query), (W_key, b_key), (W_value, b_value)
+    scale, d_head = UNIT / math.sqrt(columns.d_head), columns.d_head
+    W = context.empty((d, columns.queries + 2 * columns.keys), W_query)
+    bias = np.zeros(W.shape[1], W.dtype)
+    for (of_part, b), some in zip(maps, columns.slices, strict=True):
+        factor = scale if some.start == 0 else 1.0
+        np.multiply(of_part, factor, out=W[:, some])
+        if b is not None:
+            np.multiply(b, factor, out=bias[some])
     rows = x.reshape(-1, d)
-    qkv = context.empty((len(rows), 3 * d), x)
-    bias = np.concatenate((b_query * scale, b_key, b_value))
-    turns = None if rope_theta is None else turns_of(length, d // n_heads, rope_theta, x.dtype.name)
+    qkv = context.empty((len(rows), W.shape[1]), x)
+    turns = None if rope_theta is None else turns_of(length, d_head, rope_theta, x.dtype.name)
+    turned = columns.queries + columns.keys
 
     def project(some: slice) -> Array:
         np.matmul(rows[some], W, out=qkv[some])
-        longest = add_bias(qkv[some], bias, d // n_heads)
+        longest = add_bias(qkv[some], bias, d_head, columns.queries, columns.keys)
         if turns is not None:
-            turn_rows(qkv[some], *turns, some.start)
+            turn_rows(qkv[some], *turns, some.start, turned)
         return longest
 
     squares = np.max(context.in_parts(project, len(rows)), axis=0)
-    query, key, value = parts_by_head(qkv, batch, length, n_heads, 3)
-    y = context.empty((batch, length, d), x)
+    query, *pair = columns.by_head(qkv, batch, length)
+    key, value = (repeat_heads(each, n_heads // columns.kv_heads)[0] for each in pair)
+    y = context.empty((batch, length, columns.queries), x)
     bound = math.sqrt(math.prod(squares.tolist()))
-    cache = average(query, key, value, y, context, longest=bound, causal=causal, store=store)
-    return y, (rows, W, scale, cache, x.shape, n_heads, turns, context)
+    seen: Any = {"causal": causal, "window": window, "store": store}
+    cache = average(query, key, value, y, context, longest=bound, **seen)
+    return y, (rows, [b is not None for _, b in maps], W, scale, cache, x.shape, columns, turns)
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients: dx, then dW and db of query, key and value."""
-    rows, W, scale, averaged, x_shape, n_heads, turns, context = cache
-    batch, length, d = x_shape
-    dqkv = context.empty((len(rows), 3 * d), rows)
-    average_backward(dy, averaged, *parts_by_head(dqkv, batch, length, n_heads, 3))
+    """Gradients: dx, then dW and, if there was a bias, db of query, key and value."""
+    rows, biased, W, scale, averaged, x_shape, columns, turns = cache
+    (batch, length, _), context = x_shape, averaged[-1]
+    dqkv = context.empty((len(rows), W.shape[1]), rows)
+    dquery, *pair = columns.by_head(dqkv, batch, length)
+    if columns.n_heads == columns.kv_heads:
+        average_backward(dy, averaged, dquery, *pair)
+    else:
+        of_heads = [context.empty(dquery.shape, rows) for _ in pair]
+        average_backward(dy, averaged, dquery, *of_heads)
+        for target, dheads in zip(pair, of_heads, strict=True):
+            grouped = dheads.reshape(batch, columns.kv_heads, -1, *dheads.shape[2:])
+            np.add.reduce(grouped, axis=2, out=target)
     if turns is not None:
-        cosine, sine = turns
-        context.in_parts(lambda some: turn_rows(dqkv[some], cosine, -sine, some.start), len(rows))
-    W_back = np.multiply(W, _factors(d, 1.0, W.dtype), out=context.empty(W.shape, W))
+        (cosine, sine), turned = turns, columns.queries + columns.keys
+        context.in_parts(
+            lambda some: turn_rows(dqkv[some], cosine, -sine, some.start, turned), len(rows)
+        )
+    W_back = np.multiply(W, _factors(columns, 1.0, W.dtype), out=context.empty(W.shape, W))
     dx = gradient_of_input(dqkv, W_back, context)
     dW, db = gradients_of_map(dqkv, rows, context)
-    scales = _factors(d, scale, W.dtype)
+    scales = _factors(columns, scale, W.dtype)
     dW *= scales
     db *= scales
-    gradients = [part for i in range(3) for part in (dW[:, i * d : (i + 1) * d], db[i * d :][:d])]
+    gradients = []
+    for some, has_bias in zip(columns.slices, biased, strict=True):
+        gradients += [dW[:, some], db[some]] if has_bias else [dW[:, some]]
     return dx.reshape(x_shape), *gradients
 
 
-def _loop(qkv, bias, d_head):  # type: ignore[no-untyped-def]
-    n, d = len(qkv), qkv.shape[1] // 3
+def _loop(qkv, bias, d_head, queries, keys):  # type: ignore[no-untyped-def]
     longest, none = np.zeros(2, qkv.dtype), qkv.dtype.type(0.0)
-    for i in range(n):
+    for i in range(len(qkv)):
         row = qkv[i]
-        for j in range(3 * d):
+        for j in range(qkv.shape[1]):
             row[j] += bias[j]
         for part in range(2):
-            for first in range(part * d, (part + 1) * d, d_head):
+            for first in range(part * queries, queries + part * keys, d_head):
                 square, last = none, first + d_head
                 vectors = last - d_head % VECTOR
                 for start in range(first, vectors, VECTOR):
@@ -114,25 +164,26 @@ def _loop(qkv, bias, d_head):  # type: ignore[no-untyped-def]
 
 
 @leaf(_loop)
-def add_bias(qkv: Array, bias: Array, d_head: int) -> Array:
+def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int) -> Array:
     """Add the bias to rows of queries, keys and values; return the largest |q|^2 and |k|^2.
 
-    These are of heads, and NaN if there is NaN.
+    These are of heads, and NaN if there is NaN. There are so many columns of queries and of keys.
     """
-    d, longest = qkv.shape[1] // 3, [np.zeros(2, qkv.dtype)]
-    for piece in pieces(len(qkv), 3 * d):
+    longest = [np.zeros(2, qkv.dtype)]
+    for piece in pieces(len(qkv), qkv.shape[1]):
         projected = qkv[piece]
         projected += bias
-        longest.append(longest_squares(projected[:, : 2 * d], d_head, 2))
+        parts = projected[:, :queries], projected[:, queries : queries + keys]
+        longest.append(np.concatenate([longest_squares(part, d_head) for part in parts]))
     found: Array = np.max(longest, axis=0)
     return found
 
 
-def _turn_loop(qkv, cosine, sine, first):  # type: ignore[no-untyped-def]
-    d, (length, half) = qkv.shape[1] // 3, cosine.shape
+def _turn_loop(qkv, cosine, sine, first, columns):  # type: ignore[no-untyped-def]
+    length, half = cosine.shape
     for i in range(len(qkv)):
         c, s = cosine[(first + i) % length], sine[(first + i) % length]
-        for start in range(0, 2 * d, 2 * half):
+        for start in range(0, columns, 2 * half):
             a, b = qkv[i, start : start + half], qkv[i, start + half : start + 2 * half]
             for j in range(half):
                 turned = a[j] * c[j] - b[j] * s[j]
@@ -141,13 +192,13 @@ def _turn_loop(qkv, cosine, sine, first):  # type: ignore[no-untyped-def]
 
 
 @leaf(_turn_loop, FUSED)
-def turn_rows(qkv: Array, cosine: Array, sine: Array, first: int) -> None:
-    """Turn the queries and keys of rows, the first of which is the row `first` of the batch."""
-    d, (length, half) = qkv.shape[1] // 3, cosine.shape
-    for piece in pieces(len(qkv), 3 * d):
+def turn_rows(qkv: Array, cosine: Array, sine: Array, first: int, columns: int) -> None:
+    """Turn the first columns of rows, the first of which is the row `first` of the batch."""
+    length, half = cosine.shape
+    for piece in pieces(len(qkv), qkv.shape[1]):
         at = np.arange(first + piece.start, first + piece.stop) % length
         c, s = cosine[at][:, None], sine[at][:, None]
-        pairs = qkv[piece, : 2 * d].reshape(len(at), -1, 2, half)
+        pairs = qkv[piece, :columns].reshape(len(at), -1, 2, half)
         a, b = pairs[:, :, 0], pairs[:, :, 1]
         turned = a * c - b * s
         b *= c
@@ -163,9 +214,9 @@ def turns_of(length: int, d_head: int, theta: float, dtype: str) -> tuple[Array,
 
 
 @lru_cache(maxsize=64)
-def _factors(d: int, scale: float, dtype: Any) -> Array:
+def _factors(columns: Columns, scale: float, dtype: Any) -> Array:
     """Return a read-only factor for each column of query, key and value, with UNIT divided out."""
-    factors = np.ones(3 * d, dtype)
-    factors[:d] = scale / UNIT
-    factors[d : 2 * d] = 1.0 / UNIT
+    factors = np.ones(columns.queries + 2 * columns.keys, dtype)
+    queries, keys, _ = columns.slices
+    factors[queries], factors[keys] = scale / UNIT, 1.0 / UNIT
     return read_only(factors)

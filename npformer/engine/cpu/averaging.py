@@ -56,6 +56,7 @@ def average(
     longest: float,
     bias: Array | None = None,
     causal: bool = False,
+    window: int | None = None,
     store: bool | None = None,
 ) -> Any:
     """Write softmax(query key^T + bias) value into `y`, and return a cache.
@@ -74,6 +75,8 @@ def average(
         No score is larger: the norm of the longest query times that of the longest key.
     bias : array, shape (heads, length), optional
         Added to the scores of each key, in the units of e^x.
+    causal, window
+        As in `functional.average`.
     store : bool, optional
         Whether to keep the weights for the backward pass. None: up to length `STORED`.
     """
@@ -86,7 +89,7 @@ def average(
         value = np.where(kept, value, 0.0)
         if key.shape[0] == len(mask):
             key = np.where(kept, key, 0.0)
-    tiling = Tiling(batch, n_heads, length, causal)
+    tiling = Tiling(batch, n_heads, length, causal, window)
     exponentials = Exponentials(query, key, longest, bias, mask, tiling, context)
     if context.keep and (length <= STORED if store is None else store):
         exponentials.stored = context.empty((batch, n_heads, length, length), query)
@@ -101,12 +104,12 @@ def average(
             target = out[group][..., queries, :]
             if not tiling.whole_rows:
                 total = totals[group][..., queries, :]
-                if keys.start > 0:
+                if not tiling.first_of_queries(tile):
                     sums += total
                     target *= total / divisors(sums)
                 total[...] = sums
                 p = exponentials.divided(p, sums, scratch)
-            _accumulate(p, value[group][..., keys, :], target, keys.start == 0)
+            _accumulate(p, value[group][..., keys, :], target, tiling.first_of_queries(tile))
 
     context.in_parts(compute, len(tiling.groups))
     return exponentials, value, bias is not None, y, context
@@ -140,7 +143,7 @@ def average_backward(
         for tile in tiling.tiles(chain.from_iterable(units[part])):
             group, queries, keys = tile
             q, dy_rows = (a[group][..., queries, :] for a in (query, dout))
-            first = queries.start == 0 or tiling.on_diagonal(tile)
+            first = tiling.first_of_keys(tile)
             p = exponentials.weights(tile, p_scratch)
             x = corner(x_scratch, p.shape)
             np.matmul(dy_rows, value[group][..., keys, :].swapaxes(-1, -2), out=x)
@@ -150,7 +153,8 @@ def average_backward(
             through_softmax(np.ascontiguousarray(p), x, along)
             _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[group][..., keys, :], first)
             k = of_group(key, group)[..., keys, :]
-            _accumulate(x, k, dquery[group][..., queries, :], keys.start == 0)
+            of_queries = dquery[group][..., queries, :]
+            _accumulate(x, k, of_queries, tiling.first_of_queries(tile))
             if not shared:
                 _accumulate(x.swapaxes(-1, -2), q, dkey[group][..., keys, :], first)
             else:

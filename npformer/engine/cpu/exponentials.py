@@ -19,7 +19,7 @@ from npformer.core import Array
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.loops import exp, exp2
 from npformer.engine.cpu.rows import EXP, UNIT, leaf, ones
-from npformer.engine.cpu.tiles import Tile, Tiling, corner, of_group
+from npformer.engine.cpu.tiles import Tile, Tiling, band_of, corner, of_group
 
 SAFE = 64.0
 """Scores from -SAFE to SAFE, as exponents of 2, need no maximum. Float32 reaches from 2^-126 to
@@ -98,9 +98,9 @@ class Exponentials:
         weight = None
         if self.weight is not None:
             weight = np.ascontiguousarray(of_group(self.weight, group)[..., keys])
-        hidden = self.mask is not None, self.tiling.on_diagonal(tile)
-        block = np.ascontiguousarray(e)
-        sums = exponentiate(block, shift, weight, *hidden, self.tiling.whole_rows)
+        block, masked = np.ascontiguousarray(e), self.mask is not None
+        band = self.tiling.band(tile)
+        sums = exponentiate(block, shift, weight, masked, band, self.tiling.whole_rows)
         if block is not e:
             e[...] = block
         return e, sums
@@ -141,8 +141,8 @@ class Exponentials:
                 s = self._scores(tile)
                 if self.mask is not None:
                     np.copyto(s, -np.inf, where=~self.mask[group[0]][..., keys])
-                if self.tiling.on_diagonal(tile):
-                    s[..., ~np.tri(s.shape[-1], dtype=bool)] = -np.inf
+                if (band := self.tiling.band(tile)) is not None:
+                    s[..., ~band_of(*s.shape[-2:], *band)] = -np.inf
                 row = top[group][..., queries, :]
                 np.maximum(row, s.max(axis=-1, keepdims=True), out=row)
 
@@ -151,7 +151,7 @@ class Exponentials:
         return top
 
 
-def _loop(e, shift, weight, masked, on_diagonal, divide):  # type: ignore[no-untyped-def]
+def _loop(e, shift, weight, masked, band, divide):  # type: ignore[no-untyped-def]
     samples, heads, queries, keys = e.shape
     sums = np.empty((samples, heads, queries, 1), e.dtype)
     for sample in range(samples):
@@ -160,16 +160,20 @@ def _loop(e, shift, weight, masked, on_diagonal, divide):  # type: ignore[no-unt
                 factor = weight[sample % len(weight), head % weight.shape[1], 0]
             for i in range(queries):
                 row = e[sample, head, i]
-                seen = i + 1 if on_diagonal else keys
+                first, stop = 0, keys
+                if band is not None:
+                    first, stop = max(0, i + band[0]), min(keys, i + band[1] + 1)
                 total = e.dtype.type(0.0)
-                for j in range(seen):
+                for j in range(min(first, keys)):
+                    row[j] = 0.0
+                for j in range(first, stop):
                     s = row[j]
                     if shift is not None:
                         s -= shift[sample, head, i, 0]
                         s = e.dtype.type(0.0) if s > 0.0 else s
                     row[j] = power(s) if weight is None else power(s) * factor[j]
                     total += row[j]
-                for j in range(seen, keys):
+                for j in range(max(stop, 0), keys):
                     row[j] = 0.0
                 sums[sample, head, i, 0] = total
                 if divide and total != 0.0:
@@ -184,24 +188,24 @@ def exponentiate(
     shift: Array | None,
     weight: Array | None,
     masked: bool,
-    on_diagonal: bool,
+    band: tuple[int, int] | None,
     divide: bool,
 ) -> Array:
     """Make exponentials of the scores in a tile, and return the sums of their rows.
 
     Scores are less a shift for each row; exponentials are times a weight for each key, 0 for keys
-    that are `masked`. In a tile `on_diagonal` a query does not see later keys. With `divide`,
+    that are `masked`. With a `band`, query i sees the keys i + band[0] to i + band[1]. With `divide`,
     exponentials become weights.
     """
     if shift is not None:
         e -= shift
-        if masked or on_diagonal:
+        if masked or band is not None:
             np.minimum(e, 0.0, out=e)  # hidden scores may lie above the maximum
     EXP(e, out=e)
     if weight is not None:
         e *= weight
-    if on_diagonal:
-        e *= np.tri(e.shape[-1], dtype=e.dtype)
+    if band is not None:
+        e *= band_of(*e.shape[-2:], *band)
     sums = (e @ ones(e.shape[-1], e.dtype))[..., None]
     if divide:
         e /= divisors(sums)

@@ -17,37 +17,40 @@ from npformer.functional.rotary import rotary
 def attention_of_one(
     x: Array,
     W_query: Array,
-    b_query: Array,
+    b_query: Array | None,
     W_key: Array,
-    b_key: Array,
+    b_key: Array | None,
     W_value: Array,
-    b_value: Array,
+    b_value: Array | None,
     n_heads: int,
+    kv_heads: int,
     rope_theta: float | None,
     state: State,
     context: Context,
 ) -> tuple[Array, State]:
-    """Return the heads side by side, (batch, 1, d_model), and the new state.
+    """Return the heads side by side, (batch, 1, n_heads d_head), and the new state.
 
-    With a single token, splitting its features into heads moves nothing. The division by the sum of
-    the exponentials comes last: the average has fewer numbers than there are exponentials.
+    Queries that share a head of keys are columns of one product. The division by the sum of the exponentials comes last: the
+    average has fewer numbers than there are exponentials.
     """
     batch, _, d = x.shape
-    by_head = batch, n_heads, 1, d // n_heads
+    d_head = W_query.shape[1] // n_heads
     query, key, value = (
-        product(x.reshape(batch, d), W, b).reshape(by_head)
+        product(x.reshape(batch, d), W, b).reshape(batch, kv_heads, -1, d_head)
         for W, b in ((W_query, b_query), (W_key, b_key), (W_value, b_value))
     )
     if rope_theta is not None:
-        (query, key), _ = rotary(np.stack((query, key)), places(state.stop, 1), rope_theta)
+        both = np.concatenate((query, key), axis=2)  # one position: each row is a token there
+        turned, _ = rotary(both, places(state.stop, 1), rope_theta)
+        query, key = turned[:, :, :-1], turned[:, :, -1:]
     state = state.extend(1, context, key=key, value=value)
-    query *= UNIT / math.sqrt(d // n_heads)
-    e = np.matmul(state.so_far("key"), query.swapaxes(-1, -2))  # [batch, heads, length, 1]
+    query = query * (UNIT / math.sqrt(d_head))
+    e = np.matmul(state.so_far("key"), query.swapaxes(-1, -2))  # [batch, kv heads, length, group]
     seen = state.seen(1, x)
     if seen is not None:
         np.copyto(e, -np.inf, where=~seen.swapaxes(-1, -2))
     e -= np.maximum.reduce(e, axis=-2, keepdims=True)
     EXP(e, out=e)
     y = np.matmul(e.swapaxes(-1, -2), state.so_far("value"))
-    y /= np.add.reduce(e, axis=-2, keepdims=True)
-    return y.reshape(batch, 1, d), state
+    y /= np.add.reduce(e, axis=-2)[..., None]
+    return y.reshape(batch, 1, -1), state.rested()

@@ -53,7 +53,7 @@ def with_softmax(
         query: Array, key: Array, value: Array, mask: Array | None = None, causal: bool = False
     ) -> tuple[Array, Any]:
         scores, scores_cache = F.attention_scores(query, key)
-        allowed = allowed_pairs(mask, causal, scores)
+        allowed = allowed_pairs(mask, causal, scores, scores.shape[-2:])
         weights, softmax_cache = softmax(scores, mask=allowed)
         return weights @ value, (scores_cache, softmax_cache, weights, value)
 

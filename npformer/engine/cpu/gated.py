@@ -1,0 +1,140 @@
+"""(activation(x W_gate + b) * (x W_up + b)) W_down + b: one pass over memory between products."""
+
+from typing import Any
+
+import numpy as np
+
+from npformer.core import Array
+from npformer.engine.context import EngineContext
+from npformer.engine.cpu.activations import ACTIVATIONS
+from npformer.engine.cpu.rows import (
+    FUSED,
+    column_sums,
+    few,
+    leaf,
+    map_fits,
+    pieces,
+    product,
+    scratch,
+    zeros,
+)
+from npformer.functional.linear import check_linear
+
+
+def gated_feed_forward(
+    x: Array,
+    W_gate: Array,
+    b_gate: Array | None,
+    W_up: Array,
+    b_up: Array | None,
+    W_down: Array,
+    b_down: Array | None,
+    activation: str,
+    context: EngineContext,
+) -> tuple[Array, Any]:
+    """Replace `functional.gated`, with biases, for a name in `ACTIVATIONS`."""
+    if not map_fits(x, W_gate, b_gate):
+        check_linear(x, W_gate, b_gate)
+    activate, keep, (d, d_ff) = ACTIVATIONS[activation], context.keep, W_gate.shape
+    rows = x.reshape(-1, d)
+    shifts = [zeros(d_ff, x.dtype) if b is None else b for b in (b_gate, b_up)]
+    if few(x, context):
+        gate = rows @ W_gate
+        activate(gate, shifts[0], gate, False)
+        gate *= product(rows, W_up, b_up)
+        return product(gate, W_down, b_down).reshape(x.shape), None
+    slope, up = (context.empty((len(rows), d_ff), x) for _ in range(2))
+    in_place = activation == "relu" or not keep
+    gate = slope if in_place else context.empty(slope.shape, x)
+    hidden = context.empty(slope.shape, x) if keep else gate
+    y = context.empty(rows.shape, x)
+
+    def compute(some: slice) -> None:
+        np.matmul(rows[some], W_gate, out=slope[some])
+        activate(slope[some], shifts[0], gate[some], keep)
+        np.matmul(rows[some], W_up, out=up[some])
+        multiply_rows(gate[some], up[some], shifts[1], hidden[some])
+        np.matmul(hidden[some], W_down, out=y[some])
+        if b_down is not None:
+            y[some] += b_down
+
+    context.in_parts(compute, len(rows))
+    biased = b_gate is not None, b_up is not None, b_down is not None
+    kept = gate, up, hidden, None if in_place else slope
+    return y.reshape(x.shape), (rows, kept, (W_gate, W_up, W_down), biased, x.shape, context)
+
+
+def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
+    """dx, then dW and, if there was a bias, db of gate, up and down."""
+    rows, (gate, up, hidden, slope), weights, biased, x_shape, context = cache
+    W_gate, W_up, W_down = weights
+    drows = dy.reshape(-1, W_down.shape[1])
+    dup, dgate = (context.empty(gate.shape, gate) for _ in range(2))
+    dx = context.empty(rows.shape, rows)
+    dW = [context.empty(W.shape, W) for W in weights]
+    db = [np.empty(len(W_down), W_gate.dtype) for _ in range(2)]
+
+    def of_rows(some: slice) -> None:
+        np.matmul(drows[some], W_down.T, out=dup[some])
+        of_some = None if slope is None else slope[some]
+        divide_gradient(dup[some], gate[some], up[some], of_some, dgate[some])
+        np.matmul(dgate[some], W_gate.T, out=dx[some])
+        for piece in pieces(some, rows.shape[1]):
+            more = scratch(dx[piece].size, dx.dtype).reshape(dx[piece].shape)
+            np.matmul(dup[piece], W_up.T, out=more)
+            dx[piece] += more
+
+    def of_features(some: slice) -> None:
+        np.matmul(hidden[:, some].T, drows, out=dW[2][some])
+        for i, dpart in enumerate((dgate, dup)):
+            np.matmul(rows.T, dpart[:, some], out=dW[i][:, some])
+            if biased[i]:
+                db[i][some] = column_sums(dpart[:, some])
+
+    context.in_parts(of_rows, len(rows))
+    context.in_parts(of_features, len(W_down))
+    found: list[Array] = [dx.reshape(x_shape)]
+    for i, has_bias in enumerate(biased):
+        found.append(dW[i])
+        if has_bias:
+            found.append(db[i] if i < 2 else column_sums(drows))
+    return tuple(found)
+
+
+def _loop(gate, up, b, hidden):  # type: ignore[no-untyped-def]
+    for i in range(gate.shape[0]):
+        for j in range(gate.shape[1]):
+            up[i, j] += b[j]
+            hidden[i, j] = gate[i, j] * up[i, j]
+
+
+@leaf(_loop, FUSED)
+def multiply_rows(gate: Array, up: Array, b: Array, hidden: Array) -> None:
+    """Add b to rows of `up`, and write gate * up into `hidden`."""
+    for piece in pieces(len(gate), gate.shape[1]):
+        up[piece] += b
+        np.multiply(gate[piece], up[piece], out=hidden[piece])
+
+
+def _backward_loop(dup, gate, up, slope, dgate):  # type: ignore[no-untyped-def]
+    none = dup.dtype.type(0.0)
+    for i in range(gate.shape[0]):
+        for j in range(gate.shape[1]):
+            d = dup[i, j]
+            dup[i, j] = d * gate[i, j]
+            if slope is None:
+                dgate[i, j] = d * up[i, j] if gate[i, j] > none else d * up[i, j] * none
+            else:
+                dgate[i, j] = d * up[i, j] * slope[i, j]
+
+
+@leaf(_backward_loop, FUSED)
+def divide_gradient(dup: Array, gate: Array, up: Array, slope: Array | None, dgate: Array) -> None:
+    """Turn the gradient of the product, in `dup`, into those of its factors.
+
+    That of the gate is before its activation, whose derivative is `slope`; None: that of relu.
+    """
+    for piece in pieces(len(gate), gate.shape[1]):
+        np.multiply(dup[piece], up[piece], out=dgate[piece])
+        dgate[piece] *= gate[piece] > 0.0 if slope is None else slope[piece]
+        dup[piece] *= gate[piece]

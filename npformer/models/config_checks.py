@@ -1,0 +1,64 @@
+"""The checks of an EncoderConfig in which several settings meet: what mixers can take."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from npformer.functional.heads import check_heads
+from npformer.mixers import MIXERS, AttentionScores, AveragingMixer
+
+PER_LAYER = "mixer", "window", "rope_theta"
+"""Settings that may be one for each layer."""
+
+OF_KEYS = {"n_kv_heads": None, "d_head": None, "window": None, "qk_norm": False}
+"""Settings of queries and keys, and what turns them off."""
+
+
+def check_number(config: Any, name: str, values: Sequence[Any]) -> None:
+    """Check that there is a value for each layer."""
+    if len(values) != config.n_layers:
+        raise ValueError(
+            f"{name} has {len(values)} {'names' if name == 'mixer' else 'numbers'}; expected one, "
+            f"or one for each of the n_layers = {config.n_layers}"
+        )
+
+
+def check_mixers(config: Any) -> None:
+    """Check that each layer has a mixer that is known and fits the other settings."""
+    names = config.mixers()
+    check_number(config, "mixer", names)
+    kinds = [MIXERS[MIXERS.parse(name, "mixer")[0]] for name in names]
+    classes = [kind if isinstance(kind, type) else object for kind in kinds]
+    if any(issubclass(kind, AveragingMixer) for kind in classes):
+        check_heads(config.d_model, config.n_heads, config.n_kv_heads, config.d_head)
+    elif config.attention_dropout > 0.0 and object not in classes:
+        raise ValueError(
+            f"attention_dropout is {config.attention_dropout} and {', '.join(names)} has no "
+            "weights to drop; expected 0, or attention or a synthesizer"
+        )
+    for layer, (name, kind) in enumerate(zip(names, classes, strict=True)):
+        if not issubclass(kind, AttentionScores):
+            _refuse_without_keys(config, layer, name)
+    if config.positions == "rotary" and (d_head := config.mixer_settings().head_size) % 2:
+        raise ValueError(
+            f"positions is 'rotary' and a head has {d_head} features (d_head, or d_model / "
+            "n_heads); expected an even number, because they are turned in pairs"
+        )
+    for name in PER_LAYER if config.share_layers else ():
+        value = getattr(config, name)
+        if isinstance(value, tuple) and len(set(value)) > 1:
+            raise ValueError(
+                f"share_layers=True with {name} {', '.join(map(str, value))}; expected one for all "
+                "layers, because they are one and the same block"
+            )
+
+
+def _refuse_without_keys(config: Any, layer: int, mixer: str) -> None:
+    """Refuse settings of queries and keys for a layer whose mixer has none."""
+    settings = config.mixer_settings(layer)
+    found = [(name, getattr(settings, name), off) for name, off in OF_KEYS.items()]
+    for name, value, off in [("positions", config.positions, "sinusoidal"), *found]:
+        if value == "rotary" if name == "positions" else value != off:
+            raise ValueError(
+                f"{name} is {value!r} and a mixer is {mixer}, which has no queries and keys; "
+                f"expected attention, or {name}={off!r}"
+            )
