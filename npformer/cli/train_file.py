@@ -116,9 +116,10 @@ def _next(kind: str, model: Any, parts: dict[str, Part], path: str) -> str:
     """Return what to do with a trained model; and what it writes, if it does."""
     if kind != "text":
         return f"npformer {NEXT[kind].format(path)}"
+    written = model.generate(n=300, temperature=0.8)  # what the first command prints
     first = parts["train"].samples.strip().partition("\n")[0]
-    lines = [f"npformer generate {path} --temperature 0.8", "", model.generate(n=300, temperature=0.8)]
-    return "\n".join([*lines, "", f"npformer generate {path} {shlex.quote(first[:LONGEST])}"])
+    again = f"npformer generate {path} {shlex.quote(first[:LONGEST])}"
+    return f"\nnpformer generate {path} --temperature 0.8\n\n{written}\n\n{again}"
 
 
 def _plain(value: Any) -> Any:

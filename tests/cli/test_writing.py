@@ -11,7 +11,7 @@ from npformer.cli.options import task_or_file
 from npformer.cli.program import make_parser
 from npformer.data.pairs import pairs
 from npformer.engine.team import Team
-from npformer.tasks.sources.recipes import FILES, usual_options
+from npformer.tasks.sources.recipes import OPTIONS_OF, usual_options
 from tests.cli.conftest import metrics_of, names, run
 
 TINY = ["--quiet", "--epochs=3", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1"]
@@ -170,7 +170,7 @@ def test_the_plays_have_settings_of_their_own(tmp_path):
     assert run("train", "shakespeare", *TINY, *few, "--out", tmp_path) == 0
     begun = json.loads((tmp_path / "run.json").read_text())["options"]
     options = vars(make_parser().parse_args(["train", "shakespeare"]))
-    assert FILES["shakespeare"].keys() <= begun.keys() & options.keys()
+    assert OPTIONS_OF["shakespeare"].keys() <= begun.keys() & options.keys()
     metrics = metrics_of(tmp_path)
     config = metrics["config"]
     assert [config[n] for n in ("norm_kind", "positions", "ffn")] == ["rms", "rotary", "gated"]

@@ -74,7 +74,7 @@ def _recipe(name: str, summary: str, pooling: str, **given: Any) -> Recipe:
 RECIPES = {name: _recipe(name, **row) for name, row in TABLE["tasks"].items()}
 """By name."""
 
-FILES: dict[str, dict[str, Any]] = TABLE["files"]
+OPTIONS_OF: dict[str, dict[str, Any]] = TABLE["files"]
 """Options of `npformer train` for data that come with the package, by name."""
 
 
@@ -82,7 +82,7 @@ def usual_options(task: str, mixers: Sequence[str]) -> dict[str, Any]:
     """Return the options that fit a file of the package, or generated pairs, and some mixers."""
     own = Path(task).parent == Path(str(importlib.resources.files(data)))
     name = Path(task).name.partition(".")[0] if own else "generated" * is_generated(task)
-    usual = dict(FILES.get(name, {}))
+    usual = dict(OPTIONS_OF.get(name, {}))
     if {*mixers} != {"attention"} and usual.get("positions") == "rotary":
         del usual["positions"]  # only attention turns queries and keys
     return usual
