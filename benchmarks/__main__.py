@@ -20,6 +20,7 @@ BENCHMARKS = {
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
     "writing": "generating, copying and reversing, compared with PyTorch (7 minutes)",
     "shakespeare": "a character model, compared with PyTorch (5 minutes; needs a file)",
+    "plays": "what `npformer train shakespeare` reaches by minutes, and writes (10 minutes)",
     "pronunciations": "words to phones, compared with PyTorch (40 minutes; needs a file)",
     "translating": "training steps of encoder-decoders, compared with PyTorch (4 minutes)",
     "embedding": "sentences as vectors, compared with PyTorch, pretrained encoders (3 minutes)",
