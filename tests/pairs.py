@@ -113,6 +113,7 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
         "layer_norm": ((x, draw(e.d_model), draw(e.d_model)), {}),
         "rms_norm": ((x, draw(e.d_model)), {}),
         "rotary": ((draw(e.batch, e.length, 2 * e.d_head), np.arange(e.length)), {}),
+        "repeat_heads": ((value,), {"times": e.others}),
         "gated": ((x, draw(e.d_model, 3), draw(e.d_model, 3), draw(3, e.d_model)), {}),
         "softmax": ((x,), rows),
         "attention_scores": ((query, key), {}),

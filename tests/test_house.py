@@ -21,19 +21,19 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1662,
-    "functional": 1135,
-    "layers": 624,
-    "mixers": 816,
-    "models": 976,
+    "core": 1697,
+    "functional": 1191,
+    "layers": 632,
+    "mixers": 912,
+    "models": 1043,
     "optim": 437,
-    "proof": 1326,
+    "proof": 1346,
     "data": 1843,
-    "engine": 3319,
+    "engine": 3564,
     "training": 3634,
-    "interop": 1828,
+    "interop": 1841,
     "tasks": 2716,
-    "learn": 4083,
+    "learn": 4093,
     "cli": 1641,
     "__init__": 28,
     "__main__": 1,
@@ -44,13 +44,13 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_069
+IN_ALL = 26_619
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
-LINES_OF_TESTS = 49_000
+LINES_OF_TESTS = 49_250
 """Of all files of tests together."""
 
 MOST_FIELDS = 12

@@ -165,13 +165,6 @@ def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -
 
 
 positive = partial(whole, at_least=1)
-
-
-def or_none(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    """Return a check of a setting that may be None, which is off."""
-    return lambda name, value: None if value is None else check(name, value)
-
-
 """Return `value` as an int after checking that it is a whole number of at least 1."""
 
 

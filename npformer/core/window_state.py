@@ -27,6 +27,7 @@ class WindowState(State):
         self.window = next(iter(arrays.values())).shape[-2] if window is None else window
 
     def so_far(self, name: str) -> Array:
+        """Return what is kept, and what was new last."""
         return self[name]
 
     def seen(self, n: int, like: Array) -> Array:
@@ -39,12 +40,14 @@ class WindowState(State):
     def extend(
         self, n: int, context: Context, instead: Mapping[str, Array] | None = None, **new: Array
     ) -> WindowState:
+        """Return the state with n more tokens behind those that were kept."""
         stop, _ = self._after(n, context)
         join = array_module(next(iter(new.values()))).concatenate
         arrays = {name: join((self[name], entries), axis=-2) for name, entries in new.items()}
         return WindowState(arrays, self.stop, stop, self.window)
 
     def rested(self) -> WindowState:
+        """Return the state of the last `window` tokens."""
         first, arrays = self.stop - self.begin, {}
         for name, array in self._arrays.items():
             if isinstance(first, int):
@@ -56,5 +59,6 @@ class WindowState(State):
         return WindowState(arrays, self.begin, self.stop, self.window)
 
     def select(self, rows: Any) -> WindowState:
+        """Return the state of some rows, as `State.select`."""
         taken = super().select(rows)
         return WindowState(taken._arrays, taken.begin, taken.stop, self.window)

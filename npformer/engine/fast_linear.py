@@ -133,17 +133,22 @@ class FastGated(ByKernel, GatedFeedForward):
     down = Child()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        own = self.__dict__
-        parameters = weights_and_biases(own["gate"], own["up"], own["down"], bare=True)
-        activation, dropout = kernel_of_activation(own["activation"]), own["dropout"]
+        dropout, fused = self.__dict__["dropout"], self._fuse()
         idle = is_exactly(dropout, Dropout) and not (context.training and dropout.rate > 0.0)
         found = None
-        if parameters is not None and activation is not None and idle:
-            found = self.run("gated_feed_forward", x, parameters, activation, context=context)
+        if fused is not None and idle:
+            found = self.run("gated_feed_forward", x, *fused, context=context)
         return found or super().forward(x, context)
 
     def passes_over(self) -> tuple[Any, ...]:
-        return ()
+        return () if self._fuse() is None else (self.__dict__["activation"],)
+
+    def _fuse(self) -> tuple[list[Any], str] | None:
+        """Return the parameters and the activation's name; None if the kernel lacks a layer."""
+        own = self.__dict__
+        parameters = weights_and_biases(own["gate"], own["up"], own["down"], bare=True)
+        activation = kernel_of_activation(own["activation"])
+        return None if parameters is None or activation is None else (parameters, activation)
 
 
 NAMES: dict[type, str] = {ReLU: "relu", SiLU: "silu", Tanh: "tanh"}

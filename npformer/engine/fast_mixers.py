@@ -93,9 +93,10 @@ class FastAttention(FastAveraging, Attention):
             return super().prefill(x, state, context)
         from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
 
-        values = [None if one is None else one.value for one in fused[0]]
+        values: list[Any] = [None if one is None else one.value for one in fused[0]]
         rest: Any = {"rope_theta": self.rope_theta, "state": state, "context": context}
-        heads, state = attention_of_one(x, *values, self.n_heads, self.n_kv_heads, **rest)
+        rest |= {"n_heads": self.n_heads, "kv_heads": self.n_kv_heads}
+        heads, state = attention_of_one(x, *values, **rest)
         return self.output.forward(heads, context)[0], state
 
 

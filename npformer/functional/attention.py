@@ -150,7 +150,7 @@ def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, A
     xp = checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
     dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)
     for rows, keys, part in _parts(*cache):
-        # y[rows] = scaled_dot_product_attention(query[rows], key[keys], ..), whose cache was dropped
+        # y[rows] = scaled_dot_product_attention(*part), whose cache was dropped
         _, again = scaled_dot_product_attention(*part)
         dquery[..., rows, :], dk, dv = scaled_dot_product_attention_backward(
             dy[..., rows, :], again

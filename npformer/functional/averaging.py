@@ -48,7 +48,9 @@ def average(
         0 for a query that sees no key; its gradients are 0 too.
     """
     check_average(scores, value, mask)
-    allowed = allowed_pairs(mask, causal, scores, scores.shape[-2:], begin, window)
+    allowed = mask
+    if causal is not False or window is not None:
+        allowed = allowed_pairs(mask, causal, scores, scores.shape[-2:], begin, window)
     weights, softmax_cache = softmax(scores, mask=allowed)
     used, queries, kept, dropout_cache = value, None, weights, None
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN

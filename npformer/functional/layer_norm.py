@@ -34,7 +34,9 @@ def layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5) ->
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """dx, dgamma and, if there was a shift, dbeta. With n = (x - mean) / s, s = sqrt(var + eps) and g = dy gamma:
+    """dx, dgamma and, if there was a shift, dbeta.
+
+    With n = (x - mean) / s, s = sqrt(var + eps) and g = dy gamma:
 
         dx = (g - mean(g) - n mean(g n)) / s.
 
@@ -54,13 +56,14 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     checks.gradient(dy, normalised.shape)
 
     # y = gamma * normalised + beta, the same gamma and beta in every row
+    dbeta = dy.reshape(-1, len(gamma)).sum(axis=0)
     dgamma = (dy * normalised).reshape(-1, len(gamma)).sum(axis=0)
     g = dy * gamma
     # normalised = (x - mean) * inverse_std
     along_constant = g.mean(axis=-1, keepdims=True)
     along_normalised = (g * normalised).mean(axis=-1, keepdims=True)
     dx = (g - along_constant - normalised * along_normalised) * inverse_std
-    return (dx, dgamma, dy.reshape(-1, len(gamma)).sum(axis=0)) if has_shift else (dx, dgamma)
+    return (dx, dgamma, dbeta) if has_shift else (dx, dgamma)
 
 
 def check_layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float) -> None:

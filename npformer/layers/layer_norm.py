@@ -33,7 +33,7 @@ class LayerNorm(Layer):
         self.eps = checks.number("eps", eps, above=0.0)
         self.gamma = Parameter(initializers.draw(initializers.ones, None, (d_model,), dtype))
         beta = initializers.draw(initializers.zeros, None, (d_model,), dtype)
-        self.beta = Parameter(beta) if bias else None
+        self.beta: Any = Parameter(beta) if bias else None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         beta = None if self.beta is None else self.beta.value

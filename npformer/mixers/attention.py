@@ -45,20 +45,26 @@ class AttentionScores(Scores):
         d_model, d_head = settings.d_model, settings.head_size
         self.query = Linear(d_model, settings.n_heads * d_head, **drawn)
         self.key = Linear(d_model, settings.kv_heads * d_head, **drawn)
-        norms = [RMSNorm(d_head, settings.norm_eps, dtype=dtype) for _ in range(2)]
-        self.query_norm, self.key_norm = norms if settings.qk_norm else (None, None)
+        self.query_norm: RMSNorm | None = None
+        self.key_norm: RMSNorm | None = None
+        if settings.qk_norm:
+            norms = [RMSNorm(d_head, settings.norm_eps, dtype=dtype) for _ in range(2)]
+            self.query_norm, self.key_norm = norms
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
         query, query_cache = self.queries(x, context)  # [batch, heads, length, d_head]
         key, key_cache = self.keys(x, context)
-        key, repeat_cache = F.repeat_heads(key, self.group)
+        repeat_cache = None
+        if self.group > 1:
+            key, repeat_cache = F.repeat_heads(key, self.group)
         scores, scores_cache = F.attention_scores(query, key)
         return scores, (query_cache, key_cache, repeat_cache, scores_cache)
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
         query_cache, key_cache, repeat_cache, scores_cache = cache
         dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
-        dkey = F.repeat_heads_backward(dkey, repeat_cache)
+        if repeat_cache is not None:
+            dkey = F.repeat_heads_backward(dkey, repeat_cache)
         # x is used twice, so its gradient is a sum
         dx_key = self.keys_backward(dkey, key_cache, gradients)
         return dx_key + self.queries_backward(dquery, query_cache, gradients)
@@ -86,12 +92,17 @@ class AttentionScores(Scores):
         self, part: Layer, norm: Layer | None, n_heads: int, x: Array, context: Context, begin: Any
     ) -> tuple[Array, Any]:
         mapped, map_cache = part.forward(x, context)
-        heads, norm_cache, turn = F.split_heads(mapped, n_heads), None, None
+        heads, norm_cache = F.split_heads(mapped, n_heads), None
         if norm is not None:
             heads, norm_cache = norm.forward(heads, context)
-        if self.rope_theta is not None:
-            heads, turn = F.rotary(heads, places(begin, x.shape[1]), self.rope_theta)
+        heads, turn = self.turned(heads, begin)
         return heads, (map_cache, norm_cache, turn)
+
+    def turned(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
+        """Return queries or keys by head, turned if they are, and what turns their gradient."""
+        if self.rope_theta is None:
+            return heads, None
+        return F.rotary(heads, places(begin, heads.shape[2]), self.rope_theta)
 
     def _by_head_backward(
         self, part: Layer, norm: Layer | None, dheads: Array, cache: Any, gradients: Gradients

@@ -146,13 +146,15 @@ class AveragingMixer(Mixer, Scores):
         """Return the heads side by side, (batch, length, d_model), and `heads_backward`'s cache."""
         scores, scores_cache = self.scores(x, context)  # [(batch,) heads, length, length]
         value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
-        own = F.split_heads(value, self.n_kv_heads)
-        by_head, repeat_cache = F.repeat_heads(own, self.group)  # [batch, heads, length, d_head]
+        by_head = F.split_heads(value, self.n_kv_heads)  # [batch, heads, length, d_head]
+        repeat_cache = None
+        if self.group > 1:
+            by_head, repeat_cache = F.repeat_heads(by_head, self.group)
         mask, rate = over_heads(context.mask), self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
-        drop: Any = {"rate": rate, "generator": generator}
+        seen: Any = {"causal": self.causal, "window": self.window}
         heads, average_cache = F.average(
-            scores, by_head, mask, self.causal, **drop, window=self.window
+            scores, by_head, mask, rate=rate, generator=generator, **seen
         )
         return F.merge_heads(heads), (scores_cache, value_cache, repeat_cache, average_cache)
 
@@ -160,8 +162,9 @@ class AveragingMixer(Mixer, Scores):
         """Gradient of `heads`: add those of the parameters and return dx."""
         scores_cache, value_cache, repeat_cache, average_cache = cache
         dscores, dvalue = F.average_backward(F.split_heads(dmerged, self.n_heads), average_cache)
-        dvalue = F.merge_heads(F.repeat_heads_backward(dvalue, repeat_cache))
-        dx_value = self.value.backward(dvalue, value_cache, gradients)
+        if repeat_cache is not None:
+            dvalue = F.repeat_heads_backward(dvalue, repeat_cache)
+        dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
         dx_scores = self.scores_backward(dscores, scores_cache, gradients)
         # x is used once or, where the scores depend on it, twice
         return dx_value if dx_scores is None else dx_value + dx_scores

@@ -13,6 +13,12 @@ from npformer.mixers.padding import STRATEGIES
 
 PADDINGS = tuple(STRATEGIES)
 
+
+def or_none(check: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    """Return a check of a setting that may be None, which is off."""
+    return lambda name, value: None if value is None else check(name, value)
+
+
 MUST_BE: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("d_model", "n_heads", "max_len", "rank"), checks.positive),
     "causal": checks.flag,
@@ -20,8 +26,8 @@ MUST_BE: dict[str, Callable[[str, Any], Any]] = {
     "memory": partial(checks.choice, choices=("auto", "stored", "blocks")),
     "initializer": INITIALIZERS.checked,
     "attention_dropout": checks.rate,
-    "rope_theta": checks.or_none(partial(checks.number, above=0.0)),
-    **dict.fromkeys(("n_kv_heads", "d_head", "window"), checks.or_none(checks.positive)),
+    "rope_theta": or_none(partial(checks.number, above=0.0)),
+    **dict.fromkeys(("n_kv_heads", "d_head", "window"), or_none(checks.positive)),
     **dict.fromkeys(("qk_norm", "bias"), checks.flag),
 }
 """What each setting of a mixer must be: a function returns it checked, as Python's number."""

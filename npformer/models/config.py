@@ -10,15 +10,15 @@ from npformer.core.explained_errors import in_our_words
 from npformer.layers import ACTIVATIONS, FFNS, NORMS
 from npformer.mixers import MixerSettings
 from npformer.mixers.mixer import MUST_BE as OF_MIXERS
-from npformer.mixers.mixer import keep_checked
+from npformer.mixers.mixer import keep_checked, or_none
 from npformer.mixers.mixture import check_parts
 from npformer.models.config_checks import check_mixers, check_number
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rotary", "none")
 RATES = ("dropout", "token_dropout", "attention_dropout", "ffn_dropout")
 FLAGS = ("scale_embeddings", "embedding_norm", "embedding_projection", "share_layers", "causal")
-PER_LAYER = {
-    "window": checks.or_none(checks.positive),
+PER_LAYER: dict[str, Any] = {
+    "window": or_none(checks.positive),
     "rope_theta": partial(checks.number, above=0.0),
 }
 """What settings must be that may be one for each layer, besides the mixer."""

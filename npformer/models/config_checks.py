@@ -17,8 +17,9 @@ def check_number(config: Any, name: str, values: Sequence[Any]) -> None:
     """Check that there is a value for each layer."""
     if len(values) != config.n_layers:
         raise ValueError(
-            f"{name} has {len(values)} {'names' if name == 'mixer' else 'numbers'}; expected one, "
-            f"or one for each of the n_layers = {config.n_layers}"
+            f"{name} has {len(values)} {'names' if name == 'mixer' else 'numbers'}; expected one "
+            f"{'name' if name == 'mixer' else 'number'}, or one for each of the n_layers = "
+            f"{config.n_layers}"
         )
 
 

@@ -262,6 +262,10 @@ def _mixers() -> list[Case]:
         *((name, "", {}) for name in nf.MIXERS),
         ("attention", "in blocks", {"memory": "blocks"}),
         ("attention", "turned", {"rope_theta": 50.0}),
+        (
+            *("attention", "of today"),
+            {"n_kv_heads": 1, "d_head": 6, "window": 3, "qk_norm": True, "bias": False},
+        ),
         ("mixture", "of six", {"mixture": tuple(nf.mixers.SCORES)}),
     ]
     for name, variant, settings in variants:

@@ -41,6 +41,10 @@ CASES = [
       for name in ("learned", "sinusoidal_halves", "rotary", "none")),
     case("rotary positions of a writer", "language",
          {"causal": True, "positions": "rotary", "rope_theta": 20.0, "ffn": "gated"}),
+    case("of today", config={"positions": "rotary", "n_layers": 3, "window": [None, 2, 3],
+                             "embedding_norm": True, "bias": False, "norm": "pre"}),
+    case("a writer of today", "language", {"causal": True, "positions": "rotary", "window": 3,
+         "n_kv_heads": 1, "d_head": 4, "qk_norm": True, "bias": False, "norm_kind": "rms"}),
     *(case(f"pooling {name}", pooling=name)
       for name in (*nf.layers.POOLINGS, "pooler(activation='relu')") if name != "mean"),
     case("one logit", output="sigmoid", n_classes=2),

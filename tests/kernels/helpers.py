@@ -142,23 +142,49 @@ def _feed_forward(arrays, others, context):
     return y, pull
 
 
+def _gated_feed_forward(arrays, others, context):
+    x, W_gate, b_gate, W_up, b_up, W_down, b_down = arrays
+    activate, activate_backward, options = ACTIVATIONS[others[0]]
+    before, gate_cache = F.linear(x, W_gate, b_gate)
+    gate, activation_cache = activate(before, **options)
+    up, up_cache = F.linear(x, W_up, b_up)
+    y, down_cache = F.linear(gate * up, W_down, b_down)
+
+    def pull(dy):
+        dhidden, *ddown = F.linear_backward(dy, down_cache)
+        dx, *dgate = F.linear_backward(
+            activate_backward(dhidden * up, activation_cache), gate_cache
+        )
+        dx_up, *dup = F.linear_backward(dhidden * gate, up_cache)
+        return dx + dx_up, *dgate, *dup, *ddown
+
+    return y, pull
+
+
 def _over_heads(mask):
     return None if mask is None else mask[:, None, None, :]
 
 
 def _attention_heads(arrays, others, context):
     x, *maps = arrays
-    n_heads, causal, _, *theta = others
+    n_heads, causal, _, theta, window, kv_heads = (*others, *(None, None, None))[:6]
     projected = [F.linear(x, maps[i], maps[i + 1]) for i in (0, 2, 4)]
-    by_head = [F.split_heads(y, n_heads) for y, _ in projected]
+    of_kv = kv_heads or n_heads
+    sizes = n_heads, of_kv, of_kv
+    by_head = [F.split_heads(y, n) for (y, _), n in zip(projected, sizes, strict=True)]
     turns = []
     if theta:
-        turned = [F.rotary(part, np.arange(x.shape[1]), *theta) for part in by_head[:2]]
+        turned = [F.rotary(part, np.arange(x.shape[1]), theta) for part in by_head[:2]]
         turns, by_head[:2] = [turn for _, turn in turned], [y for y, _ in turned]
-    heads, cache = F.scaled_dot_product_attention(*by_head, _over_heads(context.mask), causal)
+    repeated = [F.repeat_heads(part, n_heads // of_kv) for part in by_head[1:]]
+    by_head[1:] = [part for part, _ in repeated]
+    mask = _over_heads(context.mask)
+    heads, cache = F.scaled_dot_product_attention(*by_head, mask, causal, window=window)
 
     def pull(dy):
         dheads = [*F.scaled_dot_product_attention_backward(F.split_heads(dy, n_heads), cache)]
+        for i, (_, times) in enumerate(repeated):
+            dheads[i + 1] = F.repeat_heads_backward(dheads[i + 1], times)
         for i, turn in enumerate(turns):
             dheads[i] = F.rotary_backward(dheads[i], turn)
         dx, gradients = 0.0, []
@@ -194,7 +220,9 @@ REFERENCES = {
     "embedding": _embedding,
     "feed_forward": _feed_forward,
     "fourier_mixing": _of_pair("fourier_mixing"),
+    "gated_feed_forward": _gated_feed_forward,
     "layer_norm": _of_pair("layer_norm"),
+    "rms_norm": _of_pair("rms_norm"),
     "linear": _of_pair("linear"),
     "residual_norm": _residual_norm,
     "softmax_cross_entropy": _of_pair("softmax_cross_entropy"),
@@ -231,6 +259,18 @@ def feed_forward(shape=(5, 7, 64), d_ff=67, activation="gelu", scale=1.0):
     x, W1, b1, W2, b2 = normals(shape, (d, d_ff), (d_ff,), (d_ff, d), (d,))
     arrays = scale * x, W1 / d**0.5, b1, W2 / d_ff**0.5, b2
     return Case("feed_forward", arrays, (activation,))
+
+
+def rms_norm(shape=(5, 7, 64), eps=1e-5):
+    x, gamma = normals(shape, shape[-1:])
+    return Case("rms_norm", (x, 1.0 + 0.5 * gamma), (eps,))
+
+
+def gated_feed_forward(shape=(5, 7, 64), d_ff=67, activation="silu"):
+    d = shape[-1]
+    x, *maps = normals(shape, *2 * [(d, d_ff), (d_ff,)], (d_ff, d), (d,))
+    maps = [a / len(a) ** 0.5 if a.ndim > 1 else a for a in maps]
+    return Case("gated_feed_forward", (x, *maps), (activation,))
 
 
 def fourier_mixing(shape=(5, 7, 64)):
@@ -283,16 +323,17 @@ def attention_heads(
     causal=False,
     store=None,
     scale=1.0,
-    theta=(),
+    **more,
 ):
-    """The scores grow with the square of `scale`."""
-    d = n_heads * d_head
-    x, *maps = normals(*([(batch, length, d)] + 3 * [(d, d), (d,)]))
+    """The scores grow with the square of `scale`; more: theta, window and kv_heads."""
+    d, of_kv = n_heads * d_head, d_head * (more.get("kv_heads") or n_heads)
+    maps = [(d, d), (d,), *2 * [(d, of_kv), (of_kv,)]]
+    x, *maps = normals((batch, length, d), *maps)
     for i in (0, 2, 4):
         maps[i] = maps[i] / d**0.5
     for i in range(4):
         maps[i] = maps[i] * scale
-    others = n_heads, causal, store, *theta
+    others = n_heads, causal, store, *map(more.get, ("theta", "window", "kv_heads") if more else ())
     return Case("attention_heads", (x, *maps), others, mask_of(mask, batch, length))
 
 

@@ -59,7 +59,7 @@ def test_which_lengths_a_twin_stores_the_weights_of(rng, monkeypatch, kind, memo
     twin, found = nf.fast(kind(8, 2, memory=memory, seed=0, dtype="float64")), []
     for length in (8, 9):
         _, (heads, *_) = twin.forward(rng.normal(size=(2, length, 8)), Context())
-        found += [length] if heads.cache[3][0].stored is not None else []
+        found += [length] if heads.cache[4][0].stored is not None else []
     assert found == lengths
 
 

@@ -16,13 +16,19 @@ CAUSAL = [
     if not (isinstance(kind, type) and issubclass(kind, WholeSequenceMixer))
 ]
 SETTINGS = MixerSettings(D, 2, LENGTH, causal=True, mixture=tuple(nf.mixers.SCORES))
-TURNED = dataclasses.replace(SETTINGS, rope_theta=50.0)
+OTHERS = {
+    "turned": dataclasses.replace(SETTINGS, rope_theta=50.0),
+    "in a window": dataclasses.replace(SETTINGS, rope_theta=50.0, window=3, n_kv_heads=1),
+    "a window of one": dataclasses.replace(SETTINGS, window=1, d_head=3, bias=False),
+    "a wide window": dataclasses.replace(SETTINGS, window=LENGTH + 2, qk_norm=True),
+}
 
 
-@pytest.fixture(params=[*CAUSAL, "attention, turned", "mixture, turned"])
+@pytest.fixture(params=[*CAUSAL, "mixture, turned", *(f"attention, {name}" for name in OTHERS)])
 def plain(request):
-    name, *turned = request.param.split(", ")
-    mixer = MIXERS.make(name, TURNED if turned else SETTINGS, seed=0, dtype="float64")
+    name, *other = request.param.split(", ")
+    settings = OTHERS[other[0]] if other else SETTINGS
+    mixer = MIXERS.make(name, settings, seed=0, dtype="float64")
     rng = np.random.default_rng(1)
     for value in mixer.parameters().values():
         value += 0.3 * rng.normal(size=value.shape)

@@ -51,7 +51,11 @@ def attention_scores(query, key):
     return query @ key.mT / math.sqrt(query.shape[-1])
 
 
-def attention(query, key, value, mask=None, causal=False, block=None):
+def attention(query, key, value, mask=None, causal=False, block=None, window=None):
+    if window is not None:
+        i, j = np.indices((query.shape[-2], key.shape[-2]))
+        near = j > i - window if causal else abs(i - j) <= window // 2
+        mask = near if mask is None else mask & near
     attend = torch.nn.functional.scaled_dot_product_attention
     if mask is None:
         return attend(query, key, value, is_causal=causal)
@@ -181,6 +185,7 @@ REFERENCES |= {
     "layer_norm": lambda x, gamma, beta, eps=1e-5: torch.nn.functional.layer_norm(
         x, gamma.shape, gamma, beta, eps
     ),
+    "repeat_heads": lambda x, times: x.repeat_interleave(times, dim=1),
     "rms_norm": lambda x, gamma, eps=1e-5: torch.nn.functional.rms_norm(x, gamma.shape, gamma, eps),
     "scaled_dot_product_attention": attention,
     "blockwise_attention": attention,

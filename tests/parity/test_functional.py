@@ -145,6 +145,13 @@ CASES = [
         for lengths, causal, block in product(((5, 5), (3, 6), (6, 3)), EITHER, (1, 2, 100))
     ),
     *(
+        case(
+            f"{kind}_attention", *qkv(5, 5, batch=3), mask=mask, causal=causal, window=3, **options
+        )
+        for kind, options in (("scaled_dot_product", {}), ("blockwise", {"block": 2}))
+        for mask, causal in product((None, OVER_HEADS), EITHER)
+    ),
+    *(
         case("blockwise_attention", *qkv(5, 5, batch=3), mask=OVER_HEADS, causal=True, block=block)
         for block in (2, 100)
     ),

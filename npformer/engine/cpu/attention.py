@@ -44,8 +44,11 @@ class Columns(NamedTuple):
 
     def by_head(self, rows: Array, batch: int, length: int) -> list[Array]:
         """Return views (batch, heads, length, d_head) of queries, keys and values in rows."""
-        tokens = batch, length, -1, self.d_head
-        return [rows[:, some].reshape(tokens).swapaxes(1, 2) for some in self.slices]
+        heads = self.n_heads, self.kv_heads, self.kv_heads
+        return [
+            rows[:, some].reshape(batch, length, n, self.d_head).swapaxes(1, 2)
+            for n, some in zip(heads, self.slices, strict=True)
+        ]
 
 
 def attention_heads(
@@ -68,9 +71,10 @@ def attention_heads(
     """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
 
     Replaces three `functional.linear` and `functional.scaled_dot_product_attention`, on x of shape
-    (batch, length, d_model). Of keys and values there are `kv_heads`; None: n_heads. `store` says whether to keep exp(scores) for the backward pass; None keeps it for short
-    sequences. With `rope_theta` queries and keys are turned, as by `functional.rotary`, which
-    changes the length of none.
+    (batch, length, d_model). Of keys and values there are `kv_heads`; None: n_heads. `store` says
+    whether to keep exp(scores) for the backward pass; None keeps it for short sequences. With
+    `rope_theta` queries and keys are turned, as by `functional.rotary`, which changes the length of
+    none.
 
     Each call copies the three weight matrices side by side, with the scale of the scores multiplied
     into the queries' part; the copy takes far less time than the product. Heads are strided views

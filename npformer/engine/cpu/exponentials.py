@@ -194,8 +194,8 @@ def exponentiate(
     """Make exponentials of the scores in a tile, and return the sums of their rows.
 
     Scores are less a shift for each row; exponentials are times a weight for each key, 0 for keys
-    that are `masked`. With a `band`, query i sees the keys i + band[0] to i + band[1]. With `divide`,
-    exponentials become weights.
+    that are `masked`. With a `band`, query i sees the keys i + band[0] to i + band[1]. With
+    `divide`, exponentials become weights.
     """
     if shift is not None:
         e -= shift

@@ -65,7 +65,10 @@ def residual_norm(
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients: dx, dy, dgamma and, if there is a beta, dbeta. Without dropout dx and dy are the same array."""
+    """Gradients: dx, dy, dgamma and, if there is a beta, dbeta.
+
+    Without dropout dx and dy are the same array.
+    """
     norm_cache, dropout_cache = cache
     dsum, *of_parameters = norm_backward(dz, norm_cache)
     dy = dsum if dropout_cache is None else dropout_backward(dsum, dropout_cache)

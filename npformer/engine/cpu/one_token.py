@@ -30,8 +30,8 @@ def attention_of_one(
 ) -> tuple[Array, State]:
     """Return the heads side by side, (batch, 1, n_heads d_head), and the new state.
 
-    Queries that share a head of keys are columns of one product. The division by the sum of the exponentials comes last: the
-    average has fewer numbers than there are exponentials.
+    Queries that share a head of keys are columns of one product. The division by the sum of the
+    exponentials comes last: the average has fewer numbers than there are exponentials.
     """
     batch, _, d = x.shape
     d_head = W_query.shape[1] // n_heads

@@ -87,12 +87,12 @@ class Tiling:
     def first_of_queries(self, tile: Tile) -> bool:
         """Return whether this is the first tile with these queries."""
         _, queries, keys = tile
-        return keys.start == self._tile_of(queries.start - self.behind)
+        return bool(keys.start == self._tile_of(queries.start - self.behind))
 
     def first_of_keys(self, tile: Tile) -> bool:
         """Return whether this is the first tile with these keys."""
         _, queries, keys = tile
-        return queries.start == self._tile_of(keys.start - self.ahead)
+        return bool(queries.start == self._tile_of(keys.start - self.ahead))
 
     def band(self, tile: Tile) -> tuple[int, int] | None:
         """Return (low, high): query i of the tile sees its keys i + low to i + high.

@@ -62,7 +62,8 @@ def conv1d(layer: own.Conv1d, x: Value, graph: Graph) -> Value:
 @register(own.LayerNorm)
 def layer_norm(layer: own.LayerNorm, x: Value, graph: Graph) -> Value:
     """y = gamma (x - mean) / sqrt(variance + eps) + beta."""
-    return graph.node("LayerNormalization", x, layer.gamma, layer.beta, epsilon=layer.eps)
+    of = layer.gamma, *([] if layer.beta is None else [layer.beta])
+    return graph.node("LayerNormalization", x, *of, epsilon=layer.eps)
 
 
 @register(own.RMSNorm)

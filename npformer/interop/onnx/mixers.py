@@ -1,7 +1,7 @@
 """Converters of mixers to ONNX: each is the forward pass of its mixer."""
 
 import math
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from npformer import functional as F
 from npformer import mixers as own
 from npformer.core import to_numpy
+from npformer.functional.averaging import reach
 from npformer.functional.rotary import rotations
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import register
@@ -21,18 +22,20 @@ def by_head(x: Value, n_heads: int, size: int) -> Value:
     return x.reshape(0, 0, n_heads, size // n_heads).transpose(0, 2, 1, 3)
 
 
-def before(graph: Graph) -> Value:
-    """Return which tokens (columns) a token (row) may see without looking ahead."""
-    at = graph.positions()
-    return graph.node("GreaterOrEqual", at.at(1), at.at(0))
+def band(graph: Graph, causal: bool, window: int | None = None) -> list[Value]:
+    """Return conditions on which tokens (columns) a token (row) may see."""
+    at, (behind, ahead) = graph.positions(), reach(causal, window)
+    back = at.at(1) - at.at(0)
+    found = [] if ahead is None else [graph.node("GreaterOrEqual", back, np.int64(-ahead))]
+    return found if behind is None else [*found, graph.node("LessOrEqual", back, np.int64(behind))]
 
 
-def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
+def softmax(scores: Value, causal: bool, graph: Graph, window: int | None = None) -> Value:
     """Return weights of tokens that may be seen. Only padding sees none, and nothing reads it."""
-    allowed = None if graph.mask is None else graph.mask.at(1, 2)
-    if causal:
-        allowed = before(graph) if allowed is None else allowed & before(graph)
-    if allowed is not None:
+    seen = [] if graph.mask is None else [graph.mask.at(1, 2)]
+    seen += band(graph, causal, window)
+    if seen:
+        allowed = reduce(Value.__and__, seen)
         scores = graph.where(allowed, scores, LOWEST)
     return graph.node("Softmax", scores)
 
@@ -40,19 +43,34 @@ def softmax(scores: Value, causal: bool, graph: Graph) -> Value:
 def averaging(layer: own.AveragingMixer, x: Value, graph: Graph, scores_of: Any) -> Value:
     """y = concat(softmax(scores) value) W_O."""
     scores = scores_of(layer, x, graph)
-    value = by_head(graph.apply(layer.value, x), layer.n_heads, graph.d_model)
-    heads = softmax(scores, layer.causal, graph) @ value
-    return graph.apply(layer.output, heads.transpose(0, 2, 1, 3).reshape(0, 0, graph.d_model))
+    value = shared_by_head(layer, layer.value, None, x, graph)
+    heads = softmax(scores, layer.causal, graph, layer.window) @ value
+    size = layer.output.weight.shape[0]
+    return graph.apply(layer.output, heads.transpose(0, 2, 1, 3).reshape(0, 0, size))
+
+
+def shared_by_head(layer: Any, part: Any, turn: Any, x: Value, graph: Graph) -> Value:
+    """Return keys or values by head, turned if `turn` is given, once for each head of queries."""
+    heads = by_head(graph.apply(part, x), layer.n_kv_heads, part.weight.shape[1])
+    heads = heads if turn is None else turn(heads)
+    if layer.group == 1:
+        return heads
+    return graph.node("Gather", heads, np.arange(layer.n_heads) // layer.group, axis=1)
 
 
 def attention_scores(layer: own.AttentionScores, x: Value, graph: Graph) -> Value:
     """S = Q K^T / sqrt(d_head)."""
-    n_heads, d_model = layer.n_heads, graph.d_model
-    query = by_head(graph.apply(layer.query, x), n_heads, d_model)
-    key = by_head(graph.apply(layer.key, x), n_heads, d_model)
-    if (theta := layer.rope_theta) is not None:
-        query, key = (turned(part, d_model // n_heads, theta, graph) for part in (query, key))
-    return (query * (1.0 / math.sqrt(d_model // n_heads))) @ key.transpose(0, 1, 3, 2)
+    size = layer.query.weight.shape[1]
+    d_head = size // layer.n_heads
+
+    def turn(norm: Any, heads: Value) -> Value:
+        heads = heads if norm is None else graph.apply(norm, heads)
+        theta = layer.rope_theta
+        return heads if theta is None else turned(heads, d_head, theta, graph)
+
+    query = turn(layer.query_norm, by_head(graph.apply(layer.query, x), layer.n_heads, size))
+    key = shared_by_head(layer, layer.key, partial(turn, layer.key_norm), x, graph)
+    return (query * (1.0 / math.sqrt(d_head))) @ key.transpose(0, 1, 3, 2)
 
 
 def turned(part: Value, d_head: int, theta: float, graph: Graph) -> Value:

@@ -24,7 +24,7 @@ class LayerNormWithoutGamma(LayerNorm):
     """
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        n, inverse_std, _ = cache
+        n, inverse_std, *_ = cache
         gradients.add(self.gamma, (dy * n).reshape(-1, n.shape[-1]).sum(axis=0))
         gradients.add(self.beta, dy.reshape(-1, n.shape[-1]).sum(axis=0))
         along_n = (dy * n).mean(axis=-1, keepdims=True)
@@ -64,7 +64,7 @@ class LayerNormInOnePass(LayerNorm):
         inverse_std = 1.0 / np.sqrt(variance + self.eps)
         normalised = (x - mean) * inverse_std
         gamma, beta = self.gamma.value, self.beta.value
-        return gamma * normalised + beta, (normalised, inverse_std, gamma)
+        return gamma * normalised + beta, (normalised, inverse_std, gamma, True)
 
 
 @bug(2, *GRADIENT, "gradient_of_one_dropout_used_twice", build=twice, options={"training": True})

@@ -28,9 +28,9 @@ class AttentionThatTurnsItsValues(Attention):
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         scores, scores_cache = self.scores(x, context)
         value, value_cache = self.value.forward(x, context)
-        turned, _ = self.by_head(value)
+        turned, _ = self.turned(F.split_heads(value, self.n_heads))
         heads, average_cache = F.average(scores, turned, over_heads(context.mask), self.causal)
-        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
+        return F.merge_heads(heads), (scores_cache, value_cache, None, average_cache)
 
 
 @plain(26, "a_cache_changes_no_turned_token")
@@ -45,8 +45,8 @@ class AttentionThatTurnsFromTheStart(Attention):
     no cache.
     """
 
-    def by_head(self, part: Array, begin: Any = 0) -> tuple[Array, Any]:
-        return super().by_head(part, 0)
+    def turned(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
+        return super().turned(heads, 0)
 
 
 @plain(26, "rotary_pairs_are_halves")
@@ -63,7 +63,6 @@ class AttentionThatPairsNeighbours(Attention):
     backward pass turns the same pairs back.
     """
 
-    def by_head(self, part: Array, begin: Any = 0) -> tuple[Array, Any]:
-        heads = F.split_heads(part, self.n_heads)
-        at = places(begin, part.shape[1])
+    def turned(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
+        at = places(begin, heads.shape[2])
         return F.rotary(heads, at, self.rope_theta or 10000.0, layout="neighbours")

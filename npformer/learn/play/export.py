@@ -55,6 +55,16 @@ TABLES: dict[str, Registry[Any]] = {
     "output": LOSSES,
 }
 
+OF_TODAY: list[tuple[str, tuple[Any, ...], str]] = [
+    ("positions", ("sinusoidal", "sinusoidal_halves", "learned", "none"), "a page's are added"),
+    ("n_kv_heads", (None,), "on a page each head has its own keys"),
+    ("d_head", (None,), "on a page heads divide the features"),
+    ("window", (None,), "on a page tokens see all others"),
+    ("qk_norm", (False,), "on a page queries and keys have no norm"),
+    ("bias", (True,), "on a page all maps have one"),
+]
+"""Settings, the values that ``model.js`` knows, and what it knows instead of others."""
+
 MOST_PARAMETERS = 3_000_000
 """Numbers that a page holds: 16 MB of text."""
 
@@ -170,8 +180,11 @@ def model_file(model: Any) -> dict[str, Any]:
     config, arguments = description["config"], description["arguments"]
     if config["position_padding_id"] is not None:
         raise NotRunnableError("its positions count tokens, as RoBERTa's do, and a page's places.")
-    if config["positions"] == "rotary":
-        raise NotRunnableError("its positions are rotary, and a page's are added.")
+    for setting, plain, of_page in OF_TODAY:
+        if config[setting] not in plain:
+            raise NotRunnableError(f"its {setting} is {config[setting]!r}, and {of_page}.")
+    if model.config.starts_normed:
+        raise NotRunnableError("its first norm is that of the embeddings, and a page has both.")
     config["mixer"] = list(model.config.mixers())
     for name in config["mixer"]:
         check_known("mixer", MIXERS.parse(name, "mixer")[0])

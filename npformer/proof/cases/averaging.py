@@ -24,6 +24,12 @@ VISIBLE: dict[str, dict[str, Any]] = {
     "one sequence is all padding": {"mask": ONE_EMPTY[:, None, None]},
     "causal": {"causal": True},
     "causal and padding mask": {"causal": True, "mask": PADDED[:, None, None]},
+    "a window": {"window": 2},
+    "a window of the last two, and padding mask": {
+        "causal": True,
+        "window": 2,
+        "mask": PADDED[:, None, None],
+    },
 }
 """Which of three keys each of three queries may see, in two sequences."""
 

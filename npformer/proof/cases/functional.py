@@ -47,6 +47,7 @@ def _normalisations() -> Iterator[Case]:
     some[1] = False
     by_row = np.array([[True], [False], [True]])
     yield pair("gamma away from 1", F.layer_norm, (2, 3, 6), gamma, beta)
+    yield pair("without a shift", F.layer_norm, (2, 3, 6), gamma, None)
     yield pair("mean of 100", F.layer_norm, 100.0 + draw(4, 6), gamma, beta)
     yield pair("large epsilon", F.layer_norm, (4, 6), gamma, beta, eps=0.5)
     yield pair("gamma away from 1", F.rms_norm, (2, 3, 6), gamma)
@@ -72,6 +73,8 @@ def _of_today() -> Iterator[Case]:
     for layout in ("halves", "neighbours"):
         yield pair(layout, F.rotary, (2, 3, 4), np.arange(3), layout=layout)
     at = np.array([[[0], [9]], [[4], [1]]])
+    yield pair("two of each head", F.repeat_heads, (2, 2, 3, 4), 2)
+    yield pair("each head once", F.repeat_heads, (2, 2, 3, 4), 1)
     yield pair("positions of each row, slow", F.rotary, (2, 2, 1, 6), at, theta=500.0)
     for activation in ("silu", "gelu", "sigmoid"):
         yield pair(activation, F.gated, (2, 3, 4), (4, 6), (4, 6), (6, 4), activation=activation)

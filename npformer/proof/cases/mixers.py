@@ -12,6 +12,11 @@ from npformer.proof.cases.case import SEEDED, Case, classes, draw, keep, layer, 
 
 TWO_HEADS: dict[str, Any] = {"n_heads": 2}
 IN_BLOCKS = {**TWO_HEADS, "memory": "blocks"}
+OF_TODAY: dict[str, Any] = {
+    "n_heads": 4,
+    **{"n_kv_heads": 2, "d_head": 2, "window": 3, "qk_norm": True, "bias": False},
+    "rope_theta": 50.0,
+}
 SIX_PARTS = {**TWO_HEADS, "mixture": tuple(M.SCORES)}
 
 
@@ -35,6 +40,8 @@ def mixers() -> Iterator[Case]:
         ("attention", "in blocks", IN_BLOCKS),
         ("attention", "turned", {**TWO_HEADS, "rope_theta": 50.0}),
         ("attention", "turned, in blocks", {**IN_BLOCKS, "rope_theta": 50.0}),
+        ("attention", "of today", OF_TODAY),
+        ("attention", "of today, in blocks", {**OF_TODAY, "memory": "blocks"}),
         ("mixture", "six parts", SIX_PARTS),
     ):
         yield _case(prefix, name, **settings)

@@ -37,6 +37,10 @@ def _blocks() -> Iterator[Case]:
     today: dict[str, Any] = {"norm": "pre", "norm_kind": "rms", "ffn": "gated", "dropout": 0.2}
     turned = block(**today, positions="rotary", activation="silu", causal=True)
     yield layer("rotary, RMS norm, gated, causal", turned, x, mask=mask, **training)
+    bare: dict[str, Any] = {"bias": False, "ffn_dropout": 0.2, "window": 2}
+    yield layer("a window, gated, without biases", block(ffn="gated", **bare), x, **training)
+    normed = block(norm="pre", embedding_norm=True, bias=False)
+    yield layer("pre-norm behind a norm of embeddings", normed, x, mask=mask, **MODEL)
     alone: dict[str, Any] = {"ffn": "none", "dropout": 0.2}
     covers: dict[str, Any] = {"covers": ("NoFeedForward",)}
     yield layer("mixer alone, padding mask", block(**alone), x, mask=mask, **MODEL, **covers)

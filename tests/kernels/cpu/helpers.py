@@ -108,6 +108,14 @@ CASES = {
     "feed_forward, gelu_tanh": helpers.feed_forward(activation="gelu_tanh"),
     "feed_forward, tanh": helpers.feed_forward(activation="tanh"),
     "feed_forward, relu": helpers.feed_forward((5, 29, 64), activation="relu"),
+    "rms_norm": helpers.rms_norm(),
+    "rms_norm, larger": helpers.rms_norm((5, 29, 64), 0.1),
+    **{
+        f"gated_feed_forward, {name}": helpers.gated_feed_forward(activation=name)
+        for name in ("gelu", "relu")
+    },
+    "gated_feed_forward": helpers.gated_feed_forward(),
+    "gated_feed_forward, larger": helpers.gated_feed_forward((5, 29, 64)),
     "fourier_mixing": helpers.fourier_mixing(),
     "fourier_mixing, larger": helpers.fourier_mixing((5, 29, 64)),
     "embedding": helpers.embedding(),
@@ -123,8 +131,17 @@ CASES = {
     "attention_heads": helpers.attention_heads(),
     "attention_heads, larger": helpers.attention_heads(2, 40, 2, 32, mask="padded", causal=True),
     "attention_heads, not stored": helpers.attention_heads(2, 40, 2, 32, store=False),
-    "attention_heads, turned": helpers.attention_heads(mask="padded", theta=(100.0,)),
-    "attention_heads, turned, long": helpers.attention_heads(2, 600, 2, 4, theta=(1e4,)),
+    "attention_heads, turned": helpers.attention_heads(mask="padded", theta=100.0),
+    "attention_heads, turned, long": helpers.attention_heads(2, 600, 2, 4, theta=1e4),
+    "attention_heads, grouped": helpers.attention_heads(2, 13, 6, 4, "padded", kv_heads=2),
+    "attention_heads, a window": helpers.attention_heads(mask="padded", theta=9.0, window=4),
+    "attention_heads, last tokens": helpers.attention_heads(2, 40, causal=True, window=5),
+    "attention_heads, long window": helpers.attention_heads(
+        1, 300, 4, 4, "padded", kv_heads=1, window=66
+    ),
+    "attention_heads, long, last": helpers.attention_heads(
+        1, 300, 2, 4, "padded", True, scale=4.0, window=65
+    ),
     "attention_heads, row maxima": helpers.attention_heads(mask="padded", scale=8.0),
     "dense_heads": helpers.dense_heads(),
     "dense_heads, one sample": helpers.dense_heads(batch=1, mask="in front"),

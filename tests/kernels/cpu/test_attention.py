@@ -42,7 +42,7 @@ def test_of_any_shape_mask_tiling_and_storage(tiling, mask, causal):
 def exponentials_of(case, **options):
     """Return the `Exponentials` in the cache of a call."""
     _, cache = forward(case, case.arrays, case.context(**options))
-    return cache[3][0]
+    return cache[4][0]
 
 
 @pytest.mark.parametrize(("scale", "subtracts"), [(1.0, False), (LARGE, True)])

@@ -89,6 +89,28 @@ def test_groups_and_tiles_cover_every_score_once(tiling, batch):
         np.testing.assert_array_equal(seen, 1)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_tiles_of_a_window_have_every_pair_that_is_seen(causal, monkeypatch):
+    monkeypatch.setattr(tiles, "SMALLEST", 2)
+    for window, length in product((1, 2, 3, 5), (4, 13, 21)):
+        tiling = Tiling(1, 1, length, causal, window)
+        seen, begun = np.zeros((length, length)), (set(), set())
+        for tile in tiling.tiles(tiling.groups):
+            _, queries, keys = tile
+            block = np.ones((queries.stop - queries.start, keys.stop - keys.start))
+            if (band := tiling.band(tile)) is not None:
+                block = block * tiles.band_of(*block.shape, *band)
+            assert block.any()
+            seen[queries, keys] += block
+            assert tiling.first_of_queries(tile) == (queries.start not in begun[0])
+            assert tiling.first_of_keys(tile) == (keys.start not in begun[1])
+            begun[0].add(queries.start)
+            begun[1].add(keys.start)
+        i, j = np.indices(seen.shape)
+        near = (i - window < j) & (j <= i) if causal else abs(i - j) <= window // 2
+        np.testing.assert_array_equal(seen, near)
+
+
 def test_causal_tiles_stop_at_the_diagonal(monkeypatch):
     monkeypatch.setattr(tiles, "TILE", 4)
     tiling = Tiling(1, 1, 10, causal=True)

@@ -57,7 +57,7 @@ def test_every_kernel_has_a_case():
 
 
 def test_a_kernel_of_a_pair_bears_its_name():
-    layers = {"linear", "layer_norm", "embedding", "dropout", "fourier_mixing"}
+    layers = {"linear", "layer_norm", "rms_norm", "embedding", "dropout", "fourier_mixing"}
     assert {name for name in KERNELS if hasattr(F, name)} == layers | {"softmax_cross_entropy"}
 
 
@@ -91,7 +91,9 @@ IN_PARTS = {
     "attention_heads": (3, 4),  # projections, row maxima, averages; averages, turns, dx, dW
     "dense_heads": (3, 3),
     "feed_forward": (1, 2),  # rows; rows, columns of dW1 and rows of dW2
+    "gated_feed_forward": (1, 2),
     "layer_norm": (1, 1),
+    "rms_norm": (1, 1),
     "linear": (1, 2),
     "residual_norm": (1, 1),
     "softmax_cross_entropy": (1, 1),

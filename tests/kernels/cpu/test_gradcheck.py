@@ -36,6 +36,12 @@ MASK = np.arange(5) < np.array([5, 3])[:, None]
 LAYERS = {
     "linear": (lambda: L.Linear(4, 3, seed=0, dtype="float64"), vectors(2, 5, 4), {}),
     "layer_norm": (lambda: L.LayerNorm(4, dtype="float64"), vectors(2, 5, 4), {}),
+    "rms_norm": (lambda: L.RMSNorm(4, dtype="float64"), vectors(2, 5, 4), {}),
+    "gated_feed_forward": (
+        lambda: L.GatedFeedForward(4, 7, seed=0, dtype="float64"),
+        vectors(2, 5, 4),
+        {},
+    ),
     "embedding": (lambda: L.Embedding(4, 3, seed=0, dtype="float64"), IDS, {}),
     "dropout": (lambda: L.Dropout(0.3), vectors(2, 5, 4), {"training": True}),
     "feed_forward": (

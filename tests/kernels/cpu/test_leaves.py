@@ -32,7 +32,7 @@ def in_place(n, d):
 
 def norm(n, d):
     x = normals(n, d)
-    return [x, normals(n, d), normals(d), normals(d), 1e-5, x * 0, x[:, :1] * 0, x * 0]
+    return [x, normals(n, d), normals(d), normals(d), 1e-5, True, x * 0, x[:, :1] * 0, x * 0]
 
 
 def scores(n, d):
@@ -42,13 +42,13 @@ def scores(n, d):
 
 def below(n):
     """Two heads of one sample, where a query sees no later key."""
-    return [normals(1, 2, n, n), None, None, False, True, True]
+    return [normals(1, 2, n, n), None, None, False, (-n, 0), True]
 
 
 def shifted(n, d):
     e, weight = 30.0 * scores(n, d), np.ones((3, 1, 1, d))
     weight[0, ..., : d // 2], weight[1] = 0.0, 0.0
-    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, False, False]
+    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), False]
 
 
 def losses(n, d, smoothing=0.0):
@@ -64,15 +64,19 @@ CASES = {
     "norm_rows, alone": lambda n, d: [norm(n, d)[0], None, *norm(n, d)[2:]],
     "norm_rows_backward": lambda n, d: [
         *(normals(n, d), normals(n, d), 1.0 + normals(n, 1) ** 2),
-        *(normals(d), np.zeros((n, d)), normals(2, d)),
+        *(normals(d), True, np.zeros((n, d)), normals(2, d)),
     ],
-    "exponentiate": lambda n, d: [scores(n, d), None, None, False, False, True],
+    "exponentiate": lambda n, d: [scores(n, d), None, None, False, None, True],
     "exponentiate, below": lambda n, d: below(d),
     "exponentiate, shifted": shifted,
+    "norm_rows, not centred": lambda n, d: [*norm(n, d)[:5], False, *norm(n, d)[6:]],
+    "multiply_rows": lambda n, d: [*normals(2, n, d), normals(d), np.zeros((n, d))],
+    "divide_gradient": lambda n, d: [*normals(4, n, d), np.zeros((n, d))],
+    "divide_gradient, relu": lambda n, d: [*normals(3, n, d), None, np.zeros((n, d))],
     "through_softmax": lambda n, d: [scores(n, d), normals(3, 2, n, d) + 1.0, None],
     "through_softmax, along": lambda n, d: [scores(n, d), scores(n, d), normals(3, 2, n, 1)],
-    "add_bias": lambda n, d: [normals(n, 6 * d), normals(6 * d), d],
-    "turn_rows": lambda n, d: [normals(n, 12 * d), *normals(2, 5, d), 3],
+    "add_bias": lambda n, d: [normals(n, 7 * d), normals(7 * d), d, 3 * d, 2 * d],
+    "turn_rows": lambda n, d: [normals(n, 12 * d), *normals(2, 5, d), 3, 8 * d],
     "add_to_rows": lambda n, d: [normals(9, d), np.arange(n) % 3, normals(n, d)],
     "losses_of_rows": losses,
     "losses_of_rows, smoothed": lambda n, d: losses(n, d, 0.1),

@@ -11,7 +11,7 @@ from npformer import functional as F
 from npformer.engine import EngineContext
 from npformer.engine.cpu.activations import ACTIVATIONS
 from npformer.engine.cpu.embedding import add_to_rows, embedding, embedding_backward
-from npformer.engine.cpu.norms import layer_norm, layer_norm_backward
+from npformer.engine.cpu.norms import layer_norm, norm_backward
 from tests.kernels import helpers
 from tests.kernels.cpu.helpers import assert_close, expected, forward, run
 
@@ -36,7 +36,7 @@ def test_a_constant_row_is_beta_and_sends_nothing_back_that_is_not_finite(d):
         x = np.full((3, d), constant, "float32")
         y, cache = layer_norm(x, gamma, beta, 1e-12, context=EngineContext())
         np.testing.assert_array_equal(y, np.broadcast_to(beta, y.shape))
-        assert all(np.isfinite(g).all() for g in layer_norm_backward(y, cache))
+        assert all(np.isfinite(g).all() for g in norm_backward(y, cache))
 
 
 # The feed-forward network -------------------------------------------------------------------------
