@@ -35,7 +35,7 @@ def chosen_task(file: str, given: Mapping[str, Any]) -> FileTask:
                 f"--{name.replace('_', '-')} is given; it is for {of}. {file} is read as "
                 f"{KINDS[kind].words.partition(',')[0]}"
             )
-    about = USUAL_PARTS.get(kind, {}) | {"kind": kind, "file": file}
+    about: dict[str, Any] = USUAL_PARTS.get(kind, {}) | {"kind": kind, "file": file}
     about |= {name: given[name] for name in OF_TASK if name in given}
     if kind == "series":
         about |= _columns_of_series(table, given)
