@@ -32,9 +32,9 @@ BUDGET: dict[str, int] = {
     "engine": 3564,
     "training": 3634,
     "interop": 1841,
-    "tasks": 2716,
+    "tasks": 2722,
     "learn": 4093,
-    "cli": 1641,
+    "cli": 1647,
     "__init__": 28,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_619
+IN_ALL = 26_631
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
