@@ -33,7 +33,7 @@ BUDGET: dict[str, int] = {
     "training": 3634,
     "interop": 1828,
     "tasks": 2716,
-    "learn": 4083,
+    "learn": 4119,
     "cli": 1641,
     "__init__": 28,
     "__main__": 1,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_069
+IN_ALL = 26_105
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
