@@ -248,8 +248,8 @@ def tables(done):
 HOW = (
     "Accuracy in %: mean and standard deviation over seeds, each with other texts to learn from as "
     "far as there are some, and all with the same 1,000 to test. Above are encoders alone; from "
-    "scratch: the same encoder and tokenizer, without pretraining. A `TextClassifier` as it comes has "
-    "a linear map of words and pairs beside the encoder. Counting is scikit-learn's "
+    "scratch: the same encoder and tokenizer, without pretraining. A `TextClassifier` as it comes "
+    "has a linear map of words and pairs beside the encoder. Counting is scikit-learn's "
     "`TfidfVectorizer(ngram_range=(1, 2))` with `LogisticRegression(C=10)` or `LinearSVC()`. "
     f"Hidden words are those of {HELD_OUT} texts that were not learned from."
 )

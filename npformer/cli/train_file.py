@@ -75,6 +75,8 @@ class _Summary(npformer.Callback):
         """Print the summary of the model."""
         if state.model is self.model.models_[0]:
             self.say(f"{summary(state.model, self.model.example(*self.data))}\n")
+            if (tokenizer := getattr(self.model, "tokenizer_", None)) is not None:
+                self.say(f"{tokenizer.vocab_size:,} tokens in the vocabulary\n")
 
 
 def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[str, Any]) -> None:

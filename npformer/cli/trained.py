@@ -166,7 +166,7 @@ class Trained:
         if task is not None and task.kind in ("texts", "series", "unlabelled"):
             with suppress(OSError, ValueError):  # its files are gone or have changed
                 known = task.keys(self._parts()["train"])
-                doubt_known(task.kind, known, task.keys(part), named(options.input))
+                doubt_known(KINDS[task.kind].samples, known, task.keys(part), named(options.input))
         return part
 
     def _parts(self) -> dict[str, Part]:
