@@ -22,6 +22,7 @@ BENCHMARKS = {
     "writing": "generating, copying and reversing, compared with PyTorch (7 minutes)",
     "shakespeare": "a character model, compared with PyTorch (5 minutes; needs a file)",
     "pretraining": "mixers that learn from texts before a few labels (2 hours; needs a file)",
+    "plays": "what `npformer train shakespeare` reaches by minutes, and writes (10 minutes)",
     "pronunciations": "words to phones, compared with PyTorch (40 minutes; needs a file)",
     "translating": "training steps of encoder-decoders, compared with PyTorch (4 minutes)",
     "embedding": "sentences as vectors, compared with PyTorch, pretrained encoders (3 minutes)",

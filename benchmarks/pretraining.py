@@ -34,6 +34,8 @@ MIXERS = {
 LABELS, SEEDS = (25, 100, 500), (0, 1, 2)
 WAYS = "pretrained", "scratch"
 LOGISTIC, SVC = "TF-IDF + logistic", "TF-IDF + linear SVC"
+USUAL = "`TextClassifier`, without pretraining"
+BOTH = "`TextClassifier(pretrained=...)`, attention with words and pairs beside it"
 QUICK = {"texts": 300, "training": {"epochs": 1}, "labels": (5,), "seeds": (0,), "test": 50}
 HELD_OUT = 500
 """Texts on which hidden words are guessed."""
@@ -81,6 +83,7 @@ def jobs(options):
             short = name.rpartition(" ")[2]
             found[f"count {short} {n}"] = partial(several, count, name, n, options)
         found[f"usual {n}"] = partial(several, usual, None, n, options)
+        found[f"whole {n}"] = partial(several, usual, "attention", n, options)
         for mixer in MIXERS:
             for way in WAYS:
                 tuned = partial(tune, way)
@@ -121,16 +124,17 @@ def tune(way, mixer, texts, labels, seed, options, *test):
         raise FileNotFoundError(f"{file} is missing: run the job 'pretrain {mixer}' first")
     filler = load(file)
     if way == "pretrained":
-        classifier = TextClassifier(pretrained=filler, seed=seed)
+        classifier = TextClassifier(pretrained=filler, wide=False, seed=seed)
     else:
         own = {"tokenizer": filler.tokenizer_, "wide": False, "members": 1}
         classifier = TextClassifier(filler.model.config, seed=seed, **own)
     return accuracy(classifier, texts, labels, options, *test)
 
 
-def usual(_, texts, labels, seed, options, *test):
-    """Train a `TextClassifier` as it comes, without any setting."""
-    return accuracy(TextClassifier(seed=seed), texts, labels, options, *test)
+def usual(mixer, texts, labels, seed, options, *test):
+    """Train a `TextClassifier` as it comes, from what a mixer has learned or from nothing."""
+    begin = None if mixer is None else file_of(mixer, options)
+    return accuracy(TextClassifier(pretrained=begin, seed=seed), texts, labels, options, *test)
 
 
 def accuracy(classifier, texts, labels, options, *test):
@@ -229,7 +233,7 @@ def tables(done):
         both = [f"{a}, {b}" for a, b in zip(cells, from_scratch, strict=True)]
         hidden = f"{100 * found['accuracy']:.1f}"
         rows.append((f"`{mixer}`", seconds, hidden, *both, kept(done, mixer, numbers)))
-    named = {"usual": "`TextClassifier` as it comes", "count logistic": LOGISTIC, "count SVC": SVC}
+    named = {"whole": BOTH, "usual": USUAL, "count logistic": LOGISTIC, "count SVC": SVC}
     for key, name in named.items():
         others.append((name, *(cell(done.get(f"{key} {n}")) for n in numbers)))
     labels = [f"{n} labels a class" for n in numbers]
@@ -243,9 +247,9 @@ def tables(done):
 
 HOW = (
     "Accuracy in %: mean and standard deviation over seeds, each with other texts to learn from as "
-    "far as there are some, and all with the same 1,000 to test. From scratch: the same encoder "
-    "and tokenizer, without pretraining. `TextClassifier` as it comes has a linear map of words "
-    "and pairs beside a smaller encoder. Counting is scikit-learn's "
+    "far as there are some, and all with the same 1,000 to test. Above are encoders alone; from "
+    "scratch: the same encoder and tokenizer, without pretraining. A `TextClassifier` as it comes "
+    "has a linear map of words and pairs beside the encoder. Counting is scikit-learn's "
     "`TfidfVectorizer(ngram_range=(1, 2))` with `LogisticRegression(C=10)` or `LinearSVC()`. "
     f"Hidden words are those of {HELD_OUT} texts that were not learned from."
 )

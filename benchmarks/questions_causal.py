@@ -7,9 +7,8 @@ import numpy as np
 
 import npformer as nf
 from benchmarks.causal_mixers import CausalConvolution, CausalFourier
-from benchmarks.questions_training import EPOCHS, fitted
+from benchmarks.questions_training import EPOCHS, SMALL, fitted
 from benchmarks.results_files import markdown
-from npformer.tasks.sources.recipes import SMALL
 
 nf.MIXERS.register("causal_fourier", CausalFourier)
 nf.MIXERS.register("causal_convolution", CausalConvolution)

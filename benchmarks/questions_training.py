@@ -5,8 +5,9 @@ import numpy as np
 import npformer as nf
 from benchmarks import mixers
 from benchmarks.results_files import markdown
-from npformer.tasks.sources.recipes import RECIPES, SMALL, TRAINING
+from npformer.tasks.sources.recipes import RECIPES, TABLE
 
+SMALL, TRAINING = TABLE["usual"]["config"], TABLE["usual"]["training"]
 EPOCHS = 4  # for generated tasks: enough for those that are learned at all
 SEEDS = (0, 1, 2)  # for digits, whose test set has 360 images; the others have 2048 sequences
 MIXERS = ("attention", "fourier", "identity")

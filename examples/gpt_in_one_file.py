@@ -2,8 +2,8 @@
 =========================================================
 
 A language model of characters: its layers, their backward passes, Adam, and writing with a cache of
-keys and values. It learns the text of a file, or of this one if none is named, and then continues
-its beginning: ``python examples/gpt_in_one_file.py book.txt``.
+keys and values. It learns the plays of Shakespeare that come with npformer, or the text of a file,
+and then continues its beginning: ``python examples/gpt_in_one_file.py book.txt``.
 
 Each function comes with its backward pass; dy is the gradient of the loss with respect to y and has
 y's shape. B sequences, L tokens, d features, h heads. In attention each token has a query Q, which
@@ -11,6 +11,7 @@ is compared with the keys K of the tokens up to it, and takes from their values 
 """
 # sphinx_gallery_thumbnail_path = 'pictures/gallery_gpt.svg'
 
+import gzip
 import sys
 from pathlib import Path
 
@@ -47,13 +48,13 @@ def layer_norm_backward(dy, cache):
 
 def gelu(x):
     """y = x (1 + t) / 2, t = tanh(u), u = c (x + 0.044715 x^3), c = sqrt(2 / pi)."""
-    t = np.tanh(np.sqrt(2.0 / np.pi) * (x + 0.044715 * x * x * x))
+    t = np.tanh((2.0 / np.pi) ** 0.5 * (x + 0.044715 * x * x * x))
     return 0.5 * x * (1.0 + t), (x, t)
 
 
 def gelu_backward(dy, cache):
     x, t = cache
-    du = np.sqrt(2.0 / np.pi) * (1.0 + 3.0 * 0.044715 * x**2)  # du / dx
+    du = (2.0 / np.pi) ** 0.5 * (1.0 + 3.0 * 0.044715 * x**2)  # du / dx
     return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t**2) * du)
 
 
@@ -64,7 +65,7 @@ def attention(Q, K, V):
     position L - n: query i sees the keys up to L - n + i, or it would see what it should predict.
     """
     n, L = Q.shape[-2], K.shape[-2]
-    S = Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1])  # (B, h, n, L)
+    S = Q @ K.swapaxes(-1, -2) / Q.shape[-1] ** 0.5  # (B, h, n, L)
     S = np.where(np.tri(n, L, L - n, dtype=bool), S, -np.inf)
     A = np.exp(S - S.max(axis=-1, keepdims=True))  # less the maximum: exp cannot overflow
     A /= A.sum(axis=-1, keepdims=True)
@@ -74,7 +75,7 @@ def attention(Q, K, V):
 def attention_backward(dY, cache):
     Q, K, V, A = cache  # A is 0 where a key comes later, and so is dS
     dA = dY @ V.swapaxes(-1, -2)
-    dS = A * (dA - (dA * A).sum(axis=-1, keepdims=True)) / np.sqrt(Q.shape[-1])
+    dS = A * (dA - (dA * A).sum(axis=-1, keepdims=True)) / Q.shape[-1] ** 0.5
     return dS @ K, dS.swapaxes(-1, -2) @ Q, A.swapaxes(-1, -2) @ dY  # dQ, dK, dV
 
 
@@ -253,7 +254,7 @@ def write(w, ids, n, h, rng=None, cache=True):
             kept = None
 
 
-def train(text, steps=400, batch=16, lr=2e-3, h=4, seed=0):
+def train(text, steps=1600, batch=8, lr=4e-3, h=4, seed=0):
     """Windows from anywhere in the text, and a learning rate that falls to 0.
 
     Returns the weights, and the characters in the order of their ids.
@@ -263,16 +264,17 @@ def train(text, steps=400, batch=16, lr=2e-3, h=4, seed=0):
     rng = np.random.default_rng(seed)
     w = make_weights(rng, len(characters))
     L = len(w["positions"][0])
-    m = {name: [np.zeros_like(a) for a in arrays] for name, arrays in w.items()}
-    v = {name: [np.zeros_like(a) for a in arrays] for name, arrays in w.items()}
     some = ids[: 2 * 9].reshape(2, 9)
     print(f"largest error of a gradient: {check_gradients(w, some[:, :-1], some[:, 1:], h):.1e}")
+    w = {name: [a.astype("float32") for a in w[name]] for name in w}  # enough to train, and faster
+    m = {name: [np.zeros_like(a) for a in arrays] for name, arrays in w.items()}
+    v = {name: [np.zeros_like(a) for a in arrays] for name, arrays in w.items()}
     for t in range(1, steps + 1):
         starts = rng.integers(0, len(ids) - L, batch)
         windows = ids[starts[:, None] + np.arange(L + 1)]
         loss, g = loss_and_gradients(w, windows[:, :-1], windows[:, 1:], h)  # shifted by one
         adam_step(w, g, m, v, t, lr * (1.0 - (t - 1) / steps))
-        if t % 100 == 0:
+        if t % 200 == 0:
             print(f"step {t}  loss {loss:.2f} nats a character")
     return w, characters
 
@@ -286,5 +288,8 @@ def main(text, n=300, h=4):
 
 
 if __name__ == "__main__":
-    named = sys.argv[1:2] or [main.__code__.co_filename]  # __file__, also where a gallery runs this
-    main(Path(named[0]).read_text("utf-8"))
+    here = Path(main.__code__.co_filename).resolve()  # __file__, also where a gallery runs this
+    plays = here.parents[1] / "npformer" / "data" / "shakespeare.txt.gz"
+    book = Path(sys.argv[1]) if sys.argv[1:] else plays
+    raw = book.read_bytes()
+    main((gzip.decompress(raw) if book.suffix == ".gz" else raw).decode())

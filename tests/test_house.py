@@ -21,20 +21,20 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1697,
-    "functional": 1191,
-    "layers": 632,
-    "mixers": 912,
-    "models": 1043,
-    "optim": 437,
-    "proof": 1346,
-    "data": 1843,
-    "engine": 3564,
-    "training": 3634,
-    "interop": 1841,
-    "tasks": 2716,
-    "learn": 4093,
-    "cli": 1641,
+    "core": 1699,
+    "functional": 1192,
+    "layers": 652,
+    "mixers": 913,
+    "models": 1088,
+    "optim": 458,
+    "proof": 1354,
+    "data": 1950,
+    "engine": 3563,
+    "training": 3758,
+    "interop": 2027,
+    "tasks": 2929,
+    "learn": 4129,
+    "cli": 1696,
     "__init__": 28,
     "__main__": 1,
 }
@@ -44,13 +44,13 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 26_619
+IN_ALL = 27_437
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
-LINES_OF_TESTS = 49_250
+LINES_OF_TESTS = 50_100
 """Of all files of tests together."""
 
 MOST_FIELDS = 12

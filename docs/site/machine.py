@@ -13,7 +13,7 @@ from typing import NamedTuple
 DOCS = Path(__file__).resolve().parents[1]
 FILE = DOCS / "pictures" / "machine.svg"
 
-WIDTH, HEIGHT = 360, 799
+WIDTH, HEIGHT = 360, 831
 
 
 class Box(NamedTuple):
@@ -69,6 +69,8 @@ BOXES = [
     Box("rms_norm", "instead", "RMS norm", 0, 767, 90),
     Box("rotary", "instead", "Rotary positions", 96, 767, 136),
     Box("gates", "instead", "Gated network", 238, 767, 122),
+    Box("grouped_queries", "instead", "Grouped queries", 0, 799, 177),
+    Box("window", "instead", "A window: local attention", 183, 799, 177),
 ]
 
 FRAMES = [(0, 68, 244, 399), (10, 114, 224, 189), (10, 362, 224, 53)]

@@ -109,11 +109,13 @@ def text_in_words(scores: TextScores, counts: dict[str, float]) -> str:
         f"{'':<20}  nats a character  bits a character",
         *(f"{name:<20}  {nats:>16.4f}  {nats / math.log(2):>16.4f}" for name, nats in rows.items()),
     ]
-    best = min(rows, key=rows.__getitem__)
-    if rows[best] < scores.nats:
-        lines.append(
-            f"\nCounting is better here: {best}. Train longer, on more text, or a larger model."
-        )
+    if counts:
+        best = min(counts, key=counts.__getitem__)
+        better = scores.nats - counts[best]
+        words = "Counting is better here" if better > 0.0 else "Better than counting"
+        lines.append(f"\n{words}, by {abs(better):.4f} nats a character: {best}.")
+        if better > 0.0:
+            lines.append("Train longer, on more text, or a larger model.")
     return "\n".join(lines)
 
 

@@ -44,8 +44,6 @@ def model_for(options: argparse.Namespace, task: FileTask) -> Estimator:
             )
         return TextClassifier(**{n: v for n, v in given.items() if n not in OF_FOLDER})
     config["mixer"] = mixer_setting(config["mixer"])
-    if kinds.is_generated(task.file):
-        config.setdefault("d_model", kinds.GENERATED["d_model"])
     if (name := given.get("tokenizer")) is not None:
         if task.kind in ("texts", "unlabelled") and name not in TOKENIZERS and Path(name).exists():
             given["tokenizer"] = read_tokenizer(name)

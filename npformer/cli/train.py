@@ -13,7 +13,7 @@ from npformer.cli.training import Training
 from npformer.core import split_names
 from npformer.mixers import MIXERS
 from npformer.tasks.sources.kinds import OPTIONS
-from npformer.tasks.sources.recipes import RECIPES
+from npformer.tasks.sources.recipes import RECIPES, usual_options
 
 OF_THIS_CALL = (
     *("command", "parser", "run", "usual", "plugin"),
@@ -46,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
     with own_folder(options.ranks, out) as path:
         how = options.resume, options.overwrite
         folder = RunFolder(path, recipe.splits if recipe else (), plugins, *how)
-        chosen = folder.options(given, options.usual)
+        fitting = {} if options.resume and folder.saved else usual_options(options.task, mixers)
+        chosen = folder.options(given, options.usual | fitting)
         chosen = options.ranks.first(chosen)  # which alone knows the run that goes on
         if options.resume and not options.quiet:
             what = "the run there goes on" if folder.saved else "no run is there, so one begins"

@@ -16,7 +16,7 @@ from npformer.tasks.estimators import Estimator
 from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
 from npformer.tasks.sources.file_task import Part
-from npformer.tasks.sources.kinds import GENERATED, OPTIONS, is_generated
+from npformer.tasks.sources.kinds import OPTIONS
 from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
@@ -26,11 +26,13 @@ LEFT_OUT = ("callbacks", "communicator", "shard_moments")
 NEXT = {
     "texts": 'predict {} "a text of your own"',
     "series": "predict {} FILE",
-    "text": 'generate {} "a beginning"',
     "pairs": 'predict {} "a source"',
     "unlabelled": 'predict {0} "a text with a [MASK]"\nnpformer train FILE --from {0}',
 }
 """What to do with a trained model."""
+
+LONGEST = 30
+"""Characters of a beginning that is to be continued."""
 
 
 def run(training: Training) -> int:
@@ -39,8 +41,6 @@ def run(training: Training) -> int:
     given = given_options(options, {*OPTIONS, *OF_TASK})
     task = chosen_task(options.task, given, labelled=options.command != "pretrain")
     model, arguments = model_for(options, task), training.arguments("model")
-    if is_generated(options.task):
-        arguments.setdefault("epochs", GENERATED["epochs"])
     model.check()
     with training.folder.begun(training.chosen):
         parts, how = task.parts()
@@ -75,6 +75,8 @@ class _Summary(npformer.Callback):
         """Print the summary of the model."""
         if state.model is self.model.models_[0]:
             self.say(f"{summary(state.model, self.model.example(*self.data))}\n")
+            if (tokenizer := getattr(self.model, "tokenizer_", None)) is not None:
+                self.say(f"{tokenizer.vocab_size:,} tokens in the vocabulary\n")
 
 
 def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[str, Any]) -> None:
@@ -111,7 +113,17 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         print(f"{len(model.models_)} models with different seeds, whose probabilities are averaged")
     epochs = f"weights of epoch {history.best_epoch} of {len(history.train_loss)}"
     print(f"{epochs}, {metrics['seconds']:.1f} s\n{path}: {', '.join(files)}; {curves}")
-    print(f"npformer {NEXT[metrics['kind']].format(shlex.quote(str(path)))}")
+    print(_next(metrics["kind"], model, parts, shlex.quote(str(path))))
+
+
+def _next(kind: str, model: Any, parts: dict[str, Part], path: str) -> str:
+    """Return what to do with a trained model; and what it writes, if it does."""
+    if kind != "text":
+        return f"npformer {NEXT[kind].format(path)}"
+    written = model.generate(n=300, temperature=0.8)  # what the first command prints
+    first = parts["train"].samples.strip().partition("\n")[0]
+    again = f"npformer generate {path} {shlex.quote(first[:LONGEST])}"
+    return f"\nnpformer generate {path} --temperature 0.8\n\n{written}\n\n{again}"
 
 
 def _plain(value: Any) -> Any:

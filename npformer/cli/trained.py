@@ -17,6 +17,7 @@ from npformer.core import a_type, checks
 from npformer.data.tables import read_table
 from npformer.data.text_file import named
 from npformer.tasks.estimators import Estimator
+from npformer.tasks.estimators.filling import CONFIG
 from npformer.tasks.sources.doubts import doubt_known
 from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.kinds import KINDS, chosen_column, is_data_file
@@ -42,6 +43,12 @@ class Trained:
         In the folder of a run it is the model of --split, if there is one.
         """
         load_plugins(options.plugin)
+        if (place / CONFIG).is_file():
+            raise ValueError(
+                f"{place} is a folder in Hugging Face's layout; expected one that `npformer train` "
+                f"wrote. npformer train FILE.csv --from {place} trains an encoder further, and "
+                f"npformer generate {place} writes; in Python there is npformer.from_pretrained"
+            )
         path = _file(place, getattr(options, "split", None))
         try:
             model = load(path, backend=options.backend, force=options.force)
@@ -159,7 +166,7 @@ class Trained:
         if task is not None and task.kind in ("texts", "series", "unlabelled"):
             with suppress(OSError, ValueError):  # its files are gone or have changed
                 known = task.keys(self._parts()["train"])
-                doubt_known(task.kind, known, task.keys(part), named(options.input))
+                doubt_known(KINDS[task.kind].samples, known, task.keys(part), named(options.input))
         return part
 
     def _parts(self) -> dict[str, Part]:

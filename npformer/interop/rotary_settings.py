@@ -62,14 +62,13 @@ def _theta(family: Architecture, hf_config: Settings, kind: str) -> float:
         "partial_rotary_factor": hf_config.get("partial_rotary_factor"),
         **own,
     }
-    named = [found.get(name) for name in ("rope_type", "type")]
-    scaled = next((name for name in named if name not in (None, "default")), "default")
-    if scaled != "default" or found["partial_rotary_factor"] not in (None, 1.0):
-        raise ValueError(
-            f"hf_config has rotary positions with rope_type = {scaled!r} and partial_rotary_factor "
-            f"= {found['partial_rotary_factor']}; expected 'default' and 1.0: npformer turns all "
-            "features, by angles that are not scaled"
-        )
+    usual = {"rope_type": "default", "type": "default", "partial_rotary_factor": 1.0}
+    for name, value in usual.items():
+        if found.get(name) not in (None, value):
+            raise ValueError(
+                f"hf_config has rotary positions with {name} = {found[name]!r}; expected "
+                f"{value!r}: npformer turns all features, by angles that are not scaled"
+            )
     return checks.number("rope_theta", found["rope_theta"], above=0.0)
 
 

@@ -8,8 +8,10 @@ import pytest
 
 import npformer as nf
 from npformer.cli.options import task_or_file
+from npformer.cli.program import make_parser
 from npformer.data.pairs import pairs
 from npformer.engine.team import Team
+from npformer.tasks.sources.recipes import OPTIONS_OF, usual_options
 from tests.cli.conftest import metrics_of, names, run
 
 TINY = ["--quiet", "--epochs=3", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1"]
@@ -62,8 +64,10 @@ def test_a_text_is_measured_beside_counts(book, writer, tmp_path, prints):
     assert set(metrics["baselines"]) == {f"n-grams of order {order}" for order in (1, 2, 5)}
     assert metrics["baselines"]["n-grams of order 5"] < metrics["test"]["nats"]
     out = prints("train", book, *TINY, "--max-len=32", "--epochs=1", "--out", tmp_path / "r")
-    assert "Counting is better here: n-grams of order 5." in out
-    assert f'npformer generate {tmp_path / "r"} "a beginning"' in out
+    assert "Counting is better here, by" in out
+    again = "generate", tmp_path / "r", "--temperature", 0.8
+    assert f"npformer {' '.join(map(str, again))}\n\n{prints(*again)}" in out
+    assert out.endswith(f"npformer generate {tmp_path / 'r'} '{TEXT[:30]}'\n")
     assert f"this model                {metrics['test']['nats']:.4f}"[:10] in out
 
 
@@ -148,10 +152,30 @@ def test_a_stopped_training_goes_on_to_the_same_weights(book, writer, tmp_path, 
         np.testing.assert_array_equal(again.model.parameters()[name], value)
 
 
-def test_words_for_what_comes_with_the_package():
+def test_words_for_what_comes_with_the_package(tmp_path):
     for word, end in (("shakespeare", ".txt.gz"), ("pronunciations", ".csv.gz")):
         assert task_or_file(word).endswith(word + end)
     assert task_or_file("sort") == "sort"
+    plays = task_or_file("shakespeare")
+    assert usual_options(plays, ["attention"])["positions"] == "rotary"
+    for_both = usual_options(plays, ["attention", "state_space"])
+    assert {"ffn", "positions"} - for_both.keys() == {"positions"}
+    assert usual_options(str(tmp_path / "shakespeare.txt.gz"), ["attention"]) == {}
+
+
+@pytest.mark.slow
+def test_the_plays_have_settings_of_their_own(tmp_path):
+    """And the counts that a model of them should beat, as docs/writing.md states them."""
+    few = "--max-len=16", "--batch-size=512", "--epochs=1", "--mixer=attention"
+    assert run("train", "shakespeare", *TINY, *few, "--out", tmp_path) == 0
+    begun = json.loads((tmp_path / "run.json").read_text())["options"]
+    options = vars(make_parser().parse_args(["train", "shakespeare"]))
+    assert OPTIONS_OF["shakespeare"].keys() <= begun.keys() & options.keys()
+    metrics = metrics_of(tmp_path)
+    config = metrics["config"]
+    assert [config[n] for n in ("norm_kind", "positions", "ffn")] == ["rms", "rotary", "gated"]
+    assert metrics["baselines"]["n-grams of order 5"] == pytest.approx(1.669, abs=5e-4)
+    assert run("train", "shakespeare", "--quiet", "--resume", "--epochs=2", "--out", tmp_path) == 0
 
 
 def test_a_generated_task(tmp_path, prints, monkeypatch):

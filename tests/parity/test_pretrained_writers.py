@@ -217,8 +217,12 @@ def test_older_and_newer_words_of_a_configuration(family, changes, tmp_path):
 @pytest.mark.parametrize(
     ("family", "changes", "said"),
     [
-        ("Llama", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3' .* angles that are not scaled"),
-        ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type = 'linear'"),
+        (
+            "Llama",
+            {"rope_scaling": LLAMA_3},
+            "rope_type = 'llama3'; expected 'default': .* not scaled",
+        ),
+        ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "with type = 'linear'; ex"),
         ("Qwen3", {"rope_parameters": LLAMA_3 | {"rope_type": "yarn"}}, "rope_type = 'yarn'"),
         ("Qwen3", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5; expected"),
         ("Qwen3", {"use_sliding_window": True}, "use_sliding_window = True; expected False"),
@@ -261,23 +265,29 @@ def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
         show_progress=False,
     )
     library.train_from_iterator([*TEXTS, "12 1212"] * 4, trainer)
-    theirs = modern(tmp_path, "Llama, grouped", eos_token_id=[0, 7], vocab_size=290)
+    theirs = modern(tmp_path, "Llama, grouped", vocab_size=290)
     own = transformers.PreTrainedTokenizerFast(tokenizer_object=library, eos_token="<|end|>")
     own.save_pretrained(tmp_path)
     stated = json.loads((tmp_path / "tokenizer_config.json").read_text())
     stated["tokenizer_class"] = "GPT2Tokenizer"
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+    ids = torch.tensor([own("1212 a")["input_ids"]])
+    some = theirs.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] :]
+    theirs.generation_config.eos_token_id = [0, int(some[4])]  # one of several ends
+    theirs.generation_config.save_pretrained(tmp_path)
+    found = theirs.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] : -1]
     ours = nf.from_pretrained(tmp_path)
     for text in [*TEXTS, "1212 a12", ""]:
         assert ours.tokenizer.ids(text) == own(text)["input_ids"], text
-    ids = torch.tensor([own("1212 a")["input_ids"]])
-    found = theirs.generate(ids, max_new_tokens=8, do_sample=False)[0, ids.shape[1] :]
+    assert 0 < len(found) < 5
     expected = own.decode(found, skip_special_tokens=True)
     assert ours.generate(["1212 a", "The"], 8, temperature=0)[0] == expected
     assert "".join(ours.stream("1212 a", 8, temperature=0)) == expected
     run = ["generate", str(tmp_path), "1212 a", "--tokens", "8", "--temperature", "0"]
     assert cli.main(run) == 0
     assert capsys.readouterr().out == f"1212 a{expected}\n"
+    assert cli.main(["predict", str(tmp_path), "a"]) != 0
+    assert "is a folder in Hugging Face's layout; expected one" in capsys.readouterr().err
 
 
 def marian(folder, **changes):
@@ -482,12 +492,13 @@ def test_texts_of_marian(tmp_path):
 
 
 def test_a_model_made_here_is_one_of_theirs(tmp_path):
-    kind = {"norm": "pre", "positions": "learned", "scale_embeddings": False, "causal": True}
-    config = nf.EncoderConfig(d_model=16, n_heads=4, d_ff=20, max_len=12, **kind)
-    model = nf.LanguageModel(config, 30, dtype="float64")
-    save_pretrained(model, tmp_path / "gpt2")
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt2").double()
+    sizes = {"d_model": 16, "n_heads": 4, "d_ff": 20, "max_len": 12, "causal": True}
+    kind = {"norm": "pre", "positions": "learned", "scale_embeddings": False}
     ids = np.random.default_rng(0).integers(0, 30, (2, 12))
-    with torch.no_grad():
-        expected = theirs.eval()(torch.from_numpy(ids)).logits.numpy()
-    np.testing.assert_allclose(model(ids), expected, rtol=0, atol=1e-10)
+    configs = nf.EncoderConfig(**sizes, **kind), nf.EncoderConfig.modern(**sizes)
+    for config, name in zip(configs, ("gpt2", "llama"), strict=True):
+        model = nf.LanguageModel(config, 30, tied=name == "gpt2", dtype="float64")
+        save_pretrained(model, tmp_path / name)
+        theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / name).double()
+        assert theirs.config.model_type == name
+        near(model(ids), logits_of(theirs.eval(), ids))

@@ -171,6 +171,18 @@ TRIALS: dict[str, list[Trial]] = {
         Trial("two beams", follow, 4, 2),
         Trial("81 beams, which are all sequences", follow, 4, 81),
     ],
+    "rotary_backward": [
+        Trial("the first positions", draw(4, 6), np.arange(4)),
+        Trial("batch and heads", draw(2, 2, 3, 4), np.arange(3)),
+        Trial("later positions", draw(2, 3, 4), np.arange(7, 10)),
+        Trial("larger arrays", draw(2, 3, 12, 8), np.arange(12)),
+    ],
+    "grouped_attention_backward": [
+        Trial("two heads that share one", *draws((1, 2, 3, 4), *[(1, 1, 5, 4)] * 2)),
+        Trial("four heads that share two", *draws((1, 4, 3, 2), *[(1, 2, 5, 2)] * 2)),
+        Trial("as many of both", *draws(*[(2, 2, 3, 4)] * 3)),
+        Trial("larger arrays", *draws((2, 6, 12, 8), *[(2, 2, 12, 8)] * 2)),
+    ],
 }
 
 """Of the exercises that are functions: those called NAME_backward are pairs."""

@@ -58,7 +58,7 @@ numbers are fitted, and held-out texts are not learned from. Each member has its
 
 SEEN = {
     **{"text": 25_000, "writer": 5_000_000, "translator": 300_000},
-    **{"filler": 300_000, "tuned": 5_000},
+    **{"filler": 280_000, "tuned": 3_000},
 }
 """How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
 
@@ -119,7 +119,8 @@ def training(kind: str, n: int) -> dict[str, Any]:
     if kind in ("tokens", "columns"):
         usual["batch_size"] = batch_size_for(n)
     elif kind in SEEN:
-        usual["epochs"] = min(max(15 if kind == "text" else 1, math.ceil(SEEN[kind] / n)), MOST)
+        fewest = {"text": 15, "tuned": 8}.get(kind, 1)
+        usual["epochs"] = min(max(fewest, math.ceil(SEEN[kind] / n)), MOST)
         few = 32 if n >= VERY_FEW else 8
         sizes = {"text": few, "tuned": few, "translator": 64 if n > 640 else 8}
         usual["batch_size"] = sizes.get(kind, 32)

@@ -80,6 +80,11 @@ def fill(
 def opened(place: str | os.PathLike[str]) -> Any:
     """Return the model in a file, in a run's folder, or in a folder of Hugging Face's layout."""
     path = checks.path("model", place)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there is no {path}; expected a folder or a file that npformer wrote, or a folder in "
+            "Hugging Face's layout"
+        )
     if (path / CONFIG).exists():
         from npformer import interop  # when needed
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from npformer.core import checks
 from npformer.data.lists import listed
 from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
 from npformer.models import EncoderConfig
+from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.filling import opened
 from npformer.tasks.estimators.fitting_mixers import classifier_for, with_usual_positions
@@ -163,7 +164,8 @@ class TextClassifier(Classifier):
             model = super().build(n_classes, seed)
         elif isinstance(self.pretrained_, TextFiller):
             filler = self.pretrained_.model
-            own = self.reader_, filler.config, n_classes, self.pooling
+            config = replace(filler.config, **defaults.ENCODERS["tuned"])
+            own = self.reader_, config, n_classes, self.pooling
             model = take_over(classifier_for(*own, seed=seed, dtype=filler.dtype), filler)
         else:
             model = self.pretrained_.classifier(n_classes, pooling=self.pooling, seed=seed)

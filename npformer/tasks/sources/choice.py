@@ -10,7 +10,6 @@ from npformer.data.series import steps_of
 from npformer.data.tables import Table, as_number, read_table
 from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.kinds import (
-    GENERATED,
     KINDS,
     OPTIONS,
     USUAL,
@@ -40,8 +39,7 @@ def chosen_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -
                 f"--{name.replace('_', '-')} is given; it is for {of}. {file} is read as "
                 f"{KINDS[kind].words.partition(',')[0]}"
             )
-    about = {"test": GENERATED["test"]} if is_generated(file) else USUAL_PARTS.get(kind, {})
-    about |= {"kind": kind, "file": file}
+    about: dict[str, Any] = USUAL_PARTS.get(kind, {}) | {"kind": kind, "file": file}
     about |= {name: given[name] for name in OF_TASK if name in given}
     if kind == "series":
         about |= _columns_of_series(table, given)

@@ -44,9 +44,6 @@ KINDS = {
 OPTIONS = sorted(set().union(*(kind.options for kind in KINDS.values())))
 """Options of all kinds."""
 
-GENERATED: dict[str, Any] = {"test": "0.03", "epochs": 2, "d_model": 64}
-"""Options of a generated task of pairs: its pairs are many and easy."""
-
 USUAL = {role: names for kind in KINDS.values() for role, names in kind.columns.items()}
 """Names of columns that are used if no option names one."""
 

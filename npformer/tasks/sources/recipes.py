@@ -4,11 +4,13 @@ import importlib.resources
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from npformer import data
 from npformer.data import Dataset
 from npformer.models import EncoderConfig
+from npformer.tasks.sources.kinds import is_generated
 from npformer.training.trainable import SequenceClassifier
 
 TABLE = tomllib.loads(
@@ -71,3 +73,16 @@ def _recipe(name: str, summary: str, pooling: str, **given: Any) -> Recipe:
 
 RECIPES = {name: _recipe(name, **row) for name, row in TABLE["tasks"].items()}
 """By name."""
+
+OPTIONS_OF: dict[str, dict[str, Any]] = TABLE["files"]
+"""Options of `npformer train` for data that come with the package, by name."""
+
+
+def usual_options(task: str, mixers: Sequence[str]) -> dict[str, Any]:
+    """Return the options that fit a file of the package, or generated pairs, and some mixers."""
+    own = Path(task).parent == Path(str(importlib.resources.files(data)))
+    name = Path(task).name.partition(".")[0] if own else "generated" * is_generated(task)
+    usual = dict(OPTIONS_OF.get(name, {}))
+    if {*mixers} != {"attention"} and usual.get("positions") == "rotary":
+        del usual["positions"]  # only attention turns queries and keys
+    return usual

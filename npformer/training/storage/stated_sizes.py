@@ -60,7 +60,8 @@ def undrawn_for(tensors: Tensors) -> Any:
 def _certain(kind: type, config: EncoderConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield names and shapes that show d_model, n_layers and, with a table, max_len."""
     blocks = "blocks" if kind is Encoder else "encoder.blocks"
-    for i in range(1 if config.share_layers else config.n_layers):
+    first = int(config.starts_normed)  # that block has no such norm
+    for i in range(first, 1 if config.share_layers else config.n_layers):
         yield f"{blocks}.{i}.mixer_norm.gamma", (config.d_model,)
     if kind is not Encoder and config.adds_positions:
         embed = getattr(kind, "first", "embed")

@@ -208,6 +208,19 @@ beam_search: the sequence is a tuple; expected an array
             for log_p, tokens in live
         ]
     return live[0]
+rotary_backward: it turns in the direction of the forward pass
+    da, db = np.split(dy, 2, axis=-1)
+    return np.concatenate([da * cos - db * sin, da * sin + db * cos], axis=-1)
+rotary_backward: the two halves are swapped
+    da, db = np.split(dy, 2, axis=-1)
+    return np.concatenate([db * cos - da * sin, da * cos + db * sin], axis=-1)
+grouped_attention_backward: dkey has the wrong shape
+    return attend_backward(dy, attend_cache)
+grouped_attention_backward: right for two heads that share one; but for four heads that share two |
+  right: dquery | dkey: the wrong heads are summed
+    dquery, *both = attend_backward(dy, attend_cache)
+    dkey, dvalue = (sum(np.split(each, times, axis=1)) for each in both)
+    return dquery, dkey, dvalue
 """
 WRONG = [
     (name, body, re.split(r" \|\s+", says))

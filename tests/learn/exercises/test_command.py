@@ -51,17 +51,17 @@ def answer(place, name, text):
 
 def test_from_start_to_check(prints, tmp_path):
     place = tmp_path / "mine"
-    assert f"25 files written to {place}" in prints("start", place)
+    assert f"27 files written to {place}" in prints("start", place)
     out = prints("check", place, status=1)
-    assert len(re.findall(r"^\d\d_\w+ +not begun$", out, re.MULTILINE)) == 25
-    assert "0 of 25 are right. Next: 01_linear_backward" in out
+    assert len(re.findall(r"^\d\d_\w+ +not begun$", out, re.MULTILINE)) == 27
+    assert "0 of 27 are right. Next: 01_linear_backward" in out
     for name in ("linear_backward", "relu_backward"):
         answer(place, name, exercise(name).solution)
     answer(place, "softmax_backward", with_body("softmax_backward", "return y * dy"))
     out = prints("check", place, status=1)
     assert re.search(r"^01_linear_backward +right$", out, re.MULTILINE)
     assert re.search(r"^05_softmax_backward +wrong: dx: the dependence through", out, re.MULTILINE)
-    assert "2 of 25 are right. Next: 02_conv1d_backward" in out
+    assert "2 of 27 are right. Next: 02_conv1d_backward" in out
     assert prints("check", place, "01_linear_backward.py") == "01_linear_backward  right\n"
 
 
@@ -73,7 +73,7 @@ def test_in_the_folder_names_alone_will_do(prints, begun, monkeypatch, tmp_path_
     for words in (["relu_backward"], ["3"], ["03_relu_backward.py"], [".", "3"]):
         assert prints("check", *words) == right
     assert "1 of 2 are right" in prints("check", "softmax_backward", "relu_backward", status=1)
-    assert "1 of 25 are right" in prints("check", status=1)
+    assert "1 of 27 are right" in prints("check", status=1)
     assert "Hint 1 of 3 for relu_backward" in prints("hint", "relu_backward")
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert prints("check", begun / "03_relu_backward.py") == right
@@ -84,7 +84,7 @@ def test_an_encoder_finds_the_files_beside_it_from_anywhere(prints, solved, monk
     monkeypatch.chdir(tmp_path)
     out = prints("check", solved, "own_encoder")
     assert re.fullmatch(
-        r"25_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n", out
+        r"27_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n", out
     )
 
 
@@ -111,7 +111,7 @@ def test_a_file_that_is_gone_is_named(prints, begun):
 
 @pytest.mark.slow
 def test_notebooks_are_marked_likewise(prints, tmp_path):
-    assert "25 files written" in prints("start", tmp_path, "--notebooks")
+    assert "27 files written" in prints("start", tmp_path, "--notebooks")
     path = tmp_path / "03_relu_backward.ipynb"
     for body, status, said in [
         ("return dy * (x > 0)", 0, "03_relu_backward.ipynb right"),

@@ -59,6 +59,7 @@ def assert_same_model(loaded, model):
         {"positions": "learned", "ffn": "conv1d", "activation": "relu"},
         {"positions": "none", "scale_embeddings": False, "dropout": 0.25},
         {"ffn": "none", "norm": "pre"},
+        {"embedding_norm": True, "norm": "pre"},
         {"pooling": "none", "causal": True},
         {"pooling": "flatten", "norm_eps": 1e-12},
         {"pooling": "pooler", "n_token_types": 2, "embedding_norm": True},
