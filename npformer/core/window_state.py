@@ -48,14 +48,11 @@ class WindowState(State):
 
     def rested(self) -> WindowState:
         """Return the state of the last `window` tokens."""
-        first, arrays = self.stop - self.begin, {}
+        arrays = {}
         for name, array in self._arrays.items():
-            if isinstance(first, int):
-                arrays[name] = array[..., first : first + self.window, :].copy()
-            else:
-                at = first[:, None] + np.arange(self.window)
-                taken = tokens_second(array)[np.arange(len(first))[:, None], at]
-                arrays[name] = array_module(array).moveaxis(taken, 1, -2)
+            first = np.broadcast_to(self.stop - self.begin, len(array))[:, None]
+            at = np.arange(len(array))[:, None], first + np.arange(self.window)
+            arrays[name] = array_module(array).moveaxis(tokens_second(array)[at], 1, -2)
         return WindowState(arrays, self.begin, self.stop, self.window)
 
     def select(self, rows: Any) -> WindowState:

@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from npformer.core import Context, checks
+from npformer.core import Context, backend_of, checks
+from npformer.data.lists import listed
 from npformer.data.samples import Batch
 from npformer.functional import NO_LABEL
 from npformer.functional.embedding import check_ids
@@ -51,14 +52,17 @@ class Masking:
     continues: Collection[int] = ()
 
     def __post_init__(self) -> None:
-        ids = {"special_ids": [self.mask_id, *self.special_ids], "continues": self.continues}
-        for name, given in ids.items():
-            known = {checks.whole(f"an id in {name}", id, 0, self.vocab_size - 1) for id in given}
-            vars(self)[name] = sorted(known)
-        share, random = self.mask_share, self.to_random
-        if not 0.0 < share <= 1.0 or not 0.0 <= random <= self.to_mask + random <= 1.0 + 1e-12:
+        own = vars(self)
+        for name, ids in {"special_ids": [self.mask_id], "continues": []}.items():
+            ids += listed(name, own[name], "token ids")
+            most = self.vocab_size - 1
+            own[name] = sorted({checks.whole(f"an id in {name}", id, 0, most) for id in ids})
+        names = "mask_share", "to_mask", "to_random"
+        share, masked, random = (checks.not_negative(name, own[name]) for name in names)
+        own |= {"mask_share": share, "to_mask": masked, "to_random": random}
+        if not 0.0 < share <= 1.0 or masked + random > 1.0 + 1e-12:
             raise ValueError(
-                f"mask_share is {share}, to_mask is {self.to_mask} and to_random {random}; "
+                f"mask_share is {share}, to_mask is {masked} and to_random {random}; "
                 "expected a share of the tokens, above 0 and at most 1, and two shares of the "
                 "hidden ones, at most 1 together"
             )
@@ -101,7 +105,7 @@ class Masking:
 
 
 def mask_tokens(
-    ids: Any, kept: Any, vocab_size: int, mask_id: int, rng: Any, **settings: Any
+    ids: Any, kept: Any, vocab_size: int, mask_id: int, rng: Any, **hiding: Any
 ) -> Hidden:
     """Choose tokens for a masked language model to guess, and hide them as BERT does.
 
@@ -112,7 +116,7 @@ def mask_tokens(
         The mask: False at padding, which is never chosen.
     vocab_size, mask_id : int
     rng : numpy.random.Generator
-    **settings
+    **hiding
         mask_share, to_mask, to_random, special_ids, continues: those of `Masking`.
 
     Returns
@@ -122,11 +126,12 @@ def mask_tokens(
     targets : int64 array, shape (batch, length)
         The ids of the chosen tokens, and -1 elsewhere.
     """
+    backend_of(ids=ids) if kept is None else backend_of(ids=ids, kept=kept)
     checks.shape("ids", ids, ("batch", "length"))
     check_ids("ids", ids, vocab_size, f"vocab_size is {vocab_size}")
     if kept is not None:
         checks.mask("kept", kept, ids.shape)
-    return Masking(vocab_size, mask_id, **settings).hide(ids, kept, rng.random((*ids.shape, 3)))
+    return Masking(vocab_size, mask_id, **hiding).hide(ids, kept, rng.random((*ids.shape, 3)))
 
 
 @dataclass(frozen=True)

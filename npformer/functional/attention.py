@@ -187,18 +187,12 @@ def _parts(
     """Yield each block of queries, the keys that it reaches, and the attention of these alone."""
     length, last = query.shape[-2], key.shape[-2]
     behind, ahead = reach(causal, window)
+    if mask is not None:
+        mask = array_module(query).broadcast_to(mask, (*mask.shape[:-2], length, last))
     for start in range(0, length, block):
         rows = slice(start, min(start + block, length))
         first = 0 if behind is None else max(0, min(begin + start - behind, last - 1))
         keys = slice(first, last if ahead is None else min(begin + rows.stop + ahead, last))
         seen = query[..., rows, :], key[..., keys, :], value[..., keys, :]
-        yield rows, keys, (*seen, _cut(mask, rows, keys), causal, begin + start - first, window)
-
-
-def _cut(mask: Array | None, rows: slice, keys: slice) -> Array | None:
-    """Return a mask for some queries and some keys; an axis may be missing, or 1 for all."""
-    if mask is None or mask.ndim == 0:
-        return mask
-    if mask.shape[-1] != 1:
-        mask = mask[..., keys]
-    return mask if mask.ndim == 1 or mask.shape[-2] == 1 else mask[..., rows, :]
+        some = None if mask is None else mask[..., rows, keys]
+        yield rows, keys, (*seen, some, causal, begin + start - first, window)

@@ -64,7 +64,7 @@ def test_the_embedding_alone_may_be_frozen():
 def test_the_command_line_fine_tunes(folder, tmp_path, prints):
     texts = [f"{text} {'cat' * (i % 7)}" for i, text in enumerate(["the cat", "a dog ran"] * 20)]
     table = write(tmp_path / "a.csv", texts, ["x", "y"] * 20)
-    words = ("--pretrained", folder, "--freeze", "embed.*,encoder.*", "--epochs", 1)
+    words = ("--from", folder, "--freeze", "embed.*,encoder.*", "--epochs", 1)
     prints("train", table, "--quiet", *words, "--keep-repeated", "--out", tmp_path / "run")
     assert metrics_of(tmp_path / "run")["config"]["embedding_norm"]
     prints("predict", tmp_path / "run", "the cat")
@@ -87,7 +87,7 @@ def test_mistakes_are_explained(folder, settings, error, words):
 
 def test_options_that_the_folder_decides(folder, tmp_path, fails):
     table = write(tmp_path / "a.csv", *texts_and_labels(20))
-    words = ("--pretrained", folder, "--out", tmp_path / "run")
+    words = ("--from", folder, "--out", tmp_path / "run")
     assert "--d-model is given together with pretrained weights" in fails(
         "train", table, *words, "--d-model", 8
     )

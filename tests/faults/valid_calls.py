@@ -19,6 +19,7 @@ from npformer import data, losses, mixers, optim
 from npformer import functional as F
 from npformer import layers as L
 from npformer.core import Registry, generators, initializers
+from npformer.data.tokenizers import train_tokenizer
 from npformer.models import InputEmbedding, SequenceModel
 from npformer.optim import SCHEDULES
 from tests.pairs import MASKED, pairs
@@ -189,6 +190,17 @@ call("models.InputEmbedding", InputEmbedding, n_features=None)
 call("SequenceModel", SequenceModel, pooling="first")
 call("SequenceClassifier", nf.SequenceClassifier, pooling="first", output="mean_squared_error")
 call("SequenceClassifier of features", nf.SequenceClassifier, vocab_size=None, n_features=2)
+hiding = {"mask_share": 0.5, "to_mask": 0.5, "to_random": 0.25, "special_ids": [0]}
+ids_of_masked = {"mask_id": 6, "padding_id": 0, "expects_mask": True, "head_bias": False, **hiding}
+call("MaskedLanguageModel", nf.MaskedLanguageModel, **ids_of_masked)
+call(
+    "data.mask_tokens",
+    data.mask_tokens,
+    **{"ids": IDS, "kept": KEEP, "mask_id": 6, "rng": np.random.default_rng(0), **hiding},
+)
+fillers = train_tokenizer("word", ["a b c d e"], masks=True)
+filler = nf.MaskedLanguageModel(config(), fillers.vocab_size, mask_id=fillers.mask_id)
+call("fill", nf.fill, model=filler, text="a [MASK] c", k=2, tokenizer=fillers)
 method(
     "LanguageModel.generate",
     nf.LanguageModel(causal, 7, seed=0),
@@ -236,7 +248,7 @@ def checked(kind: Any) -> Any:
 
 
 call("SeriesClassifier", checked(nf.SeriesClassifier), members=1)
-for kind in (nf.TextClassifier, nf.TextWriter, nf.TextTranslator):
+for kind in (nf.TextClassifier, nf.TextWriter, nf.TextTranslator, nf.TextFiller):
     call(kind.__name__, checked(kind), vocab_size=99)
 
 published = nf.published

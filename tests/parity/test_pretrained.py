@@ -357,6 +357,10 @@ def test_the_head_for_hidden_tokens_is_read_and_written(make, name, tmp_path):
     theirs = [run(model, tokenizer, [text])[1] for text in TEXTS]
     for one, other, kept in zip(found, theirs, mask, strict=True):
         assert_near(one[kept], other.logits[0], 1e-12)
+    text = f"The weather is {tokenizer.mask_token} today."
+    (((_, p),),) = nf.fill(ours, text, k=1)
+    at = tokenizer(text)["input_ids"].index(tokenizer.mask_token_id)
+    assert np.isclose(run(model, tokenizer, [text])[1].logits[0, at].softmax(-1), p, 1e-9, 0).any()
     ours.save(tmp_path / "ours")
     loaded = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "ours")
     assert type(loaded) is type(model)

@@ -492,12 +492,13 @@ def test_texts_of_marian(tmp_path):
 
 
 def test_a_model_made_here_is_one_of_theirs(tmp_path):
-    kind = {"norm": "pre", "positions": "learned", "scale_embeddings": False, "causal": True}
-    config = nf.EncoderConfig(d_model=16, n_heads=4, d_ff=20, max_len=12, **kind)
-    model = nf.LanguageModel(config, 30, dtype="float64")
-    save_pretrained(model, tmp_path / "gpt2")
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt2").double()
+    sizes = {"d_model": 16, "n_heads": 4, "d_ff": 20, "max_len": 12, "causal": True}
+    kind = {"norm": "pre", "positions": "learned", "scale_embeddings": False}
     ids = np.random.default_rng(0).integers(0, 30, (2, 12))
-    with torch.no_grad():
-        expected = theirs.eval()(torch.from_numpy(ids)).logits.numpy()
-    np.testing.assert_allclose(model(ids), expected, rtol=0, atol=1e-10)
+    configs = nf.EncoderConfig(**sizes, **kind), nf.EncoderConfig.modern(**sizes)
+    for config, name in zip(configs, ("gpt2", "llama"), strict=True):
+        model = nf.LanguageModel(config, 30, tied=name == "gpt2", dtype="float64")
+        save_pretrained(model, tmp_path / name)
+        theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / name).double()
+        assert theirs.config.model_type == name
+        near(model(ids), logits_of(theirs.eval(), ids))

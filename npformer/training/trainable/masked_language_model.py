@@ -97,8 +97,8 @@ class MaskedLanguageModel(Padded, MaskedTokens):
 
     def masking(self) -> Masking:
         """Return how tokens are chosen and hidden."""
-        special: Any = {*self.hiding.special_ids, self.padding_id} - {None}
-        return replace(self.hiding, special_ids=special)
+        padding = [] if self.padding_id is None else [self.padding_id]
+        return replace(self.hiding, special_ids=[*self.hiding.special_ids, *padding])
 
     def check_samples(
         self, inputs: Any, y: Any, loss: Loss | None = None, sample_weight: Any = None
