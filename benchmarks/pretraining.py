@@ -8,6 +8,7 @@ and `--resume` continues from there. Pretrained models are kept in --models.
 import argparse
 import json
 import time
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +28,7 @@ N_LAYERS = ENCODERS["filler"]["n_layers"]
 MIXERS = {
     "attention": "attention",
     "fourier": "fourier",
-    "linear_mixing": "linear_mixing",
+    "linear": "linear",
     "dense_synthesizer": "dense_synthesizer",
     "hybrid": mixers.hybrid(N_LAYERS, N_LAYERS // 2, "top"),
 }
@@ -127,7 +128,8 @@ def tune(way, mixer, texts, labels, seed, options, *test):
         classifier = TextClassifier(pretrained=filler, wide=False, seed=seed)
     else:
         own = {"tokenizer": filler.tokenizer_, "wide": False, "members": 1}
-        classifier = TextClassifier(filler.model.config, seed=seed, **own)
+        config = replace(filler.model.config, **ENCODERS["tuned"])
+        classifier = TextClassifier(config, seed=seed, **own)
     return accuracy(classifier, texts, labels, options, *test)
 
 

@@ -28,13 +28,13 @@ BUDGET: dict[str, int] = {
     "models": 1088,
     "optim": 458,
     "proof": 1354,
-    "data": 1950,
+    "data": 1954,
     "engine": 3563,
     "training": 3758,
     "interop": 2027,
-    "tasks": 2929,
+    "tasks": 2937,
     "learn": 4129,
-    "cli": 1696,
+    "cli": 1698,
     "__init__": 28,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_437
+IN_ALL = 27_451
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -58,7 +58,7 @@ numbers are fitted, and held-out texts are not learned from. Each member has its
 
 SEEN = {
     **{"text": 25_000, "writer": 5_000_000, "translator": 300_000},
-    **{"filler": 280_000, "tuned": 3_000},
+    **{"filler": 280_000, "tuned": 15_000},
 }
 """How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
 
@@ -78,6 +78,9 @@ the training loss, and training misses them. For texts, needless epochs cost mor
 
 N_STEPS, FEWEST, MOST = 4000, 10, 100
 """In a training on arrays, roughly; and its fewest and most epochs."""
+
+BOUNDS = {"text": (15, MOST), "tuned": (3, 20)}
+"""Fewest and most epochs for some kinds. What is pretrained needs few, and forgets in many."""
 
 STEPS_OF_FEW_TEXTS, MOST_OF_FEW_TEXTS = 1000, 60
 """Fewest steps, and most epochs for them, in a training that may stop early."""
@@ -119,8 +122,8 @@ def training(kind: str, n: int) -> dict[str, Any]:
     if kind in ("tokens", "columns"):
         usual["batch_size"] = batch_size_for(n)
     elif kind in SEEN:
-        fewest = {"text": 15, "tuned": 8}.get(kind, 1)
-        usual["epochs"] = min(max(fewest, math.ceil(SEEN[kind] / n)), MOST)
+        fewest, most = BOUNDS.get(kind, (1, MOST))
+        usual["epochs"] = min(max(fewest, math.ceil(SEEN[kind] / n)), most)
         few = 32 if n >= VERY_FEW else 8
         sizes = {"text": few, "tuned": few, "translator": 64 if n > 640 else 8}
         usual["batch_size"] = sizes.get(kind, 32)
