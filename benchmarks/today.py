@@ -128,7 +128,9 @@ def table(figures):
             )
         )
     heads = "one change after the other", "parameters", "loss", "change: mean (each seed)"
-    return markdown((*heads, "a step, ms", f"state of {LENGTH} characters, KiB"), rows)
+    made = markdown((*heads, "a step, ms", f"state of {LENGTH} characters, KiB"), rows)
+    seeds = " ".join(str(seed) for seed, _ in enumerate(figures[0]["loss"]))
+    return f"{made}\n\nSeeds: {seeds}."
 
 
 def difference(before, each):
