@@ -19,6 +19,7 @@ BENCHMARKS = {
     "ranks": "two ranks compared with two workers, and overlapped exchanges (5 minutes)",
     "sklearn": "EncoderClassifier compared with scikit-learn's classifiers (3 minutes)",
     "questions": "the runs that docs/questions/ shows (20 minutes; `questions --help`)",
+    "today": "from the Transformer of 2017 to today's, one change at a time (12 minutes)",
     "writing": "generating, copying and reversing, compared with PyTorch (7 minutes)",
     "shakespeare": "a character model, compared with PyTorch (5 minutes; needs a file)",
     "pretraining": "mixers that learn from texts before a few labels (2 hours; needs a file)",
@@ -33,7 +34,7 @@ BENCHMARKS = {
 }
 WITH_OPTIONS = (
     *("cpu", "faults", "gpu", "mutants", "pretraining", "pronunciations", "questions"),
-    *("shakespeare", "shape", "texts", "translating", "writing"),
+    *("shakespeare", "shape", "texts", "today", "translating", "writing"),
 )
 
 
