@@ -21,14 +21,14 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1699,
-    "functional": 1192,
+    "core": 1696,
+    "functional": 1189,
     "layers": 652,
     "mixers": 913,
     "models": 1088,
     "optim": 458,
     "proof": 1354,
-    "data": 1954,
+    "data": 1955,
     "engine": 3563,
     "training": 3758,
     "interop": 2027,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_451
+IN_ALL = 27_446
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
