@@ -11,6 +11,8 @@ import tempfile
 from itertools import accumulate
 from pathlib import Path
 
+import npformer as nf
+from benchmarks.questions_gpt import plays
 from benchmarks.results_files import markdown, write
 
 COMMAND = (sys.executable, "-m", "npformer")
@@ -26,14 +28,16 @@ def run():
             json.loads((Path(place) / f"{name}.json").read_text())
             for name in ("metrics", "history")
         )
+        tokenizer = nf.load(Path(place) / "model.safetensors").tokenizer_
         words = [*COMMAND, "generate", place, "ROMEO:", "--temperature", "0.8"]
         written = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     test, counts = metrics["test"], metrics["baselines"]
-    tokens = math.log(test["perplexity"]) / test["nats"]  # characters of a token
+    held_out = plays()[0][-metrics["samples"]["validation"] :]
+    per_character = len(tokenizer.ids(held_out)) / len(held_out)
     figures = {
         "parameters": metrics["parameters"],
         "minutes": [seconds / 60 for seconds in accumulate(history[0]["seconds"])],
-        "validation": [nats / tokens for nats in history[0]["validation_loss"]],
+        "validation": [nats * per_character for nats in history[0]["validation_loss"]],
         "test": test["nats"],
         "counts": counts,
         "written": written,
