@@ -166,7 +166,8 @@ class FileTask:
                 f"the column {names[0]!r} is named for the {roles[0]}s and for the {roles[1]}s; "
                 f"expected two. {table.path} has {table.names()}"
             )
-        given, n = [table.texts(name, missing="") for name in names], len(table)
+        read, n = names if labelled else names[:1], len(table)
+        given = [table.texts(name, missing="") for name in read]
         if not labelled:
             return Part(given[0], columns=table.columns)
         if self.kind == "texts":  # a word such as NaN is no label
