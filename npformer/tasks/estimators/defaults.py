@@ -58,7 +58,7 @@ numbers are fitted, and held-out texts are not learned from. Each member has its
 
 SEEN = {
     **{"text": 25_000, "writer": 5_000_000, "translator": 300_000},
-    **{"filler": 280_000, "tuned": 15_000},
+    **{"filler": 200_000, "tuned": 15_000},
 }
 """How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
 
