@@ -32,11 +32,11 @@ MODULES = "modules loaded by `import npformer`"
 WAYS = {"kernels off": True, "default": False}
 MOST = {
     MODULES: 120,
-    "kernels off: files": 50,
-    "kernels off: lines": 666,
+    "kernels off: files": 51,
+    "kernels off: lines": 671,
     "kernels off: engine files": 0,
     "kernels off: upward hops": 10,
-    "default: files": 66,
+    "default: files": 67,
     "default: lines": 1208,
 }
 """What `--check` allows. Of the lines with kernels off, 600 are wanted; the numbers are today's,

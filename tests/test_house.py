@@ -24,15 +24,15 @@ BUDGET: dict[str, int] = {
     "core": 1696,
     "functional": 1189,
     "layers": 652,
-    "mixers": 913,
-    "models": 1088,
+    "mixers": 914,
+    "models": 1089,
     "optim": 458,
     "proof": 1354,
-    "data": 1955,
+    "data": 1961,
     "engine": 3563,
-    "training": 3758,
+    "training": 3760,
     "interop": 2027,
-    "tasks": 2938,
+    "tasks": 2939,
     "learn": 4129,
     "cli": 1698,
     "__init__": 28,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_447
+IN_ALL = 27_458
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import Context, backend_of, checks
+from npformer.core.explained_errors import in_our_words
 from npformer.data.lists import listed
 from npformer.data.samples import Batch
 from npformer.functional import NO_LABEL
@@ -57,6 +58,8 @@ class Masking:
             ids += listed(name, own[name], "token ids")
             most = self.vocab_size - 1
             own[name] = sorted({checks.whole(f"an id in {name}", id, 0, most) for id in ids})
+        if len(own["special_ids"]) == self.vocab_size:
+            raise ValueError(f"all {self.vocab_size} ids are special; expected some to be hidden")
         names = "mask_share", "to_mask", "to_random"
         share, masked, random = (checks.not_negative(name, own[name]) for name in names)
         own |= {"mask_share": share, "to_mask": masked, "to_random": random}
@@ -69,15 +72,15 @@ class Masking:
 
     def hide(self, ids: np.ndarray, kept: np.ndarray | None, draws: np.ndarray) -> Hidden:
         """Return inputs and targets; `draws`, (batch, length, 3), are uniform in [0, 1)."""
-        usual = np.ones(self.vocab_size, dtype=bool)
+        ids, usual = ids.astype("int64"), np.ones(self.vocab_size, dtype=bool)
         usual[[*self.special_ids]] = False
         may = usual[ids] if kept is None else usual[ids] & kept
         chosen = self._chosen(ids, may, draws[..., 0])
         words, kind = usual.nonzero()[0], draws[..., 1]
         drawn = words[(draws[..., 2] * len(words)).astype("int64")]
         x = np.where(chosen & (kind < self.to_mask + self.to_random), drawn, ids)
-        x = np.where(chosen & (kind < self.to_mask), self.mask_id, x).astype(ids.dtype)
-        return x, np.where(chosen, ids, NO_LABEL).astype("int64")
+        x = np.where(chosen & (kind < self.to_mask), self.mask_id, x)
+        return x, np.where(chosen, ids, NO_LABEL)
 
     def _chosen(self, ids: np.ndarray, may: np.ndarray, draws: np.ndarray) -> np.ndarray:
         """Return which tokens are chosen: those of the words that draw the smallest numbers."""
@@ -104,6 +107,9 @@ class Masking:
         return self.hide(ids, kept, draws)
 
 
+Masking.__init__ = in_our_words(Masking.__init__)  # type: ignore[method-assign]
+
+
 def mask_tokens(
     ids: Any, kept: Any, vocab_size: int, mask_id: int, rng: Any, **hiding: Any
 ) -> Hidden:
@@ -127,6 +133,9 @@ def mask_tokens(
         The ids of the chosen tokens, and -1 elsewhere.
     """
     backend_of(ids=ids) if kept is None else backend_of(ids=ids, kept=kept)
+    checks.instance("rng", rng, np.random.Generator, "Write numpy.random.default_rng(0)")
+    vocab_size = checks.positive("vocab_size", vocab_size)
+    mask_id = checks.whole("mask_id", mask_id, 0, vocab_size - 1)
     checks.shape("ids", ids, ("batch", "length"))
     check_ids("ids", ids, vocab_size, f"vocab_size is {vocab_size}")
     if kept is not None:

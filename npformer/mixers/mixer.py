@@ -29,6 +29,7 @@ MUST_BE: dict[str, Callable[[str, Any], Any]] = {
     "rope_theta": or_none(partial(checks.number, above=0.0)),
     **dict.fromkeys(("n_kv_heads", "d_head", "window"), or_none(checks.positive)),
     **dict.fromkeys(("qk_norm", "bias"), checks.flag),
+    "norm_eps": partial(checks.number, above=0.0),
 }
 """What each setting of a mixer must be: a function returns it checked, as Python's number."""
 

@@ -136,6 +136,7 @@ class EncoderBlock(Chain):
         self, config: EncoderConfig, mixer: str, layer: int, rng: Any, dtype: str
     ) -> None:
         checks.instance("config", config, EncoderConfig)
+        checks.whole("layer", layer, 0, config.n_layers - 1)
         self.norm, self._d_model = config.norm, config.d_model
         self.mixer = MIXERS.make(mixer, config.mixer_settings(layer), seed=rng, dtype=dtype)
         if config.causal:

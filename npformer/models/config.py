@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
+from numbers import Integral
 from typing import Any, Self
 
 from npformer.core import checks, described
@@ -30,7 +31,6 @@ MUST_BE = {name: check for name, check in OF_MIXERS.items() if name not in PER_L
     "n_token_types": partial(checks.whole, at_least=0),
     "norm": partial(checks.choice, choices=("post", "pre")),
     "norm_kind": NORMS.checked,
-    "norm_eps": partial(checks.number, above=0.0),
     "positions": partial(checks.choice, choices=POSITIONS),
     "activation": ACTIVATIONS.checked,
     "ffn": FFNS.checked,
@@ -97,7 +97,8 @@ class EncoderConfig:
         Whether attention has an RMS norm of each head's queries and keys (Henry et al., 2020).
     bias : bool
         Whether attention's maps and the feed-forward networks' have a bias, and layer norms a
-        shift. Other mixers keep theirs.
+        shift. Other mixers keep theirs, and so does a decoder's cross-attention, which has n_heads
+        heads of d_model / n_heads features.
     scale_embeddings : bool
         Whether token embeddings are multiplied by sqrt(d_model), as in Vaswani et al. (2017).
     share_layers : bool
@@ -187,7 +188,7 @@ class EncoderConfig:
     def _checked(self, name: str, value: Any) -> Any:
         """Return a setting that may be one for each layer: a tuple, if these differ."""
         check = PER_LAYER[name]
-        if isinstance(value, str) or not isinstance(value, Sequence):
+        if isinstance(value, str | bytes) or not isinstance(value, Sequence):
             return check(name, value)
         values = tuple(check(f"{name}[{i}]", one) for i, one in enumerate(value))
         check_number(self, name, values)
@@ -209,22 +210,23 @@ class EncoderConfig:
             As for `EncoderConfig`. d_ff, if it is left out, is 8/3 d_model, up to a multiple of 8:
             three matrices then have as many weights as two of 4 d_model.
         """
+        checks.flag("causal", causal)
         n_layers, n_heads = settings.get("n_layers", cls.n_layers), settings.get("n_heads", 4)
         both: dict[str, Any] = {"norm": "pre", "positions": "rotary", "ffn": "gated", "bias": False}
         both |= {"scale_embeddings": False, "initializer": "normal(std=0.02)"}
         if causal:
             of_kind = {"norm_kind": "rms", "activation": "silu", "causal": True}
-            if isinstance(n_heads, int) and n_heads % 2 == 0:
+            if isinstance(n_heads, Integral) and n_heads % 2 == 0:
                 of_kind["n_kv_heads"] = n_heads // 2
         else:
             of_kind = {"activation": "gelu", "embedding_norm": True}
-            if isinstance(n_layers, int):
+            if isinstance(n_layers, Integral):
                 sees_all = [i % 3 == 0 for i in range(n_layers)]
                 of_kind["window"] = [None if each else 128 for each in sees_all]
                 of_kind["rope_theta"] = [160000.0 if each else 10000.0 for each in sees_all]
         d_model = settings.get("d_model", cls.d_model)
-        if isinstance(d_model, int):
-            both["d_ff"] = -(-8 * d_model // 24) * 8
+        if isinstance(d_model, Integral):
+            both["d_ff"] = -(-8 * int(d_model) // 24) * 8
         return cls(**(both | of_kind | settings))
 
     @property

@@ -19,7 +19,7 @@ def check_number(config: Any, name: str, values: Sequence[Any]) -> None:
         raise ValueError(
             f"{name} has {len(values)} {'names' if name == 'mixer' else 'numbers'}; expected one "
             f"{'name' if name == 'mixer' else 'number'}, or one for each of the n_layers = "
-            f"{config.n_layers}"
+            f"{config.n_layers}. Who changes one changes the other"
         )
 
 

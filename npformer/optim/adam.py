@@ -88,7 +88,7 @@ class Adam(GradientDescent):
     layer_decay : float
         The learning rate of each block is that of the block above times this, and that of the
         embeddings is the lowest: pretrained layers near the input need to change least (Howard and
-        Ruder, 2018, "discriminative fine-tuning"). 1: one rate for all.
+        Ruder, 2018, "discriminative fine-tuning"). 1: one rate for all. Frozen layers do not count.
 
     Attributes
     ----------

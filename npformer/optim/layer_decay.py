@@ -6,7 +6,7 @@ from collections.abc import Iterable
 BLOCK = re.compile(r"\bblocks\.(\d+)\.")
 """The number of a block in the name of a parameter, counted from the input."""
 
-TABLES = re.compile(r"\w*embed\b")
+TABLES = re.compile(r"(\w*embed|source|target)\b")
 """The beginning of a parameter's name that is below the first block."""
 
 

@@ -45,6 +45,13 @@ def test_shares(mask_share, to_mask, to_random):
     assert places.min() > 0.5 * places.mean(), "some places are hardly ever hidden"
 
 
+@in_turn("dtype", ["uint8", "int8", "uint16", "uint64"])
+def test_ids_of_any_whole_type_are_the_same(dtype):
+    found = mask_tokens(IDS.astype(dtype), KEPT, V, MASK_ID, np.random.default_rng(1))
+    expected = mask_tokens(IDS, KEPT, V, MASK_ID, np.random.default_rng(1))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_special_tokens_and_padding_are_never_hidden():
     _, y = masked(mask_share=1.0)
     np.testing.assert_array_equal(y >= 0, KEPT & ~np.isin(IDS, [*SPECIAL, MASK_ID]))
@@ -98,6 +105,7 @@ def test_an_evaluation_hides_the_same_tokens_of_a_text_wherever_it_stands():
         ({"to_random": -0.1}, "to_random"),
         ({"special_ids": [V]}, "an id in special_ids is 50"),
         ({"continues": [70]}, "an id in continues is 70"),
+        ({"special_ids": range(V)}, "all 50 ids are special"),
     ],
 )
 def test_wrong_settings_are_refused(changes, message):

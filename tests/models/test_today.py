@@ -104,6 +104,8 @@ def test_a_gate_of_ones_is_the_plain_network(rng):
 def test_presets(causal, rng):
     config = nf.EncoderConfig.modern(**SIZES | {"n_layers": 4}, causal=causal)
     assert config.d_ff == SIZES["d_ff"]
+    numpys = {name: np.int64(n) for name, n in (SIZES | {"n_layers": 4}).items()}
+    assert nf.EncoderConfig.modern(**numpys, causal=causal) == config
     assert nf.EncoderConfig.modern(d_model=96).d_ff == 256
     assert nf.EncoderConfig.from_dict(config.to_dict()) == config
     assert config.n_kv_heads == (1 if causal else None)

@@ -94,6 +94,7 @@ class TextFiller(Estimator):
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
         super().check()
         checks.positive("vocab_size", self.vocab_size)
+        checks.number("mask_share", self.mask_share, above=0.0)
         if not isinstance(self.tokenizer, Tokenizer):
             checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
         elif self.tokenizer.mask_id is None:

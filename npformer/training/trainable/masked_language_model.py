@@ -88,6 +88,8 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         self.mask_id = last if mask_id is None else checks.whole("mask_id", mask_id, 0, last)
         self.hiding = Masking(self.n_classes, self.mask_id, **hiding)
         self.padding_id = checked_id(padding_id, self.n_classes)
+        if self.padding_id == self.mask_id:
+            raise ValueError(f"padding_id and mask_id are both {self.mask_id}; expected two ids")
         self.expects_mask = checks.flag("expects_mask", expects_mask)
 
     def arguments(self) -> dict[str, Any]:
