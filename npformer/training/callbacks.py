@@ -104,7 +104,8 @@ class TrainingState:
             error = ValueError if isinstance(reason, str) else TypeError
             raise error(
                 f"reason is {described(reason)}; expected a reason of your own for "
-                f"history.stopped, such as 'time is up': {', '.join(map(repr, RESERVED))} are reserved for fit"
+                f"history.stopped, such as 'time is up': {', '.join(map(repr, RESERVED))} are "
+                "reserved for fit"
             )
         if self.stopping is None:
             self._set(stopping=reason)
