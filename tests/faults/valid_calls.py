@@ -182,9 +182,11 @@ chosen = {key: ARGUMENTS[key] for key in config().to_dict() if key in ARGUMENTS}
 chosen |= {"mixer": "attention", "norm": "pre", "positions": "learned"}
 call("EncoderConfig", nf.EncoderConfig, by_name=False, **chosen)
 call("EncoderConfig.from_dict", nf.EncoderConfig.from_dict, plain=config().to_dict())
-for kind in (nf.Encoder, nf.EncoderBlock, nf.TextEncoder, nf.EncoderDecoder):
+for kind in (nf.Encoder, nf.TextEncoder, nf.EncoderDecoder):
     call(kind.__name__, kind)
-for kind in (nf.DecoderBlock, nf.Decoder, nf.LanguageModel):
+call("EncoderBlock", nf.EncoderBlock, layer=0)
+call("DecoderBlock", nf.DecoderBlock, config=causal, layer=0)
+for kind in (nf.Decoder, nf.LanguageModel):
     call(kind.__name__, kind, config=causal)
 call("models.InputEmbedding", InputEmbedding, n_features=None)
 call("SequenceModel", SequenceModel, pooling="first")
