@@ -107,7 +107,7 @@ class Padded(Model):
 
 @dataclass
 class Seen:
-    """What `SequenceClassifier.note` found in some samples."""
+    """What `Padded.note` found in some samples."""
 
     masked: bool = False  # whether any token is padding
     ids: np.ndarray | None = None  # rows: whether padding has an id, and whether a token has it
