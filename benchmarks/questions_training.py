@@ -21,7 +21,7 @@ def fitted(model, dataset, seed, **training):
 def trained(task, seed, **changes):
     """Return a recipe's trained model, and its data."""
     recipe = RECIPES[task]
-    dataset = recipe.load(recipe.splits[0], seed)
+    dataset = recipe.load(next(iter(recipe.splits)), seed)
     training = dict(recipe.training)
     if task != "digits":
         training["epochs"] = EPOCHS

@@ -25,7 +25,7 @@ from npformer.training.trainable.metrics import FIGURES
 COMMANDS: dict[str, Any] = tomllib.loads(
     (importlib.resources.files("npformer.cli") / "commands.toml").read_text("utf-8")
 )
-SHARED = COMMANDS.pop("shared")
+SHARED, NEXT = COMMANDS.pop("shared"), COMMANDS.pop("next")
 
 EMBEDDED = {
     "sentences": "sentences.csv.gz",

@@ -17,7 +17,7 @@ from npformer.tasks.sources.recipes import RECIPES, usual_options
 
 OF_THIS_CALL = (
     *("command", "parser", "run", "usual", "plugin"),
-    *("out", "resume", "overwrite", "quiet", "ranks"),
+    *("out", "resume", "overwrite", "quiet", "verbose", "ranks"),
 )
 """What the command line sets and a run does not depend on."""
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path("runs") / f"{task}-{named}"
     with own_folder(options.ranks, out) as path:
         how = options.resume, options.overwrite
-        folder = RunFolder(path, recipe.splits if recipe else (), plugins, *how)
+        folder = RunFolder(path, (*recipe.splits,) if recipe else (), plugins, *how)
         fitting = {} if options.resume and folder.saved else usual_options(options.task, mixers)
         chosen = folder.options(given, options.usual | fitting)
         chosen = options.ranks.first(chosen)  # which alone knows the run that goes on

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable
 from typing import Any
 
 import npformer
 from npformer.cli import common
 from npformer.cli.measured import measure
 from npformer.cli.model_settings import given_options, model_for
+from npformer.cli.options import NEXT
 from npformer.cli.training import VERSIONS, Training
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
 from npformer.tasks.sources.file_task import Part
 from npformer.tasks.sources.kinds import OPTIONS
-from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
 LEFT_OUT = ("callbacks", "communicator", "shard_moments")
 """Arguments of `fit` that metrics.json does not repeat."""
-
-NEXT = {
-    "texts": 'predict {} "a text of your own"',
-    "series": "predict {} FILE",
-    "pairs": 'predict {} "a source"',
-    "unlabelled": 'predict {0} "a text with a [MASK]"\nnpformer train FILE --from {0}',
-}
-"""What to do with a trained model."""
 
 LONGEST = 30
 """Characters of a beginning that is to be continued."""
@@ -53,7 +44,7 @@ def run(training: Training) -> int:
         model.fit(
             *train,
             validation=parts["validation"].held_out(),
-            callbacks=[_Summary(model, train, training.say)],
+            callbacks=[_Summary(model, train, training)],
             **arguments,
         )
         about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.folder.plugins}
@@ -68,15 +59,15 @@ def run(training: Training) -> int:
 class _Summary(npformer.Callback):
     """Shows the first model before it is trained."""
 
-    def __init__(self, model: Estimator, data: tuple[Any, ...], say: Callable[[str], None]) -> None:
-        self.model, self.data, self.say = model, data, say
+    def __init__(self, model: Estimator, data: tuple[Any, ...], training: Training) -> None:
+        self.model, self.data, self.training = model, data, training
 
     def on_start(self, state: npformer.TrainingState) -> None:
         """Print the summary of the model."""
         if state.model is self.model.models_[0]:
-            self.say(f"{summary(state.model, self.model.example(*self.data))}\n")
+            self.training.describe(state.model, self.model.example(*self.data))
             if (tokenizer := getattr(self.model, "tokenizer_", None)) is not None:
-                self.say(f"{tokenizer.vocab_size:,} tokens in the vocabulary\n")
+                self.training.say(f"{tokenizer.vocab_size:,} tokens in the vocabulary")
 
 
 def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[str, Any]) -> None:
@@ -113,13 +104,14 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         print(f"{len(model.models_)} models with different seeds, whose probabilities are averaged")
     epochs = f"weights of epoch {history.best_epoch} of {len(history.train_loss)}"
     print(f"{epochs}, {metrics['seconds']:.1f} s\n{path}: {', '.join(files)}; {curves}")
-    print(_next(metrics["kind"], model, parts, shlex.quote(str(path))))
+    show = print if metrics["kind"] == "text" else training.say  # what a model writes is a result
+    show(_next(metrics["kind"], model, parts, shlex.quote(str(path))))
 
 
 def _next(kind: str, model: Any, parts: dict[str, Part], path: str) -> str:
     """Return what to do with a trained model; and what it writes, if it does."""
     if kind != "text":
-        return f"npformer {NEXT[kind].format(path)}"
+        return str(NEXT[kind]).format(path)
     written = model.generate(n=300, temperature=0.8)  # what the first command prints
     first = parts["train"].samples.strip().partition("\n")[0]
     again = f"npformer generate {path} {shlex.quote(first[:LONGEST])}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import fields
 from typing import Any
 
 from npformer.cli import common
 from npformer.cli.model_settings import given_options, mixer_setting
+from npformer.cli.options import NEXT
 from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.core import checks, use_precision
@@ -17,7 +19,6 @@ from npformer.training.batches import batch_at_evaluation
 from npformer.training.evaluation import evaluate
 from npformer.training.fit import fit
 from npformer.training.history import History
-from npformer.training.inspection.summary import summary
 from npformer.training.storage.models import checkpoint_name, save
 
 MODEL = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
@@ -25,7 +26,7 @@ MODEL = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
 
 def run(training: Training, recipe: Recipe) -> int:
     """Train, save and test a model for each split, and print the results."""
-    options, splits = training.options, recipe.splits
+    options, splits = training.options, (*recipe.splits,)
     settings = dict(recipe.training)
     if options.output is not None:
         settings["label_smoothing"] = 0.0  # not every loss has labels to smooth
@@ -45,18 +46,18 @@ def run(training: Training, recipe: Recipe) -> int:
         "splits": {},
     }
     histories: dict[str, History] = {}
-    training.say(f"npformer {VERSIONS['npformer']} on {metrics['device']}")
+    training.say(f"npformer {VERSIONS['npformer']} on {metrics['device']}\n")
+    training.say(f"{recipe.name}: {recipe.summary}")
     with training.folder.begun(training.chosen):
         for split in splits:
             data = recipe.load(split, options.seed, options.dtype)
             model = recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
             if split == splits[0]:
                 metrics |= {"parameters": model.n_parameters(), "config": model.config.to_dict()}
-                table = summary(model, data.train[0][:1])
-                training.say(f"\n{recipe.name}: {recipe.summary}\n\n{table}\n")
-            if len(splits) > 1:
-                n = [f"{len(x):,}" for x, _ in (data.train, data.validation, data.test)]
-                training.say(f"{split} split: {n[0]} training, {n[1]} validation, {n[2]} test")
+                training.describe(model, data.train[0][:1])
+            n = [f"{len(x):,}" for x, _ in (data.train, data.validation, data.test)]
+            parts = f"{n[0]} training, {n[1]} validation, {n[2]} test"
+            training.say(f"{split} split: {parts}; {recipe.splits[split]}")
             usual = {"schedule": "cosine", "metric": "accuracy", **settings}
             usual |= {"seed": options.seed, **training.arguments(split)}
             usual = filled(usual, len(data.train[0]))
@@ -105,4 +106,7 @@ def _finish(training: Training, splits: dict[str, Any], histories: dict[str, His
         )
     files = [*(found["file"] for found in splits.values()), "history.json", "metrics.json"]
     print(f"{training.path}: {', '.join(files)}; {curves}")
+    other = "fourier" if training.options.mixer == "attention" else "attention"
+    where = shlex.quote(str(training.path))
+    training.say(str(NEXT["task"]).format(where, training.options.task, other))
     training.folder.forget_replaced()

@@ -21,6 +21,7 @@ from npformer.core import split_names
 from npformer.training.fit import fit
 from npformer.training.history import History
 from npformer.training.inspection.curves import figure_of, write_figure
+from npformer.training.inspection.summary import summary
 
 TRAINING = {*signature(fit).parameters} - {"resume", "seed", "shard_moments", "validation"}
 """Options that are arguments of `fit`, without those that others give."""
@@ -48,6 +49,17 @@ class Training:
         """Print words, unless --quiet is given."""
         if not self.options.quiet:
             print(words)
+
+    def describe(self, model: Any, x: Any) -> None:
+        """Print what a model is, in a line; with --verbose, a table of its layers."""
+        config, many = model.config, "s" * (model.config.n_layers > 1)
+        heads = f" with {config.n_heads} heads" * ("attention" in config.mixers())
+        brief = (
+            f"model: {config.n_layers} layer{many} of {', '.join(dict.fromkeys(config.mixers()))}"
+            f"{heads}, {config.d_model} features a token, {config.d_ff} inside the feed-forward "
+            f"network; {model.n_parameters():,} parameters, {model.dtype} (--verbose: all layers)"
+        )
+        self.say(f"\n{summary(model, x)}\n" if self.options.verbose else brief)
 
     def arguments(self, name: str) -> dict[str, Any]:
         """Return those arguments of `fit` that were given, and the command's own.

@@ -138,8 +138,8 @@ def test_what_does_not_fit_is_refused(trained, tokens, tmp_path, fails, words, s
     places = {"run": trained, "folder": tmp_path, "tokens": tokens[0]}
     for name, task, dtype in (("parity", "parity", "float32"), ("wide", "digits", "float64")):
         recipe = RECIPES[task]
-        notes = {"task": task, "split": recipe.splits[0], "seed": 0}
-        model = recipe.model(recipe.load(recipe.splits[0], 0), dtype=dtype)
+        notes = {"task": task, "split": next(iter(recipe.splits)), "seed": 0}
+        model = recipe.model(recipe.load(next(iter(recipe.splits)), 0), dtype=dtype)
         places[name] = tmp_path / f"{name}.safetensors"
         nf.save(model, places[name], notes=notes)
     line = fails("look", trained, *(word.format(**places) for word in words.split()))

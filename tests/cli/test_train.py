@@ -85,6 +85,23 @@ def test_the_folder_is_named_after_task_and_mixer(tmp_path, monkeypatch):
 
 
 @quick
+def test_it_says_what_it_trains_in_five_lines_and_what_to_do_next(tmp_path, capsys):
+    tiny = [word for word in TINY if word != "--quiet"]
+    assert run("train", "digits", *tiny, "--out", tmp_path / "brief") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines[2 : lines.index("", 2)]] == [
+        *("digits", "model", "stratified split", "ordered split"),
+    ]
+    assert "1 layer of attention" in lines[3]
+    assert "parameters, float32" in lines[3]
+    assert "other people wrote the test" in lines[5]
+    commands = [line.partition(":")[2].split()[:2] for line in lines[-3:]]
+    assert commands == [["npformer", each] for each in ("look", "train", "play")]
+    assert run("train", "digits", *tiny, "--verbose", "--out", tmp_path / "table") == 0
+    assert "blocks.0" in capsys.readouterr().out
+
+
+@quick
 def test_quiet_prints_the_results_alone(tmp_path, capsys):
     train(tmp_path)
     out, err = capsys.readouterr()
@@ -93,7 +110,7 @@ def test_quiet_prints_the_results_alone(tmp_path, capsys):
     loud = [word for word in TINY if word != "--quiet"]
     again = ("--overwrite", "--out", tmp_path)
     assert run("train", "digits", *loud, "--split", "ordered", *again) == 0
-    assert "SequenceClassifier" in capsys.readouterr().out
+    assert "model: 1 layer of" in capsys.readouterr().out
 
 
 # Options ------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ class Recipe:
 
     name: str  # of a function in `npformer.data`
     summary: str
-    splits: tuple[str, ...]  # ways to divide the data; the first is the main one
+    splits: Mapping[str, str]  # ways to divide the data, in words; the first is the main one
     config: Mapping[str, Any]
     pooling: str
     training: Mapping[str, Any]
@@ -65,7 +65,7 @@ TOKENS = {
 
 def _recipe(name: str, summary: str, pooling: str, **given: Any) -> Recipe:
     """Return the recipe of a row of the table."""
-    splits = data.SPLITS if name == "digits" else ("generated",)
+    splits = given.get("splits", TABLE["usual"]["splits"])
     config, training = (TABLE["usual"][of] | given.get(of, {}) for of in ("config", "training"))
     letters = LETTERS if name in TOKENS else None
     return Recipe(name, summary, splits, config, pooling, training, TOKENS.get(name), letters)

@@ -11,7 +11,7 @@ from npformer.tasks.sources.recipes import RECIPES
 def built(request):
     """Return a recipe and its data."""
     recipe = RECIPES[request.param]
-    return recipe, recipe.load(recipe.splits[0], 0)
+    return recipe, recipe.load(next(iter(recipe.splits)), 0)
 
 
 def test_a_recipe_takes_a_training_step(built):
