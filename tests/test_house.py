@@ -34,7 +34,7 @@ BUDGET: dict[str, int] = {
     "interop": 2027,
     "tasks": 2939,
     "learn": 4129,
-    "cli": 1698,
+    "cli": 1727,
     "__init__": 28,
     "__main__": 1,
 }
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_459
+IN_ALL = 27_488
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

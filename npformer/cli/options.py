@@ -25,13 +25,8 @@ from npformer.training.trainable.metrics import FIGURES
 COMMANDS: dict[str, Any] = tomllib.loads(
     (importlib.resources.files("npformer.cli") / "commands.toml").read_text("utf-8")
 )
-SHARED, NEXT = COMMANDS.pop("shared"), COMMANDS.pop("next")
-
-EMBEDDED = {
-    "sentences": "sentences.csv.gz",
-    "shakespeare": "shakespeare.txt.gz",
-    "pronunciations": "pronunciations.csv.gz",
-}
+SHARED, NEXT, EMBEDDED = (COMMANDS.pop(name) for name in ("shared", "next", "embedded"))
+FILES = {name: row["file"] for name, row in EMBEDDED.items() if "file" in row}
 """Files that come with the package, by the word that stands for them."""
 
 
@@ -46,9 +41,9 @@ def place(word: str) -> Path:
 def task_or_file(word: str) -> str:
     """Return a word that is a task, or names a file of a known kind."""
     path = Path(word)
-    if word in EMBEDDED and not path.exists():
-        return str(importlib.resources.files("npformer.data").joinpath(EMBEDDED[word]))
-    known = [*RECIPES, *EMBEDDED, *PAIRS]
+    if word in FILES and not path.exists():
+        return str(importlib.resources.files("npformer.data").joinpath(FILES[word]))
+    known = [*RECIPES, *FILES, *PAIRS]
     if word == "-" or word in known or path.exists() or is_data_file(path):
         return word
     raise argparse.ArgumentTypeError(
@@ -98,7 +93,7 @@ CHOICES: dict[str, Any] = {
     **{"mixers": MIXERS, "activations": ACTIVATIONS, "ffns": FFNS, "poolings": POOLINGS},
     **{"initializers": INITIALIZERS, "losses": LOSSES, "schedules": SCHEDULES},
     **{"positions": POSITIONS, "precisions": PRECISIONS, "metrics": (*FIGURES, "loss")},
-    **{"norms": NORMS, "backends": backends()},
+    **{"norms": NORMS, "backends": backends(), "embedded": [*EMBEDDED]},
 }
 """What is one of several names."""
 
@@ -106,6 +101,7 @@ TEXTS = {
     **{name: ", ".join(each) for name, each in CHOICES.items()},
     "tasks": "\n".join(f"  {recipe.name:<14} {recipe.summary}" for recipe in RECIPES.values()),
     "pairs": "\n".join(f"  {name:<14} pairs: {what}" for name, what in PAIRS.items()),
+    "files": "\n".join(f"  {name:<14} {EMBEDDED[name]['what']}" for name in FILES),
     "workloads": "\n".join(
         f"  {name}  batch {batch}, length {of.max_len}, d_model {of.d_model}, d_ff {of.d_ff}, "
         f"{of.n_layers} layers"

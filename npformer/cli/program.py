@@ -8,6 +8,7 @@ from contextlib import nullcontext
 import npformer
 from npformer.cli import (
     bench,
+    data,
     doctor,
     evaluate,
     exercises,
@@ -96,7 +97,7 @@ def make_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     working = (train, evaluate, predict, generate, look, play)
-    for command in (*working, exercises, gradcheck, bench, doctor):
+    for command in (*working, data, exercises, gradcheck, bench, doctor):
         name = command.__name__.rpartition(".")[2]
         add_command(commands, name, command.run)
         if name == "train":

@@ -68,6 +68,7 @@ class _Summary(npformer.Callback):
             self.training.describe(state.model, self.model.example(*self.data))
             if (tokenizer := getattr(self.model, "tokenizer_", None)) is not None:
                 self.training.say(f"{tokenizer.vocab_size:,} tokens in the vocabulary")
+            self.training.say("")
 
 
 def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[str, Any]) -> None:

@@ -90,7 +90,7 @@ def test_the_help_of_train_begins_with_ten_options(capsys):
         assert end.value.code == 0
         out = capsys.readouterr().out
         shown[flag] = set(re.findall(r"^  (--[a-z-]+)", out, re.MULTILINE)) - {"--help-all"}
-        assert "npformer train book.txt" in out
+        assert "npformer train plays.txt" in out
     few, every = shown["--help"], shown["--help-all"]
     assert few < every
     assert len(few) == 10
