@@ -2,15 +2,33 @@
 
 For the excerpt below a link, Sphinx fetches the page over the network, which browsers do not allow
 on a page opened from a file. So a script of the search page holds the text of all pages.
-The order of results is in scorer.js.
+
+The words of the glossary lead to the pages that explain them, and ``nf.fit`` to where the reference
+describes it: both are entries of Sphinx's index. The order of results is in scorer.js.
 """
 
 import json
+import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
+
+import npformer
+
+GLOSSARY = Path(__file__).resolve().parents[1] / "glossary.md"
+ENTRY = re.compile(r"^\*\*(.+?)\.\*\* .+?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+ROW = re.compile(r"^\| ([^|]+) \| \[[^]]+\]\([^)]+\.md[^)]*\) \|$", re.MULTILINE)
+LINK = re.compile(r"\]\(([a-z0-9_/]+)\.md(?:#([a-z0-9-]+))?\)")
+PUBLIC = {
+    f"{thing.__module__}.{thing.__qualname__}": name
+    for name in npformer.__all__
+    if hasattr(thing := getattr(npformer, name), "__qualname__")
+}
+"""What is called nf.NAME, by where it is defined."""
 
 SCRIPT = r"""const TEXTS = %s;
 const ofNetwork = window.fetch;
@@ -22,6 +40,30 @@ window.fetch = (address) => {
   return Promise.resolve(new Response(`<main role="main">${made.join(" ")}</main>`));
 };
 """
+
+
+def words(text: str) -> dict[str, list[tuple[str, str]]]:
+    """Return (word, section) for each page to which entries and rows of the glossary lead."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for entry in (*ENTRY.finditer(text), *ROW.finditer(text)):
+        page, section = LINK.findall(entry[0])[0]
+        for word in re.sub(r" \(.*\)", "", entry[1]).split(", "):
+            found[page] += [(each, section) for each in {word, word.replace("-", " ")}]
+    return found
+
+
+def add_entries(app: Sphinx, doctree: nodes.document) -> None:
+    """Put the words that a page explains into the index, and the public names that it describes."""
+    places = [section["ids"] for section in doctree.findall(nodes.section)]
+    known, entries = {name for ids in places for name in ids}, []
+    for word, section in app.config.words_of_glossary.get(app.env.docname, []):
+        entries.append((word, section if section in known else places[0][0]))
+    for signature in doctree.findall(addnodes.desc_signature):
+        for place in {*signature["ids"]} & {*PUBLIC}:
+            entries += [(f"{module}.{PUBLIC[place]}", place) for module in ("nf", "npformer")]
+    if entries:
+        rows = [("single", word, place, "main", None) for word, place in entries]
+        doctree.insert(0, addnodes.index(entries=rows))
 
 
 def texts(doctree: nodes.document) -> list[tuple[str, str]]:
@@ -61,6 +103,10 @@ def write(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write the script, and include it in the results page."""
+    # A page is read again when its words change, not with every change of the glossary.
+    found = words(GLOSSARY.read_text("utf-8"))
+    app.add_config_value("words_of_glossary", dict(found), "env", dict)
+    app.connect("doctree-read", add_entries)
     app.connect("html-page-context", add_script)
     app.connect("build-finished", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
