@@ -1,4 +1,4 @@
-"""Learning from texts before labels: five mixers, beside no pretraining and beside counting words.
+"""Learning from texts before labels: six mixers, beside no pretraining and beside counting words.
 
 Each mixer learns from texts without labels, and then from 25, 100 and 500 labels a class. A full
 run takes two hours; the result of every job is saved in benchmarks/results/pretraining.partial.json
@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.cpu import fingerprint
 from benchmarks.jobs import add_options, in_one_line, pending, wanted
 from benchmarks.results_files import RESULTS, markdown, write
+from benchmarks.scaled_fourier import ScaledFourier
 from npformer import load, mixers, save
 from npformer.data.tables import read_table
 from npformer.tasks.estimators import TextClassifier, TextFiller
@@ -31,7 +32,10 @@ MIXERS = {
     "linear": "linear",
     "dense_synthesizer": "dense_synthesizer",
     "hybrid": mixers.hybrid(N_LAYERS, N_LAYERS // 2, "top"),
+    "scaled_hybrid": (*["scaled_fourier"] * (N_LAYERS // 2), *["attention"] * (N_LAYERS // 2)),
 }
+if "scaled_fourier" not in mixers.MIXERS:
+    mixers.MIXERS.register("scaled_fourier", ScaledFourier)
 LABELS, SEEDS = (25, 100, 500), (0, 1, 2)
 WAYS = "pretrained", "scratch"
 LOGISTIC, SVC = "TF-IDF + logistic", "TF-IDF + linear SVC"

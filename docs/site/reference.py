@@ -32,8 +32,18 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
                 *("sequence_model", "step", "transformer", "wide_sequence_model"),
             ],
             "training/trainable": [
-                *("model", "sequence_classifier", "language_model", "encoder_decoder"),
-                "text_encoder",
+                *("model", "sequence_classifier", "language_model", "masked_language_model"),
+                *("encoder_decoder", "text_encoder"),
+            ],
+        },
+    ),
+    "estimators": (
+        "From samples to answers",
+        "A model together with what turns texts, series or pairs into arrays.",
+        {
+            "tasks/estimators": [
+                *("text_classifier", "series_classifier", "text_filler", "filling"),
+                *("text_writer", "text_translator", "classifier", "estimator", "scores"),
             ],
         },
     ),
@@ -70,7 +80,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     ),
     "data": (
         "Data and weights",
-        "Data sets, generated tasks, reading and writing Hugging Face folders, and word vectors.",
+        "Data sets, generated tasks, Hugging Face folders, ONNX files, and word vectors.",
         {
             "data": [
                 *("dataset", "digits", "generated", "raw_data", "sentences", "series"),
@@ -81,6 +91,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
                 *("sentences", "architecture", "family", "families", "huggingface"),
                 "word_vectors",
             ],
+            "interop/onnx": ["export"],
         },
     ),
     "core": (
@@ -90,13 +101,14 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
             "core": [
                 *("layer", "context", "state", "parameters", "gradients", "initializers"),
                 *("registry", "arrays", "backend", "padding", "part_generator", "precision"),
+                "explained_errors",
             ]
         },
     ),
     "engine": (
         "Engine",
         "What makes the same model fast. Nothing here changes a result.",
-        {"core": ["dispatch"], "engine": ["workspace"]},
+        {"core": ["dispatch"], "engine": ["twins", "workspace"]},
     ),
 }
 """Page -> title, summary, and its modules: for each folder the names of files, or all of them."""

@@ -24,9 +24,10 @@ ENTRY = re.compile(r"^\*\*(.+?)\.\*\* .+?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| ([^|]+) \| \[[^]]+\]\([^)]+\.md[^)]*\) \|$", re.MULTILINE)
 LINK = re.compile(r"\]\(([a-z0-9_/]+)\.md(?:#([a-z0-9-]+))?\)")
 PUBLIC = {
-    f"{thing.__module__}.{thing.__qualname__}": name
-    for name in npformer.__all__
-    if hasattr(thing := getattr(npformer, name), "__qualname__")
+    f"{thing.__module__}.{thing.__qualname__}": before + name
+    for module, before in ((npformer, ""), (npformer.interop, "interop."))
+    for name in module.__all__
+    if hasattr(thing := getattr(module, name), "__qualname__")
 }
 """What is called nf.NAME, by where it is defined."""
 
