@@ -89,7 +89,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
             "interop": [
                 *("from_pretrained", "pretrained", "pretrained_encoder", "save_pretrained"),
                 *("sentences", "architecture", "family", "families", "huggingface"),
-                "word_vectors",
+                *("word_vectors", "writers"),
             ],
             "interop/onnx": ["export"],
         },
