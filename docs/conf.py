@@ -33,6 +33,7 @@ extensions = [
     "docs.site.search",
     "docs.site.languages",
     "docs.site.training_step",
+    "docs.site.live",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.example_play",

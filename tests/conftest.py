@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
@@ -155,3 +156,18 @@ def token_batch(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.nd
     ids, labels = rng.integers(0, 7, (8, 6)), rng.integers(0, 3, 8)
     lengths = np.array([6, 3, 1, 6, 5, 2, 4, 6])
     return ids, labels, np.arange(6) < lengths[:, None]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Give a headless Chromium, for the tests of pages."""
+    api = pytest.importorskip(
+        "playwright.sync_api", reason='playwright is not installed: pip install ".[browser]"'
+    )
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -1,22 +1,6 @@
-"""A headless Chromium for the tests of pages, and what a test of the live page begins with."""
-
-import shutil
+"""What a test of the live page begins with."""
 
 import pytest
-
-
-@pytest.fixture(scope="session")
-def browser():
-    api = pytest.importorskip(
-        "playwright.sync_api", reason='playwright is not installed: pip install ".[browser]"'
-    )
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("there is no chromium: apt-get install chromium")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,0 +1,225 @@
+"""Live pictures: each number that a browser shows is the package's, at several settings."""
+
+import re
+
+import numpy as np
+import pytest
+
+import npformer as nf
+from docs.site.live import FIGURE, script, with_figures
+from docs.site.pages import DOCS
+from npformer.core import constants
+from npformer.training.generation.choosing import Choice
+
+F = nf.functional
+CHAPTERS = {
+    name: page.stem
+    for page in sorted((DOCS / "chapters").glob("*.md"))
+    for name in re.findall(r"<!-- live: ([a-z_]+) -->", page.read_text("utf-8"))
+}
+X = np.array([[1.0, 2.0, -1.0], [0.0, 1.0, 3.0]])
+DY = np.array([[1.0, -2.0], [3.0, 0.5]])
+
+
+def softmax(x, temperature, dy):
+    y, cache = F.softmax(np.array(x) / temperature)
+    dx = F.softmax_backward(np.array(dy), cache) / temperature
+    jacobian = np.stack([F.softmax_backward(row, cache) for row in np.eye(3)], axis=1) / temperature
+    return {"x": x, "y": y, "J": jacobian, "dx": dx}
+
+
+def cross_entropy(logits, label):
+    loss, cache = F.softmax_cross_entropy(np.array([logits]), np.array([int(label)]))
+    d = F.softmax_cross_entropy_backward(1.0, cache)
+    return {"p": F.softmax(np.array(logits))[0], "loss": loss, "d scores": d}
+
+
+def layer_norm(x, gamma, beta):
+    x = np.array(x)
+    n, _ = F.layer_norm(x, np.ones(3), np.zeros(3))
+    s = np.sqrt(x.var() + 1e-5)
+    return {
+        "mean": x.mean(),
+        "s": s,
+        "n": n,
+        "y": F.layer_norm(x, *map(np.array, (gamma, beta)))[0],
+    }
+
+
+def rms_norm(x, gamma):
+    x = np.array(x)
+    y, n = (F.rms_norm(x, np.array(each))[0] for each in (gamma, [1.0, 1.0, 1.0]))
+    return {"r": np.sqrt((x * x).mean() + 1e-5), "n": n, "y": y}
+
+
+def dropout(rate, u, draws):
+    class Drawn:
+        """A generator that draws what the page drew."""
+
+        def random(self, shape, dtype=None):
+            return u.reshape(shape)
+
+    x = np.arange(1.0, 7.0)
+    y, mask = F.dropout(x, rate, Drawn()) if rate else (x, np.ones(6))
+    return {"mask": mask, "y": y, "draws": draws}
+
+
+def activations(x, name):
+    pair = {"ReLU": "relu", "GELU": "gelu", "SiLU": "silu"}[name]
+    y, cache = getattr(F, pair)(np.array([x]))
+    slope = getattr(F, f"{pair}_backward")(np.ones(1), cache)
+    return {"x": x, "y": y, "dy/dx": slope}
+
+
+def language_models(logits, temperature, k, p):
+    chosen = Choice(temperature, int(k), p).probabilities(np.array([logits]))
+    return {"all tokens": F.softmax(np.array(logits) / temperature)[0], "drawn from": chosen[0]}
+
+
+def attention(token, q, mask):
+    query = np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0], [-1.0, 1.0]])
+    query[int(token)] = q
+    key = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.0]])
+    value = np.array([[1.0, 0.0], [0.0, 4.0], [2.0, 2.0], [4.0, 1.0]])
+    scores, _ = F.attention_scores(query, key)
+    given = {"causal": {"causal": True}, "padding": {"mask": np.arange(4) < 3}}.get(mask, {})
+    weights, _ = F.averaging_weights(scores, **given)
+    y, _ = F.scaled_dot_product_attention(query, key, value, **given)
+    return {"Q": query, "K": key, "V": value, "S": scores, "A": weights, "Y": y}
+
+
+def window(window, form):
+    scores = -np.abs(np.subtract.outer(np.arange(8), np.arange(8))) / 4.0
+    weights, _ = F.averaging_weights(scores, causal=form == "causal", window=int(window))
+    return {"keys seen": (weights > 0).sum(axis=1), "A": weights}
+
+
+def rotary(s, t, omega):
+    def turned(a, b, position):  # the second of two pairs, whose angle is position theta^(-1/2)
+        x = np.array([[0.0, a, 0.0, b]])
+        return F.rotary(x, np.array([int(position)]), theta=omega**-2.0)[0][0, 1::2]
+
+    q, k = turned(1.0, 0.0, s), turned(0.6, 0.8, t)
+    return {"q, turned": q, "k, turned": k, "their dot product": q @ k, "distance": s - t}
+
+
+def fourier(x):
+    y, _ = F.fourier_mixing(np.array(x)[:, None])
+    return {"matrix of cosines": np.fft.fft(np.eye(8)).real, "x": x, "y": y[:, 0]}
+
+
+def embedding(t):
+    table = constants.sinusoids(60, 8)
+    at, following = table[int(t)], table[int(t) + 1]
+    return {"position": at, "dot product with the next one": at @ following}
+
+
+def linear(w0, w1, b):
+    weight = np.array([w0, w1]).T
+    y, cache = F.linear(X, weight, np.array(b))
+    dx, dw, _ = F.linear_backward(DY, cache)
+    return {"x": X, "W": weight, "y = x W + b": y, "dy": DY, "dx = dy Wᵀ": dx, "dW = xᵀ dy": dw}
+
+
+FORMULAS = {
+    **{"softmax": softmax, "cross_entropy": cross_entropy, "layer_norm": layer_norm},
+    **{"rms_norm": rms_norm, "activations": activations, "attention": attention, "window": window},
+    **{"rotary": rotary, "fourier": fourier, "embedding": embedding, "linear": linear},
+    **{"language_models": language_models},
+}
+
+
+@pytest.fixture(scope="module")
+def page(browser, tmp_path_factory):
+    """Open a page with all live pictures, from a file, and close it without an error."""
+    place = tmp_path_factory.mktemp("live") / "page.html"
+    figures = "".join(FIGURE.format(name) for name in CHAPTERS)
+    place.write_text(f"<meta charset=utf-8><script>{script()}</script>{figures}", "utf-8")
+    page, wrong = browser.new_page(), []
+    page.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(place.as_uri())
+    yield page
+    page.close()
+    assert wrong == []
+
+
+def settings(figure):
+    """Return what the controls of a picture are set to."""
+    found = {}
+    controls = """figure => [...figure.querySelectorAll("input, select")].map(
+        (e) => [e.dataset.name, e.type === "range" ? e.valueAsNumber : e.value])"""
+    for name, value in figure.evaluate(controls):
+        found.setdefault(name, []).append(float(value) if isinstance(value, int) else value)
+    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
+
+
+def shown(figure):
+    """Return the numbers that a picture shows, by name, without rounding."""
+    tables = """figure => [...figure.querySelectorAll("table.numbers")].map((table) => [
+        table.dataset.name,
+        [...table.rows].map((row) => [...row.cells].map((cell) => Number(cell.dataset.value)))])"""
+    return {name: np.array(rows) for name, rows in figure.evaluate(tables)}
+
+
+def agrees(numbers, expected):
+    for name, value in expected.items():
+        wanted = np.atleast_2d(np.asarray(value, dtype="float64"))
+        np.testing.assert_allclose(numbers[name], wanted, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+def move(figure, turn):
+    """Set each control to another value, as a reader would; `turn` says to which."""
+    script = """(figure, turn) => figure.querySelectorAll("input, select").forEach((e, k) => {
+        if (e.type === "range") {
+            const share = (0.31 * (turn + 1) + 0.17 * k) % 1;
+            e.value = Number(e.min) + share * (e.max - e.min);
+        } else e.selectedIndex = (turn + k) % e.options.length;
+        e.dispatchEvent(new Event("input", { bubbles: true }));
+    })"""
+    figure.evaluate(script, turn)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_the_numbers_are_those_of_the_package(page, name):
+    figure = page.locator(f"[data-live={name}]")
+    first = shown(figure)
+    agrees(first, FORMULAS[name](**settings(figure)))
+    for turn in range(4):
+        move(figure, turn)
+        agrees(shown(figure), FORMULAS[name](**settings(figure)))
+    figure.locator("button[type=reset]").click()
+    again = shown(figure)
+    assert {n: v.tolist() for n, v in again.items()} == {n: v.tolist() for n, v in first.items()}
+
+
+def test_dropout_drops_what_the_package_drops(page):
+    figure = page.locator("[data-live=dropout]")
+    for draws, button in ((1, "once"), (101, "often")):
+        figure.locator(f"button[data-name={button}]").click()
+        numbers = shown(figure)
+        agrees(numbers, dropout(settings(figure)["rate"], numbers["u"], draws))
+    assert abs(numbers["mean of draws"] - numbers["x"]).max() < 4.0
+
+
+def test_adam_steps_as_the_package_steps(page):
+    figure = page.locator("[data-live=adam]")
+    theta, lr = {"theta": np.array([-4.0, 1.0])}, 0.2
+    optimizer = nf.Adam(theta, lr=lr)
+    for steps, button in ((1, "step"), (11, "steps")):
+        figure.locator(f"button[data-name={button}]").click()
+        for _ in range(steps if steps == 1 else 10):
+            optimizer.step({"theta": np.array([1.0, 100.0]) * theta["theta"]})
+        loss = 0.5 * np.array([1.0, 100.0]) @ theta["theta"] ** 2
+        agrees(shown(figure), {"t": steps, "theta": theta["theta"], "loss": loss})
+
+
+def test_a_chapter_has_a_picture_of_its_own_below_a_still_one():
+    assert len(CHAPTERS) >= 14
+    assert set(CHAPTERS) == {*FORMULAS, "dropout", "adam"}
+    known = set(re.findall(r"^PICTURES\.([a-z_]+) = ", script(), re.MULTILINE))
+    assert known == set(CHAPTERS)
+    for name, chapter in CHAPTERS.items():
+        before = (DOCS / "chapters" / f"{chapter}.md").read_text("utf-8").partition("<!-- live")[0]
+        assert "![" in before, f"{name}: what do readers without JavaScript see?"
+    assert FIGURE.format("softmax") in with_figures("<!-- live: softmax -->\n")
