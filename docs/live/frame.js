@@ -5,16 +5,16 @@
 // The arithmetic is that of ../../npformer/learn/play/static/model.js, which stands above this file on the site.
 
 const PICTURES = {};
-const shown = (value) => (Object.is(value, -0) ? 0 : value).toFixed(Math.abs(value) < 100 ? 3 : 1).replace("-", "\u2212");
+const written = (value, digits) => (value.toFixed(digits) === `-${(0).toFixed(digits)}` ? 0 : value).toFixed(digits).replace("-", "\u2212");
+const shown = (value, whole = false) => written(value, whole ? 0 : Math.abs(value) < 100 ? 3 : 1);
 const escaped = (words) => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-const element = (html) => Object.assign(document.createElement("template"), { innerHTML: html }).content.firstElementChild;
 
 function sliders({ name, label, value, min, max, step = "any", labels }) {
   const of = Array.isArray(value) ? value : [value];
   const one = (each, i) => {
     const words = labels?.[i] ?? (of.length > 1 ? `${label} ${i}` : label);
     return `<label><span>${words}</span><input type="range" data-name="${name}" data-index="${i}" min="${min}" max="${max}" ` +
-      `step="${step}" value="${each}"><output>${shown(each)}</output></label>`;
+      `step="${step}" value="${each}"><output>${shown(each, step === 1)}</output></label>`;
   };
   return of.map(one).join("");
 }
@@ -33,8 +33,10 @@ const asMatrix = (value) => (value.length === undefined ? [[value]] : value[0]?.
 function table(name, value, marked) {
   const rows = asMatrix(value);
   const largest = Math.max(1e-12, ...rows.flatMap((row) => [...row].map(Math.abs)));
+  const whole = rows.every((row) => [...row].every(Number.isInteger));
+  const text = (v) => (rows[0].length > 6 && !whole ? written(v, 2) : shown(v, whole)); // many columns are narrow
   const cell = (v, i) => `<td data-value="${v}" class="${v < 0 ? "below" : "above"}${marked === i ? " marked" : ""}" ` +
-    `style="--part: ${((70 * Math.abs(v)) / largest).toFixed(0)}%">${shown(v)}</td>`;
+    `style="--part: ${((70 * Math.abs(v)) / largest).toFixed(0)}%">${text(v)}</td>`;
   const lines = rows.map((row, i) => `<tr>${[...row].map((v) => cell(v, i)).join("")}</tr>`);
   return `<table class="numbers" data-name="${escaped(name)}"><caption>${escaped(name)}</caption>${lines.join("")}</table>`;
 }
@@ -58,7 +60,7 @@ function start(place) {
     const value = target.type === "range" ? target.valueAsNumber : target.value;
     if (Array.isArray(state[name])) state[name][index] = value;
     else state[name] = value;
-    if (target.type === "range") target.nextElementSibling.textContent = shown(value);
+    if (target.type === "range") target.nextElementSibling.textContent = shown(value, target.step === "1");
     update();
   });
   form.addEventListener("click", ({ target }) => {
