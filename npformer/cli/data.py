@@ -19,8 +19,9 @@ COLUMNS = {"text": "review", "label": "opinion"}
 def run(options: argparse.Namespace) -> int:
     """Print the data of a name, or the names."""
     if options.name is None:
-        about = [("NAME", "what it is"), *((name, row["what"]) for name, row in EMBEDDED.items())]
-        print("\n".join([*aligned(about, "<<"), "", "npformer data sentences > reviews.csv"]))
+        keys = ("size", "licence", "what")
+        about = [("name", *keys), *((n, *map(row.get, keys)) for n, row in EMBEDDED.items())]
+        print("\n".join([*aligned(about, "<><<"), "", "npformer data sentences > reviews.csv"]))
     elif options.name == "vowels":
         csv.writer(sys.stdout, lineterminator="\n").writerows(_steps())
     else:
