@@ -7,7 +7,7 @@ and then continues its beginning: ``python examples/gpt_in_one_file.py book.txt`
 
 Each function comes with its backward pass; dy is the gradient of the loss with respect to y and has
 y's shape. B sequences, L tokens, d features, h heads. In attention each token has a query Q, which
-is compared with the keys K of the tokens up to it, and takes from their values V.
+is compared with the keys K of the tokens up to it, and averages their values V.
 """
 # sphinx_gallery_thumbnail_path = 'pictures/gallery_gpt.svg'
 

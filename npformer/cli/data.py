@@ -28,10 +28,7 @@ def run(options: argparse.Namespace) -> int:
         place = importlib.resources.files("npformer.data") / EMBEDDED[options.name]["file"]
         with place.open("rb") as packed, gzip.open(packed) as unpacked:
             lines = io.TextIOWrapper(unpacked, "utf-8", newline="")
-            head = next(lines)
-            if options.name == "sentences":
-                head = ",".join(COLUMNS.get(name, name) for name in head.split(","))
-            sys.stdout.write(head)
+            sys.stdout.write(",".join(COLUMNS.get(n, n) for n in next(lines).split(",")))
             sys.stdout.writelines(lines)
     return 0
 
