@@ -11,18 +11,15 @@ from npformer.cli.options import EMBEDDED
 from tests.cli.conftest import run
 
 
-def test_without_a_name_it_lists_what_there_is(prints):
+def test_without_a_name_it_lists_what_there_is_and_its_size(prints):
     out = prints("data")
     assert [line.split()[0] for line in out.splitlines()[1:5]] == [
         *("sentences", "shakespeare", "pronunciations", "vowels"),
     ]
     assert out.endswith("npformer data sentences > reviews.csv\n")
 
-
-@pytest.mark.parametrize("name", EMBEDDED)
-def test_the_list_has_the_size_of_the_file_that_is_printed(prints, name):
-    size = len(prints("data", name).encode()) / 1e6
-    assert EMBEDDED[name]["size"] == f"{size:.1f} MB"
+    for name, row in EMBEDDED.items():
+        assert row["size"] == f"{len(prints('data', name).encode()) / 1e6:.1f} MB"
 
 
 def test_sentences_are_a_table_with_the_columns_of_the_pages(prints):
