@@ -1,8 +1,8 @@
 """What does it take to write a GPT, if there is only NumPy?
 =========================================================
 
-A language model of characters: its layers, their backward passes, Adam, and writing with a cache of
-keys and values. It learns the plays of Shakespeare that come with npformer, or the text of a file,
+A language model of characters: its layers, their backward passes, Adam, and writing with a KV
+cache. It learns the plays of Shakespeare that come with npformer, or the text of a file,
 and then continues its beginning: ``python examples/gpt_in_one_file.py book.txt``.
 
 Each function comes with its backward pass; dy is the gradient of the loss with respect to y and has
