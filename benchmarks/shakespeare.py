@@ -149,7 +149,7 @@ def verdict(figures):
 
 HOW = (
     f"{STEPS} steps of {BATCH} windows of {LENGTH} characters from the first 90 % of the text; 4 "
-    "layers, 4 heads, d_model 128, pre-norm, gelu, learned positions, output tied to the "
+    "layers, 4 heads, d_model 128, pre-norm, gelu, learned positional encoding, output tied to the "
     "embedding, no dropout; AdamW 0.9, 0.99, weight decay 0.1, lr 0.001 after 100 steps, cosine to "
     "a tenth, gradients clipped at 1. Loss: all of the last 10 %, in windows that do not overlap. "
     "PyTorch is eager, with fused attention and fused AdamW, and begins with the same weights. "

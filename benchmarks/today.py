@@ -29,7 +29,7 @@ CHANGES = {
     "the Transformer of 2017": {},
     "pre-norm": {"norm": "pre"},
     "RMS norm": {"norm_kind": "rms"},
-    "rotary positions": {"positions": "rotary"},
+    "rotary positional encoding": {"positions": "rotary"},
     "SwiGLU, as many weights": {"ffn": "gated", "activation": "silu", "d_ff": 128},
     "no biases": {"bias": False},
     "grouped queries, 2 heads kept": {"n_kv_heads": 2},

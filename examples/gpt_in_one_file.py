@@ -1,13 +1,13 @@
 """What does it take to write a GPT, if there is only NumPy?
 =========================================================
 
-A language model of characters: its layers, their backward passes, Adam, and writing with a cache of
-keys and values. It learns the plays of Shakespeare that come with npformer, or the text of a file,
+A language model of characters: its layers, their backward passes, Adam, and writing with a KV
+cache. It learns the plays of Shakespeare that come with npformer, or the text of a file,
 and then continues its beginning: ``python examples/gpt_in_one_file.py book.txt``.
 
 Each function comes with its backward pass; dy is the gradient of the loss with respect to y and has
 y's shape. B sequences, L tokens, d features, h heads. In attention each token has a query Q, which
-is compared with the keys K of the tokens up to it, and takes from their values V.
+is compared with the keys K of the tokens up to it, and averages their values V.
 """
 # sphinx_gallery_thumbnail_path = 'pictures/gallery_gpt.svg'
 

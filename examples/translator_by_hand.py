@@ -81,7 +81,7 @@ def merge(x):
 
 
 def attention(x, m, seen, w, at, h):
-    """Tokens of x take from those of m: in self-attention m is x, in cross-attention the memory."""
+    """Tokens of x attend to those of m: in self-attention m is x, in cross-attention the memory."""
     q, q_cache = linear(x, *w[at + "query"])
     k, k_cache = linear(m, *w[at + "key"])
     v, v_cache = linear(m, *w[at + "value"])
@@ -272,7 +272,7 @@ def train(w, numbers, steps=600, batch=64, lr=3e-3, h=4, seed=0):
 
 
 def what_it_reads(w, n, h):
-    """Print a row for each word: the darker a digit's column, the more the word takes from it."""
+    """Print a row for each word: the darker a digit's column, the larger its attention weight."""
     source, target = pairs_of([n])
     memory, seen, _ = encode(w, source, h)
     _, (caches, _) = decode(w, target[:, :-1], memory, seen, h)
@@ -280,7 +280,7 @@ def what_it_reads(w, n, h):
     A = heads_cache[-1][0].mean(axis=0)  # of the last cross-attention, the mean over heads
     print(f"{'':12}" + "  ".join(str(n)))
     for word, row in zip(target[0, 1:], A, strict=True):
-        print(f"{WORDS[word]:12}" + "  ".join(" .:+#@"[int(share * 5.99)] for share in row))
+        print(f"{WORDS[word]:12}" + "  ".join(" .:+#@"[int(weight * 5.99)] for weight in row))
 
 
 def main(h=4):

@@ -4,7 +4,7 @@
 Attention, layer norm, GELU, the loss, all backward passes, Adam and the training loop, on images of
 handwritten digits. Each function comes with its backward pass; dy is the gradient of the loss with
 respect to y and has y's shape. B samples, L tokens, d features, h heads. In attention each token
-has a query Q, which is compared with the keys K of all tokens, and takes from their values V.
+has a query Q, which is compared with the keys K of all tokens, and averages their values V.
 """
 # sphinx_gallery_thumbnail_path = 'pictures/gallery_encoder.svg'
 

@@ -16,14 +16,14 @@ def arrays():
     rng = np.random.default_rng(5)
     query, key, value = rng.normal(size=(3, 6, 3))
     scores, scores_cache = F.attention_scores(query, key)
-    shares, _ = F.softmax(scores)
+    weights, _ = F.softmax(scores)
     y, average_cache = F.average(scores, value)
     dy = rng.normal(size=y.shape)
     dscores, dvalue = F.average_backward(dy, average_cache)
     dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
     dshares = dy @ value.T
     rows = (
-        (("Q", query), ("K", key), ("S", scores), ("A", shares), ("V", value), ("Y", y)),
+        (("Q", query), ("K", key), ("S", scores), ("A", weights), ("V", value), ("Y", y)),
         (
             *(("dQ", dquery), ("dK", dkey), ("dS", dscores)),
             *(("dA", dshares), ("dV", dvalue), ("dY", dy)),

@@ -1,4 +1,4 @@
-"""Which token takes from which: a Fourier matrix, convolutions on two circles, and gates."""
+"""Mixing weights: a Fourier matrix, convolutions on two circles, and gates."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,7 +9,7 @@ LENGTH, FEATURES = 16, 8
 
 
 def draw():
-    """Return four matrices of what each token takes from every other."""
+    """Return four matrices of mixing weights."""
     rng = np.random.default_rng(1)
     angles = 2 * np.pi * np.outer(np.arange(LENGTH), np.arange(LENGTH)) / LENGTH
     kernel = rng.normal(size=LENGTH) * np.exp(-np.arange(LENGTH) / 4)

@@ -22,8 +22,8 @@ def draw():
     )
     figure, axes = plt.subplots(1, 4, figsize=(7.2, 2.4))
     for axis, (title, of_pairs, allowed, first) in zip(axes, shown, strict=True):
-        shares, _ = F.softmax(of_pairs, mask=allowed)
-        seen = np.ma.masked_where(~allowed, shares)
+        weights, _ = F.softmax(of_pairs, mask=allowed)
+        seen = np.ma.masked_where(~allowed, weights)
         rows = np.arange(first, 7)
         look = {"cmap": "viridis_r", "vmin": 0.0, "vmax": 1.0, "ec": "white", "lw": 0.8}
         axis.pcolormesh(np.arange(7), rows, seen, **look)

@@ -9,7 +9,7 @@ SYMBOLS, LENGTH = 8, 8
 
 
 def draw():
-    """Train a small model, and return what it takes from where, and how often it is right."""
+    """Train a small model, and return its attention weights, and how often it is right."""
     rng = np.random.default_rng(0)
     train, unseen = pairs(rng, 1000), pairs(rng, 300)
     config = nf.EncoderConfig(d_model=32, n_layers=1, n_heads=4, d_ff=64, max_len=LENGTH + 2)
@@ -27,8 +27,8 @@ def draw():
         )
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8), width_ratios=[1.1, 1.5])
     source = np.arange(3, 3 + SYMBOLS)[None]
-    shares = reading(model, source, np.append([[1]], source[:, ::-1], axis=1))
-    left.pcolormesh(shares, cmap="viridis_r", vmin=0.0, vmax=1.0, ec="white", lw=0.8)
+    weights = reading(model, source, np.append([[1]], source[:, ::-1], axis=1))
+    left.pcolormesh(weights, cmap="viridis_r", vmin=0.0, vmax=1.0, ec="white", lw=0.8)
     names = [chr(ord("a") + token - 3) for token in source[0]]
     left.set_xticks(np.arange(LENGTH) + 0.5, names)
     left.set_yticks(np.arange(LENGTH + 1) + 0.5, [*names[::-1], "end"])
@@ -39,7 +39,7 @@ def draw():
     epochs = np.arange(1, len(forced) + 1)
     right.plot(epochs, forced, marker="o", label="tokens, teacher forcing")
     right.plot(epochs, freely, marker="o", label="whole targets, running freely")
-    right.set(xlabel="epoch", ylabel="share that is right", ylim=(-0.02, 1.05))
+    right.set(xlabel="epoch", ylabel="proportion that is right", ylim=(-0.02, 1.05))
     right.legend(frameon=False, fontsize=9)
     return {"reverse": figure}
 

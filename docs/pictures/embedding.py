@@ -1,4 +1,4 @@
-"""The sinusoidal positions and their dot products."""
+"""The sinusoidal positional encoding and its dot products."""
 
 import matplotlib.pyplot as plt
 

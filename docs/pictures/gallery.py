@@ -16,16 +16,16 @@ def draw():
 
 
 def gpt():
-    """Draw which earlier characters each character takes from."""
+    """Draw the attention weights of each character for the earlier ones."""
     example = _example("gpt_in_one_file")
     text = "to be, or not to be: that is the question. "
     w, characters = example.train(text * 40, steps=200)
     ids = np.array([[characters.index(each) for each in text[:20]]])
     _, (_, caches, *_) = example.forward(w, ids, 4)
     of_mixer, _ = caches[example.blocks_of(w)[-1]]
-    shares = of_mixer[4][-1][0].mean(axis=0)
+    weights = of_mixer[4][-1][0].mean(axis=0)
     letters = [each.replace(" ", "\u00b7") for each in text[:20]]
-    return _heat(shares, letters, letters)
+    return _heat(weights, letters, letters)
 
 
 def translator():
@@ -44,7 +44,7 @@ def translator():
 
 
 def encoder():
-    """Draw a digit, and which rows each of its rows takes from in the last block."""
+    """Draw a digit, and the attention weights of its rows in the last block."""
     example = _example("whole_encoder")
     w = example.train()
     _, (x, labels) = example.digits()
@@ -54,7 +54,7 @@ def encoder():
     left.pcolormesh(x[0], cmap="gray_r")
     left.set_title(f"a {labels[0]}")
     right.pcolormesh(of_mixer[3][-1][0].mean(axis=0), ec="white", lw=0.5)
-    right.set_title("takes from")
+    right.set_title("attention weights")
     for axis in (left, right):
         axis.set(xticks=[], yticks=[], aspect="equal")
         axis.invert_yaxis()
@@ -62,9 +62,9 @@ def encoder():
     return figure
 
 
-def _heat(shares, rows, columns):
+def _heat(weights, rows, columns):
     figure, axis = plt.subplots(figsize=SIZE)
-    axis.pcolormesh(shares, ec="white", lw=0.5)
+    axis.pcolormesh(weights, ec="white", lw=0.5)
     axis.set_xticks(np.arange(len(columns)) + 0.5, columns)
     axis.set_yticks(np.arange(len(rows)) + 0.5, rows)
     axis.invert_yaxis()

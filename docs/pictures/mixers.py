@@ -1,4 +1,4 @@
-"""What three mixers take from where, on one digit: the picture on the front page."""
+"""The weights of three mixers for one digit: the picture on the front page."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,7 +32,7 @@ def draw():
         low = 0.0 if mixer != "fourier" else -limit
         axis.pcolormesh(shown, cmap=colours, vmin=low, vmax=limit)
         axis.set_title(title, fontsize=10)
-        axis.set_xlabel("takes from row")
+        axis.set_xlabel("weight of row")
     for axis in axes:
         axis.invert_yaxis()
         axis.set_aspect("equal")

@@ -7,7 +7,7 @@ from npformer import functional as F
 
 
 def draw():
-    """Return bars of the scores, the shares, dy and dx."""
+    """Return bars of the scores, their softmax, dy and dx."""
     x = np.array([1.0, 2.2, 0.3, -2.5, 1.6])
     dy = np.array([0.9, -0.6, 0.4, 1.2, 0.1])
     y, cache = F.softmax(x)
@@ -15,7 +15,7 @@ def draw():
     mean = float((dy * y).sum())
     parts = (
         ("scores x", x, "#0072b2"),
-        ("shares y", y, "#009e73"),
+        ("softmax y", y, "#009e73"),
         ("dy", dy, "#999999"),
         ("dx", dx, "#d55e00"),
     )

@@ -32,4 +32,4 @@ def draw():
             axis.spines[:].set_visible(False)
     axes[0, 0].set_title("digit", fontsize=10)
     axes[1, 0].set_xlabel("rows 1 to 3 are\nthose above", fontsize=9)
-    return {"shares": figure}
+    return {"weights": figure}

@@ -61,13 +61,13 @@ BOXES = [
     Box("cross_attention", "write", "Mask, cross-attention", 0, 647, 177),
     Box("decoder", "write", "Decoder", 183, 647, 177),
     Box("language_models", "write", "Language models", 0, 679, 177),
-    Box("caches", "write", "State: token by token", 183, 679, 177),
+    Box("caches", "write", "KV cache: token by token", 183, 679, 177),
     Box("causal_fourier", "write", "Fourier transforms that do not look ahead", 0, 711, 274),
     # what learns before there are labels
     Box("masked_tokens", "write", "No labels", 280, 711, 80),
     # what today's models have in place of other parts
     Box("rms_norm", "instead", "RMS norm", 0, 767, 90),
-    Box("rotary", "instead", "Rotary positions", 96, 767, 136),
+    Box("rotary", "instead", "Rotary (RoPE)", 96, 767, 136),
     Box("gates", "instead", "Gated network", 238, 767, 122),
     Box("grouped_queries", "instead", "Grouped queries", 0, 799, 177),
     Box("window", "instead", "A window: local attention", 183, 799, 177),

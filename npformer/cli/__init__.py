@@ -1,4 +1,4 @@
-"""The command line: npformer train | evaluate | predict | gradcheck | bench | doctor."""
+"""The command line: npformer train, predict, look, play, data and the others in ``program``."""
 
 import signal
 import threading

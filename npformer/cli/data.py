@@ -19,18 +19,16 @@ COLUMNS = {"text": "review", "label": "opinion"}
 def run(options: argparse.Namespace) -> int:
     """Print the data of a name, or the names."""
     if options.name is None:
-        about = [("NAME", "what it is"), *((name, row["what"]) for name, row in EMBEDDED.items())]
-        print("\n".join([*aligned(about, "<<"), "", "npformer data sentences > reviews.csv"]))
+        keys = ("size", "licence", "what")
+        about = [("name", *keys), *((n, *map(row.get, keys)) for n, row in EMBEDDED.items())]
+        print("\n".join([*aligned(about, "<><<"), "", "npformer data sentences > reviews.csv"]))
     elif options.name == "vowels":
         csv.writer(sys.stdout, lineterminator="\n").writerows(_steps())
     else:
         place = importlib.resources.files("npformer.data") / EMBEDDED[options.name]["file"]
         with place.open("rb") as packed, gzip.open(packed) as unpacked:
             lines = io.TextIOWrapper(unpacked, "utf-8", newline="")
-            head = next(lines)
-            if options.name == "sentences":
-                head = ",".join(COLUMNS.get(name, name) for name in head.split(","))
-            sys.stdout.write(head)
+            sys.stdout.write(",".join(COLUMNS.get(n, n) for n in next(lines).split(",")))
             sys.stdout.writelines(lines)
     return 0
 

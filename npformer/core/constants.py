@@ -1,10 +1,10 @@
-"""Constant tables: sinusoidal positions, and the matrix of the Fourier transform."""
+"""Constant tables: sinusoidal positional encoding, and the matrix of the Fourier transform."""
 
 import numpy as np
 
 
 def sinusoids(length: int, d_model: int, *, halves: bool = False) -> np.ndarray:
-    """Return sinusoidal positions, shape (length, d_model) (Vaswani et al., 2017, section 3.5).
+    """Return the sinusoidal encoding, shape (length, d_model) (Vaswani et al., 2017, section 3.5).
 
     PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos of the same. `halves`: all
     sines come before the cosines, instead of alternating with them.

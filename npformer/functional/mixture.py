@@ -11,17 +11,17 @@ from npformer.functional.softmax import softmax, softmax_backward
 
 
 def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
-    """S = sum_i alpha_i S_i, where the shares alpha = softmax(logits) sum to 1.
+    """S = sum_i alpha_i S_i, where the weights alpha = softmax(logits) sum to 1.
 
     Parameters
     ----------
     logits : array, shape (n,)
-        One for each part; equal logits mean equal shares.
+        One for each part; equal logits mean equal weights.
     *scores : array, shape (..., query_length, key_length)
         n parts, whose shapes broadcast: one table for the whole batch is allowed.
     """
     checks.floating(logits=logits, **{f"scores[{i}]": s for i, s in enumerate(scores)})
-    checks.shape("logits", logits, (len(scores),), "One share for each of the scores")
+    checks.shape("logits", logits, (len(scores),), "One weight for each of the scores")
     if not scores:
         raise ValueError("got no scores; expected at least one part to mix")
     shape: tuple[int, ...] = scores[0].shape

@@ -1,4 +1,4 @@
-"""Rotary positions: pairs of features are turned by an angle that grows with the position."""
+"""Rotary positional encoding: pairs of features turn by an angle that grows with the position."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rotary positions and windows in a config.json, layer by layer: newer and older words for them."""
+"""Rotary positional encoding and windows in a config.json, layer by layer, old words and new."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _theta(family: Architecture, hf_config: Settings, kind: str) -> float:
     for name, value in usual.items():
         if found.get(name) not in (None, value):
             raise ValueError(
-                f"hf_config has rotary positions with {name} = {found[name]!r}; expected "
+                f"hf_config has rotary positional encoding with {name} = {found[name]!r}; expected "
                 f"{value!r}: npformer turns all features, by angles that are not scaled"
             )
     return checks.number("rope_theta", found["rope_theta"], above=0.0)

@@ -123,7 +123,7 @@ class CrossAttention(TwoInputLayer):
         return State(kept | mask)
 
     def look(self, x: Array, memory: State, context: Context) -> Array:
-        """Return y at evaluation for tokens that take from what `read` returned."""
+        """Return y at evaluation for tokens that attend to what `read` returned."""
         query, _ = self.query.forward(finite_at_padding(x, context.padding), context)
         scores, _ = F.attention_scores(F.split_heads(query, self.n_heads), memory["key"])
         heads, _ = F.average(scores, memory["value"], over_heads(memory.get("mask")))
@@ -134,7 +134,7 @@ class CrossAttention(TwoInputLayer):
         return F.scaled_dot_product_attention_backward(dheads, cache)
 
     def explain(self, x: Array, memory: Array, context: Context) -> Array:
-        """Return how much each token takes from each of the memory, (batch, heads, Lx, Lm)."""
+        """Return the attention weights of each token for the memory, (batch, heads, Lx, Lm)."""
         query, key = self.query.forward(x, context)[0], self.key.forward(memory, context)[0]
         by_head = [F.split_heads(part, self.n_heads) for part in (query, key)]
         scores, _ = F.attention_scores(*by_head)

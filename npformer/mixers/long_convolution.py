@@ -28,7 +28,7 @@ class GatedConvolution(Mixer):
 
     The convolution of z with k is as long as the sequence, feature by feature, and is computed by a
     Fourier transform; D z adds the token itself. The products x1 v and x0 s are gates: they make
-    what is taken from a token depend on the tokens. Tokens never see later ones.
+    the mixing weights depend on the tokens. Tokens never see later ones.
     Padding is set to 0 before any token is seen by another.
 
     Parameters

@@ -155,17 +155,17 @@ class Mixer(Layer):
 
     @abstractmethod
     def explain(self, x: Array, context: Context) -> Array:
-        """Return the matrices with which this mixer mixes x: (batch, heads, length, length).
+        """Return the mixing weights for x, (batch, heads, length, length).
 
-        Entry (i, j) is what token i takes from token j, and 0 if one of them is padding. Attention
-        and synthesizers give their weights, whose rows sum to 1. The others have one head: Fourier
-        and Hartley give the transform over the sequence, which is complex, linear mixing gives
-        W_sequence, and long convolutions the mean over features of absolute values.
+        Entry (i, j) is the weight of token j for token i, and 0 if one of them is padding.
+        Attention and synthesizers give their weights, whose rows sum to 1. The others have one
+        head: Fourier and Hartley give the transform over the sequence, which is complex, linear
+        mixing W_sequence, and long convolutions the mean over features of absolute values.
         """
 
 
 def between_kept(matrices: Array, mask: Array | None) -> Array:
-    """Return what tokens take from others, a copy with 0 where one of both is padding."""
+    """Return mixing weights, a copy with 0 where one of both is padding."""
     if mask is None:
         return matrices.copy()
     both = mask[:, None, :, None] & mask[:, None, None, :]

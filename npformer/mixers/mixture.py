@@ -33,7 +33,7 @@ class MixtureScores(Scores):
     Attributes
     ----------
     logits : Parameter, shape (n,)
-        0 at first, which gives each part the same share.
+        0 at first, which gives each part the same weight.
     """
 
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:

@@ -64,7 +64,7 @@ class EncoderConfig:
     dropout : float
         Probability of dropping an entry of the embeddings, and of the output of each sublayer.
     token_dropout : float
-        Probability of dropping the whole embedding of a token, before positions are added: word
+        Probability of dropping the whole embedding of a token, before the positional encoding: word
         dropout (Iyyer et al., 2015). It helps if there are few texts.
     attention_dropout : float
         Probability of dropping a weight of attention or of a synthesizer, after the softmax, as in
@@ -82,7 +82,7 @@ class EncoderConfig:
         attention turns its queries and keys by their positions (Su et al., 2021). Only attention
         can do that.
     rope_theta : float, or sequence of float
-        With rotary positions: the slowest pair of features turns once in
+        With rotary positional encoding: the slowest pair of features turns once in
         2 pi rope_theta^(1 - 2 / d_head) tokens. One number, or one for each layer.
     n_kv_heads : int, optional
         Grouped queries: how many heads of keys and values the n_heads share (Ainslie et al., 2023).
@@ -199,7 +199,8 @@ class EncoderConfig:
         """Return the settings of today's Transformers, changed by those that are given.
 
         An encoder is like ModernBERT (Warner et al., 2024, arXiv 2412.13663): pre-norm with a norm
-        of the embeddings, rotary positions, GEGLU, no bias, and two of three layers see 128 tokens.
+        of the embeddings, rotary positional encoding, GEGLU, no bias; two of three layers see 128
+        tokens.
         With `causal` it is a writer like Llama (Touvron et al., 2023, arXiv 2302.13971): RMS norm,
         SwiGLU, and keys and values shared by two heads of queries if their number is even.
 

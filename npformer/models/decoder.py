@@ -29,7 +29,7 @@ class MemoryAttention:
         self.dmemory: Array = None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return what the tokens of x take from the memory, and what `backward` needs."""
+        """Return what the tokens of x read in the memory, and what `backward` needs."""
         return self.attention.forward(x, self.memory, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
@@ -46,7 +46,7 @@ class CachedMemoryAttention:
         self.memory = memory
 
     def forward(self, x: Array, context: Context) -> tuple[Array, None]:
-        """Return what the tokens of x take from the memory."""
+        """Return what the tokens of x read in the memory."""
         return self.attention.look(x, self.memory, context), None
 
 

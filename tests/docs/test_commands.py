@@ -1,4 +1,4 @@
-"""Each npformer command in the README and on a page can be typed, and the files it reads exist."""
+"""Each npformer command that a page or a help text shows can be typed; the files it reads exist."""
 
 import re
 import shlex
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from npformer.cli.options import COMMANDS, NEXT
 from npformer.cli.program import make_parser
 from tests.cli.conftest import run
 
@@ -30,18 +31,33 @@ def words(line):
     return shlex.split(typed)[1:], file.strip()
 
 
+def refused(lines, capsys):
+    """Return those that the command line does not take, and why."""
+    wrong = []
+    for line in lines:
+        try:
+            make_parser().parse_args(words(line)[0])
+        except SystemExit as error:
+            if error.code:
+                wrong.append(f"{line}: {capsys.readouterr().err.strip()}")
+    return wrong
+
+
 def test_each_command_is_one_that_npformer_takes(capsys):
-    parser, wrong, n = make_parser(), [], 0
-    for page in PAGES:
-        for line in commands(page):
-            n += 1
-            try:
-                parser.parse_args(words(line)[0])
-            except SystemExit as error:
-                if error.code:
-                    wrong.append(f"{page}: {line}: {capsys.readouterr().err.strip()}")
-    assert n > 60
-    assert not wrong
+    lines = [line for page in PAGES for line in commands(page)]
+    assert len(lines) > 60
+    assert refused(lines, capsys) == []
+
+
+def test_each_command_of_a_help_text_or_an_example_is_one_that_npformer_takes(capsys):
+    texts = [each.get("epilog", "") for each in COMMANDS.values()]
+    texts += [text.format("runs/digits-attention", "digits", "fourier") for text in NEXT.values()]
+    typed = "\n".join(texts).replace("FILE", "mine.csv")
+    lines = re.findall(r"^(?:.*: +)?(npformer [a-z].*)$", typed, re.MULTILINE)
+    typed = "\n".join(example.read_text("utf-8") for example in ROOT.glob("examples/*.py"))
+    lines += re.findall(r"``(npformer [a-z]+ .*?)``", typed)
+    assert len(lines) > 28
+    assert refused(lines, capsys) == []
 
 
 @pytest.mark.slow

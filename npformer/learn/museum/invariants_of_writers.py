@@ -56,7 +56,7 @@ def a_state_follows_its_beams(kind: type[State]) -> None:
 
 
 def padding_of_a_memory_changes_nothing(kind: type[CrossAttention]) -> None:
-    """What a target takes from a memory is the same with padding as without."""
+    """What a target reads in a memory is the same with padding as without."""
     layer = kind(WIDTH, N_HEADS, **SEEDED)
     memory = draw(2, 5, WIDTH, seed=1)
     kept = np.arange(5) < np.array([[5], [3]])

@@ -1,4 +1,4 @@
-"""Bugs of rotary positions: what is turned, from where, and in which pairs."""
+"""Bugs of rotary positional encoding: what is turned, from where, and in which pairs."""
 
 # ruff: noqa: D102 -- documented in AttentionScores
 
@@ -35,7 +35,7 @@ class AttentionThatTurnsItsValues(Attention):
 
 @plain(26, "a_cache_changes_no_turned_token")
 class AttentionThatTurnsFromTheStart(Attention):
-    """With a cache, every new query and key is turned as if it stood at position 0.
+    """With a KV cache, every new query and key is turned as if it stood at position 0.
 
     Who: Someone who adds a cache to a model that works: x is now one token, and its length 1.
     Why: Keys in the cache keep the angle of their own positions. A new token's angle is that of

@@ -51,9 +51,9 @@ def windows_that_are_not_shifted(ids: np.ndarray, length: int) -> tuple[np.ndarr
 
 @plain(24, "positions_go_on_behind_a_cache")
 class PositionsThatStartAgain(Positions):
-    """With a cache, every new token is at position 0.
+    """With a KV cache, every new token is at position 0.
 
-    Who: Someone who adds a cache to a model that works: x is now one token, and its length 1.
+    Who: Someone who adds a KV cache to a model that works: x is now one token, and its length 1.
     Why: The table is read from row 0 to the length of x; the tokens of the cache are not in x.
     Cost: The first token is right, and the others are those of a text that starts over each time.
     Caught: Comparing one pass over everything with token by token. No gradient check: training has
@@ -68,7 +68,7 @@ class PositionsThatStartAgain(Positions):
 def attention_with_the_mask_at_the_wrong_end(
     query: Array, key: Array, value: Array, *, causal: bool = False, begin: int = 0
 ) -> tuple[Array, Any]:
-    """With a cache, the causal mask lets a new query see only the first keys.
+    """With a KV cache, the causal mask lets a new query see only the first keys.
 
     Who: PyTorch's `is_causal` has it for queries and keys of different lengths; npformer had it.
     Why: Query i is at position begin + i. A mask that begins at the top left lets it see only the
@@ -82,9 +82,9 @@ def attention_with_the_mask_at_the_wrong_end(
 
 @plain(24, "a_state_follows_its_beams")
 class StateThatKeepsItsRows(State):
-    """A cache is not reordered with its beams.
+    """The KV cache is not reordered with the beams.
 
-    Who: Someone who writes beam search on top of a cache for greedy search.
+    Who: Someone who writes beam search on top of a KV cache for greedy search.
     Why: After a step, beam 0 may go on from beam 2. Its tokens are copied, but its keys and values
     are still those of the old beam 0.
     Cost: Worse translations than with one beam, and no error. With one beam everything is right.
@@ -100,7 +100,7 @@ class CrossAttentionThatReadsPadding(CrossAttention):
     """Cross-attention attends to the padding of its memory.
 
     Who: Someone who has a mask for the target, and forgets that the source is padded, too.
-    Why: Keys at padding are vectors like any others, and get a share of the weights.
+    Why: Keys at padding are vectors like any others, and get attention weights.
     Cost: A sentence is translated differently when there is a longer one in its batch.
     Caught: Comparing a source alone with the same one padded. No gradient check.
     """

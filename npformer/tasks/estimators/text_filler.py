@@ -194,7 +194,7 @@ class TextFiller(Estimator):
         samples: int | Sequence[int] = 4,
         title: str = "A model that fills gaps: a look inside",
     ) -> Path:
-        """Write an HTML file that shows what the tokens of texts take from each other.
+        """Write an HTML file that shows the attention weights for some texts.
 
         `samples` is how many of the texts are shown, or which ones.
         """

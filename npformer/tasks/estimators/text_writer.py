@@ -188,7 +188,7 @@ class TextWriter(Estimator):
         samples: int | Sequence[int] = 1,
         title: str = "A model that writes: a look inside",
     ) -> Path:
-        """Write an HTML file that shows what the tokens of a text take from earlier ones.
+        """Write an HTML file that shows the attention weights for a text.
 
         `samples` is how many windows of the text are shown, or which ones.
         """

@@ -1,4 +1,4 @@
-"""What tokens take from others in a model that writes: an HTML file with tokens along the axes."""
+"""Attention weights of a model that writes: an HTML file with tokens along the axes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class WrittenText(NamedTuple):
 def written_report(
     model: Any, samples: Sequence[WrittenText], path: str | os.PathLike[str], title: str
 ) -> Path:
-    """Write what the tokens of some sequences take from each other, and return the file's path.
+    """Write the attention weights for some sequences, and return the file's path.
 
     Parameters
     ----------

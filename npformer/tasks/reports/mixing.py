@@ -1,4 +1,4 @@
-"""What each token takes from the others: the matrices of all mixers as pictures."""
+"""Attention weights, and the mixing weights of other mixers, as pictures."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _figure(judged: Answers, i: int, head: int, matrix: np.ndarray, side: int) -
     numbers = np.where(kept & np.isfinite(values), values, 0.0)
     scale, low, high = scale_for(numbers)
     words = f"{part}{-high:.2f} to {high:.2f}"
-    if scale == "weights":  # which token takes most, and from which
+    if scale == "weights":  # the largest one, and where it is
         row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
         token, other = (
             str(at) if x.ndim == 2 else f"{at} ({judged.called.token(x[at])})"

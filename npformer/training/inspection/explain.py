@@ -1,4 +1,4 @@
-"""explain: the matrices with which mixers mix tokens, such as attention weights."""
+"""explain: attention weights, and the mixing weights of other mixers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

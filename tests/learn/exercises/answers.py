@@ -87,7 +87,7 @@ dropout_backward: the scaling of the entries that were kept is missing
 dropout_backward: right for training | for evaluation | line 37 failed, `kept, scale = cache`
     kept, scale = cache
     return dy * kept * scale
-residual_backward: dW1: one of the two ways from h to z is missing | right: dW2
+residual_backward: dW1: one of the two paths from h to z is missing | right: dW2
     d, dW2 = layer_backward(dz, g_cache)
     d, dW1 = layer_backward(d, f_cache)
     return d, dW1, dW2
@@ -118,7 +118,7 @@ multi_head_backward: dWq: heads are split by a reshape alone | right: dWo
     dx = dQ @ Wq.T + dK @ Wk.T + dV @ Wv.T
     return dx, *dWs, flat(merged).T @ flat(dy)
 multi_head_backward: dWq is not summed over the batch |
-  dx: x is used three times, and the ways through the queries and the keys are missing
+  dx: x is used three times, and the paths through the queries and the keys are missing
     dQ, dK, dV = (merge(d) for d in attend_backward(split(dy @ Wo.T, n_heads), attend_cache))
     dWq, dWk, dWv = (x.swapaxes(1, 2) @ d for d in (dQ, dK, dV))
     return dV @ Wv.T, dWq, dWk, dWv, (merged.swapaxes(1, 2) @ dy).sum(axis=0)

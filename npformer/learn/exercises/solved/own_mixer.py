@@ -10,8 +10,8 @@ running mean, or anything that nobody has published. The rules that every mixer 
   Whatever padding holds, even NaN, changes no token's y; and in dy, no token's dx.
 - backward is the derivative of forward. It adds the gradient of each parameter,
   gradients.add(self.name, its_gradient), and returns dx. It changes neither dy nor the cache.
-- explain returns (batch, heads, length, length); one head will do. Entry (i, j) is what token i
-  takes from token j: 0 exactly where it takes nothing, and if one of the two is padding.
+- explain returns (batch, heads, length, length); one head will do. Entry (i, j) is the
+  weight of token j for token i: exactly 0 where it reads nothing, and if one of the two is padding.
 
 A mixer may have parameters, self.name = nf.Parameter(array), or none at all. Set them in __init__;
 use `dtype` for them, and numpy.random.default_rng(seed) if they are random.
@@ -42,7 +42,7 @@ class OwnMixer(Mixer):
     def __init__(self, d_model, *, seed=0, dtype="float32"):
         # your code
         self.own = nf.Parameter(np.ones(d_model, dtype=dtype))  # what a token keeps of itself
-        self.shared = nf.Parameter(np.ones(d_model, dtype=dtype))  # and takes from the mean
+        self.shared = nf.Parameter(np.ones(d_model, dtype=dtype))  # that of the mean
         # end of your code
 
     def forward(self, x, context):
@@ -69,7 +69,7 @@ class OwnMixer(Mixer):
         # end of your code
 
     def explain(self, x, context):
-        """Return what each token takes from each: (batch, heads, length, length)."""
+        """Return the mixing weights: (batch, heads, length, length)."""
         # your code
         batch, length = x.shape[:2]
         mask = np.ones((batch, length), dtype=bool) if context.mask is None else context.mask

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-untyped-calls, allow-incomplete-defs
-"""The backward pass of rotary positions.
+"""The backward pass of rotary positional encoding.
 
 Features i and i + d / 2 of a token are a pair (a, b). A token at position t turns pair i by the
 angle t theta^(-2 i / d):
