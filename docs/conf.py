@@ -34,6 +34,7 @@ extensions = [
     "docs.site.languages",
     "docs.site.training_step",
     "docs.site.live",
+    "docs.site.notebooks",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.example_play",
@@ -87,6 +88,6 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "write_computation_times": False,  # its page would fetch scripts from elsewhere
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "docs.site.gallery.by_level",
     "abort_on_example_error": True,
 }

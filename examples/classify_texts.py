@@ -42,7 +42,8 @@ with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "reviews.safetensors"
     nf.save(classifier, path)
     again = nf.load(path)
-    print(again.predict(["The food was great.", "It never worked. A waste of money!"]))
+    for text in ("The food was great.", "It never worked. A waste of money!", "Not bad at all."):
+        print(f"{text:36} {again.predict([text])[0]}")
 
 with suppress(ImportError):  # a picture, where matplotlib is installed
     import matplotlib.pyplot as plt

@@ -1,5 +1,6 @@
-"""How examples look on the site: pictures for light and dark pages, and no progress bars."""
+"""How examples look on the site: order, pictures for light and dark pages, no progress bars."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -7,6 +8,15 @@ import matplotlib as mpl
 import tqdm
 
 from docs.site.pictures import STYLE
+
+ORDER = """
+train_digits swap_the_mixer look_inside
+classify_texts classify_series imbalanced_classes scikit_learn
+fine_tune_pretrained fnet_as_written settings_for_fourier
+one_step_by_hand check_a_gradient whole_encoder gpt_in_one_file translator_by_hand
+batches_by_length same_on_gpu larger_than_memory several_ranks
+""".split()
+"""The examples by level, as their header has them."""
 
 INK = "#7d838a"
 """A grey that is legible on both."""
@@ -18,6 +28,11 @@ def bar_without_output(usual: Any, *args: Any, **options: Any) -> Any:
 
 
 tqdm.tqdm = partial(bar_without_output, tqdm.tqdm)
+
+
+def by_level(folder: str) -> Callable[[str], int]:
+    """Return a key that puts the files of a folder into their order."""
+    return lambda file: ORDER.index(file.removesuffix(".py"))
 
 
 def style(conf: dict[str, Any], name: str, when: str) -> None:

@@ -58,7 +58,7 @@ def _place(app: Sphinx, file: Path) -> str | None:
         module = name.with_suffix("").as_posix().removesuffix("/__init__")
         return f"_modules/{module}.html"
     if name.parts[0] == "examples":
-        return f"gallery/{file.stem}.html"
+        return f"gallery/{file.stem if file.suffix == '.py' else 'index'}.html"
     copy = Path(app.outdir) / "_files" / name
     copy.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, copy)

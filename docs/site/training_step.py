@@ -1,7 +1,7 @@
 """Pictures of the arrays of one training step, drawn when the site is built.
 
-On the page training_step a comment, ``<!-- arrays: S A -->``, becomes a heat map of each array of
-`docs.site.one_step` that it names. An optional script shows one step at a time.
+On the page training_step, and on the first page, a comment, ``<!-- arrays: S A -->``, becomes a
+heat map of each array of `docs.site.one_step` that it names. An optional script shows one step at a time.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 PAGE = "training_step"
+PAGES = (PAGE, "index")
 COMMENT = re.compile(r"^<!-- arrays: (?P<names>.+?) -->$", re.MULTILINE)
 
 LEVELS = 16
@@ -112,13 +113,14 @@ def _numbers(row: Any, wide: float) -> Iterator[str]:
 
 
 def _draw(app: Sphinx, page: str, source: list[str]) -> None:
-    if page == PAGE and app.builder.format == "html":
+    if page in PAGES and app.builder.format == "html":
         source[0] = drawn(source[0])
 
 
 def _dress(app: Sphinx, page: str, template: str, context: Any, doctree: Any) -> None:
-    if page == PAGE:
+    if page in PAGES:
         app.add_css_file("training_step.css")
+    if page == PAGE:
         app.add_js_file("training_step.js", loading_method="defer")
 
 
