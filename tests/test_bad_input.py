@@ -189,7 +189,7 @@ WRONG = [
     lambda: F.factorized_random_synthesizer(f32(1, 6, 4), f32(5, 2), f32(5, 2)),
     "ValueError: ... length 6 ... at most 5 ... larger max_len",
     lambda: F.mixture_scores(f32(2), f32(4, 4), f32(4, 4), f32(4, 4)),  # too few shares
-    "ValueError: logits has shape (2,); expected (3,). One share for each",
+    "ValueError: logits has shape (2,); expected (3,). One weight for each",
     lambda: F.mixture_scores(f32(2), f32(5, 2, 4, 4), f32(3, 4, 4)),  # parts that do not fit
     "ValueError: scores[1] has shape (3, 4, 4) ... (5, 2, 4, 4) ... the same axes",
     lambda: F.mixture_scores(f32(0)),  # of nothing

@@ -115,8 +115,8 @@ class Architecture:
     masked : Head, optional
         That of a `MaskedLanguageModel`.
     thetas : mapping of str to str
-        {kind of layer: older name of its theta}, with rotary positions: "full_attention", and
-        "sliding_attention" if some layers have a window.
+        {kind of layer: older name of its theta}, with rotary positional encoding: "full_attention",
+        and "sliding_attention" if some layers have a window.
     unused : mapping of str to object
         Our settings that have no effect in the family, and their values.
     token_types : bool

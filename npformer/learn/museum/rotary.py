@@ -37,7 +37,7 @@ class AttentionThatTurnsItsValues(Attention):
 class AttentionThatTurnsFromTheStart(Attention):
     """With a KV cache, every new query and key is turned as if it stood at position 0.
 
-    Who: Someone who adds a cache to a model that works: x is now one token, and its length 1.
+    Who: Someone who adds a KV cache to a model that works: x is now one token, and its length 1.
     Why: Keys in the cache keep the angle of their own positions. A new token's angle is that of
     its place behind them.
     Cost: The first token is right. The others are compared as if all stood at the beginning.

@@ -73,7 +73,7 @@ def attention_with_the_mask_at_the_wrong_end(
     Who: PyTorch's `is_causal` has it for queries and keys of different lengths; npformer had it.
     Why: Query i is at position begin + i. A mask that begins at the top left lets it see only the
     keys 0 to i: a single query sees key 0.
-    Cost: With a cache the model sees its first token and nothing else, and writes one word again
+    Cost: With a KV cache the model sees its first token and nothing else, and writes one word again
     and again. Training is not affected.
     Caught: Comparing the last query alone, with all keys, with the last row of the whole pass.
     """
@@ -88,7 +88,7 @@ class StateThatKeepsItsRows(State):
     Why: After a step, beam 0 may go on from beam 2. Its tokens are copied, but its keys and values
     are still those of the old beam 0.
     Cost: Worse translations than with one beam, and no error. With one beam everything is right.
-    Caught: Comparing a search with a cache with one without.
+    Caught: Comparing beam search with and without a KV cache.
     """
 
     def select(self, rows: Any) -> State:

@@ -93,8 +93,8 @@ def _embeddings() -> Iterator[Case]:
         return layer(label, made, x, training="dropout" in changes, group="models", **options)
 
     without = {"positions": "none"}
-    yield embed("tokens, sinusoidal positions", dropout)
-    yield embed("tokens, not scaled, learned positions", dropout | LEARNED)
+    yield embed("tokens, sinusoidal positional encoding", dropout)
+    yield embed("tokens, not scaled, learned positional encoding", dropout | LEARNED)
     yield embed("whole tokens dropped", dropout | {"token_dropout": 0.4})
     yield embed("features, without positions", dropout | without, FEATURES)
     yield embed("as in BERT", BERT, types=TYPES)

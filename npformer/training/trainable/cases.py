@@ -33,7 +33,7 @@ def _classifiers() -> Iterator[Case]:
 
     yield classifier("tokens", IDS)
     learned = {"positions": "learned"}
-    yield classifier("tokens, padding mask, learned positions", IDS, learned, mask=MASK)
+    yield classifier("tokens, padding mask, learned positional encoding", IDS, learned, mask=MASK)
     yield classifier("features")
     for pooling in POOLINGS:
         arguments = {"pooling": pooling}
