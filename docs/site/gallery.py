@@ -1,7 +1,7 @@
 """How examples look on the site: order, pictures for light and dark pages, no progress bars."""
 
-from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -9,13 +9,14 @@ import tqdm
 
 from docs.site.pictures import STYLE
 
-ORDER = """
-train_digits swap_the_mixer look_inside
-classify_texts classify_series imbalanced_classes scikit_learn
-fine_tune_pretrained fnet_as_written settings_for_fourier
-one_step_by_hand check_a_gradient whole_encoder gpt_in_one_file translator_by_hand
-batches_by_length same_on_gpu larger_than_memory several_ranks
-""".split()
+ORDER = [
+    *("train_digits", "swap_the_mixer", "look_inside"),
+    *("classify_texts", "classify_series", "imbalanced_classes", "scikit_learn"),
+    *("fine_tune_pretrained", "fnet_as_written", "settings_for_fourier"),
+    *("one_step_by_hand", "check_a_gradient", "whole_encoder"),
+    *("gpt_in_one_file", "translator_by_hand"),
+    *("batches_by_length", "same_on_gpu", "larger_than_memory", "several_ranks"),
+]
 """The examples by level, as their header has them."""
 
 INK = "#7d838a"
@@ -30,9 +31,9 @@ def bar_without_output(usual: Any, *args: Any, **options: Any) -> Any:
 tqdm.tqdm = partial(bar_without_output, tqdm.tqdm)
 
 
-def by_level(folder: str) -> Callable[[str], int]:
-    """Return a key that puts the files of a folder into their order."""
-    return lambda file: ORDER.index(file.removesuffix(".py"))
+def by_level(file: str) -> int:
+    """Return the place of a file in the gallery."""
+    return ORDER.index(Path(file).stem)
 
 
 def style(conf: dict[str, Any], name: str, when: str) -> None:

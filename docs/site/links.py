@@ -30,7 +30,8 @@ def lead_on(app: Sphinx, doctree: nodes.document) -> None:
             continue
         file = ((DOCS / here).parent / path).resolve()
         if link.get("refdomain") == "doc":
-            file = file.with_name(file.name + ".md")  # MyST removed it
+            endings = [file.with_name(file.name + ending) for ending in (".md", ".rst")]
+            file = next((each for each in endings if each.exists()), file)  # MyST removed it
         if not file.exists() or file.is_relative_to(DOCS):
             continue
         place = _place(app, file)

@@ -1,7 +1,8 @@
 """Pictures of the arrays of one training step, drawn when the site is built.
 
 On the page training_step, and on the first page, a comment, ``<!-- arrays: S A -->``, becomes a
-heat map of each array of `docs.site.one_step` that it names. An optional script shows one step at a time.
+heat map of each array of `docs.site.one_step` that it names. An optional script shows one step at a
+time.
 """
 
 from __future__ import annotations
