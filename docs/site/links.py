@@ -17,6 +17,8 @@ from sphinx.util.osutil import relative_uri
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+WRITTEN = {DOCS / "site" / "reference.py": "reference/index.html"}
+"""Pages that the site has instead of a file that writes them."""
 OUTSIDE = re.compile(r"^[a-z]+:|^#|^$")
 
 
@@ -32,9 +34,9 @@ def lead_on(app: Sphinx, doctree: nodes.document) -> None:
         if link.get("refdomain") == "doc":
             endings = [file.with_name(file.name + ending) for ending in (".md", ".rst")]
             file = next((each for each in endings if each.exists()), file)  # MyST removed it
-        if not file.exists() or file.is_relative_to(DOCS):
+        if not file.exists() or (file.is_relative_to(DOCS) and file not in WRITTEN):
             continue
-        place = _place(app, file)
+        place = WRITTEN.get(file) or _place(app, file)
         if place is None:
             link.replace_self(link.children)
             continue

@@ -76,6 +76,8 @@ def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
         elif name == baselines.MAJORITY and scores.macro_f1 <= each.macro_f1:
             lines.append("\nThis model is no better than giving every sample the same answer.")
             break
+        elif name == baselines.MAJORITY and scores.loss > each.loss:
+            lines.append("\nIts probabilities are too sure: train on more texts, or for less long.")
         elif name == baselines.TF_IDF and scores.accuracy < each.accuracy:
             better = each.accuracy - scores.accuracy
             lines.append(

@@ -52,6 +52,9 @@ ENSEMBLES = {"text": (2, 3000), "pretrained": (1, 0), "tuned": (1, 0), "series":
 VERY_FEW = 400
 """Texts. With fewer, all are needed to learn from, and smaller batches give more steps."""
 
+STEPS_OF_VERY_FEW = 1200
+"""In a training on such texts. After more they are known by heart, and no new text gains by it."""
+
 HELD_OUT, ENOUGH = 0.1, 300
 """The largest share of texts to fit temperatures on, and how many texts suffice for them: three
 numbers are fitted, and held-out texts are not learned from. Each member has its own."""
@@ -125,6 +128,8 @@ def training(kind: str, n: int) -> dict[str, Any]:
         fewest, most = BOUNDS.get(kind, (1, MOST))
         usual["epochs"] = min(max(fewest, math.ceil(SEEN[kind] / n)), most)
         few = 32 if n >= VERY_FEW else 8
+        if kind == "text" and n < VERY_FEW:
+            usual["epochs"] = min(usual["epochs"], STEPS_OF_VERY_FEW * few // n)
         sizes = {"text": few, "tuned": few, "translator": 64 if n > 640 else 8}
         usual["batch_size"] = sizes.get(kind, 32)
     return usual
