@@ -35,6 +35,7 @@ extensions = [
     "docs.site.training_step",
     "docs.site.live",
     "docs.site.notebooks",
+    "docs.site.line_by_line",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.example_play",

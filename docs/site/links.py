@@ -17,7 +17,9 @@ from sphinx.util.osutil import relative_uri
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-WRITTEN = {DOCS / "site" / "reference.py": "reference/index.html"}
+WRITTEN = {
+    DOCS / "site" / f"{name}.py": f"{name}/index.html" for name in ("reference", "line_by_line")
+}
 """Pages that the site has instead of a file that writes them."""
 OUTSIDE = re.compile(r"^[a-z]+:|^#|^$")
 

@@ -1,0 +1,282 @@
+"""A page for each pair of `npformer.functional`, made from its source when the site is built.
+
+Each line that ran stands beside its comment and the numbers that it made. They are caught while the
+pair runs, so they cannot drift from the code. Below stands PyTorch's form, as the parity tests have
+it; where PyTorch is installed, the two are compared here too.
+"""
+
+import ast
+import inspect
+import re
+import shutil
+import sys
+import textwrap
+import warnings
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from npformer import functional as F
+from tests.pairs import NAMES, Example, gradients_of, pairs
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = "line_by_line"
+FORMULAS = ROOT / "tests" / "parity" / "formulas.py"
+SOURCE = re.compile(r"<!-- source: npformer/functional/\S+ ([^>]+?) -->")
+SMALL = Example(batch=1, length=2, keys=2, n_heads=1, others=3, d_head=3)
+ROWS = np.log([[1.0, 2.0, 1.0], [4.0, 4.0, 8.0]])
+DY = np.array([[1.0, 0.0, 0.0], [2.0, 1.0, 1.0]])
+RUNNING: dict[str, tuple[list[Any], Any]] = {
+    "softmax": ([ROWS], DY),
+    "layer_norm": (
+        [np.array([[1.0, 2, 3], [0, 6, 0]]), np.array([1.0, 2, 0.5]), np.array([0, 0.1, 0])],
+        np.array([[1.0, 0, 0], [0, 1, -1]]),
+    ),
+    "rms_norm": (
+        [np.array([[1.0, 1, 5], [2, -2, 2]]), np.array([1.0, 2, 0.5])],
+        np.array([[1.0, 0, 0], [0, 1, -1]]),
+    ),
+    "linear": (
+        [np.array([[1.0, 2, -1], [0, 1, 3]]), np.array([[1.0, 0], [2, -1], [0.5, 1]]),
+         np.array([0.1, 0.2])],
+        np.array([[1.0, -2], [3, 0.5]]),
+    ),
+    "softmax_cross_entropy": (
+        [np.log([[1.0, 2, 1], [1, 1, 8]]), np.array([1, 0])], np.float64(1.0),
+    ),
+    "scaled_dot_product_attention": (
+        [3**0.5 * np.array([[np.log(3.0), 0, 0], [0, 0, 1]]), np.eye(2, 3),
+         np.array([[1.0, 0, 2], [0, 4, 2]])],
+        np.array([[1.0, 0, 0], [0, 1, 0]]),
+    ),
+}  # fmt: skip
+"""Inputs and dy of the 2 x 3 examples in the chapters, where a pair has one."""
+
+
+def example(name: str) -> tuple[list[Any], dict[str, Any], Any]:
+    """Return inputs, options and dy for a pair."""
+    inputs, options = pairs(SMALL, "float64")[name]
+    if name in RUNNING:
+        inputs, dy = RUNNING[name]
+        return inputs, {}, dy
+    again = pairs(SMALL, "float64")[name]  # a generator of dropout has drawn by then
+    y, _ = getattr(F, name)(*again[0], **again[1])
+    return inputs, options, np.round(np.random.default_rng(1).normal(size=np.shape(y)), 1)
+
+
+def traced(function: Any, *inputs: Any, **options: Any) -> tuple[Any, dict[int, dict[str, Any]]]:
+    """Call a function; return its result, and for each line that ran what it made, by name."""
+    code, made, line = inspect.unwrap(function).__code__, {}, [0]
+    before: dict[str, Any] = {}
+
+    def note(frame: Any) -> None:
+        now = {name: _kept(value) for name, value in frame.f_locals.items()}
+        if line[0]:
+            new = {n: v for n, v in now.items() if n not in before or not _same(v, before[n])}
+            made.setdefault(line[0], {}).update(new)
+        before.clear()
+        before.update(now)
+
+    def local(frame: Any, event: str, argument: Any) -> Any:
+        note(frame)
+        line[0] = frame.f_lineno
+        if event == "return":
+            made.setdefault(line[0], {})["returned"] = _kept(argument)
+        return local
+
+    def watch(frame: Any, event: str, argument: Any) -> Any:
+        return local if frame.f_code is code else None
+
+    sys.settrace(watch)
+    try:
+        result = function(*inputs, **options)
+    finally:
+        sys.settrace(None)
+    return result, made
+
+
+def _kept(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape == b.shape and bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
+    return a is b
+
+
+def statements(function: Any) -> Iterator[tuple[int, int, str, str]]:
+    """Yield (first line, last line, comment, code) of the statements of a function."""
+    lines, first = inspect.getsourcelines(inspect.unwrap(function))
+    body = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    assert isinstance(body, ast.FunctionDef)
+    begin = body.body[1:] if ast.get_docstring(body) else body.body
+    ends = {}
+    for each in _leaves(begin):
+        last = each.body[0].lineno - 1 if hasattr(each, "body") else each.end_lineno
+        while lines[last - 1].strip()[:1] in ("", "#"):  # comments above the first line within
+            last -= 1
+        ends[each.lineno] = last
+    k, above = begin[0].lineno, ""
+    while k <= len(lines):
+        last = ends.get(k, k)
+        source = "".join(lines[k - 1 : last])
+        comments = " ".join(re.findall(r"(?:^\s*|\s\s)#\s(.*)$", source, re.MULTILINE))
+        code = re.sub(r"(^\s*|\s\s)#\s.*$", "", source, flags=re.MULTILINE).rstrip()
+        above = f"{above} {comments}".strip()
+        if code.strip():  # else it is a comment of the line below
+            yield first + k - 1, first + last - 1, above, re.sub("^ {4}", "", code, flags=re.M)
+            above = ""
+        k = last + 1
+
+
+def _leaves(body: list[ast.stmt]) -> Iterator[Any]:
+    for each in body:
+        yield each
+        for part in ("body", "orelse"):
+            yield from _leaves(getattr(each, part, []))
+
+
+def numbers(name: str, value: Any) -> Iterator[str]:
+    """Yield a name with the shape and the numbers of its array, or of those in its tuple."""
+    if isinstance(value, tuple):
+        for i, each in enumerate(value):
+            yield from numbers(f"{name}[{i}]", each)
+    elif isinstance(value, np.ndarray | np.floating):
+        shape = f" {value.shape}" if np.ndim(value) else ""
+        text = np.array2string(np.asarray(value), precision=4, suppress_small=True, threshold=40)
+        yield f"{name}{shape}\n{text}"
+
+
+def section(function: Any, made: dict[int, dict[str, Any]]) -> str:
+    """Return the HTML of a function's lines."""
+    rows: list[str] = []
+    for first, last, comments, code in statements(function):
+        at = [k for k in made if first <= k <= last]
+        found = [text for k in at for n, v in made[k].items() for text in numbers(n, v)]
+        shown = "".join(f"<pre class='numbers'>{escape(text)}</pre>" for text in found)
+        ran = "" if at else " not-run"
+        words = f"<p>{escape(comments)}</p>" if comments else ""
+        rows.append(
+            f"<div class='line{ran}'><div class='words'>{words}</div>"
+            f"<div><pre class='code'>{escape(code)}</pre>"
+            f"{shown}</div></div>"
+        )
+    return f"<div class='line-by-line'>{''.join(rows)}</div>"
+
+
+def pytorch(name: str) -> str:
+    """Return the source of PyTorch's form of a pair."""
+    text = FORMULAS.read_text("utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return ast.get_source_segment(text, node) or ""
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == name:
+                    return f"{name} = {ast.get_source_segment(text, value)}"
+    raise KeyError(name)
+
+
+def page(name: str) -> str:
+    """Return the page of a pair."""
+    forward, backward = (getattr(F, each) for each in (name, f"{name}_backward"))
+    inputs, options, dy = example(name)
+    (y, cache), made = traced(forward, *inputs, **options)
+    _, back = traced(backward, dy, cache)
+    compare(name, inputs, y, dy, gradients_of(name, dy, cache))
+    given = zip(inspect.signature(forward).parameters, inputs, strict=False)
+    begin = "\n\n".join(text for n, v in (*given, ("dy", dy)) for text in numbers(n, v))
+    parts = [f"# `{name}`, line by line", f"**Inputs**\n\n```text\n{begin}\n```"]
+    for title, function, lines in (("Forward", forward, made), ("Backward", backward, back)):
+        words = (inspect.getdoc(function) or "").partition("\nParameters\n")[0].strip()
+        html = section(function, lines)
+        parts.append(f"## {title}\n\n```text\n{words}\n```\n\n```{{raw}} html\n{html}\n```")
+    parts.append(
+        "## The same in PyTorch\n\nIts result and the gradients of autograd are the same, to "
+        f"rounding in float64.\n\n```py\n{pytorch(name)}\n```"
+    )
+    module = inspect.unwrap(forward).__module__
+    parts.append(f"In the reference: {{py:obj}}`{name} <{module}.{name}>`.")
+    return "\n\n".join(parts) + "\n"
+
+
+def compare(name: str, inputs: list[Any], y: Any, dy: Any, ours: Any) -> None:
+    """Assert that PyTorch gets the same result and the same gradients, if it is installed."""
+    try:
+        import torch
+
+        from tests.parity.formulas import REFERENCES
+    except ImportError:
+        return
+    leaves = [
+        torch.tensor(x, requires_grad=True) if np.asarray(x).dtype.kind == "f" else x
+        for x in inputs
+    ]
+    options = {} if name in RUNNING else pairs(SMALL, "float64")[name][1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an even kernel with "same" costs PyTorch a copy
+        theirs = REFERENCES[name](*leaves, **options)
+    np.testing.assert_allclose(y, theirs.detach().numpy(), rtol=1e-9, atol=1e-11, err_msg=name)
+    wanted = [x for x in leaves if isinstance(x, torch.Tensor)]
+    gradients = torch.autograd.grad(theirs, wanted, torch.tensor(dy))
+    for mine, other in zip(ours, gradients, strict=True):
+        np.testing.assert_allclose(mine, other.numpy(), rtol=1e-9, atol=1e-11, err_msg=name)
+
+
+def chapters() -> dict[str, list[str]]:
+    """Return the pairs that each chapter quotes, in the chapter's order."""
+    found: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "docs" / "chapters").glob("*.md")):
+        quoted = " ".join(SOURCE.findall(file.read_text("utf-8"))).split()
+        names = [each.removesuffix("_backward") for each in quoted]
+        if known := [each for each in dict.fromkeys(names) if each in NAMES]:
+            found[file.stem] = known
+    return found
+
+
+def write(app: Sphinx) -> None:
+    """Write docs/line_by_line/: a page for each pair, and the first page."""
+    folder = Path(app.srcdir) / FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name in NAMES:
+        (folder / f"{name}.md").write_text(page(name), "utf-8")
+    of = chapters()
+    rows = [
+        f"- [{chapter.replace('_', ' ')}](../chapters/{chapter}.md): "
+        + ", ".join(f"[{name}]({name}.md)" for name in names)
+        for chapter, names in of.items()
+    ]
+    rest = [name for name in NAMES if not any(name in names for names in of.values())]
+    rows.append("- without a chapter: " + ", ".join(f"[{name}]({name}.md)" for name in rest))
+    tree = "\n".join(NAMES)
+    (folder / "index.md").write_text(
+        "# Line by line\n\nEach pair of `npformer.functional`, with the numbers of a small example "
+        "beside every line.\n\n" + "\n".join(rows) + f"\n\n```{{toctree}}\n:hidden:\n{tree}\n```\n",
+        "utf-8",
+    )
+
+
+def lead_to_it(app: Sphinx, doctree: nodes.document) -> None:
+    """Put links to the pages of its pairs below a chapter's title."""
+    folder, _, chapter = app.env.docname.rpartition("/")
+    if folder == "chapters" and (names := chapters().get(chapter)):
+        links = ", ".join(f'<a href="../{FOLDER}/{name}.html">{name}</a>' for name in names)
+        title = next(doctree.findall(nodes.title))
+        title.parent.insert(
+            1, nodes.raw("", f'<p class="notebook">Line by line: {links}</p>', format="html")
+        )
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write the pages before Sphinx looks for them."""
+    app.connect("builder-inited", write)
+    app.connect("doctree-read", lead_to_it)
+    app.add_css_file("line_by_line.css")
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,53 @@
+"""Line by line: a page for each pair, with the numbers that its lines really make."""
+
+import re
+
+import numpy as np
+import pytest
+
+from docs.site import line_by_line
+from docs.site.line_by_line import NAMES, F
+
+
+def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
+    inputs, options, dy = line_by_line.example("softmax")
+    (y, cache), made = line_by_line.traced(F.softmax, *inputs, **options)
+    np.testing.assert_allclose(y, [[0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
+    lines = {
+        code.split(" = ")[0]: first for first, _, _, code in line_by_line.statements(F.softmax)
+    }
+    np.testing.assert_allclose(made[lines["total"]]["total"], [[2.0], [2.0]])
+    text = line_by_line.page("softmax")
+    assert "changes nothing in y / total, and cannot overflow" in text
+    assert "[[0.25 0.5  0.25]" in text
+    assert "torch.softmax(" in text
+    dx = F.softmax_backward(dy, cache)
+    assert np.array2string(dx, precision=4, suppress_small=True) in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_has_every_line_of_a_pair(name):
+    pytest.importorskip("torch", reason="the page compares with PyTorch: the extra parity")
+    text = line_by_line.page(name)
+    for function in (getattr(F, name), getattr(F, f"{name}_backward")):
+        codes = [code for _, _, _, code in line_by_line.statements(function)]
+        assert codes
+        assert all(line_by_line.escape(code) in text for code in codes)
+    assert text.count("class='numbers'") >= 2
+    assert re.search(r"## The same in PyTorch.*```py\n.+```", text, re.DOTALL)
+
+
+def test_a_difference_from_pytorch_is_noticed():
+    pytest.importorskip("torch", reason="the page compares with PyTorch: the extra parity")
+    inputs, _, dy = line_by_line.example("softmax")
+    y, cache = F.softmax(*inputs)
+    gradient = F.softmax_backward(dy, cache)
+    line_by_line.compare("softmax", inputs, y, dy, [gradient])
+    with pytest.raises(AssertionError, match="softmax"):
+        line_by_line.compare("softmax", inputs, y, dy, [gradient + 1e-6])
+
+
+def test_chapters_lead_to_the_pairs_that_they_quote():
+    found = line_by_line.chapters()
+    assert found["softmax"] == ["softmax"]
+    assert len(found) > 12
