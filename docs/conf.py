@@ -72,6 +72,7 @@ html_title = "npformer"
 html_math_renderer = "svg"
 html_static_path = ["_static"]
 html_css_files = ["npformer.css"]
+html_js_files = [("copy.js", {"defer": "defer", "priority": 900})]  # after the copy buttons
 html_search_scorer = str(ROOT / "docs" / "site" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False

@@ -3,7 +3,8 @@
 The Python blocks of a page run in order, in one namespace, in an empty folder. The text block
 that follows a block holds what it prints. If a comment names a file and functions,
 ``<!-- source: npformer/functional/linear.py linear_backward -->``, the Python block
-below holds their source without docstrings, and is not run.
+below holds their source without docstrings, below the imports that it needs. It is not run with
+the others, but a test pastes it into a namespace of its own.
 
 With ``--check`` nothing is written; the command shows how pages differ from what it would write.
 """
@@ -65,7 +66,34 @@ def rewritten(text: str, page: str) -> str:
 def source(file: str, names: list[str]) -> str:
     """Return functions, classes or methods of a file as they are there, without docstrings."""
     text = (ROOT / file).read_text("utf-8")
-    return "\n\n".join(_definition(text, name, file) for name in names)
+    code = "\n\n".join(_definition(text, name, file) for name in names)
+    return f"{_imports(text, file, code)}{code}"
+
+
+def _imports(text: str, file: str, code: str) -> str:
+    """Return the imports that some code of a file needs, and an empty line below them."""
+    tree = ast.parse(code)
+    here = {getattr(node, "name", None) for node in tree.body}
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - here
+    module = file.removesuffix(".py").replace("/", ".")
+    plain, named = [], {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found = [ast.unparse(each) for each in node.names if (each.asname or each.name) in used]
+        if isinstance(node, ast.Import):
+            plain += found
+        elif isinstance(node, ast.ImportFrom):
+            named.setdefault(node.module or "", []).extend(found)
+        else:
+            targets = getattr(node, "targets", [getattr(node, "target", node)])
+            defined = [getattr(each, "id", getattr(each, "name", "")) for each in targets]
+            named.setdefault(module, []).extend(each for each in defined if each in used)
+    named[module] = named.pop(module, [])  # last: the others first, as usual
+    lines = [f"import {name}\n" for name in plain]
+    lines += [
+        f"from {where} import {', '.join(names)}\n" for where, names in named.items() if names
+    ]
+    return "".join([*lines, "\n" * bool(lines)])
 
 
 def _definition(text: str, name: str, file: str) -> str:
