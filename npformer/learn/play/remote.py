@@ -53,7 +53,9 @@ class Remote(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Say what is trained, and wait if the run begins with a pause."""
-        self.now = Now(self.work, state)
+        kept = {} if self.now is None else {"kept": self.now.kept, "every": self.now.every}
+        self.now = Now(self.work, state, **kept)
+        self.now.keep()
         self._groups = groups_of(state.model)
         self.tell_state()
         self._serve(state)
@@ -66,6 +68,7 @@ class Remote(Callback):
         if whole:
             self._last = now
             self._send_points()
+        self.now.keep()
         self.steps_left = max(self.steps_left - 1, 0)
         self._serve(state)
 
