@@ -155,7 +155,7 @@ def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str
     source, target = names.words(x), ["begin", *names.words(written, targets=True)]
     sides = {
         "encoder": ("The encoder: attention weights within the source", source, source),
-        "decoder": ("The decoder: attention weights within the target, of what comes before", target, target),
+        "decoder": ("The decoder: attention weights within the target", target, target),
         "cross": ("Cross-attention: weights of the source for the target", target, source),
     }
     groups = [

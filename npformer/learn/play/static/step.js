@@ -113,7 +113,7 @@ export function stepView(root) {
     }, heatMap(box.output, { width: 48, weights: box.title === "A" }), el("span", {}, box.title)));
     const lines = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     fill(map, lines,
-      el("p", { class: "way", style: "grid-row:1" }, "Forward →"), el("p", { class: "way", style: `grid-row:${rows + 1}` }, "← Backward: the gradient of each, in the same place"), ...items);
+      el("p", { class: "way", style: "grid-row:1" }, "Forward →"), el("p", { class: "way", style: `grid-row:${rows + 1}` }, "← Backward: gradients"), ...items);
     lines.setAttribute("aria-hidden", "true");
     lines.setAttribute("width", map.scrollWidth);
     lines.setAttribute("height", map.scrollHeight);
