@@ -17,7 +17,7 @@ const NUMBERS = [
 const MOST_RUNS = 4;
 const STARTERS = [
   ["digits", ["attention"], "Read handwritten digits", "One small model. Then draw a digit of your own under “Try it”."],
-  ["digits", ["attention", "fourier", "identity"], "Three ways to mix", "Attention beside a Fourier transform and no mixing at all, on the same digits."],
+  ["digits", ["attention", "fourier", "dense_synthesizer"], "Three ways to mix", "Attention, a Fourier transform and a synthesizer side by side, on the same digits."],
   ["text", ["attention"], "Learn to write", "A language model reads plays, letter by letter, and continues them."],
   ["reverse", ["attention"], "Reverse sequences", "An encoder and a decoder. Its cross-attention learns a diagonal."],
 ];

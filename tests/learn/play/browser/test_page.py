@@ -187,7 +187,10 @@ def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
     until(page, lambda: page.locator("#verdict").count() == 1)
     assert "wrong" in page.inner_text("#verdict")
     assert page.locator("td.wrong").count() >= 1
+    until(page, lambda: "blocks.0.mixer by" in page.inner_text("#angles"))
+    assert "blocks.1" not in page.inner_text("#angles")
     page.click("#tab-train")
+    assert "stays in the folder" in page.inner_text("#fate")
     until(page, lambda: set(states(page)) == {"training"})
     page.click("#stop")
     wait_for(page, "stopped")
