@@ -84,7 +84,7 @@ def angles(
     both = found[0].keys() & found[1].keys()
     groups = [[name for name in names if name in both] for names in of]
     return [
-        _angle(*(np.concatenate([each[n] for n in names] or [[0.0]]) for each in found))
+        _angle(*(np.concatenate([each[n] for n in names] or [np.zeros(1)]) for each in found))
         for names in groups
     ]
 

@@ -138,7 +138,7 @@ def _add_inside(nodes: list[Node], call: Call, merged: Any, back: Any) -> None:
 
 def _scores(call: Call, A: Any, Q: Any, K: Any) -> Any:
     if isinstance(call.layer, Attention):
-        return call.layer.scores(*call.inputs(), call.context)[0]
+        return call.layer.scores(call.inputs()[0], call.context)[0]
     return F.attention_scores(*(F.split_heads(each, A.shape[-3]) for each in (Q, K)))[0]
 
 
