@@ -12,6 +12,15 @@ WORDS = json.loads(read("formulas.json"))
 weights. By class a title and two formulas, and the same for the arrays inside an attention."""
 
 
+def letter_of(layer: str, parameter: str) -> str:
+    """Return what a parameter is called in the formulas: weight and bias of a linear map have W, b.
+
+    `layer` and `parameter` are their names.
+    """
+    W = WORDS["titles"].get(layer.rpartition(".")[2], ["", "", "", "W"])[3]
+    return {"weight": W, "bias": W.replace("W", "b")}.get(parameter, f" {parameter}")
+
+
 def words_of(name: str, layer: Layer) -> tuple[str, str, str, str]:
     """Return the title of a layer's output, in words, and its formulas forward and backward."""
     kind = type(layer)

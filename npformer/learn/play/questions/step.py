@@ -11,7 +11,7 @@ from npformer.core import checks
 from npformer.learn.museum import BUGS
 from npformer.learn.museum.bug import source_of
 from npformer.learn.play.broken import is_wrong
-from npformer.learn.play.questions.formulas import WORDS, words_of
+from npformer.learn.play.questions.formulas import WORDS, letter_of, words_of
 from npformer.learn.play.questions.sources import lines_of, place_of
 from npformer.learn.play.questions.way import Node, nodes_of
 from npformer.learn.play.seen import CANDIDATES, answer_probabilities, shown_sample
@@ -117,7 +117,7 @@ def _forward(k: int, node: Node, gradients: Any, now: Now) -> dict[str, Any]:
 def _backward(k: int, node: Node, gradients: Any, now: Now) -> dict[str, Any]:
     box = _box(k, node, "backward", now)
     own = [
-        (f"d {name}", gradients[f"{node.call.name}.{name}"])
+        (f"d{letter_of(node.call.name, name)}", gradients[f"{node.call.name}.{name}"])
         for name in _parameters(node, gradients)
     ]
     gradient = tensor(box["title"], node.gradient)

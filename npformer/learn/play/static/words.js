@@ -59,7 +59,7 @@ export function wordsView(ask, run) {
       const back = shade((weight - between[0]) / (between[1] - between[0]));
       return `background:rgb(${back});color:${back[1] < 115 ? "#fff" : "#000"}`;
     };
-    return el("p", { class: "takes" }, words.map((word, j) => el("span", { style: colours(weights[j]) }, word, el("sub", {}, number(weights[j], 2)))));
+    return el("p", { class: "takes" }, words.map((word, j) => el("span", { style: colours(weights[j]) }, word, el("sub", {}, number(weights[j], 3)))));
   }
   input.addEventListener("input", debounce(think, 150));
   const sample = async () => {

@@ -176,7 +176,9 @@ def test_a_translation_shows_three_attentions(page):
     page.click("#tab-try")
     page.fill("#source", "abcd")
     until(page, lambda: page.locator(".three h3").count() == 3)
-    until(page, lambda: page.locator(".three .mixing canvas").count() == 12)  # three times four heads
+    until(
+        page, lambda: page.locator(".three .mixing canvas").count() == 12
+    )  # three times four heads
 
 
 def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):

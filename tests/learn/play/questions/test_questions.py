@@ -158,6 +158,7 @@ def test_boxes_show_the_lines_of_functional(digits):
     functions = {name: by_title[name]["function"] for name in ("S", "A", "Y", "dS", "dA", "dY")}
     assert [*functions.values()][:3] == ["attention_scores", "softmax", "average"]
     assert functions["dA"] == "softmax_backward"
+    assert [each["name"] for each in by_title["dQ"]["results"]] == ["dx", "dW_Q", "db_Q"]
     assert by_title["Q"]["formula"] == "Q = x W_Q + b_Q"
     assert by_title["dQ"]["formula"] == "dx = dQ W_Qᵀ,  dW_Q = xᵀ dQ,  db_Q = Σ dQ"
     assert by_title["Fourier"]["function"] == "fourier_mixing"
