@@ -61,13 +61,15 @@ class Now:
         The distance between two that are kept doubles whenever there are too many.
         """
         model, step = self.training.model, self.training.step
-        most = max(2, min(MOST_KEPT, BYTES_KEPT // (4 * model.n_parameters() + 1)))
         for late in [each for each in self.kept if each >= step]:  # it goes on from a checkpoint
             del self.kept[late]
-        if len(self.kept) >= most:
+        if step % self.every:
+            return
+        most = min(MOST_KEPT, BYTES_KEPT // (4 * model.n_parameters() + 1))
+        if len(self.kept) >= most > 1:
             self.every *= 2
             self.kept = {k: each for k, each in self.kept.items() if k % self.every == 0}
-        if step % self.every == 0:
+        if most > 1 and step % self.every == 0:
             now = model.parameters().items()
             self.kept[step] = {name: to_numpy(value).copy() for name, value in now}
 

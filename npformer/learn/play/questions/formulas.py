@@ -17,8 +17,9 @@ def letter_of(layer: str, parameter: str) -> str:
 
     `layer` and `parameter` are their names.
     """
-    W = WORDS["titles"].get(layer.rpartition(".")[2], ["", "", "", "W"])[3]
-    return {"weight": W, "bias": W.replace("W", "b")}.get(parameter, f" {parameter}")
+    W: str = WORDS["titles"].get(layer.rpartition(".")[2], ["", "", "", "W"])[3]
+    letters = {"weight": W, "bias": W.replace("W", "b")}
+    return letters.get(parameter, f" {parameter}")
 
 
 def words_of(name: str, layer: Layer) -> tuple[str, str, str, str]:
