@@ -1,5 +1,8 @@
 """The page of npformer play in a real browser: trains, looks inside, draws, breaks, comes back."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -135,6 +138,26 @@ def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
     page.click("#tab-step")
     until(page, lambda: page.locator(".samples small").count() > 1)
     assert page.locator("main img").count() == 0
+
+
+def test_a_table_opens_with_its_columns_as_menus(browser, tmp_path):
+    rows = [f"{k % 2},the news number {k} is {'good' if k % 2 else 'bad'}" for k in range(60)]
+    (tmp_path / "news.csv").write_text("\n".join(["topic,headline", *rows]), "utf-8")
+    command = [sys.executable, "-u", "-m", "npformer", "play", "news.csv", "--no-open"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        page = browser.new_page()
+        page.goto(process.stdout.readline().strip())
+        page.locator("#task").wait_for()
+        assert page.input_value("#task") == "file"
+        for name, column in {"text_column": "headline", "label_column": "topic"}.items():
+            assert page.input_value(f"select[name={name}]") == column
+            assert page.locator(f"select[name={name}] option").all_inner_texts() == [
+                *("topic", "headline")
+            ]
+        page.click("#start")
+        until(page, lambda: states(page) in (["training"], ["finished"]))
+        page.close()
+        process.terminate()
 
 
 @pytest.mark.parametrize(("mixer", "moved"), [("identity", 1), ("fourier", 12)])
