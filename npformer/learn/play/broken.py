@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from npformer.core import Layer, checks
+import numpy as np
+
+from npformer.core import Context, Gradients, Layer, checks
 from npformer.layers import GELU
 from npformer.learn.museum import BUGS
 from npformer.learn.museum.attention_by import AttentionBy
 from npformer.mixers import Attention
 from npformer.models import Encoder
+from npformer.models.step import accumulate
 from npformer.training.trainable import SequenceClassifier
 
 PLACE = {"mixers": ["attention", "attention"], "dropout": 0.2, "activation": "gelu"}
@@ -54,6 +57,44 @@ def put_bug(name: str, model: SequenceClassifier) -> None:
         if key in before:
             parameter.value[...] = before[key]
     model.flatten()
+
+
+def angles(
+    wrong: SequenceClassifier,
+    right: SequenceClassifier,
+    x: Any,
+    y: Any,
+    of: Sequence[Sequence[str]],
+) -> list[float | None]:
+    """Return the angle between the right and the wrong gradient of some parameters, in degrees.
+
+    Both models get the weights of the one with the bug, the same samples and the same dropout. An
+    angle is None where one of the two gradients is 0, and has no direction.
+    """
+    theirs = wrong.parameters()
+    for name, value in right.parameters().items():
+        if name in theirs:
+            value[...] = theirs[name]
+    found: list[dict[str, np.ndarray]] = []
+    for model in (right, wrong):
+        gradients, batch = Gradients(model), model.batch(x, y, None)
+        context = Context(training=True, generator=np.random.default_rng(0))
+        accumulate(model, model.loss, batch, context, gradients)
+        found.append({n: np.asarray(g, "float64").ravel() for n, g in gradients.items()})
+    both = found[0].keys() & found[1].keys()
+    groups = [[name for name in names if name in both] for names in of]
+    return [
+        _angle(*(np.concatenate([each[n] for n in names] or [np.zeros(1)]) for each in found))
+        for names in groups
+    ]
+
+
+def _angle(a: np.ndarray, b: np.ndarray) -> float | None:
+    lengths = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if not (all(lengths) and np.isfinite(lengths).all()):
+        return None
+    a, b = a / lengths[0], b / lengths[1]  # by the tangent: a cosine near 1 has lost its digits
+    return float(np.degrees(2.0 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))))
 
 
 def described(name: str) -> dict[str, str]:

@@ -131,7 +131,7 @@ def _is_point(point: Any) -> bool:
         return False
 
     def fits(name: str, value: Any) -> bool:
-        each = (value or []) if name in ("norms", "dead") else [value]
+        each = (value or []) if name in ("norms", "dead", "angles") else [value]
         numbers = (int, float, type(None))
         return isinstance(each, list) and all(type(one) in numbers for one in each)
 

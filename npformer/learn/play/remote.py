@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import time
 import traceback
@@ -14,6 +15,7 @@ from npformer.core import Layer, to_numpy
 from npformer.engine.blas import ONE_BLAS_THREAD
 from npformer.layers import ReLU
 from npformer.learn.play import questions
+from npformer.learn.play.broken import angles
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.works import Work
 from npformer.training.callbacks import Callback, TrainingState
@@ -47,13 +49,16 @@ class Remote(Callback):
         self.now: Any = None  # a `Now`, once the training has begun
         self._points: list[dict[str, Any]] = []
         self._groups: list[tuple[str, list[str]]] = []
+        self._healthy: Any = None  # the model without the run's bug
         self._last = self._last_dead = -np.inf
 
     # Hooks of the training ------------------------------------------------------------------------
 
     def on_start(self, state: TrainingState) -> None:
         """Say what is trained, and wait if the run begins with a pause."""
-        self.now = Now(self.work, state)
+        kept = {} if self.now is None else {"kept": self.now.kept, "every": self.now.every}
+        self.now = Now(self.work, state, **kept)
+        self.now.keep()
         self._groups = groups_of(state.model)
         self.tell_state()
         self._serve(state)
@@ -66,6 +71,7 @@ class Remote(Callback):
         if whole:
             self._last = now
             self._send_points()
+        self.now.keep()
         self.steps_left = max(self.steps_left - 1, 0)
         self._serve(state)
 
@@ -94,6 +100,8 @@ class Remote(Callback):
             if time.perf_counter() - self._last_dead >= EVERY_DEAD:
                 self._last_dead = time.perf_counter()
                 point["dead"] = self._dead(state.model)
+                if self.work.settings.bug is not None:
+                    point["angles"] = self._angles(state.model)
         return point
 
     def _dead(self, model: Layer) -> list[float] | None:
@@ -104,6 +112,14 @@ class Remote(Callback):
         calls = [c for c in trace(model, inputs, masks) if isinstance(c.layer, ReLU)]
         outputs = [to_numpy(call.output).reshape(-1, call.output.shape[-1]) for call in calls]
         return [float((output <= 0.0).all(axis=0).mean()) for output in outputs]
+
+    def _angles(self, model: Any) -> list[float | None]:
+        """Return by how much the bug turns the gradient of each layer, in degrees."""
+        if self._healthy is None:
+            self._healthy = self.work.healthy()  # type: ignore[attr-defined]
+        x, y, _ = self.work.sample(A_FEW)
+        wrong = copy.deepcopy(model)
+        return angles(wrong, self._healthy, x, y, [names for _, names in self._groups])
 
     def _send_points(self) -> None:
         if self._points:

@@ -20,7 +20,7 @@ from npformer.training.inspection.trace import trace
 from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 SIDE = MOST[1]
-"""The most tokens in a picture of what tokens take from each other."""
+"""The most tokens in a picture of attention weights."""
 
 CANDIDATES = 12
 
@@ -154,9 +154,9 @@ def _translation(model: EncoderDecoder, x: np.ndarray, names: Names) -> dict[str
     parts = attentions(model, (x[None], np.array([[1, *written]])))
     source, target = names.words(x), ["begin", *names.words(written, targets=True)]
     sides = {
-        "encoder": ("The encoder: what the source takes from itself", source, source),
-        "decoder": ("The decoder: what the target takes from what comes before", target, target),
-        "cross": ("Across: what the target takes from the source", target, source),
+        "encoder": ("The encoder: attention weights within the source", source, source),
+        "decoder": ("The decoder: attention weights within the target", target, target),
+        "cross": ("Cross-attention: weights of the source for the target", target, source),
     }
     groups = [
         {"title": title, "rows": rows, "columns": columns, "mixing": parts[side]}

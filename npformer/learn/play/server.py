@@ -203,7 +203,7 @@ class Server(uvicorn.Server):
         """Return what the page asks for."""
         match name:
             case "choices":
-                return choices(self.file)
+                return choices(self.file) | {"folder": str(self.runs.folder.path)}
             case "start":
                 return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
             case "control":

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from npformer import data
+from npformer.data.tables import read_table
 from npformer.learn.play.broken import HAVE_A_PLACE, described
 from npformer.learn.play.settings import LIMITS, TASKS, Settings
 from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork, Work
 from npformer.mixers import MIXERS
 from npformer.tasks.sources.file_task import FileTask, Part
+from npformer.tasks.sources.kinds import chosen_column, is_text_file
 
 HELD_OUT = "0.1"
 """Share of the data to validate on."""
@@ -58,10 +61,20 @@ def work_of(settings: Settings) -> Work:
 
 
 def choices(file: str | None = None) -> dict[str, Any]:
-    """Return what a page can choose from: tasks, mixers and bugs."""
-    files = {"file": file, "text": file}
+    """Return what a page can choose from: tasks, mixers and bugs, and what it begins with.
+
+    "first" is the task of a file that the page is opened with, and "columns" are those of a table.
+    """
+    first: str | None = None
+    columns: list[str] = []
+    own: dict[str, str] = {}
+    if file is not None:
+        first = "text" if is_text_file(file) else "file"
+        if first == "file":
+            columns, own = _columns_of(file)
+        own["file"] = file
     tasks = [
-        {**task, "defaults": defaults(name, file=files.get(name)).to_dict()}
+        {**task, "defaults": defaults(name, **(own if name == first else {})).to_dict()}
         for name, task in TASKS.items()
     ]
     mixers = [
@@ -72,4 +85,26 @@ def choices(file: str | None = None) -> dict[str, Any]:
         {**described(name), "task": "digits", "settings": settings}
         for name, settings in HAVE_A_PLACE.items()
     ]
-    return {"tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}
+    found = {"first": first, "file": file, "columns": columns}
+    return {**found, "tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}
+
+
+def _columns_of(file: str) -> tuple[list[str], dict[str, str]]:
+    """Return a table's columns, and those that hold texts and labels, as far as one can tell.
+
+    Without the usual names these are the column of the longest texts, and that of the fewest
+    different values. A file that is no table has none: starting a run says why.
+    """
+    try:
+        table = read_table(file)
+    except (OSError, ValueError):
+        return [], {}
+    texts = {name: table.texts(name, missing="") for name in table.columns}
+    guesses = {
+        "text": max(texts, key=lambda name: sum(map(len, texts[name]))),
+        "label": min(texts, key=lambda name: len({*texts[name]})),
+    }
+    for role in guesses:
+        with suppress(ValueError):
+            guesses[role] = chosen_column(table, None, role)
+    return [*texts], {f"{role}_column": name for role, name in guesses.items()}

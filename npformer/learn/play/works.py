@@ -104,6 +104,12 @@ class ArrayWork(Work):
             put_bug(of.bug, model)
         return fit(model, data.train, validation=data.validation, seed=of.seed, **options)
 
+    def healthy(self) -> SequenceClassifier:
+        """Return the model without its bug, which has not been trained."""
+        of = self.settings
+        recipe = RECIPES[of.task]
+        return recipe.model(self.data, of.seed, kind=SequenceClassifier, **of.encoder())
+
     @cached_property
     def names(self) -> Names:
         """Numbers."""

@@ -6,7 +6,8 @@ import pytest
 import npformer as nf
 from npformer.learn.museum import BUGS
 from npformer.learn.play import questions
-from npformer.learn.play.broken import HAVE_A_PLACE, put_bug
+from npformer.learn.play.broken import HAVE_A_PLACE, angles, put_bug
+from npformer.learn.play.state import groups_of
 from npformer.learn.play.tasks import choices
 from npformer.models import EncoderBlock
 from tests.learn.play.questions.conftest import begun
@@ -117,3 +118,33 @@ def test_the_page_is_told_of_every_bug_that_has_a_place():
     bugs = choices()["bugs"]
     assert {each["name"] for each in bugs} == {*HAVE_A_PLACE}
     assert all(each["title"] and each["why"] and each["cost"] and each["code"] for each in bugs)
+
+
+def test_angles_are_those_between_the_gradients(broken):
+    """A layer above the bug has the right gradient; of a model without one, all have."""
+    now, bug = broken, BUGS[broken.work.settings.bug]
+    groups = groups_of(now.training.model)
+    x, y, _ = now.work.sample(slice(0, 8))
+    names = [names for _, names in groups]
+    right, wrong = now.work.healthy(), now.plain
+    found = angles(wrong, right, x, y, names)
+    assert angles(right, now.work.healthy(), x, y, names) == pytest.approx([0.0] * len(names))
+    same = [n for n in names[-1] if n in right.parameters()]
+    if bug.name == "attention_that_asks_the_keys":
+        assert all(5.0 < angle < 175.0 for angle in found)
+    if now.work.settings.dropout == 0.0:  # the public gradients are those without dropout
+        pair = [m.loss_and_gradients(x, y)[1] for m in (right, wrong)]
+        a, b = (np.concatenate([g[n].astype("float64").ravel() for n in same]) for g in pair)
+        cosine = a @ b / np.sqrt((a @ a) * (b @ b))
+        assert found[-1] == pytest.approx(np.degrees(np.arccos(min(cosine, 1.0))), abs=0.02)
+
+
+def test_a_norm_that_forgets_gamma_is_seen_below_it_only():
+    name = "LayerNormWithoutGamma"
+    now = begun("digits", 30, bug=name, **HAVE_A_PLACE[name])
+    groups = groups_of(now.training.model)
+    x, y, _ = now.work.sample(slice(0, 32))
+    found = angles(now.plain, now.work.healthy(), x, y, [names for _, names in groups])
+    turned = {group: angle for (group, _), angle in zip(groups, found, strict=True)}
+    below = {"embed", "encoder.blocks.0.mixer"}
+    assert all((angle > 0.05) == (group in below) for group, angle in turned.items()), turned

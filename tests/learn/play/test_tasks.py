@@ -2,7 +2,7 @@
 
 import pytest
 
-from npformer.learn.play.tasks import defaults, work_of
+from npformer.learn.play.tasks import choices, defaults, work_of
 
 LINES = "good film,yes\nbad film,no\n"
 
@@ -42,3 +42,18 @@ def test_a_long_text_is_cut(tmp_path):
 def test_a_word_that_is_no_number_of_the_task_is_named(word):
     with pytest.raises(ValueError, match=f"^the text has '{word}'; expected 1 to 17 numbers from"):
         work_of(defaults("pointer")).arrays(f"1 {word}")
+
+
+def test_a_table_is_what_the_page_opens_with(tmp_path):
+    rows = [f"{k % 2},the news number {k} of today,{k}" for k in range(20)]
+    (tmp_path / "news.csv").write_text("\n".join(["topic,headline,number", *rows]), "utf-8")
+    found = choices(str(tmp_path / "news.csv"))
+    assert (found["first"], found["columns"]) == ("file", ["topic", "headline", "number"])
+    usual = next(task for task in found["tasks"] if task["name"] == "file")["defaults"]
+    assert (usual["text_column"], usual["label_column"]) == ("headline", "topic")
+    assert usual["file"] == found["file"]
+    (tmp_path / "book.txt").write_text("a text", "utf-8")
+    assert choices(str(tmp_path / "book.txt"))["first"] == "text"
+    (tmp_path / "none.csv").write_text("a,b\n1,2,3\n", "utf-8")
+    assert choices(str(tmp_path / "none.csv"))["columns"] == []
+    assert choices()["first"] is None

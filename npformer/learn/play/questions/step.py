@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from npformer import functional as F
 from npformer.core import checks
-from npformer.layers import Dropout
 from npformer.learn.museum import BUGS
+from npformer.learn.museum.bug import source_of
 from npformer.learn.play.broken import is_wrong
-from npformer.learn.play.questions.formulas import words_of
+from npformer.learn.play.questions.formulas import WORDS, letter_of, words_of
 from npformer.learn.play.questions.sources import lines_of, place_of
+from npformer.learn.play.questions.way import Node, nodes_of
 from npformer.learn.play.seen import CANDIDATES, answer_probabilities, shown_sample
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
-from npformer.mixers import Mixer
-from npformer.training.inspection.calls import BackwardCall, Call, arrays_of
-from npformer.training.inspection.explain import matrices_of
-from npformer.training.inspection.trace import Trace, trace
+from npformer.models import block
+from npformer.training.inspection.trace import trace
+from npformer.training.trainable import SequenceClassifier
 
 MOST_SAMPLES = 100
 
+LOOKED_AT = 256
+"""Samples among which one with a wrong answer is looked for."""
+
 
 def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
-    """Return n samples from `start` on, and from 0 again after the last."""
+    """Return n samples from `start` on, and from 0 again after the last.
+
+    "wrong" is the first sample with a wrong answer, or None.
+    """
     checks.whole("start", start, at_least=0)
     checks.whole("n", n, at_least=1, at_most=MOST_SAMPLES)
     work, total = now.work, len(now.work)
@@ -33,7 +42,17 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
         return shown_sample(now.training.model, work.names, i, one, y[0])
 
     rows = range(start, start + min(n, total))
-    return {"total": total, "samples": [shown(i % total) for i in rows]}
+    found = [shown(i % total) for i in rows]
+    return {"total": total, "wrong": _first_wrong(now), "samples": found}
+
+
+def _first_wrong(now: Now) -> int | None:
+    """Return the first of some samples whose class the model gets wrong."""
+    inputs, y, masks = now.work.sample(slice(0, LOOKED_AT))
+    if not isinstance(now.training.model, SequenceClassifier) or np.ndim(y) != 1:
+        return None
+    wrong = np.flatnonzero(now.plain.predict(inputs, masks) != y)
+    return int(wrong[0]) if len(wrong) else None
 
 
 def one_of(now: Now, sample: Any) -> slice:
@@ -42,81 +61,94 @@ def one_of(now: Now, sample: Any) -> slice:
     return slice(i, i + 1)
 
 
-def step(now: Now, sample: int = 0) -> dict[str, Any]:
-    """Return the boxes of a step: layers without others inside, and mixers with their matrices.
+def step(now: Now, sample: int = 0, at: int | None = None) -> dict[str, Any]:
+    """Return the nodes of a step, forward and backward, with the weights after step `at`.
 
     The prediction is that of the likeliest classes; for a sequence of answers, of the last one.
     """
     inputs, y, masks = now.work.sample(one_of(now, sample))
-    model, bug = now.plain, now.work.settings.bug
+    model = now.plain_at(at)
     found = trace(model, inputs, masks, labels=y)
     p = answer_probabilities(model, found)
     best = (-p).argsort()[:CANDIDATES].tolist()
-    forward = [_forward(call, found, bug) for call in _in_order(found)]
-    shown = {box["layer"] for box in forward}
-    return {
-        "step": now.training.step,
-        "loss": found.loss,
-        "prediction": [{"class": now.work.names.answer(k), "p": float(p[k])} for k in best],
-        "forward": forward,
-        "backward": [_backward(call, bug) for call in found.backward if call.name in shown],
-    }
-
-
-def _in_order(found: Trace) -> list[Call]:
-    """Return what is shown: leaves, and each mixer after its parts, before its output."""
-
-    def inside(call: Call, calls: list[Call]) -> list[int]:
-        beginning = call.name and f"{call.name}."
-        return [k for k, each in enumerate(calls) if each.name.startswith(beginning)]
-
-    leaves = [call for call in found if not inside(call, found)]
-    shown = [call for call in leaves if type(call.layer) is not Dropout]  # nothing at evaluation
-    for call in found:
-        if isinstance(call.layer, Mixer) and call not in leaves:
-            last = inside(call, shown)[-1]
-            shown.insert(last + (not shown[last].name.endswith(".output")), call)
-    return shown
-
-
-def _forward(call: Call, found: Trace, bug: str | None) -> dict[str, Any]:
-    output = matrices_of(call) if isinstance(call.layer, Mixer) else call.outputs()[0]
+    nodes = nodes_of(found)
     gradients: Any = found.gradients or {}
     return {
-        **_box(call, "forward", bug),
-        "inputs": [tensor(f"{call.name} in", each) for each in call.inputs()],
-        "output": tensor(f"{call.name} out", output),
-        "parameters": [
-            {
-                "name": f"{call.name}.{name}",
-                "tensor": tensor(name, p.value),
-                "gradient": tensor(name, gradients[f"{call.name}.{name}"]),
-            }
-            for name, p in vars(call.layer).items()
-            if gradients.get(f"{call.name}.{name}") is not None
+        "step": now.training.step if at is None else at,
+        "kept": now.steps(),
+        "loss": found.loss,
+        "prediction": [{"class": now.work.names.answer(k), "p": float(p[k])} for k in best],
+        "forward": [_forward(k, node, gradients, now) for k, node in enumerate(nodes)],
+        "backward": [
+            _backward(k, nodes[k], gradients, now)
+            for k in reversed(range(len(nodes)))
+            if nodes[k].gradient is not None
         ],
     }
 
 
-def _backward(call: BackwardCall, bug: str | None) -> dict[str, Any]:
-    dx = call.outputs()
+def _parameters(node: Node, gradients: Any) -> dict[str, Any]:
+    """Return the parameters of a layer that have gradients, by their own names."""
+    if node.kind not in ("", "A"):
+        return {}
+    of = vars(node.call.layer).items()
+    return {n: p for n, p in of if gradients.get(f"{node.call.name}.{n}") is not None}
+
+
+def _forward(k: int, node: Node, gradients: Any, now: Now) -> dict[str, Any]:
+    box = _box(k, node, "forward", now)
     return {
-        **_box(call, "backward", bug),
-        "inputs": [tensor(f"d {call.name} out", each) for each in arrays_of(call.dy)],
-        "output": tensor(f"d {call.name} in", dx[0]) if dx else None,
-        "parameters": [],
+        **box,
+        "before": node.before,
+        "inputs": [tensor(name, each) for name, each in node.inputs],
+        "output": tensor(box["title"], node.output),
+        "results": [tensor(box["title"], node.output)],
+        "parameters": [
+            {
+                "name": f"{node.call.name}.{name}",
+                "tensor": tensor(name, p.value),
+                "gradient": tensor(f"d {name}", gradients[f"{node.call.name}.{name}"]),
+            }
+            for name, p in _parameters(node, gradients).items()
+        ],
     }
 
 
-def _box(call: Call | BackwardCall, way: str, bug: str | None) -> dict[str, Any]:
-    title, *formulas = words_of(call.name, call.layer)
-    if bug is not None and is_wrong(bug, call.layer):  # its own lines, not the right ones
-        wrong = BUGS[bug]
-        formula, name = wrong.title, wrong.name
-        lines, source = wrong.code, place_of(wrong.wrong)
+def _backward(k: int, node: Node, gradients: Any, now: Now) -> dict[str, Any]:
+    box = _box(k, node, "backward", now)
+    own = [
+        (f"d{letter_of(node.call.name, name)}", gradients[f"{node.call.name}.{name}"])
+        for name in _parameters(node, gradients)
+    ]
+    gradient = tensor(box["title"], node.gradient)
+    results = [tensor(name, each) for name, each in node.results + own if each is not None]
+    return {**box, "inputs": [gradient], "output": gradient, "results": results, "parameters": []}
+
+
+def _box(k: int, node: Node, way: str, now: Now) -> dict[str, Any]:
+    """Return what a node is called, its formula, and the lines that compute it."""
+    layer, bug, back = node.call.layer, now.work.settings.bug, way == "backward"
+    if node.kind:
+        about, *formulas, name = WORDS["inside"][node.kind]
+        title, pair = node.kind, _function(name, back, now)
+        lines = pair.__name__, source_of([pair]), place_of(pair)
     else:
-        kind: Any = type(call.layer)
-        formula, (name, lines, source) = formulas[way == "backward"], lines_of(kind, way)
-    title = f"d {title}" if way == "backward" else title
-    box = {"layer": call.name, "title": title, "formula": formula, "function": name}
-    return box | {"lines": lines, "source": source}
+        title, about, *formulas = words_of(node.call.name, layer)
+        kind: Any = type(layer)
+        lines = lines_of(kind, way)
+    formula, (name, code, source) = formulas[back], lines
+    if is_wrong(bug, layer) and node.kind != "+":  # its own lines, not the right ones
+        wrong = BUGS[str(bug)]
+        formula, name, code = wrong.title, wrong.name, wrong.code
+        source = place_of(wrong.wrong)
+    box = {"node": k, "layer": node.call.name, "title": f"d{' ' * (len(title) > 1)}{title}"}
+    box |= {} if back else {"title": title}
+    words = {"about": about, "formula": formula, "function": name, "lines": code, "source": source}
+    return box | words
+
+
+def _function(name: str, back: bool, now: Now) -> Any:
+    """Return a function of `functional`, or that of the residual connections of a model."""
+    if name == "residual":
+        return getattr(block, f"{now.work.settings.norm}_norm{'_backward' * back}")
+    return getattr(F, f"{name}{'_backward' * back}")

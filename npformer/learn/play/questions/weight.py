@@ -26,25 +26,31 @@ FEW = 8
 
 
 def weight(
-    now: Now, name: str, index: Sequence[int], sample: int = 0, batch: bool = False
+    now: Now,
+    name: str,
+    index: Sequence[int],
+    sample: int = 0,
+    batch: bool = False,
+    at: int | None = None,
 ) -> dict[str, Any]:
     """Return what is known of one weight, for the loss of one sample or of a few.
 
-    The batch's samples are the first ones to look at.
+    The batch's samples are the first ones to look at. `at` is as in `step`: Adam's moments are
+    those of now, so of an earlier step there is no "adam".
     """
     checks.flag("batch", batch)
     rows = slice(0, min(FEW, len(now.work))) if batch else one_of(now, sample)
-    model = now.plain
+    model = now.plain_at(at)
     trained = model.trainable()
     checks.choice("name", name, trained)
     parameter = trained[name]
-    at = _checked_index(index, parameter.shape)
+    place = _checked_index(index, parameter.shape)
     direction = np.zeros(parameter.shape)
-    direction[at] = 1.0
+    direction[place] = 1.0
     with parameters_as(model, lambda flat: to_numpy(flat).astype("float64")):
         some, gradients = _in_float64(model.batch(*now.work.sample(rows))), Gradients(model)
         loss = accumulate(model, model.loss, some, Context(), gradients)
-        value, gradient = float(parameter.value[at]), float(gradients[name][at])
+        value, gradient = float(parameter.value[place]), float(gradients[name][place])
 
         def run() -> tuple[Any, Any]:
             outputs, _ = model.forward(*some.arrays(), some.within(Context()))
@@ -67,7 +73,9 @@ def weight(
         "differences": differences,
         "complex_step": exact,
         "no_complex_step": why,
-        "adam": _adam(now.training.optimizer, name, at, value, gradient),
+        "adam": None
+        if at not in (None, now.training.step)
+        else _adam(now.training.optimizer, name, place, value, gradient),
     }
 
 

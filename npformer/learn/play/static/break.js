@@ -3,12 +3,19 @@
 import { ask, post } from "./api.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, number } from "./dom.js";
-import { colour, nameOfRun, stepOf, store } from "./store.js";
+import { colourOfDepth, lineChart } from "./charts.js";
+import { colour, nameOfRun, short, stepOf, store } from "./store.js";
+
+const WRONG = 0.01; // degrees: less is rounding, in 32 bits
 
 export function breakView(root) {
   const about = el("div", { class: "bug" });
   const answer = el("section", { class: "card", hidden: true });
   const plots = curves();
+  const turned = lineChart("Angle between the right gradient and the wrong one, in each layer",
+    "Both with the same weights, samples and dropout. 0° is right; beyond 90° a step goes uphill. A bug that the curves hide is seen here.",
+    { low: 0, high: 0.02, empty: "appears after a few steps", format: (x) => `${number(x, 3)}°` });
+  const found = el("p", { id: "angles", role: "status" });
   const words = el("p", { class: "about" });
   let bug = null;
 
@@ -30,7 +37,7 @@ export function breakView(root) {
         field("The bug", select), about,
         el("p", { class: "line" }, button("Train it beside the healthy model", train, { class: "main", id: "break-start" }),
           button("What does gradcheck say?", check, { id: "gradcheck" })), words),
-      answer, plots.node);
+      answer, turned.node, found, plots.node);
     update({ kind: "runs" });
   }
 
@@ -74,9 +81,18 @@ export function breakView(root) {
     if (root.hidden) return;
     const both = Boolean(broken());
     plots.node.classList.toggle("off", !both);
-    if (!both) return void (words.textContent = "Training it ends the present runs.");
+    turned.node.hidden = found.hidden = !both;
+    if (!both) return void (words.textContent = "Training it ends the present runs, with a checkpoint; they stay in their folder.");
     fill(words, ...store.runs.flatMap((run, k) =>
       [el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""} `]));
+    const { run, layers } = broken();
+    const points = (store.points[run] ?? []).filter((point) => point.angles);
+    turned.draw(layers.map((name, k) => ({
+      name: short(name, layers), colour: colourOfDepth(k, layers.length), points: points.map((point) => [point.step, point.angles[k]]).filter(([, angle]) => angle !== null),
+    })));
+    const last = points.at(-1);
+    const off = layers.map((name, k) => [short(name, layers), last?.angles[k]]).filter(([, angle]) => angle >= WRONG);
+    if (last) found.textContent = `After step ${last.step} ` + (off.length ? `the bug turns the gradient of ${off.map(([name, angle]) => `${name} by ${number(angle, 3)}°`).join(", of ")}.` : "no gradient is turned by more than rounding.");
     plots.draw();
   }
   return { start, update, show: () => update({ kind: "runs" }) };

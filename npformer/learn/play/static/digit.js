@@ -45,8 +45,8 @@ export function digitView(ask, run) {
         el("label", {}, el("input", { type: "checkbox", checked: true, onchange: (event) => field.setFit(event.target.checked) }), " fit it to the picture, as in the data")),
       answer, probabilities),
     el("section", { class: "card" },
-      el("h2", {}, "Which rows take from which"),
-      el("p", { class: "about" }, "The eight rows of the picture are the model's tokens. In each matrix, row i shows which rows token i takes from: deep orange is a lot, the page's colour is nothing, and blue is taken with a minus sign. Attention changes with the picture. A Fourier transform mixes in the same way whatever you draw."),
+      el("h2", {}, "Attention weights"),
+      el("p", { class: "about" }, "The eight rows of the picture are the model's tokens. In each matrix, row i has the weights of token i: yellow is the greatest, dark blue the least. A mixer with negative weights, such as a Fourier transform, has orange above 0 and blue below. Attention changes with the picture. A Fourier transform mixes in the same way whatever you draw."),
       mixing,
       el("h3", {}, "Change one row: which outputs move?"),
       el("p", { class: "line" }, position, erase), moved));

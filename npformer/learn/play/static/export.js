@@ -67,7 +67,7 @@ function samples() {
   if (data.samples.length) choose(data.samples[0]);
   return el("section", { class: "card", id: "samples", hidden: !data.samples.length },
     el("h2", {}, "Samples"),
-    el("p", { class: "about" }, "Choose one: below you see what the model says, and which tokens each token takes from, in every layer and head. Row i of a matrix shows what token i takes: deep orange is a lot, and blue is taken with a minus sign."),
+    el("p", { class: "about" }, "Choose one: below you see what the model says, and the attention weights of every layer and head. Row i of a matrix has the weights of token i: yellow is the greatest, dark blue the least; if some are negative, orange is above 0 and blue below."),
     chosen, shown);
 }
 
@@ -82,7 +82,7 @@ fill(document.querySelector("main"),
     el("h2", { class: "wrong" }, `This model has a bug: ${data.bug.title}`),
     el("p", {}, el("b", {}, "Why it is wrong. "), data.bug.why), el("p", {}, el("b", {}, "What it costs. "), data.bug.cost)) : null,
   view ? el("p", { class: "lead" }, `A small Transformer, trained with npformer, runs in this page: ${data.facts.parameters} numbers and the formulas that use them. `,
-    run.kind_of_input === "image" ? "Draw a digit, and see what it reads and how its tokens take from each other." : "Write a sentence, and see what it says and how its words take from each other.") : null,
+    run.kind_of_input === "image" ? "Draw a digit, and see what it reads, with its attention weights." : "Write a sentence, and see what it says, with its attention weights.") : null,
   data.model ? null : el("section", { class: "card", id: "still" },
     el("p", {}, el("b", {}, "This model does not run by itself on this page: "), data.why, " What you see was computed when the page was written.")),
   view ? el("section", { id: "try" }, view.node) : null,

@@ -110,9 +110,9 @@ const SCORES = {
   factorized_random_synthesizer: (x, p) => p("R1").map((left, h) =>
     x.map((_, i) => Float64Array.from(x, (_, j) => dot(left[i], p("R2")[h][j])))),
   mixture(x, p, config) {
-    const shares = softmax(p("logits"));
+    const weights = softmax(p("logits"));
     const parts = config.mixture.map((name, k) => SCORES[name](x, (of) => p(`parts.${k}.${of}`), config));
-    return parts[0].map((head, h) => each(head, (_, i, j) => sum(parts.map((part, k) => shares[k] * part[h][i][j]))));
+    return parts[0].map((head, h) => each(head, (_, i, j) => sum(parts.map((part, k) => weights[k] * part[h][i][j]))));
   },
 };
 SCORES.fixed_random_synthesizer = SCORES.random_synthesizer;
@@ -164,7 +164,7 @@ const convolution = (x, kernel) => each(x, (_, t, c) => {
   for (let j = 0; j <= t && j < kernel.length; j++) total += kernel[j][c] * x[t - j][c];
   return total;
 });
-// The mean over features of what token i takes from token j, with or without gates.
+// The mean over features of the weight of token j for token i, with or without gates.
 const taken = (L, d, kernel, skip, gate) => [range(L, (i) => Float64Array.from({ length: L }, (_, j) =>
   j > i ? 0 : sum(range(d, (c) => Math.abs(gate(i, j, c) * (kernel[i - j][c] + (i === j ? skip[c] : 0))))) / d))];
 

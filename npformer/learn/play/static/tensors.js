@@ -1,4 +1,5 @@
-// Tensors as pictures: orange above 0, blue below, the page's own colour at 0.
+// Tensors as pictures: orange above 0, blue below, the page's own colour at 0. Attention weights
+// go from dark blue to yellow, so that nearly equal ones differ, for colour-blind readers too.
 
 import { css } from "./charts.js";
 import { el, number } from "./dom.js";
@@ -23,7 +24,22 @@ function rgb(text) {
   return [0, 2, 4].map((k) => parseInt(wide.slice(k, k + 2), 16));
 }
 
-export function paint(canvas, values, rows, columns, scale) {
+const STOPS = ["#00204d", "#414d6b", "#7c7b78", "#bcae6c", "#ffea46"].map(rgb); // cividis
+
+// The colour of a share from 0 to 1 of the way between the least weight and the greatest.
+export function shade(share) {
+  const place = 4 * Math.min(Math.max(share, 0), 1);
+  const k = Math.min(Math.floor(place), 3);
+  return STOPS[k].map((start, c) => Math.round(start + (place - k) * (STOPS[k + 1][c] - start)));
+}
+
+// Least and greatest of some weights; if they are nearly equal, the scale begins at 0.
+export function span(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low < 0 ? null : [high - low < 0.1 * high ? 0 : low, high || 1];
+}
+
+export function paint(canvas, values, rows, columns, scale, between) {
   canvas.width = columns;
   canvas.height = rows;
   const [none, plus, minus] = ["--zero", "--plus", "--minus"].map((name) => rgb(css(`var(${name})`)));
@@ -33,10 +49,19 @@ export function paint(canvas, values, rows, columns, scale) {
     const value = values[k] / (scale || 1);
     const end = value < 0 ? minus : plus;
     const share = Number.isFinite(value) ? Math.min(Math.abs(value), 1) ** 0.7 : 1;
-    for (let c = 0; c < 3; c++) image.data[4 * k + c] = none[c] + share * (end[c] - none[c]);
+    const colour = between ? shade((values[k] - between[0]) / (between[1] - between[0])) : none.map((start, c) => start + share * (end[c] - start));
+    for (let c = 0; c < 3; c++) image.data[4 * k + c] = colour[c];
     image.data[4 * k + 3] = 255;
   }
   pen.putImageData(image, 0, 0);
+}
+
+// What the colours of a picture stand for.
+export function scaleOf(greatest, between) {
+  const [low, high] = between ?? [-greatest, greatest];
+  const canvas = el("canvas", { class: "heat scale", "aria-hidden": "true" });
+  paint(canvas, Float32Array.from({ length: 65 }, (_, k) => low + (k / 64) * (high - low)), 1, 65, greatest, between);
+  return el("p", { class: "scale" }, number(low, 3), canvas, number(high, 3));
 }
 
 const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
@@ -53,7 +78,8 @@ export function heatMap(tensor, options = {}) {
   let values = decoded(tensor).subarray((options.head ?? 0) * rows * columns).subarray(0, rows * columns);
   if (options.ink) values = fromZero(values);
   const canvas = el("canvas", { class: "heat", role: "img", "aria-label": `${tensor.name}, ${shapeOf(tensor)}` });
-  paint(canvas, values, rows, columns, options.scale ?? (options.ink ? 1 : tensor.largest ?? largest(values)));
+  paint(canvas, values, rows, columns, options.scale ?? (options.ink ? 1 : tensor.largest ?? largest(values)),
+    options.weights ? options.between ?? span(decoded(tensor)) : null);
   const cell = Math.max(1, (options.width ?? 160) / Math.max(rows, columns));
   canvas.style.width = `${columns * cell}px`;
   if (rows > 1) canvas.style.aspectRatio = `${columns} / ${rows}`;
@@ -94,14 +120,15 @@ export const shapeOf = ({ shape }) => (shape.length ? shape.join(" × ") : "one 
 export function tensorCard(tensor, options = {}) {
   const [heads, rows, columns] = sizes(tensor);
   const readout = el("output", { class: "readout" });
+  const weights = tensor.name === "A";
   const look = ([i, j], value) => (readout.textContent = `[${i}, ${j}] = ${number(value)}`);
   const width = options.width ?? (heads > 1 ? 84 : columns > 2 * rows ? 260 : 160);
   const maps = Array.from({ length: heads }, (_, head) =>
-    heatMap(tensor, { width, head, look, pick: options.pick ?? (() => {}) }));
+    heatMap(tensor, { width, head, look, weights, pick: options.pick ?? (() => {}) }));
   if (options.pick) maps.forEach((map) => map.classList.add("weights"));
   return el("figure", { class: "tensor", "data-name": tensor.name },
     el("figcaption", {}, el("b", {}, options.title ?? tensor.name), el("span", { class: "shape" }, shapeOf(tensor))),
-    el("div", { class: "maps" }, maps),
+    el("div", { class: "maps" }, maps), scaleOf(tensor.largest, weights ? span(decoded(tensor)) : null),
     el("dl", {},
       el("dt", {}, "mean"), el("dd", { class: "mean" }, number(tensor.mean)),
       el("dt", {}, "spread"), el("dd", { class: "spread" }, number(tensor.spread))),
@@ -109,14 +136,14 @@ export function tensorCard(tensor, options = {}) {
     readout);
 }
 
-// One matrix with its tokens along both sides: row i takes from column j.
+// The weights of one head, with their tokens along both sides: row i has those of token i.
 export function mixingMap(tensor, head, rows, columns, options = {}) {
   const readout = el("output", { class: "readout" });
   const words = (names, k) => names?.[k] ?? k;
   const map = heatMap(tensor, {
-    head, width: options.width ?? 130, scale: options.scale,
+    head, width: options.width ?? 130, scale: options.scale, weights: true, between: options.between,
     look: ([i, j], value) =>
-      (readout.textContent = `“${words(rows, i)}” takes ${number(value, 3)} from “${words(columns ?? rows, j)}”`),
+      (readout.textContent = `weight of “${words(columns ?? rows, j)}” for “${words(rows, i)}”: ${number(value, 3)}`),
     pick: () => {},
   });
   return el("figure", { class: "mixing" }, el("figcaption", {}, options.title ?? `head ${head + 1}`), map, readout);
@@ -126,9 +153,10 @@ export function mixingMap(tensor, head, rows, columns, options = {}) {
 export function mixingGrid(mixing, rows, columns, above = () => null) {
   return mixing.map((each, layer) => {
     const [heads, , n] = sizes(each.heads);
-    const scale = Math.max(largest(decoded(each.heads)), 2 / n); // equal shares are half as deep, not deepest
+    const scale = Math.max(largest(decoded(each.heads)), 2 / n); // equal weights are half as deep, not deepest
+    const between = span(decoded(each.heads));
     const maps = Array.from({ length: heads }, (_, head) =>
-      mixingMap(each.heads, head, rows, columns, { scale, title: heads > 1 ? `head ${head + 1}` : "all features" }));
-    return el("section", { class: "layer" }, el("h4", {}, `Layer ${layer + 1}: ${each.kind}`), above(layer) ?? "", el("div", { class: "maps" }, maps));
+      mixingMap(each.heads, head, rows, columns, { scale, between, title: heads > 1 ? `head ${head + 1}` : "all features" }));
+    return el("section", { class: "layer" }, el("h4", {}, `Layer ${layer + 1}: ${each.kind}`), above(layer) ?? "", el("div", { class: "maps" }, maps), scaleOf(scale, between));
   });
 }

@@ -17,7 +17,7 @@ const NUMBERS = [
 const MOST_RUNS = 4;
 const STARTERS = [
   ["digits", ["attention"], "Read handwritten digits", "One small model. Then draw a digit of your own under “Try it”."],
-  ["digits", ["attention", "fourier", "identity"], "Three ways to mix", "Attention beside a Fourier transform and no mixing at all, on the same digits."],
+  ["digits", ["attention", "fourier", "dense_synthesizer"], "Three ways to mix", "Attention, a Fourier transform and a synthesizer side by side, on the same digits."],
   ["text", ["attention"], "Learn to write", "A language model reads plays, letter by letter, and continues them."],
   ["reverse", ["attention"], "Reverse sequences", "An encoder and a decoder. Its cross-attention learns a diagonal."],
 ];
@@ -31,6 +31,7 @@ export function trainView(root) {
   const more = el("details", { class: "more" }, el("summary", {}, "Sizes and seed"));
   const about = el("p", { class: "about" });
   const rows = el("div", { class: "rows" });
+  const fate = el("small", { id: "fate" });
   let settings = null;
   let runs = []; // {mixers, lr}: what differs
   let parts = []; // of the controls: for all runs, then for each
@@ -46,8 +47,9 @@ export function trainView(root) {
       el("p", { class: "about" }, "Each run has the same data in the same order and starts from the same seed. What differs is how its layers mix tokens, and its learning rate."),
       rows, el("details", {}, el("summary", {}, "What these mixers do"),
         el("dl", { class: "mixers" }, store.choices.mixers.map(({ name, about }) => [el("dt", {}, name), el("dd", {}, about)]))), more,
-      el("p", { class: "line" }, button("Start", begin, { class: "main", id: "start" })));
+      el("p", { class: "line" }, button("Start", begin, { class: "main", id: "start" }), fate));
     form.addEventListener("submit", (event) => event.preventDefault());
+    if (store.choices.first) task.value = store.choices.first; // the file that the page was opened with
     choose(task.value);
     fill(root, form, el("div", { class: "live" }, controls, cards, plots.node));
     update({ kind: "runs" });
@@ -66,11 +68,13 @@ export function trainView(root) {
     const activation = choice(["gelu", "relu"], settings.activation, { name: "activation", onchange: (event) => (settings.activation = event.target.value) });
     const files = ["file", "text_column", "label_column"].filter(() => ["file", "text"].includes(name)).map((key) => field(
       { file: "File on this machine", text_column: "Column of the text", label_column: "Column of the label" }[key],
-      el("input", { type: "text", name: key, value: settings[key] ?? "", oninput: (event) => (settings[key] = event.target.value || null) })));
+      key !== "file" && settings.file === store.choices.file && store.choices.columns.length
+        ? choice(store.choices.columns, settings[key] ?? undefined, { name: key, onchange: (event) => (settings[key] = event.target.value) })
+        : el("input", { type: "text", name: key, value: settings[key] ?? "", oninput: (event) => (settings[key] = event.target.value || null) })));
     fill(more, more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "the bend in the feed-forward network; units of ReLU can die")));
     about.after(...files.splice(0, name === "file" ? 3 : 1));
     for (const stale of form.querySelectorAll(":scope > .field.stale")) stale.remove();
-    for (const fresh of form.querySelectorAll(":scope > .field")) if (fresh.querySelector("[type=text]")) fresh.classList.add("stale");
+    for (const fresh of form.querySelectorAll(":scope > .field")) if (fresh.querySelector("[type=text], select:not(#task)")) fresh.classList.add("stale");
     listRuns();
   }
 
@@ -188,6 +192,7 @@ export function trainView(root) {
 
   function update(event) {
     if (root.hidden || !store.choices) return;
+    fate.textContent = store.runs.length ? `Ends ${store.runs.map(({ run }) => run).join(", ")}, with a checkpoint, and shows the new runs instead. What they learned stays in the folder ${store.choices.folder}.` : "";
     const key = store.runs.map((run) => run.run + JSON.stringify(run.settings)).join();
     if (key !== made) make();
     made = key;

@@ -9,9 +9,9 @@ export function translateView(ask, run) {
   const target = el("p", { class: "answer", role: "status" });
   const maps = el("div", { class: "three" });
   const PARTS = [
-    ["encoder", "Source reads source", "The encoder: which source tokens each source token takes from.", (found) => [found.source, found.source]],
+    ["encoder", "Source reads source", "The encoder: the weights of source tokens for each source token.", (found) => [found.source, found.source]],
     ["decoder", "Target reads target", "The decoder, causal: a token sees only itself and those before it, so there is nothing above the diagonal.", (found) => [found.written, found.written]],
-    ["cross", "Target reads source", "Cross-attention: which source tokens each written token takes from. In a reversal this is the other diagonal.", (found) => [found.written, found.source]],
+    ["cross", "Target reads source", "Cross-attention: the weights of source tokens for each written token. In a reversal this is the other diagonal.", (found) => [found.written, found.source]],
   ];
   const think = latest(async () => {
     if (!input.value.trim()) return;

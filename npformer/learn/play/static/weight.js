@@ -1,15 +1,15 @@
-// One weight: its gradient in four ways, and the step that Adam would make with it.
+// One weight: its gradient in three ways, and the step that Adam would make with it.
 
 import { ask } from "./api.js";
 import { plotV } from "./charts.js";
 import { el, fill, latest, number } from "./dom.js";
 
-export function weightPanel(run, name, shape, index, sample) {
+export function weightPanel(run, name, shape, index, sample, at) {
   const output = el("div", { "aria-live": "polite" });
   let batch = false;
   let chosen = null; // which of the step sizes
 
-  const look = latest(async () => draw(await ask(run, "weight", { name, index, ...(batch ? { batch: true } : { sample }) })));
+  const look = latest(async () => draw(await ask(run, "weight", { name, index, ...(at === null ? {} : { at }), ...(batch ? { batch: true } : { sample }) })));
 
   const row = (label, value, words, id) =>
     el("tr", {}, el("th", { scope: "row" }, label), el("td", { id }, value), el("td", { class: "about" }, words));
@@ -42,7 +42,7 @@ export function weightPanel(run, name, shape, index, sample) {
         found.complex_step === null
           ? row("Complex step", "–", found.no_complex_step, "complex")
           : row("Complex step", number(found.complex_step, 8), `the imaginary part of loss(w + ih) / h: it subtracts nothing, so it's off by only ${number(Math.abs(exact), 2)}`, "complex"))),
-      el("h4", {}, "What Adam would do with it now"),
+      adam ? el("h4", {}, "What Adam would do with it now") : null,
       adam ? el("table", { class: "ways" }, el("tbody", {},
         row("m", number(adam.m), "moving average of its gradients", "adam-m"),
         row("v", number(adam.v), "moving average of their squares", "adam-v"),

@@ -1,8 +1,8 @@
-// Write a sentence: which words take from which, and which outputs move when one word changes.
+// Write a sentence: its attention weights, and which outputs move when one word changes.
 
 import { bars, button, debounce, el, field, fill, latest, number } from "./dom.js";
 import { movedTable } from "./digit.js";
-import { decoded, mixingGrid, sizes } from "./tensors.js";
+import { decoded, mixingGrid, shade, sizes, span } from "./tensors.js";
 
 const NUMBERS = ["parity", "pointer"]; // tasks whose tokens are numbers
 const FIRST = { sentences: "The food was not good at all, but the service was great." };
@@ -47,15 +47,19 @@ export function wordsView(ask, run) {
     fill(asked, el("b", {}, `“${words[position]}”`));
     fill(mixing, mixingGrid(maps, words, null, (layer) => takes(maps[layer].heads)));
   }
-  // The sentence again, each word as deep as what the chosen one takes from it, averaged over the heads.
+  // The sentence again, each word in the colour of its weight for the chosen one, averaged over the heads.
   function takes(heads) {
     const [n, rows, columns] = sizes(heads);
     const values = decoded(heads);
-    const shares = words.map((_, j) => Array.from({ length: n }, (_, h) => values[(h * rows + position) * columns + j]).reduce((a, b) => a + b, 0) / n);
-    const most = Math.max(...shares.map(Math.abs), 1e-9);
-    return el("p", { class: "takes" }, words.map((word, j) => el("span", {
-      title: number(shares[j], 3), style: `background:color-mix(in srgb, var(${shares[j] < 0 ? "--minus" : "--plus"}) ${(85 * Math.abs(shares[j] || 0)) / most}%, transparent)`,
-    }, word)));
+    const weights = words.map((_, j) => Array.from({ length: n }, (_, h) => values[(h * rows + position) * columns + j]).reduce((a, b) => a + b, 0) / n);
+    const between = span(weights); // null if some are negative
+    const most = Math.max(...weights.map(Math.abs), 1e-9);
+    const colours = (weight) => {
+      if (!between) return `background:color-mix(in srgb, var(${weight < 0 ? "--minus" : "--plus"}) ${(85 * Math.abs(weight || 0)) / most}%, transparent)`;
+      const back = shade((weight - between[0]) / (between[1] - between[0]));
+      return `background:rgb(${back});color:${back[1] < 115 ? "#fff" : "#000"}`;
+    };
+    return el("p", { class: "takes" }, words.map((word, j) => el("span", { style: colours(weights[j]) }, word, el("sub", {}, number(weights[j], 3)))));
   }
   input.addEventListener("input", debounce(think, 150));
   const sample = async () => {
@@ -78,8 +82,8 @@ export function wordsView(ask, run) {
       el("p", { class: "about" }, "Choose a token and what to put in its place. The table shows, layer by layer, how far the output of each token moves. With a Fourier mixer, all move at once. With a causal one, none before the token moves."),
       tokens, pieces, el("p", { class: "line" }, to, edit), moved),
     el("section", { class: "card" },
-      el("h2", {}, "Which tokens take from which"),
-      el("p", { class: "about" }, "The sentences show what ", asked, " takes from: the deeper a word's orange, the more (blue: with a minus sign), averaged over the heads. Click another token on the left. In the matrix of a head, row i is what token i takes; point at a square to read its two words."),
+      el("h2", {}, "Attention weights"),
+      el("p", { class: "about" }, "The sentences show the weights of ", asked, ", averaged over the heads: a number below each word, and from dark blue, the least, to yellow, the greatest. Click another token on the left. In the matrix of a head, row i has the weights of token i; point at a square to read its two words. A mixer with negative weights has orange above 0 and blue below."),
       mixing));
   return { node, renew: think };
 }

@@ -30,8 +30,8 @@ export function writeView(ask) {
     text.value += found.token;
     text.scrollTop = text.scrollHeight;
     const ms = (seconds) => `${number(1000 * seconds, 3)} ms`;
-    fill(times, "This token took ", el("b", {}, ms(found.seconds_cached)), " with the cache, which keeps what the tokens before it left behind, and ",
-      el("b", {}, ms(found.seconds_plain)), " when the whole text is computed again. The longer the text, the more the cache saves.");
+    fill(times, "This token took ", el("b", {}, ms(found.seconds_cached)), " with the KV cache, which keeps what the tokens before it left behind, and ",
+      el("b", {}, ms(found.seconds_plain)), " when the whole text is computed again. The longer the text, the more the KV cache saves.");
   }
   const go = el("button", { type: "button", id: "go", class: "main" }, "Write");
   go.addEventListener("click", async () => {

@@ -1,5 +1,8 @@
 """The page of npformer play in a real browser: trains, looks inside, draws, breaks, comes back."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -137,6 +140,26 @@ def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
     assert page.locator("main img").count() == 0
 
 
+def test_a_table_opens_with_its_columns_as_menus(browser, tmp_path):
+    rows = [f"{k % 2},the news number {k} is {'good' if k % 2 else 'bad'}" for k in range(60)]
+    (tmp_path / "news.csv").write_text("\n".join(["topic,headline", *rows]), "utf-8")
+    command = [sys.executable, "-u", "-m", "npformer", "play", "news.csv", "--no-open"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        page = browser.new_page()
+        page.goto(process.stdout.readline().strip())
+        page.locator("#task").wait_for()
+        assert page.input_value("#task") == "file"
+        for name, column in {"text_column": "headline", "label_column": "topic"}.items():
+            assert page.input_value(f"select[name={name}]") == column
+            assert page.locator(f"select[name={name}] option").all_inner_texts() == [
+                *("topic", "headline")
+            ]
+        page.click("#start")
+        until(page, lambda: states(page) in (["training"], ["finished"]))
+        page.close()
+        process.terminate()
+
+
 @pytest.mark.parametrize(("mixer", "moved"), [("identity", 1), ("fourier", 12)])
 def test_an_edited_token_moves_what_its_mixer_lets_it(page, mixer, moved):
     start(page, mixer, task="parity", epochs=1)
@@ -176,7 +199,9 @@ def test_a_translation_shows_three_attentions(page):
     page.click("#tab-try")
     page.fill("#source", "abcd")
     until(page, lambda: page.locator(".three h3").count() == 3)
-    until(page, lambda: page.locator(".three canvas").count() == 12)  # three times four heads
+    until(
+        page, lambda: page.locator(".three .mixing canvas").count() == 12
+    )  # three times four heads
 
 
 def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
@@ -187,7 +212,10 @@ def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
     until(page, lambda: page.locator("#verdict").count() == 1)
     assert "wrong" in page.inner_text("#verdict")
     assert page.locator("td.wrong").count() >= 1
+    until(page, lambda: "blocks.0.mixer by" in page.inner_text("#angles"))
+    assert "blocks.1" not in page.inner_text("#angles")
     page.click("#tab-train")
+    assert "stays in the folder" in page.inner_text("#fate")
     until(page, lambda: set(states(page)) == {"training"})
     page.click("#stop")
     wait_for(page, "stopped")

@@ -1,5 +1,6 @@
 """The numbers on "See a step" are those of the Python interface."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -80,22 +81,38 @@ def test_each_tensor_on_the_way_is_that_of_trace(page, trained, sample):
     forward = {call.name: call for call in trace}
     backward = {call.name: call for call in trace.backward}
     (explained,) = nf.explain(model, x)
+    mixer = explained.name
     n_boxes = page.locator(".map button").count()
     seen = set()
     for k in range(n_boxes):
         page.click(f"[data-k='{k}']")
-        name = page.inner_text(".detail .head code")
+        name, title = page.inner_text(".detail .head code"), page.inner_text(".detail h3")
         of_inputs = page.locator(".flow .inputs .tensor")
-        output = page.locator(".flow > .tensor")
-        seen.add((name, way := page.inner_text(".detail .head small").split(",")[0]))
-        if way == "forward":
-            call = forward[name]
-            is_mixer = name == explained.name
-            same(output, explained.matrices if is_mixer else call.output)
-            same(of_inputs.first, call.inputs()[0])
-        else:
-            same(output, backward[name].dx)
-            same(of_inputs.first, backward[name].dy)
+        output = page.locator(".flow > .tensor").first
+        way = page.inner_text(".detail .head small").split(",")[0]
+        seen.add((name, title, way))
+        if title == "A":
+            same(output, explained.matrices)
+        elif title == "Y":
+            same(output, forward[f"{mixer}.output"].inputs()[0])
+            same(of_inputs.first, explained.matrices)
+            same(of_inputs.last, forward[f"{mixer}.value"].output)
+        elif title == "dY":
+            same(of_inputs, backward[f"{mixer}.output"].dx)
+            same(page.locator(".flow > .tensor").last, backward[f"{mixer}.value"].dy)
+        elif title == "S":
+            same(of_inputs.first, forward[f"{mixer}.query"].output)
+            same(of_inputs.last, forward[f"{mixer}.key"].output)
+        elif title == "+":
+            same(output, forward[name].inputs()[0])
+        elif way == "forward":
+            same(output, forward[name].output)
+            if forward[name].inputs()[0].dtype.kind == "f":
+                same(of_inputs.first, forward[name].inputs()[0])
+        elif title not in ("dS", "dA", "d+"):
+            same(of_inputs, backward[name].dy)
+            if backward[name].dx is not None:
+                same(output, backward[name].dx)
         for card in page.locator(".parameter").all():
             weight, gradient = card.locator(".tensor").all()
             whole = f"{name}.{weight.get_attribute('data-name')}"
@@ -104,15 +121,30 @@ def test_each_tensor_on_the_way_is_that_of_trace(page, trained, sample):
         lines = page.locator(".detail pre")
         if name.endswith(WRITTEN_OUT):
             assert lines.inner_text().startswith("def "), (name, way)
-    assert {name for name, _ in seen} >= {"classify", explained.name, "embed.tokens"}
-    assert len(seen) == n_boxes
+    assert {title for _, title, _ in seen} >= {*"QKVSAYUHF+", "dQ", "dS", "dA", "dY", "logits"}
+    assert page.locator(".map path").count() > n_boxes  # branches and residual connections
+    assert page.locator(".map path.over").count() == 4  # two residual connections, both ways
 
 
-def test_a_weight_has_four_gradients_and_adams_step(page, trained, sample):
+def test_the_slider_shows_an_earlier_step(page, trained, sample):
+    look(page)
+    assert page.inner_text(".travel output") == "80"
+    late = number(page.inner_text("#loss"))
+    page.focus("#at")
+    page.keyboard.press("Home")
+    until(page, lambda: page.inner_text(".travel output") == "0")
+    config = trained[0].config
+    new = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
+    early = number(page.inner_text("#loss"))
+    assert early == pytest.approx(nf.trace(new, sample[0], labels=sample[1]).loss, rel=6e-4)
+    assert early != late
+
+
+def test_a_weight_has_three_gradients_and_adams_step(page, trained, sample):
     look(page)
     model, adam = trained
     name, at = "encoder.blocks.0.mixer.query.weight", (3, 7)
-    boxes = page.locator(".map button.forward", has_text="W_Q")
+    boxes = page.locator(".map button.forward", has_text=re.compile("^Q$"))
     boxes.first.click()
     canvas = page.locator("canvas.weights").first
     box = canvas.bounding_box()

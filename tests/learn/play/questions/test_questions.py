@@ -3,13 +3,15 @@
 import base64
 import copy
 import dataclasses
+import itertools
+import types
 
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.learn.play import questions
+from npformer.learn.play import questions, state
 from npformer.learn.play.questions.sources import lines_of
 from tests.learn.play.questions.conftest import begun
 
@@ -41,26 +43,110 @@ def test_a_step_is_that_of_trace(digits):
     assert found["loss"] == trace.loss
     assert found["step"] == digits.training.step
     outputs = {call.name: call.output for call in trace}
+    dy = {call.name: call.dy for call in trace.backward}
+    dx = {call.name: call.dx for call in trace.backward}
     explained = {each.name: each.matrices for each in nf.explain(digits.training.model, x)}
     for box in found["forward"]:
-        whole = explained.get(box["layer"], outputs[box["layer"]])[0].real
-        whole = whole.astype("float32")
-        np.testing.assert_allclose(array(box["output"]), whole[..., :64], 1e-5, 1e-7)
+        whole = outputs[box["layer"]]
+        if box["title"] == "A":
+            whole = explained[box["layer"]]
+        elif box["title"] in ("S", "Y", "+"):
+            continue  # they have a test of their own
+        np.testing.assert_allclose(array(box["output"]), whole[0].real[..., :64], 1e-5, 1e-7)
         assert box["output"]["mean"] == pytest.approx(float(np.mean(whole)), abs=1e-7)
         for each in box["parameters"]:
             gradient = trace.gradients[each["name"]]
             np.testing.assert_array_equal(
                 array(each["gradient"]), gradient[(slice(64),) * gradient.ndim]
             )
-    dx = {call.name: call.dx for call in trace.backward}
     for box in found["backward"]:
-        if box["output"] is not None:
-            np.testing.assert_array_equal(array(box["output"]), dx[box["layer"]][0][..., :64])
+        if box["title"] not in ("dS", "dA", "dY", "d+"):
+            np.testing.assert_array_equal(array(box["output"]), dy[box["layer"]][0][..., :64])
+            if dx[box["layer"]] is not None:
+                first = box["results"][0]
+                np.testing.assert_array_equal(array(first), dx[box["layer"]][0][..., :64])
+    shapes = {box["node"]: box["output"]["shape"] for box in found["forward"]}
+    assert {box["node"]: box["output"]["shape"] for box in found["backward"]} == shapes
     named = [p["name"] for box in found["forward"] for p in box["parameters"]]
     assert sorted(named) == sorted(digits.training.model.parameters())  # every weight has a box
     logits = digits.training.model(x)
     p = np.sort(F.softmax(logits)[0][0])[::-1]
     np.testing.assert_allclose([each["p"] for each in found["prediction"]], p, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_arrays_inside_attention_are_those_of_the_formulas(norm):
+    """Each is computed anew from its neighbours, and the gradients lead to those of the trace."""
+    now = begun("digits", 8, mixers=["attention"], norm=norm)
+    found = ask(now, "step", sample=5)
+    y = {box["title"]: array(box["output"]).astype("float64") for box in found["forward"]}
+    dy = {box["title"]: array(box["output"]).astype("float64") for box in found["backward"]}
+    Q, K, V, dY = (F.split_heads(each[None], 2)[0] for each in (y["Q"], y["K"], y["V"], dy["dY"]))
+    S, scores = F.attention_scores(Q, K)
+    A, weights = F.softmax(S)
+    Y = F.merge_heads((A @ V)[None])[0]
+    for name, right in {"S": S, "A": A, "Y": Y}.items():
+        np.testing.assert_allclose(y[name], right, 1e-4, 1e-5, err_msg=name)
+    dA = dY @ V.swapaxes(-1, -2)
+    dS = F.softmax_backward(dA, weights)
+    dQ, dK = F.attention_scores_backward(dS, scores)
+    dV = A.swapaxes(-1, -2) @ dY
+    merged = {f"d{n}": F.merge_heads(g[None])[0] for n, g in zip("QKV", (dQ, dK, dV), strict=True)}
+    for name, right in {"dA": dA, "dS": dS, **merged}.items():
+        np.testing.assert_allclose(dy[name], right, 1e-3, 1e-6, err_msg=name)
+    inputs = {box["title"]: [each["name"] for each in box["inputs"]] for box in found["forward"]}
+    assert (inputs["S"], inputs["A"], inputs["Y"]) == (["Q", "K"], ["S"], ["A", "V"])
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_each_residual_connection_joins_what_it_adds(norm):
+    now = begun("digits", 2, mixers=["attention", "fourier"], norm=norm)
+    boxes = ask(now, "step", sample=1)["forward"]
+    sums = [box for box in boxes if box["title"] == "+"]
+    assert len(sums) == 4  # two in each of two blocks
+    for box in sums:
+        x, f = (array(boxes[k]["output"]) for k in box["before"])
+        np.testing.assert_array_equal(array(box["output"]), x + f)
+        assert box["function"] == f"{norm}_norm"
+    for box in boxes[1:]:
+        assert box["before"]
+
+
+def test_earlier_weights_are_kept_and_their_number_is_bounded(monkeypatch):
+    monkeypatch.setattr(state, "MOST_KEPT", 8)
+    now = begun("digits", 1)
+    begin = now.training
+    now.training = types.SimpleNamespace(model=begin.model, optimizer=begin.optimizer)
+    before = {}
+    for step in range(2, 60):
+        now.training.step = step
+        for value in now.training.model.parameters().values():
+            value += 0.001
+        now.keep()
+        before[step] = now.training.model.parameters()["classify.bias"].copy()
+        assert len(now.kept) <= 8
+    steps = now.steps()
+    assert steps[-1] == 59
+    assert {b - a for a, b in itertools.pairwise(steps[:-1])} == {now.every}
+    for step in steps[:-1]:
+        np.testing.assert_array_equal(
+            now.plain_at(step).parameters()["classify.bias"], before[step]
+        )
+    old, new = (ask(now, "step", sample=0, at=at) for at in (steps[0], None))
+    assert (old["step"], new["step"]) == (steps[0], 59)
+    assert old["loss"] != new["loss"]
+    name = {"name": "classify.bias", "index": [0]}
+    found = ask(now, "weight", at=steps[0], **name)
+    assert found["value"] == before[steps[0]][0]
+    assert found["adam"] is None
+    with pytest.raises(ValueError, match=r"at is 1; expected a step of \["):
+        ask(now, "step", at=1)
+
+
+def test_samples_name_the_first_that_the_model_gets_wrong(digits):
+    x, y = nf.data.digits().validation
+    wrong = np.flatnonzero(digits.training.model.predict(x) != y)
+    assert ask(digits, "samples")["wrong"] == wrong[0]
 
 
 def test_boxes_show_the_lines_of_functional(digits):
@@ -69,7 +155,12 @@ def test_boxes_show_the_lines_of_functional(digits):
     assert by_title["norm"]["source"] == "npformer/functional/layer_norm.py"
     assert by_title["norm"]["lines"].startswith("def layer_norm(")
     assert by_title["d norm"]["lines"].startswith("def layer_norm_backward(")
-    assert by_title["attention"]["function"] == "scaled_dot_product_attention"
+    functions = {name: by_title[name]["function"] for name in ("S", "A", "Y", "dS", "dA", "dY")}
+    assert [*functions.values()][:3] == ["attention_scores", "softmax", "average"]
+    assert functions["dA"] == "softmax_backward"
+    assert [each["name"] for each in by_title["dQ"]["results"]] == ["dx", "dW_Q", "db_Q"]
+    assert by_title["Q"]["formula"] == "Q = x W_Q + b_Q"
+    assert by_title["dQ"]["formula"] == "dx = dQ W_Qᵀ,  dW_Q = xᵀ dQ,  db_Q = Σ dQ"
     assert by_title["Fourier"]["function"] == "fourier_mixing"
     assert by_title["d Fourier"]["function"] == "fourier_mixing_backward"
     for box in found["forward"] + found["backward"]:
