@@ -189,7 +189,7 @@ def test_writes_token_by_token(page):
     assert len(shares) == 20
     assert shares == sorted(shares, reverse=True)
     assert page.locator(".bars li").first.get_attribute("class").split() == ["best"]
-    assert "with the cache" in page.inner_text("#times")
+    assert "with the KV cache" in page.inner_text("#times")
 
 
 def test_a_translation_shows_three_attentions(page):
