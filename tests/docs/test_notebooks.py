@@ -32,3 +32,4 @@ def test_its_cells_run(chapter, monkeypatch, tmp_path):
     for cell in made["cells"]:
         if cell["cell_type"] == "code":
             exec(compile("".join(cell["source"]), f"{chapter}, {cell['id']}", "exec"), names)
+    assert callable(names["nf"].fit)  # all cells have run, in one namespace

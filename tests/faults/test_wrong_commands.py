@@ -47,7 +47,7 @@ WRONG = [
     (f"train digits {TINY} --mixer attention,fourier", "mixer has 2 names; expected one name"),
     (f"train digits {TINY} --initializer normal(std=-1)", "std is -1; expected 0 or more"),
     (f"train digits {TINY} --epohcs 3", "Did you mean '--epochs'?"),
-    (f"train digits {TINY} --verbose", "--verbose is unknown; npformer train --help-all shows"),
+    (f"train digits {TINY} --nonsense", "--nonsense is unknown; npformer train --help-all shows"),
     # Files.
     ("evaluate {folder}/missing", "no folder"),
     ("evaluate {folder}/missing.safetensors", "no file"),
