@@ -1,7 +1,6 @@
 """What people type leads first to the page that answers it: 48 queries on the whole site.
 
-The site is built without running the examples of the gallery. `python -m sphinx docs site` builds
-the same one with them.
+The site is built without running the examples of the gallery.
 """
 
 import subprocess
