@@ -13,6 +13,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Iterator
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -229,6 +230,7 @@ def compare(name: str, inputs: list[Any], y: Any, dy: Any, ours: Any) -> None:
         np.testing.assert_allclose(mine, other.numpy(), rtol=1e-9, atol=1e-11, err_msg=name)
 
 
+@cache
 def chapters() -> dict[str, list[str]]:
     """Return the pairs that each chapter quotes, in the chapter's order."""
     found: dict[str, list[str]] = {}

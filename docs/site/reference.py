@@ -10,6 +10,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 
 import npformer
+from docs.site.line_by_line import chapters
+from tests.pairs import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -189,6 +191,26 @@ def keep_formulas(
             lines[k + 1 : k + 1] = ["", " " * indent + "::"]
 
 
+def lead_to_chapter(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Say below a formula or a layer which chapter derives it, and where its lines are."""
+    module, _, last = name.rpartition(".")
+    pair = last.removesuffix("_backward")
+    if module.startswith("npformer.functional.") and pair in NAMES:
+        found = [each for each, names in chapters().items() if pair in names]
+        links = [f":doc:`line by line </line_by_line/{pair}>`"]
+    elif what == "class" and module.startswith(("npformer.layers.", "npformer.optim.")):
+        chapter = module.rpartition(".")[2]
+        found = [chapter] * (ROOT / "docs" / "chapters" / f"{chapter}.md").exists()
+        links = []
+    else:
+        return
+    links = [f"chapter :doc:`/chapters/{each}`" for each in found] + links
+    if links:
+        lines += ["", f"See: {', '.join(links)}.", ""]
+
+
 def drop_long_value(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
     """Show a constant's value only if it fits on a line; a table of builders says nothing here."""
     for signature in content.parent.findall(addnodes.desc_signature):
@@ -201,5 +223,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Write the pages before Sphinx looks for them, and read docstrings before napoleon does."""
     app.connect("builder-inited", write)
     app.connect("autodoc-process-docstring", keep_formulas, priority=100)
+    app.connect("autodoc-process-docstring", lead_to_chapter, priority=900)  # after napoleon
     app.connect("object-description-transform", drop_long_value)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
