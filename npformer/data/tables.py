@@ -121,7 +121,7 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     Parameters
     ----------
     path : str or path
-        CSV with a heading (comma, semicolon or tab between fields), TSV, JSON (an object in each
+        CSV with a heading (comma, semicolon, tab or | between fields), TSV, JSON (an object in each
         line, or a list of objects), each also with ``.gz``; or Parquet, with pyarrow.
         "-" is CSV or JSON from standard input. Without a heading, rows of numbers are series: a
         label, and a value for each step.
@@ -153,10 +153,12 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
 
 
 def _read_csv(path: Path, text: str) -> Table:
-    first = next(io.StringIO(text, newline=""), "")  # a line may end in "\r" alone
+    if excel := re.match(r"sep=.\r?\n", text):  # what stands between fields; its row is empty now
+        text = text[excel.end() - 1 :]
+    first = next(io.StringIO(text[bool(excel) :], newline=""), "")  # "\r" alone may end a line
     if not first.strip():
-        what = "has no heading" if first else "is empty"
-        raise ValueError(f"{path} {what}; expected the names of the columns, and rows")
+        what = f"{path} {'has no heading' if first else 'is empty'}"
+        raise ValueError(f"{what}; expected the names of the columns, and rows")
     delimiter = _delimiter(path, first)
     # A field may hold a whole book; the limit is the module's, so it is restored.
     limit = csv.field_size_limit(2**31 - 1)
@@ -198,11 +200,9 @@ def _read_csv(path: Path, text: str) -> Table:
 
 
 def _delimiter(path: Path, heading: str) -> str:
-    if any(suffix.lower() in (".tsv", ".tab") for suffix in path.suffixes):
-        return "\t"
-    unquoted = re.sub('"[^"]*"', "", heading)
+    tabs = any(suffix.lower() in (".tsv", ".tab") for suffix in path.suffixes)
     # The first of equals, so a comma if there is none.
-    return max(",;\t", key=unquoted.count)
+    return "\t" if tabs else max(",;\t|", key=re.sub('"[^"]*"', "", heading).count)
 
 
 def _read_json(path: Path, text: str) -> Table:

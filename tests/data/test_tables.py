@@ -41,7 +41,7 @@ EXPECTED = ["one, two", 'say "x"\nand y'], ["a", "b"]
         ("a.csv", as_csv()),
         ("a.CSV", as_csv()),
         ("a.csv", "\ufeff" + as_csv()),
-        ("a.csv", as_csv(";")),
+        *(("a.csv", each) for each in (as_csv(";"), "sep=;\n" + as_csv(";"), as_csv("|"))),
         ("a.csv", as_csv("\t")),
         ("a.tsv", as_csv("\t")),
         ("a.csv.gz", as_csv()),

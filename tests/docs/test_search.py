@@ -1,7 +1,4 @@
-"""What people type leads first to the page that answers it: 48 queries on the whole site.
-
-The site is built without running the examples of the gallery.
-"""
+"""48 queries lead first to the page that answers them, on a site without outputs of examples."""
 
 import subprocess
 import sys

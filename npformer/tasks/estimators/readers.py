@@ -267,8 +267,8 @@ class TextReader(Reader):
                 self.told = True
                 warnings.warn(
                     f"{longer:,} of {len(samples):,} texts have more than {self.max_len} tokens, "
-                    "and only their beginning is read. To read more: max_len=... of the estimator, "
-                    "or --max-len",
+                    "and only their beginning is read. To read more, train with a larger max_len "
+                    "(--max-len)",
                     stacklevel=4,
                 )
         return ids, mask
