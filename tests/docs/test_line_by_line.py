@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pytest
 
+pytest.importorskip("sphinx", reason="the site's extra: docs")
+
 from docs.site import line_by_line
 from docs.site.line_by_line import NAMES, F
 

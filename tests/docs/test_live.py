@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+
+pytest.importorskip("sphinx", reason="the site's extra: docs")
+
 from docs.site.live import FIGURE, script, with_figures
 from docs.site.pages import DOCS
 from npformer.core import constants

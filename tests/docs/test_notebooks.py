@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytest.importorskip("sphinx", reason="the site's extra: docs")
+
 from docs.site.notebooks import notebook
 from docs.site.pages import DOCS
 

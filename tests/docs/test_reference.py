@@ -1,5 +1,9 @@
 """The reference describes all that `import npformer as nf` offers."""
 
+import pytest
+
+pytest.importorskip("sphinx", reason="the site's extra: docs")
+
 from docs.site.reference import PARTS, modules
 from docs.site.search import PUBLIC
 
