@@ -40,6 +40,7 @@ extensions = [
     "docs.site.example_report",
     "docs.site.example_play",
     "docs.site.reference",
+    "docs.site.typeset",
     "docs.site.machine_on_pages",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/README.txt"]
