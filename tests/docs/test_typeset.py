@@ -3,8 +3,7 @@
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's extra: docs")
-
-from docutils import nodes
+nodes = pytest.importorskip("docutils.nodes", reason="the site's extra: docs")
 
 from docs.site.typeset import typeset
 
