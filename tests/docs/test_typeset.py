@@ -3,9 +3,8 @@
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's extra: docs")
-nodes = pytest.importorskip("docutils.nodes", reason="the site's extra: docs")
 
-from docs.site.typeset import typeset
+from docs.site.typeset import nodes, typeset
 
 
 def shown(text, **options):
