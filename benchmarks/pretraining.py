@@ -134,7 +134,7 @@ def tune(way, mixer, texts, labels, seed, options, *test):
         own = {"tokenizer": filler.tokenizer_, "wide": False, "members": 1}
         config = replace(filler.model.config, **ENCODERS["tuned"])
         classifier = TextClassifier(config, seed=seed, **own)
-    return accuracy(classifier, texts, labels, options, *test)
+    return accuracy(classifier, texts, labels, options, *test, calibration=0.0)
 
 
 def usual(mixer, texts, labels, seed, options, *test):
@@ -143,8 +143,8 @@ def usual(mixer, texts, labels, seed, options, *test):
     return accuracy(TextClassifier(pretrained=begin, seed=seed), texts, labels, options, *test)
 
 
-def accuracy(classifier, texts, labels, options, *test):
-    training = QUICK["training"] if options.quick else {}
+def accuracy(classifier, texts, labels, options, *test, **more):
+    training = {**more, **(QUICK["training"] if options.quick else {})}
     return classifier.fit(texts, labels, progress=False, **training).score(*test)
 
 

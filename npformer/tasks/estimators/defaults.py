@@ -59,6 +59,9 @@ HELD_OUT, ENOUGH = 0.1, 300
 """The largest share of texts to fit temperatures on, and how many texts suffice for them: three
 numbers are fitted, and held-out texts are not learned from. Each member has its own."""
 
+FEWEST_HELD_OUT = 20
+"""Texts to fit temperatures on. Of very few, this takes a fifth; with less it is left to chance."""
+
 SEEN = {
     **{"text": 25_000, "writer": 5_000_000, "translator": 300_000},
     **{"filler": 200_000, "tuned": 15_000},
@@ -110,6 +113,8 @@ def members(kind: str, n: int) -> int:
 
 def calibration(kind: str, n: int) -> float:
     """Return the share of n samples to hold out for the temperature; 0 for none."""
+    if kind == "text" and 5 * FEWEST_HELD_OUT <= n < VERY_FEW:
+        return 0.2
     return min(HELD_OUT, ENOUGH / n) if kind != "series" and n >= VERY_FEW else 0.0
 
 
