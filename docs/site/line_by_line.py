@@ -11,7 +11,6 @@ import re
 import shutil
 import sys
 import textwrap
-import warnings
 from collections.abc import Iterator
 from functools import cache
 from html import escape
@@ -22,12 +21,12 @@ import numpy as np
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from docs.site import in_pytorch
 from npformer import functional as F
 from tests.pairs import NAMES, Example, gradients_of, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "line_by_line"
-FORMULAS = ROOT / "tests" / "parity" / "formulas.py"
 SOURCE = re.compile(r"<!-- source: npformer/functional/\S+ ([^>]+?) -->")
 SMALL = Example(batch=1, length=2, keys=2, n_heads=1, others=3, d_head=3)
 ROWS = np.log([[1.0, 2.0, 1.0], [4.0, 4.0, 8.0]])
@@ -62,11 +61,12 @@ RUNNING: dict[str, tuple[list[Any], Any]] = {
 def example(name: str) -> tuple[list[Any], dict[str, Any], Any]:
     """Return inputs, options and dy for a pair."""
     inputs, options = pairs(SMALL, "float64")[name]
+    inputs = [np.round(x, 2) if x.dtype.kind == "f" else x for x in inputs]
     if name in RUNNING:
         inputs, dy = RUNNING[name]
         return inputs, {}, dy
     again = pairs(SMALL, "float64")[name]  # a generator of dropout has drawn by then
-    y, _ = getattr(F, name)(*again[0], **again[1])
+    y, _ = getattr(F, name)(*inputs, **again[1])
     return inputs, options, np.round(np.random.default_rng(1).normal(size=np.shape(y)), 1)
 
 
@@ -171,70 +171,49 @@ def section(function: Any, made: dict[int, dict[str, Any]]) -> str:
     return f"<div class='line-by-line'>{''.join(rows)}</div>"
 
 
-def pytorch(name: str) -> str:
-    """Return the source of PyTorch's form of a pair."""
-    text = FORMULAS.read_text("utf-8")
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return ast.get_source_segment(text, node) or ""
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and key.value == name:
-                    return f"{name} = {ast.get_source_segment(text, value)}"
-    raise KeyError(name)
-
-
 def page(name: str) -> str:
     """Return the page of a pair."""
     forward, backward = (getattr(F, each) for each in (name, f"{name}_backward"))
     inputs, options, dy = example(name)
     (y, cache), made = traced(forward, *inputs, **options)
     _, back = traced(backward, dy, cache)
-    compare(name, inputs, y, dy, gradients_of(name, dy, cache))
-    given = zip(inspect.signature(forward).parameters, inputs, strict=False)
-    begin = "\n\n".join(text for n, v in (*given, ("dy", dy)) for text in numbers(n, v))
+    named = dict(zip(names_of(forward, len(inputs)), inputs, strict=True))
+    code = in_pytorch.block(name, named, options, dy)
+    in_pytorch.check(code, named, y, gradients_of(name, dy, cache))
+    begin = "\n\n".join(text for n, v in (named | {"dy": dy}).items() for text in numbers(n, v))
     parts = [f"# `{name}`, line by line", f"**Inputs**\n\n```text\n{begin}\n```"]
     for title, function, lines in (("Forward", forward, made), ("Backward", backward, back)):
         words = (inspect.getdoc(function) or "").partition("\nParameters\n")[0].strip()
         html = section(function, lines)
         parts.append(f"## {title}\n\n```text\n{words}\n```\n\n```{{raw}} html\n{html}\n```")
     parts.append(
-        "## The same in PyTorch\n\nIts result and the gradients of autograd are the same, to "
-        f"rounding in float64.\n\n```py\n{pytorch(name)}\n```"
+        "## The same in PyTorch\n\nAutograd gives the same gradients, to rounding in float64. The "
+        f"block runs as it stands.\n\n```python\n{code}\n```"
     )
     module = inspect.unwrap(forward).__module__
-    parts.append(f"In the reference: {{py:obj}}`{name} <{module}.{name}>`.")
+    file = f"npformer/{module.removeprefix('npformer.').replace('.', '/')}.py"
+    links = [f"[the source](../../{file})", f"{{py:obj}}`the reference <{module}.{name}>`"]
+    links += [
+        f"[the chapter on {each.replace('_', ' ')}](../chapters/{each}.md)"
+        for each, has in reversed(chapters().items())
+        if name in has
+    ]
+    parts.insert(1, f"See also {', '.join(reversed(links))}.")
     return "\n\n".join(parts) + "\n"
 
 
-def compare(name: str, inputs: list[Any], y: Any, dy: Any, ours: Any) -> None:
-    """Assert that PyTorch gets the same result and the same gradients, if it is installed."""
-    try:
-        import torch
-
-        from tests.parity.formulas import REFERENCES
-    except ImportError:
-        return
-    leaves = [
-        torch.tensor(x, requires_grad=True) if np.asarray(x).dtype.kind == "f" else x
-        for x in inputs
-    ]
-    options = {} if name in RUNNING else pairs(SMALL, "float64")[name][1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an even kernel with "same" costs PyTorch a copy
-        theirs = REFERENCES[name](*leaves, **options)
-    np.testing.assert_allclose(y, theirs.detach().numpy(), rtol=1e-9, atol=1e-11, err_msg=name)
-    wanted = [x for x in leaves if isinstance(x, torch.Tensor)]
-    gradients = torch.autograd.grad(theirs, wanted, torch.tensor(dy))
-    for mine, other in zip(ours, gradients, strict=True):
-        np.testing.assert_allclose(mine, other.numpy(), rtol=1e-9, atol=1e-11, err_msg=name)
+def names_of(function: Any, n: int) -> list[str]:
+    """Return a name for each input: those of the parameters; more of the last are numbered."""
+    names = [*inspect.signature(function).parameters][:n]
+    return [*names, *(f"{names[-1]}_{i}" for i in range(1, n - len(names) + 1))]
 
 
 @cache
 def chapters() -> dict[str, list[str]]:
-    """Return the pairs that each chapter quotes, in the chapter's order."""
+    """Return the pairs that each chapter quotes, in the order of the course."""
     found: dict[str, list[str]] = {}
-    for file in sorted((ROOT / "docs" / "chapters").glob("*.md")):
+    course = re.findall(r"^chapters/\w+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.M)
+    for file in (ROOT / "docs" / f"{chapter}.md" for chapter in course):
         quoted = " ".join(SOURCE.findall(file.read_text("utf-8"))).split()
         names = [each.removesuffix("_backward") for each in quoted]
         if known := [each for each in dict.fromkeys(names) if each in NAMES]:

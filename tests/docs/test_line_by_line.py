@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("sphinx", reason="the site's extra: docs")
 
-from docs.site import line_by_line
+from docs.site import in_pytorch, line_by_line
 from docs.site.line_by_line import NAMES, F
 
 
@@ -36,17 +36,19 @@ def test_a_page_has_every_line_of_a_pair(name):
         assert codes
         assert all(line_by_line.escape(code) in text for code in codes)
     assert text.count("class='numbers'") >= 2
-    assert re.search(r"## The same in PyTorch.*```py\n.+```", text, re.DOTALL)
+    assert re.search(r"## The same in PyTorch.*```python\nimport.+```", text, re.DOTALL)
 
 
 def test_a_difference_from_pytorch_is_noticed():
     pytest.importorskip("torch", reason="the page compares with PyTorch: the extra parity")
     inputs, _, dy = line_by_line.example("softmax")
+    named = {"x": inputs[0]}
+    code = in_pytorch.block("softmax", named, {}, dy)
     y, cache = F.softmax(*inputs)
     gradient = F.softmax_backward(dy, cache)
-    line_by_line.compare("softmax", inputs, y, dy, [gradient])
-    with pytest.raises(AssertionError, match="softmax"):
-        line_by_line.compare("softmax", inputs, y, dy, [gradient + 1e-6])
+    in_pytorch.check(code, named, y, [gradient])
+    with pytest.raises(AssertionError, match="gradient of x"):
+        in_pytorch.check(code, named, y, [gradient + 1e-6])
 
 
 def test_chapters_lead_to_the_pairs_that_they_quote():
