@@ -34,7 +34,8 @@ BLOCK = re.compile(
 
 def pages() -> list[Path]:
     """Return the pages whose Python blocks are run."""
-    return sorted(page for page in DOCS.rglob("*.md") if page.name not in NOT_RUN)
+    made = DOCS / "line_by_line"  # with the site
+    return sorted(p for p in DOCS.rglob("*.md") if p.name not in NOT_RUN and p.parent != made)
 
 
 NOT_RUN = {"museum.md"}

@@ -1,6 +1,7 @@
 """The pages of the reference, written from the package's tree each time the site is built."""
 
 import inspect
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -177,7 +178,20 @@ def _index() -> str:
 def keep_formulas(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """Make indented text below a paragraph a literal block, so that a formula keeps its lines."""
+    """Make indented text below a paragraph a literal block, so that a formula keeps its lines.
+
+    Of several names in a line, Sphinx would take the last as the name and the others as the type,
+    and what stands before a colon in a constant's first line as its type.
+    """
+    several = re.compile(r"^\s*\w+(?:, \w+)+ : ")
+    lines[:] = [
+        line.replace(", ", ",\N{ZERO WIDTH SPACE}", line.partition(" : ")[0].count(", "))
+        if several.match(line)
+        else line
+        for line in lines
+    ]
+    if what in ("attribute", "property", "data") and lines:
+        lines[0] = re.sub(r": ", " \N{EN DASH} ", lines[0])
     for k in range(len(lines) - 3, -1, -1):
         line, between, following = lines[k : k + 3]
         indent = len(line) - len(line.lstrip())
