@@ -32,7 +32,7 @@ BUDGET: dict[str, int] = {
     "engine": 3563,
     "training": 3761,
     "interop": 2027,
-    "tasks": 2945,
+    "tasks": 2944,
     "learn": 4368,
     "cli": 1727,
     "__init__": 28,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_733
+IN_ALL = 27_732
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

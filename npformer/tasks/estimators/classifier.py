@@ -104,8 +104,7 @@ class Classifier(Estimator):
         calibration : float, optional
             The share of the samples that is set aside to fit the temperature of the probabilities
             on; each member sets other samples aside. 0: none. None: 0.1 for texts, if there are
-            enough, and 0.2 for a few hundred. With `validation`, the temperature is fitted on that
-            instead.
+            enough. With `validation`, the temperature is fitted on that instead.
         checkpoint : str or path, optional
             As in `npformer.fit`; each member of an ensemble has its own folder in it.
         **training

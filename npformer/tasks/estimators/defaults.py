@@ -59,8 +59,8 @@ HELD_OUT, ENOUGH = 0.1, 300
 """The largest share of texts to fit temperatures on, and how many texts suffice for them: three
 numbers are fitted, and held-out texts are not learned from. Each member has its own."""
 
-FEWEST_HELD_OUT = 20
-"""Texts to fit temperatures on. Of very few, this takes a fifth; with less it is left to chance."""
+HOLDS_OUT = {"text": 100}
+"""From how many texts on; those that a pretrained model is tuned on are all needed up to 400."""
 
 SEEN = {
     **{"text": 25_000, "writer": 5_000_000, "translator": 300_000},
@@ -113,9 +113,8 @@ def members(kind: str, n: int) -> int:
 
 def calibration(kind: str, n: int) -> float:
     """Return the share of n samples to hold out for the temperature; 0 for none."""
-    if kind == "text" and 5 * FEWEST_HELD_OUT <= n < VERY_FEW:
-        return 0.2
-    return min(HELD_OUT, ENOUGH / n) if kind != "series" and n >= VERY_FEW else 0.0
+    enough = kind != "series" and n >= HOLDS_OUT.get(kind, VERY_FEW)
+    return min(HELD_OUT, ENOUGH / n) if enough else 0.0
 
 
 def training(kind: str, n: int) -> dict[str, Any]:
