@@ -10,10 +10,10 @@ const isSymbol = /[._]|[a-z][A-Z]/.test(typed);
 var Scorer = {
   score: ([page, title, , , points, , kind]) => {
     const place = (PLACES.find(([start]) => page.startsWith(start)) ?? ["", OTHER])[1];
-    const last = title.split(".").at(-1);
+    const last = title.split(".").at(-1).toLowerCase();
     const named =
       (kind === "index" && points === 100) ||
-      (kind === "object" && last === typed.split(".").at(-1)) ||
+      (kind === "object" && last === typed.split(".").at(-1).toLowerCase()) ||
       (kind === "title" && title.toLowerCase() === typed.toLowerCase());
     const inOrder = isSymbol && page.startsWith("reference/") ? 2 * OTHER : place;
     return points + inOrder + (named ? EXACT : 0);

@@ -31,7 +31,7 @@ COPIED = """
   pre.id = `block-${k}`;
   const trigger = document.createElement("button");
   trigger.setAttribute("data-clipboard-target", `#${pre.id}`);
-  return copyTargetText(trigger);
+  return window.given.text(trigger);
 })
 """
 
@@ -43,12 +43,14 @@ def test_a_copy_button_copies_what_a_block_goes_on_from(browser, tmp_path):
     body = (
         block.format("a = 1\n") + "<p>text</p><!-- source: x.py f -->" + block.format("def f():\n")
     )
-    (tmp_path / "page.html").write_text(
-        "<script>var copyTargetText = (t) => "
-        "document.querySelector(t.dataset.clipboardTarget).textContent</script>"
-        f'<script src="copy.js" defer></script>{body}{block.format("print(a)")}',
-        "utf-8",
-    )
+    # As sphinx-copybutton calls it when the page has loaded, with a function of its own.
+    button = """<script>
+      window.ClipboardJS = class { constructor(buttons, options) { window.given = options; } };
+      addEventListener("DOMContentLoaded", () => new ClipboardJS(".copybtn", { text: (t) =>
+        document.querySelector(t.getAttribute("data-clipboard-target")).textContent }));
+    </script><script src="copy.js" defer></script>"""
+    text = f"{button}{body}{block.format('print(a)')}"
+    (tmp_path / "page.html").write_text(text, "utf-8")
     page = browser.new_page()
     page.goto((tmp_path / "page.html").as_uri())
     assert page.evaluate(COPIED) == ["a = 1\n", "def f():\n", "a = 1\n\nprint(a)"]
