@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 WRITTEN = {
     DOCS / "site" / f"{name}.py": f"{name}/index.html" for name in ("reference", "line_by_line")
 }
-"""Pages that the site has instead of a file that writes them."""
+"""Pages that the site has instead of a file that writes them; `written_page` adds others."""
 OUTSIDE = re.compile(r"^[a-z]+:|^#|^$")
 
 
@@ -49,9 +49,9 @@ def lead_on(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _is_link(node: nodes.Node) -> bool:
-    if isinstance(node, nodes.reference):
-        return bool(node.get("refuri"))
-    return isinstance(node, addnodes.pending_xref | addnodes.download_reference)
+    if isinstance(node, addnodes.pending_xref | addnodes.download_reference):
+        return True  # the second is a reference, too, without an address yet
+    return isinstance(node, nodes.reference) and bool(node.get("refuri"))
 
 
 def _place(app: Sphinx, file: Path) -> str | None:

@@ -18,7 +18,8 @@ from docs.site.pages import DOCS
 from docs.site.reference import drop_long_value
 
 CONF = """
-extensions = ["myst_parser", "docs.site.formulas", "docs.site.dark_pictures", "docs.site.search"]
+extensions = ["myst_parser", "docs.site.formulas", "docs.site.dark_pictures", "docs.site.links",
+              "docs.site.search"]
 myst_enable_extensions = ["dollarmath"]
 html_theme = "furo"
 html_math_renderer = "svg"
@@ -30,7 +31,7 @@ PAGES = {
     "![rows](../pictures/rows.svg)\n\n## Backward\n\nThree ways lead back.\n\n"
     "```py\nlost = 1\n```\n",
     "reference/layer_norm": "# layer_norm\n\n" + "The layer norm of a row. " * 9,
-    "guide": "# Guide\n\nUse layer norm, or another norm.\n\n"
+    "guide": "# Guide\n\nUse layer norm, or another norm. [All names](site/reference.py).\n\n"
     "```{py:data} SCALE\n:value: 20.0\n```\n\n"
     f"```{{py:data}} TABLE\n:type: dict\n:value: {dict.fromkeys(range(20))}\n```\n",
 }
@@ -42,6 +43,8 @@ def site(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     out = tmp_path_factory.mktemp("out")
     (source / "conf.py").write_text(CONF.format(scorer=str(DOCS / "site" / "scorer.js")))
+    (source / "site").mkdir()
+    (source / "site" / "reference.py").touch()
     (source / "pictures").mkdir()
     shutil.copy(DOCS / "pictures" / "softmax_row.svg", source / "pictures" / "rows.svg")
     for name, text in PAGES.items():
@@ -58,6 +61,14 @@ def test_a_line_cannot_begin_with_the_sign_after_a_formula(site):
     page = (site / "chapters" / "layer_norm.html").read_text("utf-8")
     assert 'aria-label="\\frac{a}{b}."' in page
     assert re.search(r'<span class="kept"><svg.*?</svg>\.</span></span></span>\s*</p>', page)
+
+
+def test_a_link_to_a_file_that_writes_a_page_leads_to_the_page(site):
+    page = (site / "guide.html").read_text("utf-8")
+    assert (
+        'href="reference/index.html"><span class="xref download myst">All names</span></a>' in page
+    )
+    assert "_downloads" not in page
 
 
 def test_a_picture_has_a_copy_for_the_dark(site):
