@@ -9,10 +9,10 @@ const written = (value, digits) => (value.toFixed(digits) === `-${(0).toFixed(di
 const shown = (value, whole = false) => written(value, whole ? 0 : Math.abs(value) < 100 ? 3 : 1);
 const escaped = (words) => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
-function sliders({ name, label, value, min, max, step = "any", labels }) {
+function sliders({ name, label, value, min, max, step = "any" }) {
   const of = Array.isArray(value) ? value : [value];
   const one = (each, i) => {
-    const words = labels?.[i] ?? (of.length > 1 ? `${label} ${i}` : label);
+    const words = of.length > 1 ? `${label} ${i}` : label;
     return `<label><span>${words}</span><input type="range" data-name="${name}" data-index="${i}" min="${min}" max="${max}" ` +
       `step="${step}" value="${each}"><output>${shown(each, step === 1)}</output></label>`;
   };
@@ -77,7 +77,7 @@ function start(place) {
 const svg = (width, height, inside) => `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}">${inside}</svg>`;
 const path = (points, kind) => `<polyline class="${kind}" points="${points.map(([x, y]) => `${x.toFixed(2)},${y.toFixed(2)}`).join(" ")}"/>`;
 const circle = ([x, y], kind, r = 4) => `<circle class="${kind}" cx="${x.toFixed(2)}" cy="${y.toFixed(2)}" r="${r}"/>`;
-const words = ([x, y], text, anchor = "middle") => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}">${escaped(text)}</text>`;
+const words = ([x, y], text) => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="middle">${escaped(text)}</text>`;
 // A map from data to a frame of a width and a height: [x0, x1] from left to right, [y0, y1] from the bottom up.
 const scale = (width, height, [x0, x1], [y0, y1]) => ([x, y]) => [((x - x0) / (x1 - x0)) * width, height - ((y - y0) / (y1 - y0)) * height];
 
