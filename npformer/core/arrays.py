@@ -11,6 +11,7 @@ indices, and moving an array between host and device.
 
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ def _numpy_erf(x: Array) -> Array:
     return erf(x)
 
 
+@cache
 def _numpy_fft() -> Module:
     # Since 1.18, SciPy's transforms have threads of their own, idle here, which it stops and
     # restarts around each fork. Once in thousands of forks it waited forever for one of them.

@@ -189,8 +189,7 @@ class Layer(Attachable):
         return "float32" if first is None else str(first.dtype.name)
 
     def _any_parameter(self) -> Parameter | None:
-        children = (child for _, child in self.children())
-        found = (c if isinstance(c, Parameter) else c._any_parameter() for c in children)
+        found = (c if isinstance(c, Parameter) else c._any_parameter() for _, c in self.children())
         return next((parameter for parameter in found if parameter is not None), None)
 
     def __repr__(self) -> str:

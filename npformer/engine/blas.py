@@ -22,7 +22,7 @@ class OneBlasThread:
         self._lock = threading.Lock()
         self._inside = 0
         self._libraries: Any = None
-        self._before: list[int] = []
+        self._limited: list[tuple[Any, int]] = []  # libraries, and their own number of threads
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew_lock)
 
@@ -33,11 +33,12 @@ class OneBlasThread:
                 if self._libraries is None:  # the search through all loaded libraries is slow
                     from threadpoolctl import ThreadpoolController
 
-                    found = ThreadpoolController().select(user_api="blas")
-                    self._libraries = found.lib_controllers
+                    blas = ThreadpoolController().select(user_api="blas")
+                    self._libraries = blas.lib_controllers
                 # threadpoolctl's own `limit` does the same, and takes three times as long.
-                self._before = [library.num_threads for library in self._libraries]
-                for library in self._libraries:
+                found = [(library, library.num_threads) for library in self._libraries]
+                self._limited = [each for each in found if each[1] != 1]
+                for library, _ in self._limited:
                     library.set_num_threads(1)
 
     def __exit__(self, *exception: object) -> None:
@@ -45,7 +46,7 @@ class OneBlasThread:
             self._inside -= 1
             if self._inside == 0:
                 self._release_control()  # it may belong to another thread, which entered first
-                for library, number in zip(self._libraries, self._before, strict=True):
+                for library, number in self._limited:
                     library.set_num_threads(number)
                 self._release_control()
 
@@ -55,7 +56,7 @@ class OneBlasThread:
 
     def _release_control(self) -> None:
         """Let any thread set limits: from 3.8 on, threadpoolctl obeys only the first that did."""
-        for library in self._libraries:
+        for library, _ in self._limited:
             release = getattr(library, "clear_controlling_thread", None)
             if release is not None:
                 release(force=True)

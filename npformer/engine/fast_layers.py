@@ -15,7 +15,6 @@ from npformer.engine.twin_classes import (
     ByKernel,
     Fast,
     FirstChild,
-    FirstOfChildren,
     Saved,
 )
 from npformer.layers import (
@@ -156,5 +155,5 @@ TABLE.add(MeanPooling, FastMeanPooling)
 TABLE.add_container(Pooler, "first", "dense", "activation", "norm")
 for attention in (CrossAttention, BlockwiseCrossAttention):
     TABLE.add_container(attention, "query", "key", "value", "output")
-TABLE.add_container(Sequential, lists=("chain",), chain=FirstOfChildren())
+TABLE.add_container(Sequential, "chain", chain=FirstChild())
 TABLE.add_container(TimeDistributed, "layer", layer=FirstChild())

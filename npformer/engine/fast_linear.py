@@ -105,9 +105,11 @@ class FastFeedForward(ByKernel, PositionwiseFeedForward):
         if fused is None:
             return super().forward(x, context)
         parameters, activation = fused
-        values = [W[0] if W.ndim > 2 else W for W in (each.value for each in parameters)]
-        if any(len(each.shape) > 2 for each in parameters) and (x.ndim != 3 or 0 in x.shape):
-            return super().forward(x, context)  # which raises a convolution's error
+        values = [each.value for each in parameters]
+        if values[0].ndim + values[2].ndim > 4:  # convolutions of kernel size 1
+            if x.ndim != 3 or 0 in x.shape:
+                return super().forward(x, context)  # which raises a convolution's error
+            values = [W[0] if W.ndim > 2 else W for W in values]
         found = self.run("feed_forward", x, parameters, activation, context=context, values=values)
         return found or super().forward(x, context)
 

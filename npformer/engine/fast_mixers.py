@@ -139,8 +139,8 @@ TABLE.add(BlockwiseAttention, FastBlockwiseAttention)
 TABLE.add(DenseSynthesizer, FastDenseSynthesizer)
 TABLE.add(Fourier, FastFourier)
 TABLE.add_container(AttentionScores, "query", "key")
-TABLE.add_container(MixtureScores, lists=("parts",))
-TABLE.add_container(Mixture, "value", "output", lists=("parts",))
+TABLE.add_container(MixtureScores, "parts")
+TABLE.add_container(Mixture, "value", "output", "parts")
 for mixer in (
     FactorizedDenseSynthesizer,
     RandomSynthesizer,

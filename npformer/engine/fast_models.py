@@ -8,7 +8,7 @@ from npformer.core import Array, Context, Gradients, Layer, array_module
 from npformer.core.state import States
 from npformer.engine.context import EngineContext, as_engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
-from npformer.engine.twin_classes import TABLE, Child, Children, Fast, FirstChild, Saved, is_exactly
+from npformer.engine.twin_classes import TABLE, Child, Fast, FirstChild, Saved, is_exactly
 from npformer.layers import Dropout
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.models import (
@@ -153,7 +153,7 @@ class FastEncoder(Fast, Encoder):
     """`Encoder` with fast blocks; without a backward pass each block's cache is dropped at once."""
 
     __slots__ = ()
-    blocks = Children()
+    blocks = Child()
     final_norm = Child()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
@@ -184,7 +184,7 @@ class FastDecoderBlock(FastBlock, DecoderBlock):
 
 TABLE.add(EncoderBlock, FastBlock)
 TABLE.add(DecoderBlock, FastDecoderBlock)
-TABLE.add_container(Decoder, "final_norm", lists=("blocks",))
+TABLE.add_container(Decoder, "final_norm", "blocks")
 TABLE.add(Encoder, FastEncoder)
 TABLE.add_container(
     InputEmbedding,

@@ -38,7 +38,8 @@ class Snapshot:
         custom = [layer for layer in inner if type(layer).children is not Layer.children]
         self._custom = [(layer, list(layer.children())) for layer in custom]
         children = [child for layer in layers for _, child in layer.children()]
-        self._trainable = [(p, p.trainable) for p in children if isinstance(p, Parameter)]
+        self._parameters = [child for child in children if isinstance(child, Parameter)]
+        self._trained = [parameter.trainable for parameter in self._parameters]
         self._first = next(iter(model.named_parameters().values()), None)
         self.cost = cost_of(model)
         self.layout = model.parameters()  # those that are trained, in the order of the gradients
@@ -79,7 +80,7 @@ class Snapshot:
         """Lengths that axes of activations may have, if they are not axes of tokens."""
         settings = [self._settings, *(settings for _, _, settings in self._inner)]
         numbers = {n for of_layer in settings for n in of_layer.values() if type(n) is int}
-        return numbers.union({1}, *(parameter.value.shape for parameter, _ in self._trainable))
+        return numbers.union({1}, *(parameter.value.shape for parameter in self._parameters))
 
     def fits(self, model: Layer) -> bool:
         """Return whether the model has the same layers, settings and trained parameters."""
@@ -88,7 +89,7 @@ class Snapshot:
             now = [(layer, type(layer), layer.__dict__) for layer, _, _ in self._inner]
             if now != self._inner or vars(model) != self._settings:
                 return False
-            if any(parameter.trainable is not trained for parameter, trained in self._trainable):
+            if [parameter.trainable for parameter in self._parameters] != self._trained:
                 return False
             return not (self._custom or self._by_identity) or self._fits_closely()
         except ValueError:  # NumPy compares two arrays by entries, without a single answer

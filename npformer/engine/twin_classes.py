@@ -72,7 +72,7 @@ class Fast:
         if values is None:
             values = [None if one is None else one.value for one in parameters]
         y, cache = kernel[0](x, *values, *settings, context=as_engine_context(context))
-        return y, Saved(kernel[1], cache, parameters)
+        return y, Saved(kernel[1], cache, parameters) if context.keep else None
 
 
 class ByKernel(Fast):
@@ -88,7 +88,9 @@ class ByKernel(Fast):
 
 
 class Child:
-    """An attribute of a twin: the twin of the layer's child of that name."""
+    """An attribute of a twin: the twin, or the twins, of what the layer has under that name."""
+
+    first = False
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -97,11 +99,12 @@ class Child:
         if twin is None:
             return self
         child = twin.__dict__.get(self.name)
-        if child is not None:
-            return self.find(twin._twins, child)
-        if self.name not in twin.__dict__:
+        if child is None and self.name not in twin.__dict__:
             raise AttributeError(f"{type(twin).__name__} has no attribute {self.name!r}")
-        return None
+        of = twin._twins.of
+        if isinstance(child, list | tuple):
+            return [of(one, self.first and i == 0) for i, one in enumerate(child)]
+        return child if child is None else of(child, self.first)
 
     def __set__(self, twin: Any, value: Any) -> None:
         for item in value if isinstance(value, list | tuple) else (value,):
@@ -115,31 +118,14 @@ class Child:
     def __delete__(self, twin: Any) -> None:
         del twin.__dict__[self.name]
 
-    def find(self, twins: Any, child: Any) -> Any:
-        """Return the twin, or the list of twins, of what the layer has under this name."""
-        return twins.of(child)
-
 
 class FirstChild(Child):
-    """A child that gets the layer's own input: if that is data, it needs no gradient."""
+    """A child that gets the layer's own input: if that is data, it needs no gradient.
 
-    def find(self, twins: Any, child: Any) -> Any:
-        return twins.of_first(child)
+    Of a list it is the first.
+    """
 
-
-class Children(Child):
-    """A list of children."""
-
-    def find(self, twins: Any, child: Any) -> Any:
-        return [twins.of(one) for one in child]
-
-
-class FirstOfChildren(Children):
-    """A list of children, of which the first is like a `FirstChild`."""
-
-    def find(self, twins: Any, child: Any) -> Any:
-        found = super().find(twins, child)
-        return [*map(twins.of_first, child[:1]), *found[1:]]
+    first = True
 
 
 def is_exactly(layer: Any, kind: type) -> bool:
@@ -174,14 +160,12 @@ class Table:
             self.first[plain] = _subclass(f"First{plain.__name__}", (fast,), first)
         self._found.clear()
 
-    def add_container(
-        self, plain: type, *children: str, lists: tuple[str, ...] = (), **first: Any
-    ) -> None:
+    def add_container(self, plain: type, *children: str, **first: Any) -> None:
         """Give layers of the class `plain` twins with the same passes and fast layers in them.
 
-        `children` are names of layers, `lists` names of lists of layers; `first` as for `add`.
+        `children` are names of layers, or of lists of layers; `first` as for `add`.
         """
-        found = {name: Child() for name in children} | {name: Children() for name in lists}
+        found = {name: Child() for name in children}
         self.add(plain, _subclass(f"Fast{plain.__name__}", (Fast, plain), found), **first)
 
     def find(self, kind: type, first: bool = False) -> type | None:

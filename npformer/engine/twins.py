@@ -51,7 +51,7 @@ class Twins:
         return found if self._exact or found is None or proven(name, char) else None
 
     def of(self, layer: Any, first: bool = False) -> Any:
-        """Return the twin of a layer; the layer itself if it has none."""
+        """Return the twin of a layer, whose input may be data; the layer itself if it has none."""
         made = (self._first if first else self._made).get(id(layer))
         if made is not None:
             _, kind, twin = made  # the layer is kept, so that no other one gets its id
@@ -65,10 +65,6 @@ class Twins:
         if twin is not layer:
             (self._first if first else self._made)[id(layer)] = (layer, type(layer), twin)
         return twin
-
-    def of_first(self, layer: Any) -> Any:
-        """Return the twin of a layer whose input is data."""
-        return self.of(layer, first=True)
 
     def make(self, layer: Layer, first: bool) -> Layer:
         """Return a new twin; the layer itself if it has none."""
