@@ -140,12 +140,15 @@ def scores_of(
 def calibration_error(right: np.ndarray, confidence: np.ndarray, n_bins: int = 10) -> float:
     """Return how far the confidence is from the share of right answers.
 
-    Answers are sorted by confidence into bins of equal size. The distance between a bin's mean
-    confidence and its share of right answers is averaged, weighted by the size of the bin.
+    Answers are sorted by confidence into bins of equal size; equal confidences share a bin, so the
+    order of the samples does not matter. The distance between a bin's mean confidence and its share
+    of right answers is averaged, weighted by the size of the bin.
     """
-    bins = np.array_split(np.argsort(confidence, kind="stable"), n_bins)
-    each = [abs(float((confidence[rows] - right[rows]).sum())) for rows in bins]
-    return sum(each) / max(len(right), 1)
+    _, place, counts = np.unique(confidence, return_inverse=True, return_counts=True)
+    rank = np.cumsum(counts) - (counts + 1) // 2  # of the middle one of those that are equal
+    of_rank = np.repeat(range(n_bins), [*map(len, np.array_split(right, n_bins))])
+    each = np.bincount(of_rank[rank][place], confidence - right)
+    return float(np.abs(each).sum()) / max(len(right), 1)
 
 
 def _ratio(parts: np.ndarray, wholes: np.ndarray) -> np.ndarray:

@@ -137,10 +137,9 @@ class TextFiller(Estimator):
             sizes: dict[str, Any] = {"vocab_size": self.vocab_size, "masks": True}
             self.tokenizer_ = train_tokenizer(self.tokenizer, listed, **sizes)
         config = with_usual_positions(self.configured(defaults.ENCODERS["filler"]), self.config)
-        data = self.data("texts", listed, config.max_len)
-        held_out = None
-        if validation is not None:
-            held_out = self.data("validation", validation, config.max_len)
+        most = config.max_len
+        data = self.data("texts", listed, most)
+        held_out = None if validation is None else self.data("validation", validation, most)
         of = self.tokenizer_
         special = [id for id in (of.unknown_id, of.begin_id, of.end_id) if id is not None]
         model = MaskedLanguageModel(
@@ -156,8 +155,7 @@ class TextFiller(Estimator):
         )
         usual = {**defaults.training("filler", len(data[0])), **training}
         self.begin()
-        own = {"validation": held_out, "checkpoint": checkpoint, "seed": self.seed}
-        self.train(model, data, usual, **own)
+        self.train(model, data, usual, validation=held_out, checkpoint=checkpoint, seed=self.seed)
         return self
 
     def data(self, name: str, texts: Any, max_len: int) -> Arrays:

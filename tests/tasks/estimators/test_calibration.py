@@ -46,6 +46,8 @@ def test_the_error_is_that_of_the_confidence():
     assert calibration_error(right, sure) < 0.03
     assert calibration_error(right, np.ones(len(y))) == pytest.approx(1 - right.mean())
     assert calibration_error(np.array([True, False]), np.array([1.0, 1.0]), 1) == 0.5
+    # Who gives one answer to all is as sure as it is right, in whatever order the samples come.
+    assert calibration_error(np.arange(40) < 20, np.full(40, 0.5)) == 0.0
 
 
 @pytest.mark.parametrize("wide", [False, True])
