@@ -36,6 +36,7 @@ extensions = [
     "docs.site.live",
     "docs.site.notebooks",
     "docs.site.line_by_line",
+    "docs.site.copied",
     "docs.site.links",
     "docs.site.example_report",
     "docs.site.example_play",
@@ -74,6 +75,8 @@ html_math_renderer = "svg"
 html_static_path = ["_static"]
 html_css_files = ["npformer.css"]
 html_js_files = [("copy.js", {"defer": "defer", "priority": 900})]  # after the copy buttons
+# What is copied can be run: not what a block prints, nor excerpts, which are marked `py`.
+copybutton_selector = ", ".join(f"div.highlight-{kind} pre" for kind in ("python", "Python", "sh"))
 html_search_scorer = str(ROOT / "docs" / "site" / "scorer.js")
 html_copy_source = False
 html_show_sphinx = False

@@ -1,19 +1,13 @@
-// A block of Python goes on from the blocks above it on its page. So a copy button copies them too,
-// and what is pasted runs. A quotation of the package stands for itself.
+// A copy button of a block of Python copies the blocks that it goes on from, too, so that what is pasted
+// runs. Their numbers stand in the block's class: docs/site/copied.py finds them.
 {
   const Usual = ClipboardJS;
-  const isQuotation = (block) => {
-    let above = block.previousSibling;
-    while (above?.nodeType === Node.TEXT_NODE) above = above.previousSibling;
-    return above?.nodeType === Node.COMMENT_NODE && above.data.includes("source:");
-  };
   const withAbove = (alone) => (trigger) => {
-    const target = document.querySelector(trigger.getAttribute("data-clipboard-target"));
-    const block = target.closest(".highlight-python");
-    if (!block || isQuotation(block)) return alone(trigger);
-    const blocks = [...document.querySelectorAll(".highlight-python")].filter((each) => !isQuotation(each));
-    const above = blocks.slice(0, blocks.indexOf(block)).map((each) => each.querySelector("pre").textContent);
-    return [...above, alone(trigger)].join("\n");
+    const block = document.querySelector(trigger.getAttribute("data-clipboard-target")).closest(".highlight-python");
+    const blocks = document.querySelectorAll(".highlight-python");
+    const above = block?.className.match(/goes-on-from-([\d-]+)/)?.[1].split("-") ?? [];
+    const texts = above.map((k) => blocks[k].querySelector("pre").textContent.trim());
+    return [...texts, alone(trigger)].join("\n\n");
   };
   // sphinx-copybutton makes its buttons when the page has loaded, after this script, and keeps its own
   // function that reads a block to itself: only here can it be reached.

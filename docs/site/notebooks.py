@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from npformer.learn.exercises.notebook import of_cells
 
 DOCS = Path(__file__).resolve().parents[1]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 LEFT_OUT = re.compile(r"^!\[.*?\]\(.*?\)\n|^<!-- (?!source).*? -->\n", re.MULTILINE)
 SOURCE = re.compile(r"<!-- source: .*? -->\n+\Z")
 LINK = re.compile(r"\[([^\]]+)\]\((?!http)[^)]+\)")

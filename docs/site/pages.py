@@ -4,7 +4,8 @@ The Python blocks of a page run in order, in one namespace, in an empty folder. 
 that follows a block holds what it prints. If a comment names a file and functions,
 ``<!-- source: npformer/functional/linear.py linear_backward -->``, the Python block
 below holds their source without docstrings, below the imports that it needs. It is not run with
-the others, but a test pastes it into a namespace of its own.
+the others, but a test pastes it into a namespace of its own. A block of `python needs=cupy` is left
+as it is where that is not there: packages, or folders of weights, with commas between them.
 
 With ``--check`` nothing is written; the command shows how pages differ from what it would write.
 """
@@ -18,6 +19,7 @@ import os
 import re
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,8 @@ DOCS = ROOT / "docs"
 
 BLOCK = re.compile(
     r"(?P<source><!-- source: (?P<file>\S+) (?P<names>[^>]+?) -->\n+)?"
-    r"^```python\n(?P<code>.*?)^```$(?:\n+```text\n(?P<printed>.*?)^```$)?",
+    r"^```python(?P<info> needs=(?P<needs>\S+))?\n"
+    r"(?P<code>.*?)^```$(?:\n+```text\n(?P<printed>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -35,11 +38,7 @@ BLOCK = re.compile(
 def pages() -> list[Path]:
     """Return the pages whose Python blocks are run."""
     made = DOCS / "line_by_line"  # with the site
-    return sorted(p for p in DOCS.rglob("*.md") if p.name not in NOT_RUN and p.parent != made)
-
-
-NOT_RUN = {"museum.md"}
-"""Written from the package's table of bugs: its code is the museum's, which tests run."""
+    return sorted(p for p in DOCS.rglob("*.md") if p.parent != made)
 
 
 def rewritten(text: str, page: str) -> str:
@@ -54,24 +53,32 @@ def rewritten(text: str, page: str) -> str:
                 code = source(found["file"], found["names"].split())
                 parts.append(f"{found['source']}```python\n{code}```")
                 continue
+            if lacks(found):
+                parts.append(found[0])
+                continue
             line = text.count(
                 "\n", 0, found.start("code")
             )  # so that an error names the page's line
             printed = _run("\n" * line + found["code"], page, namespace)
-            parts.append(f"```python\n{found['code']}```")
+            parts.append(f"```python{found['info'] or ''}\n{found['code']}```")
             if printed:
                 parts.append(f"\n\n```text\n{printed.rstrip()}\n```")
     return "".join([*parts, text[end:]])
+
+
+def lacks(block: re.Match[str]) -> list[str]:
+    """Return what a block needs that is not here: a package, or a folder of weights."""
+    return [name for name in (block["needs"] or "").split(",") if name and not find_spec(name)]
 
 
 def source(file: str, names: list[str]) -> str:
     """Return functions, classes or methods of a file as they are there, without docstrings."""
     text = (ROOT / file).read_text("utf-8")
     code = "\n\n".join(_definition(text, name, file) for name in names)
-    return f"{_imports(text, file, code)}{code}"
+    return f"{imports_of(text, file, code)}{code}"
 
 
-def _imports(text: str, file: str, code: str) -> str:
+def imports_of(text: str, file: str, code: str) -> str:
     """Return the imports that some code of a file needs, and an empty line below them."""
     tree = ast.parse(code)
     here = {getattr(node, "name", None) for node in tree.body}

@@ -1,10 +1,12 @@
 """Write docs/museum.md from the package's table of bugs: python -m tests.learn.museum.page."""
 
+import inspect
 import textwrap
 from pathlib import Path
 
 import numpy as np
 
+from docs.site.pages import imports_of
 from npformer.learn.museum import BUGS, INVARIANTS, REFEREES, Bug, referees
 from tests.learn.museum.costs import COSTS
 
@@ -43,9 +45,13 @@ To put a bug into a model of yours, or to test a layer of yours:
 
 ```python
 from npformer.learn.museum import BUGS, INVARIANTS
+import npformer as nf
 
 bug = BUGS["LayerNormWithoutGamma"]
+config = nf.EncoderConfig(d_model=8, n_heads=2, d_ff=16, max_len=5)
+model = nf.SequenceClassifier(config, n_classes=3, n_features=4)
 model.encoder.blocks[0].mixer_norm = bug.build()    # bug.model() is a small model with the bug
+my_layer_norm = nf.layers.LayerNorm(8, dtype="float64")
 INVARIANTS["gradient_of_layer_norm"](my_layer_norm) # raises AssertionError if it has a bug
 ```
 
@@ -57,7 +63,7 @@ BUG = """\
 
 {place}, `{bug.name}`:
 
-```python
+```{kind}
 {code}
 ```
 
@@ -122,6 +128,12 @@ def _row(bug: Bug, noticed: set[str]) -> str:
     return f"| {bug.number} | {bug.title.rstrip('.')} | {by} | {invariants} |"
 
 
+def _imports(bug: Bug) -> str:
+    """Return the imports that the wrong lines need, so that they can be pasted."""
+    file = Path(inspect.getsourcefile(bug.wrong) or "")
+    return imports_of(file.read_text("utf-8"), file.relative_to(ROOT).as_posix(), bug.code)
+
+
 def _section(bug: Bug) -> str:
     in_a_file = bug.of.endswith(".py")
     lines = [f"  - `{name}`: {INVARIANTS[name].__doc__}" for name in _invariants(bug)]
@@ -131,7 +143,8 @@ def _section(bug: Bug) -> str:
     return BUG.format(
         bug=bug,
         place=f"A new file `{bug.of}`" if in_a_file else f"In place of `npformer.{bug.of}`",
-        code=bug.code.rstrip(),
+        kind="py" if in_a_file else "python",
+        code=("" if in_a_file else _imports(bug)) + bug.code.rstrip(),
         why=textwrap.fill(bug.section("Why"), 100),
         who=bug.section("Who"),
         cost=bug.section("Cost"),

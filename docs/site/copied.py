@@ -1,0 +1,76 @@
+"""What a copy button copies: a block of Python, below the blocks of its page that it goes on from.
+
+A block goes on from the last one that makes a name that it uses, and from what that one goes on
+from. The rule is here alone: on the site the class of a block says which blocks these are, and
+`copy.js` reads it.
+"""
+
+import builtins
+import dis
+from types import CodeType
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+CLASS = "goes-on-from"
+
+
+def needed(codes: list[str]) -> list[list[int]]:
+    """Return, for each block of a page, the numbers of the blocks that it goes on from."""
+    names = [_used_and_made(compile(code, f"block {k}", "exec")) for k, code in enumerate(codes)]
+    found = []
+    for k, (missing, _) in enumerate(names):
+        above: list[int] = []
+        for j in reversed(range(k)):
+            used, made = names[j]
+            if missing & made:
+                above.insert(0, j)
+                missing = (missing - made) | used
+        if missing:
+            raise ValueError(f"no block above makes {', '.join(sorted(missing))}:\n{codes[k]}")
+        found.append(above)
+    return found
+
+
+def _used_and_made(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the names that code uses before it makes them, and those that it makes."""
+    used: set[str] = set()
+    made: set[str] = set()
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"):
+            used |= {step.argval} - made
+        elif step.opname == "STORE_NAME":
+            made.add(step.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            used |= _used_and_made(inner)[0] - made
+    return used - {*dir(builtins)}, made
+
+
+def copied(codes: list[str]) -> list[str]:
+    """Return what the buttons of a page's blocks copy."""
+    return [
+        "\n\n".join(codes[j].strip() for j in [*above, k]) for k, above in enumerate(needed(codes))
+    ]
+
+
+def mark(app: Sphinx, doctree: nodes.document) -> None:
+    """Give each block of Python a class with the numbers of the blocks that it goes on from."""
+    blocks = [n for n in doctree.findall(nodes.literal_block) if n.get("language") == "python"]
+    own = [k for k, block in enumerate(blocks) if not _is_quotation(block)]
+    for k, above in zip(own, needed([blocks[k].astext() for k in own]), strict=True):
+        if above:
+            blocks[k]["classes"].append("-".join([CLASS, *(str(own[j]) for j in above)]))
+
+
+def _is_quotation(block: nodes.literal_block) -> bool:
+    """Return whether a block quotes the package, with the imports that it needs."""
+    before = block.parent[: block.parent.index(block)][-1:]
+    return any(each.astext().startswith("<!-- source:") for each in before)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Handle every page that is read."""
+    app.connect("doctree-read", mark)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
