@@ -6,7 +6,9 @@ it; where PyTorch is installed, the two are compared here too.
 """
 
 import ast
+import contextlib
 import inspect
+import io
 import re
 import shutil
 import sys
@@ -22,6 +24,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from docs.site import in_pytorch
+from docs.site.copied import copied
+from docs.site.pages import BLOCK
 from npformer import functional as F
 from tests.pairs import NAMES, Example, gradients_of, pairs
 
@@ -29,42 +33,71 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "line_by_line"
 SOURCE = re.compile(r"<!-- source: npformer/functional/\S+ ([^>]+?) -->")
 SMALL = Example(batch=1, length=2, keys=2, n_heads=1, others=3, d_head=3)
-ROWS = np.log([[1.0, 2.0, 1.0], [4.0, 4.0, 8.0]])
-DY = np.array([[1.0, 0.0, 0.0], [2.0, 1.0, 1.0]])
-RUNNING: dict[str, tuple[list[Any], Any]] = {
-    "softmax": ([ROWS], DY),
-    "layer_norm": (
-        [np.array([[1.0, 2, 3], [0, 6, 0]]), np.array([1.0, 2, 0.5]), np.array([0, 0.1, 0])],
-        np.array([[1.0, 0, 0], [0, 1, -1]]),
+RUNNING: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    **dict.fromkeys(("relu", "gelu", "silu", "tanh", "sigmoid"), ("activations", "x", "dy", {})),
+    **dict.fromkeys(("fourier_mixing", "hartley_mixing"), ("fourier", "X", "dY", {})),
+    **dict.fromkeys(
+        ("causal_convolution", "short_convolution"), ("causal_fourier", "x k", "dy", {})
     ),
-    "rms_norm": (
-        [np.array([[1.0, 1, 5], [2, -2, 2]]), np.array([1.0, 2, 0.5])],
-        np.array([[1.0, 0, 0], [0, 1, -1]]),
+    **dict.fromkeys(
+        ("mean_pooling", "max_pooling"),
+        ("pooling", "x", "dy", {"mask": np.array([[True, False]])}),
     ),
-    "linear": (
-        [np.array([[1.0, 2, -1], [0, 1, 3]]), np.array([[1.0, 0], [2, -1], [0.5, 1]]),
-         np.array([0.1, 0.2])],
-        np.array([[1.0, -2], [3, 0.5]]),
-    ),
-    "softmax_cross_entropy": (
-        [np.log([[1.0, 2, 1], [1, 1, 8]]), np.array([1, 0])], np.float64(1.0),
-    ),
-    "scaled_dot_product_attention": (
-        [3**0.5 * np.array([[np.log(3.0), 0, 0], [0, 0, 1]]), np.eye(2, 3),
-         np.array([[1.0, 0, 2], [0, 4, 2]])],
-        np.array([[1.0, 0, 0], [0, 1, 0]]),
-    ),
-}  # fmt: skip
-"""Inputs and dy of the 2 x 3 examples in the chapters, where a pair has one."""
+    "softmax": ("softmax", "x", "dy", {}),
+    "layer_norm": ("layer_norm", "x gamma beta", "dy", {}),
+    "rms_norm": ("rms_norm", "x gamma", "dy", {}),
+    "linear": ("linear", "x W b", "dy", {}),
+    "rotary": ("rotary", "x", "dy", {"positions": np.arange(3)}),
+    "gated": ("gates", "x W_gate W_up W_down", "dy", {"activation": "sigmoid"}),
+    "embedding": ("embedding", "ids table", "dy", {}),
+    "dropout": ("dropout", "x", "dy", {"rate": 0.5, "generator": 1}),
+    "softmax_cross_entropy": ("cross_entropy", "logits labels", "1.0", {}),
+    "scaled_dot_product_attention": ("attention", "query key value", "dY", {}),
+    "blockwise_attention": ("attention", "query key value", "dY", {"block": 1}),
+    "attention_scores": ("attention", "query key", "dS", {}),
+    "average": ("attention", "S value", "dY", {}),
+    "random_synthesizer": ("synthesizers", "value R", "dY", {}),
+}
+"""Pairs with the running example of a chapter: the chapter, its names for the inputs and for dy,
+and options, of which a generator is a seed."""
+ALIKE = {
+    r"(\w+ = )?checks\.gradient": "The gradient has the shape of the result.",
+    r"(\w+ = )?(checks\.|_?check_)": "An error names what does not fit.",
+    r"raise ": "The error says what came, and what to do.",
+    r"\w+ = array_module": "NumPy, or CuPy for arrays on a GPU.",
+    r".* = cache$": "What the forward pass kept.",
+    r"return .*, \(.*\)$": "The result, and what the backward pass needs.",
+}
+"""Beginnings of lines that are alike in all pairs, and what is said of them where no comment is."""
+RUNNING_EXAMPLE = re.compile(r"^## A \d x \d example\n(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def running_example(chapter: str) -> dict[str, Any]:
+    """Return what the names of a chapter's running example stand for."""
+    text = (ROOT / "docs" / "chapters" / f"{chapter}.md").read_text("utf-8")
+    part = RUNNING_EXAMPLE.search(text)
+    assert part
+    above, own = (
+        [found["code"] for found in BLOCK.finditer(each) if not found["source"]]
+        for each in (text[: part.start()], part[1])
+    )
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with np.printoptions(), contextlib.redirect_stdout(io.StringIO()):
+        exec(copied([*above, "\n".join(own)])[-1], names)
+    return names
 
 
 def example(name: str) -> tuple[list[Any], dict[str, Any], Any]:
     """Return inputs, options and dy for a pair."""
+    if name in RUNNING:
+        chapter, words, dy, options = RUNNING[name]
+        known = running_example(chapter) | {"1.0": np.float64(1.0)}
+        if "generator" in options:
+            options = options | {"generator": np.random.default_rng(options["generator"])}
+        return [known[each] for each in words.split()], options, known[dy]
     inputs, options = pairs(SMALL, "float64")[name]
     inputs = [np.round(x, 2) if x.dtype.kind == "f" else x for x in inputs]
-    if name in RUNNING:
-        inputs, dy = RUNNING[name]
-        return inputs, {}, dy
     again = pairs(SMALL, "float64")[name]  # a generator of dropout has drawn by then
     y, _ = getattr(F, name)(*inputs, **again[1])
     return inputs, options, np.round(np.random.default_rng(1).normal(size=np.shape(y)), 1)
@@ -112,7 +145,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def statements(function: Any) -> Iterator[tuple[int, int, str, str]]:
-    """Yield (first line, last line, comment, code) of the statements of a function."""
+    """Yield (first line, last line, comments, code) of the statements of a function."""
     lines, first = inspect.getsourcelines(inspect.unwrap(function))
     body = ast.parse(textwrap.dedent("".join(lines))).body[0]
     assert isinstance(body, ast.FunctionDef)
@@ -127,11 +160,15 @@ def statements(function: Any) -> Iterator[tuple[int, int, str, str]]:
     while k <= len(lines):
         last = ends.get(k, k)
         source = "".join(lines[k - 1 : last])
-        comments = " ".join(re.findall(r"(?:^\s*|\s\s)#\s(.*)$", source, re.MULTILINE))
+        before, beside = (
+            " ".join(re.findall(rf"{where}#\s(.*)$", source, re.MULTILINE))
+            for where in (r"^\s*", r"\S\s\s")
+        )
         code = re.sub(r"(^\s*|\s\s)#\s.*$", "", source, flags=re.MULTILINE).rstrip()
-        above = f"{above} {comments}".strip()
+        above = f"{above} {before}".strip()
         if code.strip():  # else it is a comment of the line below
-            yield first + k - 1, first + last - 1, above, re.sub("^ {4}", "", code, flags=re.M)
+            comments = f"{above}\n{beside}".strip()
+            yield first + k - 1, first + last - 1, comments, re.sub("^ {4}", "", code, flags=re.M)
             above = ""
         k = last + 1
 
@@ -143,12 +180,17 @@ def _leaves(body: list[ast.stmt]) -> Iterator[Any]:
             yield from _leaves(getattr(each, part, []))
 
 
+def said_of(code: str) -> str:
+    """Return what is said of a line that is alike in all pairs."""
+    return next((words for line, words in ALIKE.items() if re.match(line, code.strip())), "")
+
+
 def numbers(name: str, value: Any) -> Iterator[str]:
     """Yield a name with the shape and the numbers of its array, or of those in its tuple."""
     if isinstance(value, tuple):
         for i, each in enumerate(value):
             yield from numbers(f"{name}[{i}]", each)
-    elif isinstance(value, np.ndarray | np.floating):
+    elif isinstance(value, np.ndarray | np.floating | float):
         shape = f" {value.shape}" if np.ndim(value) else ""
         text = np.array2string(np.asarray(value), precision=4, suppress_small=True, threshold=40)
         yield f"{name}{shape}\n{text}"
@@ -162,7 +204,8 @@ def section(function: Any, made: dict[int, dict[str, Any]]) -> str:
         found = [text for k in at for n, v in made[k].items() for text in numbers(n, v)]
         shown = "".join(f"<pre class='numbers'>{escape(text)}</pre>" for text in found)
         ran = "" if at else " not-run"
-        words = f"<p>{escape(comments)}</p>" if comments else ""
+        said = (comments or said_of(code)).splitlines()
+        words = "".join(f"<p>{escape(each)}</p>" for each in said)
         rows.append(
             f"<div class='line{ran}'><div class='words'>{words}</div>"
             f"<div><pre class='code'>{escape(code)}</pre>"
@@ -180,7 +223,8 @@ def page(name: str) -> str:
     named = dict(zip(names_of(forward, len(inputs)), inputs, strict=True))
     code = in_pytorch.block(name, named, options, dy)
     in_pytorch.check(code, named, y, gradients_of(name, dy, cache))
-    begin = "\n\n".join(text for n, v in (named | {"dy": dy}).items() for text in numbers(n, v))
+    given = named | options | {names_of(backward, 1)[0]: dy}
+    begin = "\n\n".join(text for n, v in given.items() for text in numbers(n, v))
     parts = [f"# `{name}`, line by line", f"**Inputs**\n\n```text\n{begin}\n```"]
     for title, function, lines in (("Forward", forward, made), ("Backward", backward, back)):
         words = (inspect.getdoc(function) or "").partition("\nParameters\n")[0].strip()

@@ -9,8 +9,8 @@ from npformer.core import Array, checks, erf
 def relu(x: Array) -> tuple[Array, Any]:
     """y = max(0, x)."""
     xp = checks.floating(x=x)
-    y = xp.maximum(x, 0.0)
-    return y, y
+    y = xp.maximum(x, 0.0)  # NaN stays NaN
+    return y, y  # y alone says where x was positive
 
 
 def relu_backward(dy: Array, cache: Any) -> Array:
@@ -37,9 +37,11 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
     """
     xp = checks.floating(x=x)
     if str(approximate) == "none":
+        # the probability that a standard normal number is below x
         phi = 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
         return x * phi, ("none", x, phi)
     checks.choice("approximate", approximate, ("none", "tanh"))
+    # x * x * x, because a power of an array is slow.
     t = xp.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x)))
     return 0.5 * x * (1.0 + t), ("tanh", x, t)
 
@@ -56,8 +58,8 @@ def gelu_backward(dy: Array, cache: Any) -> Array:
     if form == "none":
         # y = x * phi(x)
         density = xp.exp(-0.5 * (x * x)) * (1.0 / math.sqrt(2.0 * math.pi))
-        return dy * (phi + x * density)
-    t = phi
+        return dy * (phi + x * density)  # the product rule; density is phi's derivative
+    t = phi  # what the tanh form kept in its place
     # t = tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))
     dt = (1.0 - t * t) * (math.sqrt(2.0 / math.pi) * (1.0 + 3.0 * 0.044715 * (x * x)))
     # y = 0.5 * x * (1 + t)
@@ -67,15 +69,15 @@ def gelu_backward(dy: Array, cache: Any) -> Array:
 def tanh(x: Array) -> tuple[Array, Any]:
     """y = tanh(x)."""
     xp = checks.floating(x=x)
-    y = xp.tanh(x)
-    return y, y
+    y = xp.tanh(x)  # -1 to 1
+    return y, y  # the derivative, 1 - y^2, needs no x
 
 
 def tanh_backward(dy: Array, cache: Any) -> Array:
     """dx = dy (1 - y^2): tanh = sinh / cosh, whose derivative is (cosh^2 - sinh^2) / cosh^2."""
     y = cache
     checks.gradient(dy, y.shape)
-    return dy * (1.0 - y * y)
+    return dy * (1.0 - y * y)  # at most 1, at x = 0
 
 
 def sigmoid(x: Array) -> tuple[Array, Any]:
@@ -83,20 +85,20 @@ def sigmoid(x: Array) -> tuple[Array, Any]:
     xp = checks.floating(x=x)
     # exp(-|x|) cannot overflow. For x < 0, y = exp(x) / (1 + exp(x)) keeps all digits near 0.
     e = xp.exp(-xp.abs(x))
-    y = xp.where(x >= 0.0, 1.0, e) / (1.0 + e)
-    return y, y
+    y = xp.where(x >= 0.0, 1.0, e) / (1.0 + e)  # 0 to 1
+    return y, y  # the derivative, y (1 - y), needs no x
 
 
 def sigmoid_backward(dy: Array, cache: Any) -> Array:
     """dx = dy y (1 - y): the derivative is exp(-x) / (1 + exp(-x))^2, and 1 - y = exp(-x) y."""
     y = cache
     checks.gradient(dy, y.shape)
-    return dy * (y * (1.0 - y))
+    return dy * (y * (1.0 - y))  # at most 1/4, at x = 0
 
 
 def silu(x: Array) -> tuple[Array, Any]:
     """y = x sigmoid(x), also called swish (Ramachandran et al., 2017)."""
-    s, _ = sigmoid(x)
+    s, _ = sigmoid(x)  # how much of x passes
     return x * s, (x, s)
 
 

@@ -35,8 +35,9 @@ def attention_scores(query: Array, key: Array) -> tuple[Array, Any]:
     would vanish.
     """
     check_attention(query, key, key)
-    scale = 1.0 / math.sqrt(query.shape[-1])
-    scaled = query * scale  # not the scores, which are usually larger than length x d_head
+    scale = 1.0 / math.sqrt(query.shape[-1])  # one number, for scores of variance 1
+    # query, not scores, which are usually larger: L x L numbers, not L x d_head
+    scaled = query * scale
     scores = scaled @ key.swapaxes(-1, -2)  # [.., Lq, d], [.., d, Lk] -> [.., Lq, Lk]
     return scores, (scaled, key, scale)
 
@@ -54,7 +55,7 @@ def attention_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array]
     dkey = dscores.swapaxes(-1, -2) @ scaled  # [.., Lk, Lq], [.., Lq, d] -> [.., Lk, d]
     dscaled = dscores @ key  # [.., Lq, Lk], [.., Lk, d] -> [.., Lq, d]
     # scaled = query * scale
-    return dscaled * scale, dkey
+    return dscaled * scale, dkey  # dquery, dkey: shapes of query and key
 
 
 def scaled_dot_product_attention(
@@ -89,7 +90,8 @@ def scaled_dot_product_attention(
         lengths = query.shape[-2], key.shape[-2]
         queries, keys = visible(allowed_pairs(mask, causal, key, lengths, begin, window))
         query, key = only(queries, query), only(keys, key)
-    scores, scores_cache = attention_scores(query, key)
+    scores, scores_cache = attention_scores(query, key)  # S [.., Lq, Lk]
+    # Y = softmax(S) V [.., Lq, d_value]: the mask acts between scores and weights.
     y, average_cache = average(scores, value, mask, causal, begin=begin, window=window)
     return y, (scores_cache, average_cache)
 
@@ -101,7 +103,7 @@ def scaled_dot_product_attention_backward(dy: Array, cache: Any) -> tuple[Array,
     dscores, dvalue = average_backward(dy, average_cache)
     # scores = attention_scores(query, key)
     dquery, dkey = attention_scores_backward(dscores, scores_cache)
-    return dquery, dkey, dvalue
+    return dquery, dkey, dvalue  # one for each array, in the order of the arguments
 
 
 def blockwise_attention(
@@ -131,16 +133,17 @@ def blockwise_attention(
     """
     block = checks.positive("block", block)
     begin = checks.whole("begin", begin, at_least=0)
-    reach(causal, window)
+    reach(causal, window)  # for its errors, before anything is computed
     check_attention(query, key, value)
     xp = array_module(query)
     if mask is not None:
         # Checked as a whole: a mask with too many rows would fit once it is cut into blocks.
         check_mask(mask, (*query.shape[:-1], key.shape[-2]), reference=query)
-    y = xp.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype)
+    y = xp.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype)  # [.., Lq, d_value]
+    # no scores and no weights: that is the saving
     cache = query, key, value, mask, causal, block, begin, window
     for rows, _, part in _parts(*cache):
-        y[..., rows, :], _ = scaled_dot_product_attention(*part)
+        y[..., rows, :], _ = scaled_dot_product_attention(*part)  # rows of y need no other rows
     return y, cache
 
 
@@ -148,6 +151,7 @@ def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, A
     """dQ block by block. Blocks share K and V, so dK and dV are sums over the blocks."""
     query, key, value = cache[:3]
     xp = checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
+    # A query is in one block. A key and its value are in several, whose gradients add up.
     dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)
     for rows, keys, part in _parts(*cache):
         # y[rows] = scaled_dot_product_attention(*part), whose cache was dropped
@@ -155,8 +159,8 @@ def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, A
         dquery[..., rows, :], dk, dv = scaled_dot_product_attention_backward(
             dy[..., rows, :], again
         )
-        dkey[..., keys, :] += dk
-        dvalue[..., keys, :] += dv
+        dkey[..., keys, :] += dk  # what this block's queries send back to the keys
+        dvalue[..., keys, :] += dv  # and to the values
     return dquery, dkey, dvalue
 
 

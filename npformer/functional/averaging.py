@@ -48,10 +48,11 @@ def average(
         0 for a query that sees no key; its gradients are 0 too.
     """
     check_average(scores, value, mask)
-    allowed = mask
+    allowed = mask  # broadcasts with the scores, True = keep
     if causal is not False or window is not None:
+        # The padding mask, the causal mask and the window as one.
         allowed = allowed_pairs(mask, causal, scores, scores.shape[-2:], begin, window)
-    weights, softmax_cache = softmax(scores, mask=allowed)
+    weights, softmax_cache = softmax(scores, mask=allowed)  # A [.., Lq, Lk]: each row sums to 1
     used, queries, kept, dropout_cache = value, None, weights, None
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
         queries, keys = visible(allowed)
@@ -61,9 +62,9 @@ def average(
             xp = array_module(scores)
             leading = xp.broadcast_shapes(scores.shape[:-2], value.shape[:-2])
             kept = xp.broadcast_to(weights, (*leading, *scores.shape[-2:]))
-        kept, dropout_cache = dropout(kept, rate, generator)
+        kept, dropout_cache = dropout(kept, rate, generator)  # some weights become 0, the rest grow
     y = kept @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
-    shapes = weights.shape, scores.shape, value.shape, y.shape
+    shapes = weights.shape, scores.shape, value.shape, y.shape  # to which gradients are summed
     return y, (kept, used, queries, dropout_cache, softmax_cache, shapes)
 
 
@@ -79,17 +80,17 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     weights_shape, scores_shape, value_shape, y_shape = shapes
     checks.gradient(dy, y_shape)
     if queries is not None:
-        dy = only(queries, dy)
+        dy = only(queries, dy)  # a query that sees nothing sends nothing back
     # y = kept @ used
     dvalue = sum_to(kept.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
     dkept = sum_to(dy @ used.swapaxes(-1, -2), kept.shape)  # [.., Lq, Lk]
     if dropout_cache is not None:
         # kept = dropout(weights)
         dkept = dropout_backward(dkept, dropout_cache)
-    dweights = sum_to(dkept, weights_shape)
+    dweights = sum_to(dkept, weights_shape)  # dA: samples that share weights add up
     # weights = softmax(scores)
     dscores = softmax_backward(dweights, softmax_cache)
-    return sum_to(dscores, scores_shape), dvalue
+    return sum_to(dscores, scores_shape), dvalue  # dS, dV
 
 
 def averaging_weights(

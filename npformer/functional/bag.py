@@ -31,7 +31,7 @@ def bag(ids: Array, weights: Array, table: Array) -> tuple[Array, Any]:
     checks.shape("ids", ids, ("batch", "n"))
     checks.shape("weights", weights, tuple(ids.shape), "One for each id")
     rows = table[ids]  # [batch, n, n_outputs]
-    y = (weights[:, None, :] @ rows)[:, 0]
+    y = (weights[:, None, :] @ rows)[:, 0]  # [batch, 1, n], [batch, n, n_outputs]
     return y, (ids, weights, rows, table.shape)
 
 
@@ -48,5 +48,6 @@ def bag_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     drows = weights[..., None] * dy[:, None, :]  # [batch, n, n_outputs]
     # rows = table[ids]
     dtable = xp.zeros(table_shape, dtype=dy.dtype)
+    # an id that comes twice: a sum
     add_at(dtable, ids.reshape(-1), drows.reshape(-1, table_shape[1]))
     return dweights, dtable

@@ -21,9 +21,10 @@ def causal_convolution(x: Array, kernel: Array) -> tuple[Array, Any]:
     entries are kept. This takes O(length log length) steps, where the sum takes length^2.
     """
     length = check_convolution(x, kernel)
-    fft, n = fft_module(x), 2 * length
-    x_hat = fft.rfft(x, n, axis=-2)
-    k_hat = fft.rfft(kernel[:length], n, axis=0)
+    fft, n = fft_module(x), 2 * length  # half of the circle stays empty: nothing comes round
+    x_hat = fft.rfft(x, n, axis=-2)  # [.., length + 1, d_model], complex
+    k_hat = fft.rfft(kernel[:length], n, axis=0)  # [length + 1, d_model]
+    # A product of transforms is the transform of the convolution.
     y = fft.irfft(x_hat * k_hat, n, axis=-2)[..., :length, :]
     return y, (x_hat, k_hat, x.shape, kernel.shape)
 
@@ -38,12 +39,13 @@ def causal_convolution_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     xp = checks.gradient(dy, x_shape)
     fft, length = fft_module(dy), x_shape[-2]
     n = 2 * length
-    dy_hat = fft.rfft(dy, n, axis=-2)
+    dy_hat = fft.rfft(dy, n, axis=-2)  # [.., length + 1, d_model]
     # y = irfft(x_hat * k_hat)[:length]
     dx = fft.irfft(k_hat.conj() * dy_hat, n, axis=-2)[..., :length, :]
+    # All samples use the same kernel: their gradients add up, before one transform back.
     of_batch = (x_hat.conj() * dy_hat).reshape(-1, *x_hat.shape[-2:]).sum(axis=0)
     dkernel = xp.zeros(kernel_shape, dtype=dy.dtype)
-    dkernel[:length] = fft.irfft(of_batch, n, axis=0)[:length]
+    dkernel[:length] = fft.irfft(of_batch, n, axis=0)[:length]  # rows that were not used keep 0
     return dx, dkernel
 
 
@@ -59,9 +61,10 @@ def short_convolution(x: Array, kernel: Array) -> tuple[Array, Any]:
     checks.floating(x=x, kernel=kernel)
     checks.shape("x", x, (None, "length", "d_model"))
     checks.shape("kernel", kernel, ("size", x.shape[-1]), "One kernel for each feature")
+    # The token itself, then the tokens j places back.
     y = x * kernel[0] if len(kernel) else array_module(x).zeros_like(x)
     for j in range(1, min(len(kernel), x.shape[-2])):
-        y[..., j:, :] += x[..., :-j, :] * kernel[j]
+        y[..., j:, :] += x[..., :-j, :] * kernel[j]  # the first j tokens have none so far back
     return y, (x, kernel)
 
 
@@ -74,8 +77,8 @@ def short_convolution_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     for j in range(min(len(kernel), length)):
         # y[j:] += x[:length - j] * kernel[j]
         later, earlier = dy[..., j:, :], x[..., : length - j, :]
-        dx[..., : length - j, :] += later * kernel[j]
-        dkernel[j] = (earlier * later).reshape(-1, d_model).sum(axis=0)
+        dx[..., : length - j, :] += later * kernel[j]  # x_s is in y_s, y_(s+1), ...
+        dkernel[j] = (earlier * later).reshape(-1, d_model).sum(axis=0)  # over batch and time
     return dx, dkernel
 
 

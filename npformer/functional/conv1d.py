@@ -37,20 +37,21 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
     if b is not None:
         checks.shape("b", b, (d_out,), "One bias for each output channel")
     batch, length, d_in = x.shape
+    # Zeros on both sides; an even kernel has one more after than before.
     before, after = ((kernel - 1) // 2, kernel // 2) if padding == "same" else (0, 0)
-    length_out = length + before + after - kernel + 1
+    length_out = length + before + after - kernel + 1  # places at which the whole kernel fits
     if length_out < 1:
         raise ValueError(
             f"x has length {length} and the kernel has size {kernel}; with padding={padding!r} no "
             "position is left. Use a longer sequence, a smaller kernel, or padding='same'"
         )
     padded = xp.zeros((batch, before + length + after, d_in), dtype=x.dtype)
-    padded[:, before : before + length] = x
+    padded[:, before : before + length] = x  # zeros around it
 
     # For each offset, a linear map of a shifted view of x.
     y = padded[:, :length_out].reshape(-1, d_in) @ W[0]  # [batch * length_out, d_out]
     for k in range(1, kernel):
-        y += padded[:, k : k + length_out].reshape(-1, d_in) @ W[k]
+        y += padded[:, k : k + length_out].reshape(-1, d_in) @ W[k]  # the token k places further
     if b is not None:
         y += b
     return y.reshape(batch, length_out, d_out), (padded, W, b is not None, before, length)
@@ -71,12 +72,12 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     checks.gradient(dy, (batch, length_out, d_out))
     drows = dy.reshape(-1, d_out)  # [batch * length_out, d_out]
 
-    dpadded = xp.zeros_like(padded)
+    dpadded = xp.zeros_like(padded)  # a token is used by up to `kernel` outputs: a sum
     dW = xp.empty_like(W)
     for k in range(kernel):
         # y += padded[:, k : k + length_out] @ W[k]
         dpadded[:, k : k + length_out] += (drows @ W[k].T).reshape(-1, length_out, d_in)
-        dW[k] = padded[:, k : k + length_out].reshape(-1, d_in).T @ drows
+        dW[k] = padded[:, k : k + length_out].reshape(-1, d_in).T @ drows  # [d_in, d_out]
     # padded[:, before : before + length] = x
     dx = dpadded[:, before : before + length]
     if not has_bias:

@@ -48,7 +48,7 @@ def dense_scores(
     checks.shape("b2", b2, (*W2.shape[:-2], W2.shape[-1]), "One bias for each column of W2")
     columns = check_columns(columns, W2)
     before, linear_cache = linear(x, W1, b1)  # [batch, length, d_hidden]
-    hidden, relu_cache = relu(before)
+    hidden, relu_cache = relu(before)  # [batch, length, d_hidden]
     by_head = hidden if heads is None else split_heads(hidden, heads)  # [.., length, of a head]
     scores = by_head @ W2[..., :columns] + b2[..., None, :columns]  # [.., length, columns]
     return scores, (by_head, W2, b2, columns, linear_cache, relu_cache)
@@ -74,13 +74,13 @@ def dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array, Array, Arr
             dscores.reshape(math.prod(dscores.shape[:-1]), columns),
         )
         dW2[:, :columns] = rows.T @ drows  # [d_hidden, rows], [rows, columns]
-        db2[:columns] = drows.sum(axis=0)
+        db2[:columns] = drows.sum(axis=0)  # columns that were not used keep 0
         dhidden = dby_head
     else:
         # The whole batch uses the same W2 and b2: sum over it.
         dW2[..., :columns] = (by_head.swapaxes(-1, -2) @ dscores).sum(axis=0)
         db2[..., :columns] = dscores.sum(axis=(0, 2))
-        dhidden = merge_heads(dby_head)
+        dhidden = merge_heads(dby_head)  # [batch, length, d_hidden]
     # hidden = relu(before)
     dbefore = relu_backward(dhidden, relu_cache)
     # before = linear(x, W1, b1)
@@ -116,9 +116,10 @@ def dense_synthesizer(
     """
     checks.floating(x=x, value=value)
     checks.shape("x", x, (None, "length", "d_model"))
+    # From one token alone: no query meets a key [batch, heads, length, length]
     scores, scores_cache = dense_scores(x, W1, b1, W2, b2, x.shape[-2])
     check_value(value, scores)
-    y, average_cache = average(scores, value, mask, causal)
+    y, average_cache = average(scores, value, mask, causal)  # softmax(S) V, as in attention
     return y, (scores_cache, average_cache)
 
 
@@ -129,7 +130,7 @@ def dense_synthesizer_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dscores, dvalue = average_backward(dy, average_cache)
     # scores = dense_scores(x, W1, b1, W2, b2)
     dx, *dmaps = dense_scores_backward(dscores, scores_cache)
-    return dx, dvalue, *dmaps
+    return dx, dvalue, *dmaps  # dmaps: dW1, db1, dW2, db2
 
 
 def check_value(value: Array, scores: Array) -> None:

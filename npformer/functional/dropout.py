@@ -30,12 +30,12 @@ def dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, Any]:
     checks.floating(x=x)
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
-        return x, None
+        return x, None  # evaluation, or nothing to drop
     rate = float(rate)  # a NumPy number would turn float32 into float64
-    keep = draw_kept(x.shape, rate, generator)
+    keep = draw_kept(x.shape, rate, generator)  # True with probability 1 - rate
     if is_array(keep):
         keep = like(keep, x)
-    scaled = keep.astype(x.dtype) * (1.0 / (1.0 - rate))
+    scaled = keep.astype(x.dtype) * (1.0 / (1.0 - rate))  # 0, or 1 / (1 - rate)
     return x * scaled, scaled
 
 
@@ -47,7 +47,7 @@ def dropout_backward(dy: Array, cache: Any) -> Array:
     what was dropped gets nothing back, what was kept gets more. At evaluation y = x.
     """
     if (scaled := cache) is None:
-        return dy
+        return dy  # nothing was dropped: y was x
     if is_array(scaled):
         checks.gradient(dy, scaled.shape)
     # y = x * scaled
@@ -72,8 +72,9 @@ def token_dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, 
     checks.sequences(x)
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
-        return x, None
+        return x, None  # evaluation, or nothing to drop
     keep = draw_kept(x.shape[:2], float(rate), generator)  # [batch, length]
+    # [batch, length, 1]: all features of a token share its fate
     keep = (like(keep, x) if is_array(keep) else keep)[..., None].astype(x.dtype)
     return x * keep, (keep, x.shape)
 
@@ -81,7 +82,7 @@ def token_dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, 
 def token_dropout_backward(dy: Array, cache: Any) -> Array:
     """dx_t = dy_t m_t: a token that was dropped gets nothing back."""
     if cache is None:
-        return dy
+        return dy  # nothing was dropped: y was x
     keep, shape = cache
     checks.gradient(dy, shape)
     # y = x * keep

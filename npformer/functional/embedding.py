@@ -19,7 +19,7 @@ def embedding(ids: Array, table: Array) -> tuple[Array, Any]:
     y : array, shape (*ids.shape, d_model)
     """
     check_embedding(ids, table)
-    return table[ids], (ids, table.shape)
+    return table[ids], (ids, table.shape)  # a row for each id [..., d_model]
 
 
 def embedding_backward(dy: Array, cache: Any) -> Array:
@@ -33,7 +33,7 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     xp = checks.gradient(dy, (*ids.shape, table_shape[1]))
     # y = table[ids]
     dtable = xp.zeros(table_shape, dtype=dy.dtype)
-    add_at(dtable, ids.reshape(-1), dy.reshape(-1, table_shape[1]))
+    add_at(dtable, ids.reshape(-1), dy.reshape(-1, table_shape[1]))  # an id that comes twice: a sum
     return dtable
 
 

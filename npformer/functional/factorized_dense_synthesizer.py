@@ -43,7 +43,7 @@ def factorized_dense_scores(
     columns = checks.whole("columns", columns, at_least=0)
     short, short_cache = dense_scores(x, W1, b1, W2, b2, W2.shape[-1])  # [.., length, a]
     long, long_cache = dense_scores(x, V1, c1, V2, c2, V2.shape[-1])  # [.., length, b]
-    a, b = short.shape[-1], long.shape[-1]
+    a, b = short.shape[-1], long.shape[-1]  # a b columns from a + b numbers for each token
     if columns > a * b:
         raise ValueError(
             f"x has length {columns}; expected at most {a * b}, the product of W2's {a} and V2's "
@@ -52,7 +52,7 @@ def factorized_dense_scores(
     # The paper tiles F(X_i) b times, repeats each entry of G(X_i) a times, and multiplies. Score j
     # is then F_(j mod a) G_(j div a): the outer product, read row by row.
     outer = long[..., :, None] * short[..., None, :]  # [.., length, b, a]
-    scores = outer.reshape(*outer.shape[:-2], b * a)[..., :columns]
+    scores = outer.reshape(*outer.shape[:-2], b * a)[..., :columns]  # the first `columns` of a b
     return scores, (short, long, columns, short_cache, long_cache)
 
 
@@ -68,14 +68,14 @@ def factorized_dense_scores_backward(dscores: Array, cache: Any) -> tuple[Array,
     whole = array_module(dscores).zeros((*dscores.shape[:-1], b * a), dtype=dscores.dtype)
     # scores = outer, flattened, [..., :columns]
     whole[..., :columns] = dscores
-    douter = whole.reshape(*whole.shape[:-1], b, a)
+    douter = whole.reshape(*whole.shape[:-1], b, a)  # [.., length, b, a]; 0 where not used
     # outer = long[..., :, None] * short[..., None, :]
     dshort = (douter * long[..., :, None]).sum(axis=-2)
-    dlong = (douter * short[..., None, :]).sum(axis=-1)
+    dlong = (douter * short[..., None, :]).sum(axis=-1)  # [.., length, b]
     # long, short = dense_scores(x, V1, c1, V2, c2), dense_scores(x, W1, b1, W2, b2)
     dx_long, *dG = dense_scores_backward(dlong, long_cache)
     dx_short, *dF = dense_scores_backward(dshort, short_cache)
-    return dx_short + dx_long, *dF, *dG
+    return dx_short + dx_long, *dF, *dG  # x was used by both maps
 
 
 def factorized_dense_synthesizer(
@@ -105,9 +105,10 @@ def factorized_dense_synthesizer(
     """
     checks.floating(x=x, value=value)
     checks.shape("x", x, (None, "length", "d_model"))
+    # From one token alone: no query meets a key [batch, heads, length, length]
     scores, scores_cache = factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2, x.shape[-2])
     check_value(value, scores)
-    y, average_cache = average(scores, value, mask, causal)
+    y, average_cache = average(scores, value, mask, causal)  # softmax(S) V, as in attention
     return y, (scores_cache, average_cache)
 
 
@@ -118,4 +119,4 @@ def factorized_dense_synthesizer_backward(dy: Array, cache: Any) -> tuple[Array,
     dscores, dvalue = average_backward(dy, average_cache)
     # scores = factorized_dense_scores(x, W1, b1, W2, b2, V1, c1, V2, c2)
     dx, *dmaps = factorized_dense_scores_backward(dscores, scores_cache)
-    return dx, dvalue, *dmaps
+    return dx, dvalue, *dmaps  # dmaps: of F's four arrays, then of G's

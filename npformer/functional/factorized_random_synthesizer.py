@@ -24,7 +24,7 @@ def factorized_random_scores(R1: Array, R2: Array, length: int) -> tuple[Array, 
     checks.shape("R1", R1, (None, "max_len", "k"))
     checks.shape("R2", R2, R1.shape, "The two factors have the same shape")
     length = check_length(length, R1.shape[-2])
-    left, right = R1[..., :length, :], R2[..., :length, :]
+    left, right = R1[..., :length, :], R2[..., :length, :]  # [.., length, k]: no input is read
     scores = left @ right.swapaxes(-1, -2)  # [.., length, k], [.., k, length]
     return scores, (left, right, R1.shape)
 
@@ -39,10 +39,11 @@ def factorized_random_scores_backward(dscores: Array, cache: Any) -> tuple[Array
     xp = array_module(left)
     length = left.shape[-2]
     checks.gradient(dscores, (*shape[:-2], length, length), "dscores")
+    # rows that were not used keep 0
     dR1, dR2 = (xp.zeros(shape, dtype=dscores.dtype) for _ in range(2))
     # scores = left @ right^T
     dR1[..., :length, :] = dscores @ right
-    dR2[..., :length, :] = dscores.swapaxes(-1, -2) @ left
+    dR2[..., :length, :] = dscores.swapaxes(-1, -2) @ left  # [.., length, length], [.., length, k]
     return dR1, dR2
 
 
@@ -60,8 +61,9 @@ def factorized_random_synthesizer(
     """
     checks.floating(value=value, R1=R1, R2=R2)
     checks.shape("value", value, (None, "length", "d_value"))
+    # the same for each input
     scores, scores_cache = factorized_random_scores(R1, R2, value.shape[-2])
-    y, average_cache = average(scores, value, mask, causal)
+    y, average_cache = average(scores, value, mask, causal)  # softmax(S) V, as in attention
     return y, (scores_cache, average_cache)
 
 

@@ -32,5 +32,5 @@ def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
     # y = C x C - S x S, so dx = C^T dy C^T - S^T dy S^T. The entries of C, cos(2 pi j k / n), stay
     # the same when j and k are swapped: C^T = C and, likewise, S^T = S.
     checks.gradient(dy, cache)
-    dx, _ = fourier_mixing(dy)
+    dx, _ = fourier_mixing(dy)  # so the way back is the way forward
     return dx

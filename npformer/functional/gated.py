@@ -28,10 +28,11 @@ def gated(
     """
     checks.choice("activation", activation, GATES)
     before, gate_cache = linear(x, W_gate)  # [..., d_ff]
-    up, up_cache = linear(x, W_up)
+    up, up_cache = linear(x, W_up)  # [..., d_ff]
     checks.shape("W_up", W_up, W_gate.shape, "The gate has one number for each feature")
+    # by which each unit is multiplied [..., d_ff]
     gate, activation_cache = getattr(activations, activation)(before)
-    y, down_cache = linear(gate * up, W_down)
+    y, down_cache = linear(gate * up, W_down)  # [..., d_model]
     return y, (gate, up, activation, activation_cache, (gate_cache, up_cache, down_cache))
 
 
@@ -44,8 +45,8 @@ def gated_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
     gate, up, activation, activation_cache, (gate_cache, up_cache, down_cache) = cache
     # y = (gate * up) W_down
     dhidden, dW_down = linear_backward(dy, down_cache)
-    dx_up, dW_up = linear_backward(dhidden * gate, up_cache)
+    dx_up, dW_up = linear_backward(dhidden * gate, up_cache)  # dup = dhidden * gate
     # gate = activation(x W_gate)
     dbefore = getattr(activations, f"{activation}_backward")(dhidden * up, activation_cache)
-    dx_gate, dW_gate = linear_backward(dbefore, gate_cache)
-    return dx_gate + dx_up, dW_gate, dW_up, dW_down
+    dx_gate, dW_gate = linear_backward(dbefore, gate_cache)  # x once more
+    return dx_gate + dx_up, dW_gate, dW_up, dW_down  # x was used by both maps

@@ -20,7 +20,7 @@ def hartley_mixing(x: Array) -> tuple[Array, Any]:
     # t is the sum of the two axes' angles. Applied twice, the transform gives length * d_model * x,
     # so no information is lost. The real part alone keeps about half of the dimensions.
     transform = fft_module(x).fft2(x, axes=(-2, -1))
-    return transform.real - transform.imag, x.shape
+    return transform.real - transform.imag, x.shape  # the imaginary part is -(C x S + S x C)
 
 
 def hartley_mixing_backward(dy: Array, cache: Any) -> Array:
@@ -32,5 +32,5 @@ def hartley_mixing_backward(dy: Array, cache: Any) -> Array:
     # y = C x C - S x S + C x S + S x C, and C^T = C, S^T = S as in `fourier_mixing_backward`: each
     # term is its own transpose, and dx = C dy C - S dy S + C dy S + S dy C.
     checks.gradient(dy, cache)
-    dx, _ = hartley_mixing(dy)
+    dx, _ = hartley_mixing(dy)  # so the way back is the way forward
     return dx

@@ -44,6 +44,7 @@ def repeat_heads_backward(dy: Array, cache: Any) -> Array:
     """dx = the sum of dy over the `times` heads that each head of x became."""
     times, (batch, n_heads, *rest) = cache
     checks.gradient(dy, (batch, times * n_heads, *rest))
+    # Each head was used `times` times, so its gradient is a sum [batch, n_heads, length, d_head]
     return dy if times == 1 else dy.reshape(batch, n_heads, times, *rest).sum(axis=2)
 
 

@@ -27,7 +27,7 @@ def layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5) ->
     variance = (centred * centred).mean(axis=-1, keepdims=True)  # [..., 1]
     inverse_std = 1.0 / array_module(x).sqrt(variance + float(eps))  # [..., 1]
     normalised = centred * inverse_std  # [..., d]
-    y = gamma * normalised
+    y = gamma * normalised  # [d], [..., d]: the same gamma for each token
     if beta is not None:
         y += beta
     return y, (normalised, inverse_std, gamma, beta is not None)
@@ -57,12 +57,12 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 
     # y = gamma * normalised + beta, the same gamma and beta in every row
     dbeta = dy.reshape(-1, len(gamma)).sum(axis=0)
-    dgamma = (dy * normalised).reshape(-1, len(gamma)).sum(axis=0)
-    g = dy * gamma
+    dgamma = (dy * normalised).reshape(-1, len(gamma)).sum(axis=0)  # over all tokens [d]
+    g = dy * gamma  # the gradient of `normalised` [..., d]
     # normalised = (x - mean) * inverse_std
-    along_constant = g.mean(axis=-1, keepdims=True)
-    along_normalised = (g * normalised).mean(axis=-1, keepdims=True)
-    dx = (g - along_constant - normalised * along_normalised) * inverse_std
+    along_constant = g.mean(axis=-1, keepdims=True)  # moving x as a whole changes nothing [..., 1]
+    along_normalised = (g * normalised).mean(axis=-1, keepdims=True)  # nor does stretching it
+    dx = (g - along_constant - normalised * along_normalised) * inverse_std  # g without both
     return (dx, dgamma, dbeta) if has_shift else (dx, dgamma)
 
 

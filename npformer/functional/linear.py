@@ -24,7 +24,7 @@ def linear(x: Array, W: Array, b: Array | None = None) -> tuple[Array, Any]:
     rows = x.reshape(math.prod(x.shape[:-1]), W.shape[0])  # [..., d_in] -> [rows, d_in]
     y = rows @ W  # [rows, d_in], [d_in, d_out] -> [rows, d_out]
     if b is not None:
-        y += b
+        y += b  # [d_out]: the same for each row
     return y.reshape(*x.shape[:-1], W.shape[1]), (rows, W, b is not None, x.shape)
 
 

@@ -32,8 +32,9 @@ def linear_mixing(x: Array, W_sequence: Array, W_features: Array) -> tuple[Array
             f"x has length {length}; expected at most {W_sequence.shape[0]}, the length that "
             "W_sequence was made for. Cut the sequence, or build it with a larger max_len"
         )
-    cropped = W_sequence[:length, :length]
+    cropped = W_sequence[:length, :length]  # a shorter sequence uses the corner
     mixed = cropped @ x  # [length, length], [batch, length, d_model]
+    # then the features of each token
     y = (mixed.reshape(-1, d_model) @ W_features).reshape(x.shape)
     return y, (x, mixed, cropped, W_features, W_sequence.shape)
 
@@ -50,11 +51,11 @@ def linear_mixing_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     x, mixed, cropped, W_features, table_shape = cache
     length, d_model = x.shape[1:]
     checks.gradient(dy, x.shape)
-    drows = dy.reshape(-1, d_model)
+    drows = dy.reshape(-1, d_model)  # [batch * length, d_model]
     # y = mixed @ W_features
     dW_features = mixed.reshape(-1, d_model).T @ drows
-    dmixed = (drows @ W_features.T).reshape(x.shape)
+    dmixed = (drows @ W_features.T).reshape(x.shape)  # [batch, length, d_model]
     # mixed = cropped @ x, the same matrix for the whole batch
     dW_sequence = array_module(dy).zeros(table_shape, dtype=dy.dtype)
-    dW_sequence[:length, :length] = (dmixed @ x.swapaxes(-1, -2)).sum(axis=0)
+    dW_sequence[:length, :length] = (dmixed @ x.swapaxes(-1, -2)).sum(axis=0)  # the rest keeps 0
     return cropped.T @ dmixed, dW_sequence, dW_features

@@ -39,17 +39,17 @@ def softmax_cross_entropy(
     """
     xp = check_labels(logits, labels)
     right = xp.maximum(labels, 0)  # `NO_LABEL` is -1, which counts 0 times
-    shifted = logits - logits.max(axis=-1, keepdims=True)
+    shifted = logits - logits.max(axis=-1, keepdims=True)  # so that no exponential overflows
     log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
     each = -xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
-    counts, weighing = (labels >= 0).astype(log_p.dtype), None
+    counts, weighing = (labels >= 0).astype(log_p.dtype), None  # 1 for each label, 0 for none
     if str(label_smoothing) != "0.0" or weights is not None or class_weights is not None:
         checks.rate("label_smoothing", label_smoothing)
         # Python's number, because NumPy's would turn float32 arrays into float64.
         weighing = float(label_smoothing), weights, class_weights
         each, counts = _weigh(log_p, right, counts, weighing)
-    total = _positive(xp, counts.sum())
-    loss = xp.where(counts > 0.0, each, 0.0).sum() / total
+    total = _positive(xp, counts.sum())  # the mean is over labels, not over positions
+    loss = xp.where(counts > 0.0, each, 0.0).sum() / total  # a number: ()
     return loss, (log_p, right, counts, total, weighing)
 
 
@@ -62,13 +62,14 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     """
     log_p, right, counts, total, weighing = cache
     xp = array_module(log_p)
+    # 1 at the right class, 0 at the others [..., n_classes]
     q = (right[..., None] == xp.arange(log_p.shape[-1])).astype(log_p.dtype)
-    p, share = xp.exp(log_p), _number(dloss) / total
+    p, share = xp.exp(log_p), _number(dloss) / total  # of one label: the mean divides by them
     if weighing is not None:
         label_smoothing, weights, class_weights = weighing
-        q = q * (1.0 - label_smoothing) + label_smoothing / q.shape[-1]
+        q = q * (1.0 - label_smoothing) + label_smoothing / q.shape[-1]  # still sums to 1
         if class_weights is not None:
-            q = class_weights * q
+            q = class_weights * q  # no longer sums to 1, so p is scaled alike
             p = p * q.sum(axis=-1, keepdims=True)
         share = share if weights is None else (weights * share)[..., None]
     # loss = sum over labels of -weight sum_c q_c log p_c, / total
@@ -98,21 +99,22 @@ def binary_cross_entropy_with_logits(
     xp = checks.floating(logits=logits, targets=targets)
     checks.shape("targets", targets, logits.shape, "One target for each logit")
     one, both = targets, 1.0  # t, and t + (1 - t)
-    of_each: Array | float = 1.0
-    total: Array | int = max(logits.size, 1)
+    of_each: Array | float = 1.0  # s: how much each target weighs
+    total: Array | int = max(logits.size, 1)  # what the mean divides by
     if weights is not None or class_weights is not None:
         ones = xp.ones_like(logits)
         of_each = ones if weights is None else _checked_weights(weights, logits, logits.shape)
         counts = of_each
         if class_weights is not None:
             _checked_weights(class_weights, logits, (2,), "class_weights", "class")
-            one = class_weights[1] * targets
-            both = one + class_weights[0] * (1.0 - targets)
+            one = class_weights[1] * targets  # w_1 t
+            both = one + class_weights[0] * (1.0 - targets)  # w_1 t + w_0 (1 - t)
+            # of the target's class
             counts = of_each * class_weights[(targets > 0.5).astype("int64")]
         of_each, total = xp.where(counts > 0.0, of_each, 0.0), _positive(xp, counts.sum())
     # both log(1 + exp(z)) - one z, in a form in which no exponential can overflow.
     log1p = xp.log1p(xp.exp(-xp.abs(logits)))
-    each = xp.maximum(logits, 0.0) * both - logits * one + log1p * both
+    each = xp.maximum(logits, 0.0) * both - logits * one + log1p * both  # one loss for each logit
     return (each * of_each).sum() / total, (logits, one, both, of_each, total)
 
 
@@ -123,7 +125,7 @@ def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) 
     exp(z) / (1 + exp(z)) = sigmoid(z).
     """
     logits, one, both, of_each, total = cache
-    p, _ = sigmoid(logits)
+    p, _ = sigmoid(logits)  # the derivative of log(1 + exp(z))
     # loss = ((both log(1 + exp(z)) - one z) of_each).sum() / total
     return (p * both - one) * (of_each * (_number(dloss) / total))
 
@@ -144,9 +146,9 @@ def mean_squared_error(
     """
     xp = checks.floating(prediction=prediction, target=target)
     checks.shape("target", target, prediction.shape, "One target for each prediction")
-    difference = prediction - target
-    of_rows: Array | float = 1.0
-    total: Array | int = max(difference.size, 1)
+    difference = prediction - target  # the gradient needs nothing else of the two
+    of_rows: Array | float = 1.0  # s: how much each row weighs
+    total: Array | int = max(difference.size, 1)  # what the mean divides by
     if weights is not None:
         of_rows = _checked_weights(weights, prediction, prediction.shape[:-1])[..., None]
         difference = xp.where(of_rows > 0.0, difference, 0.0)  # a target left out may be NaN

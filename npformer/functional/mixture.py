@@ -34,8 +34,8 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
                 "expected the same axes; an axis may be 1 or missing to broadcast"
             )
         shape = together
-    alpha, softmax_cache = softmax(logits)
-    total = alpha[0] * scores[0]
+    alpha, softmax_cache = softmax(logits)  # how much each kind of scores counts; they sum to 1
+    total = alpha[0] * scores[0]  # a number times an array of scores
     for i in range(1, len(scores)):
         total = total + alpha[i] * scores[i]
     return total, (alpha, scores, softmax_cache, total.shape)
@@ -52,6 +52,6 @@ def mixture_scores_backward(dscores: Array, cache: Any) -> tuple[Array, ...]:
     checks.gradient(dscores, like, "dscores")
     # total = sum_i alpha[i] * scores[i]
     dparts = [sum_to(dscores * alpha[i], part.shape) for i, part in enumerate(scores)]
-    dalpha = xp.stack([(dscores * part).sum() for part in scores])
+    dalpha = xp.stack([(dscores * part).sum() for part in scores])  # one number for each kind
     # alpha = softmax(logits)
     return softmax_backward(dalpha, softmax_cache), *dparts

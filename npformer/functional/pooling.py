@@ -23,7 +23,7 @@ def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     xp = checks.sequences(x)
     checks.has_tokens("x", x)
     if mask is None:
-        return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape)
+        return x.mean(axis=1), (1.0 / x.shape[1], None, x.shape)  # over the tokens [batch, d_model]
     check_padding(mask, x)
     count = xp.maximum(mask.sum(axis=1, keepdims=True), 1).astype(x.dtype)  # [batch, 1]
     kept = xp.where(mask[..., None], x, 0.0)  # not x * mask: padding may hold anything
@@ -41,8 +41,8 @@ def mean_pooling_backward(dy: Array, cache: Any) -> Array:
     # y = sum over kept tokens of x / count
     dkept = (dy * share)[:, None, :]  # [batch, 1, d_model]
     if mask is None:
-        return xp.repeat(dkept, length, axis=1)
-    return xp.where(mask[..., None], dkept, 0.0)
+        return xp.repeat(dkept, length, axis=1)  # each token has the same part in the mean
+    return xp.where(mask[..., None], dkept, 0.0)  # padding had no part in it
 
 
 def max_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
@@ -55,10 +55,10 @@ def max_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
     kept, any_kept = x, None
     if mask is not None:
         check_padding(mask, x)
-        kept = xp.where(mask[..., None], x, -xp.inf)
+        kept = xp.where(mask[..., None], x, -xp.inf)  # padding never wins
         any_kept = mask.any(axis=1, keepdims=True)  # [batch, 1]
     winner = kept.argmax(axis=1)[:, None, :]  # the first of equals; [batch, 1, d_model]
-    y = xp.take_along_axis(kept, winner, axis=1)[:, 0, :]
+    y = xp.take_along_axis(kept, winner, axis=1)[:, 0, :]  # [batch, d_model]
     return only(any_kept, y), (winner, any_kept, x.shape)
 
 
@@ -73,4 +73,5 @@ def max_pooling_backward(dy: Array, cache: Any) -> Array:
     xp = checks.gradient(dy, (batch, d_model))
     # y = x[winner]
     tokens = xp.arange(length)[None, :, None]
+    # the winner gets all of it
     return xp.where(tokens == winner, only(any_kept, dy)[:, None, :], 0.0)

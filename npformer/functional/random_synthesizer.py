@@ -55,8 +55,8 @@ def random_synthesizer(
     """
     checks.floating(value=value, R=R)
     checks.shape("value", value, (None, "length", "d_value"))
-    scores, scores_cache = random_scores(R, value.shape[-2])
-    y, average_cache = average(scores, value, mask, causal)
+    scores, scores_cache = random_scores(R, value.shape[-2])  # R, cropped: the same for each input
+    y, average_cache = average(scores, value, mask, causal)  # softmax(S) V, as in attention
     return y, (scores_cache, average_cache)
 
 

@@ -22,7 +22,7 @@ def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Any]:
     checks.shape("gamma", gamma, x.shape[-1:] or (0,), "One scale for each feature of x")
     checks.not_negative("eps", eps)
     mean_square = (x * x).mean(axis=-1, keepdims=True)  # [..., 1]
-    inverse_rms = 1.0 / array_module(x).sqrt(mean_square + float(eps))
+    inverse_rms = 1.0 / array_module(x).sqrt(mean_square + float(eps))  # [..., 1]
     normalised = x * inverse_rms  # [..., d]
     return gamma * normalised, (normalised, inverse_rms, gamma)
 
@@ -44,7 +44,7 @@ def rms_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     checks.gradient(dy, normalised.shape)
     # y = gamma * normalised, the same gamma in every row
     dgamma = (dy * normalised).reshape(-1, len(gamma)).sum(axis=0)
-    g = dy * gamma
+    g = dy * gamma  # the gradient of `normalised` [..., d]
     # normalised = x * inverse_rms
-    along_normalised = (g * normalised).mean(axis=-1, keepdims=True)
+    along_normalised = (g * normalised).mean(axis=-1, keepdims=True)  # stretching x changes nothing
     return (g - normalised * along_normalised) * inverse_rms, dgamma

@@ -40,9 +40,10 @@ def rotary(
             "turned in pairs"
         )
     _check_positions(positions, x)
-    at = asarray(positions, backend_of(x=x).name)
+    at = asarray(positions, backend_of(x=x).name)  # the place of each token in its sequence
     dtype = "float32" if x.dtype.name == "float32" else "float64"
-    cosine, sine = rotations(at, x.shape[-1], theta, dtype)
+    cosine, sine = rotations(at, x.shape[-1], theta, dtype)  # one angle for each place and pair
+    # (a, b) becomes (a cos t - b sin t, a sin t + b cos t): lengths stay as they are.
     return _turn(x, cosine, sine, layout), (cosine, sine, layout, x.shape)
 
 
@@ -50,7 +51,7 @@ def rotary_backward(dy: Array, cache: Any) -> Array:
     """Turn the gradient back, by the angle -t: the inverse of a rotation is its transpose."""
     cosine, sine, layout, shape = cache
     checks.gradient(dy, shape)
-    return _turn(dy, cosine, -sine, layout)
+    return _turn(dy, cosine, -sine, layout)  # sin(-t) = -sin t
 
 
 def rotations(positions: Array, d_head: int, theta: float, dtype: str) -> tuple[Array, Array]:

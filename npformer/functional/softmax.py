@@ -29,14 +29,14 @@ def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> tuple[Array,
                 f"mask has shape {tuple(mask.shape)}; expected one that broadcasts to x, "
                 f"{tuple(x.shape)}"
             )
-        x = xp.where(mask, x, -xp.inf)
+        x = xp.where(mask, x, -xp.inf)  # exp(-inf) = 0
     if x.shape[axis] == 0:
-        return xp.zeros_like(x), (x, axis, None)
-    top = x.max(axis=axis, keepdims=True)
-    top = xp.where(top == -xp.inf, 0.0, top)  # nothing kept: exp(-inf - 0) = 0, never NaN
-    y = xp.exp(x - top)  # changes nothing in y / total, and cannot overflow
-    total = y.sum(axis=axis, keepdims=True)
-    y /= xp.where(total == 0.0, 1.0, total)
+        return xp.zeros_like(x), (x, axis, None)  # of nothing there is no largest
+    top = x.max(axis=axis, keepdims=True)  # [..., 1], if the axis is the last
+    top = xp.where(top == -xp.inf, 0.0, top)  # if nothing is kept: exp(-inf - 0) = 0, never NaN
+    y = xp.exp(x - top)  # - top changes nothing in y / total, and nothing can overflow
+    total = y.sum(axis=axis, keepdims=True)  # at least exp(0) = 1, unless nothing is kept
+    y /= xp.where(total == 0.0, 1.0, total)  # 0 / 1 where nothing is kept
     return y, (y, axis, mask)
 
 
@@ -55,4 +55,5 @@ def softmax_backward(dy: Array, cache: Any) -> Array:
     checks.gradient(dy, y.shape)
     if mask is not None:
         dy = array_module(dy).where(mask, dy, 0.0)  # 0 * NaN would be NaN
+    # dy, less its mean weighted by y; then times y.
     return y * (dy - (dy * y).sum(axis=axis, keepdims=True))

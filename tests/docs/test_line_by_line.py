@@ -20,7 +20,7 @@ def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
     }
     np.testing.assert_allclose(made[lines["total"]]["total"], [[2.0], [2.0]])
     text = line_by_line.page("softmax")
-    assert "changes nothing in y / total, and cannot overflow" in text
+    assert "changes nothing in y / total, and nothing can overflow" in text
     assert "[[0.25 0.5  0.25]" in text
     assert "torch.softmax(" in text
     dx = F.softmax_backward(dy, cache)
@@ -32,11 +32,33 @@ def test_a_page_has_every_line_of_a_pair(name):
     pytest.importorskip("torch", reason="the page compares with PyTorch: the extra parity")
     text = line_by_line.page(name)
     for function in (getattr(F, name), getattr(F, f"{name}_backward")):
-        codes = [code for _, _, _, code in line_by_line.statements(function)]
-        assert codes
-        assert all(line_by_line.escape(code) in text for code in codes)
+        rows = [*line_by_line.statements(function)]
+        assert all(line_by_line.escape(code) in text for *_, code in rows)
+        said = [comments or line_by_line.said_of(code) for *_, comments, code in rows]
+        assert sum(map(bool, said)) > 0.55 * len(said)
+        assert all(line_by_line.escape(each) in text for one in said for each in one.splitlines())
     assert text.count("class='numbers'") >= 2
     assert re.search(r"## The same in PyTorch.*```python\nimport.+```", text, re.DOTALL)
+
+
+def test_a_running_example_is_that_of_the_chapter():
+    names = line_by_line.running_example("linear")
+    inputs, _, dy = line_by_line.example("linear")
+    np.testing.assert_array_equal(inputs[0] @ inputs[1] + inputs[2], names["y"])
+    np.testing.assert_array_equal(dy, [[1.0, -2.0], [3.0, 0.5]])
+    text = line_by_line.page("attention_scores")
+    dS = line_by_line.running_example("attention")["dS"]
+    dscores = np.array2string(dS, precision=4, suppress_small=True)
+    assert f"dscores (2, 2)\n{dscores}" in text
+    assert "scale\n0.5774" in text
+    assert len(line_by_line.RUNNING) > 20
+
+
+def test_a_comment_above_and_one_beside_are_two_paragraphs():
+    lines = {code: comments for *_, comments, code in line_by_line.statements(F.linear)}
+    rows = next(comments for code, comments in lines.items() if code.startswith("rows = "))
+    assert rows.splitlines()[0].startswith("One matrix product")
+    assert rows.splitlines()[1:] == ["[..., d_in] -> [rows, d_in]"]
 
 
 def test_a_difference_from_pytorch_is_noticed():
