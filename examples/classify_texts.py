@@ -18,7 +18,7 @@ texts, labels = sentences.train
 texts, labels = texts[:1200], labels[:1200]  # half of them, so that this takes only seconds
 print(f"{len(texts)} texts, such as {texts[0]!r}: {labels[0]}")
 
-classifier = nf.TextClassifier(members=1, seed=0)
+classifier = nf.TextClassifier(members=1, seed=0, max_len=512)
 classifier.fit(texts, labels, epochs=10, progress=False)
 
 scores = classifier.evaluate(*sentences.test)

@@ -6,7 +6,7 @@
 
 const PICTURES = {};
 const written = (value, digits) => (value.toFixed(digits) === `-${(0).toFixed(digits)}` ? 0 : value).toFixed(digits).replace("-", "\u2212");
-const shown = (value, whole = false) => written(value, whole ? 0 : Math.abs(value) < 100 ? 3 : 1);
+const shown = (value, whole = false) => value === -Infinity ? "\u2212\u221e" : written(value, whole ? 0 : Math.abs(value) < 100 ? 3 : 1);
 const escaped = (words) => words.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 function sliders({ name, label, value, min, max, step = "any" }) {
@@ -32,11 +32,11 @@ const asMatrix = (value) => (value.length === undefined ? [[value]] : value[0]?.
 
 function table(name, value, marked) {
   const rows = asMatrix(value);
-  const largest = Math.max(1e-12, ...rows.flatMap((row) => [...row].map(Math.abs)));
+  const largest = Math.max(1e-12, ...rows.flatMap((row) => [...row].filter(Number.isFinite).map(Math.abs)));
   const whole = rows.every((row) => [...row].every(Number.isInteger));
   const text = (v) => (rows[0].length > 6 && !whole ? written(v, 2) : shown(v, whole)); // many columns are narrow
   const cell = (v, i) => `<td data-value="${v}" class="${v < 0 ? "below" : "above"}${marked === i ? " marked" : ""}" ` +
-    `style="--part: ${((70 * Math.abs(v)) / largest).toFixed(0)}%">${text(v)}</td>`;
+    `style="--part: ${Number.isFinite(v) ? ((70 * Math.abs(v)) / largest).toFixed(0) : 0}%">${text(v)}</td>`;
   const lines = rows.map((row, i) => `<tr>${[...row].map((v) => cell(v, i)).join("")}</tr>`);
   return `<table class="numbers" data-name="${escaped(name)}"><caption>${escaped(name)}</caption>${lines.join("")}</table>`;
 }

@@ -2,26 +2,35 @@
 
 const VISIBLE = {
   none: () => true,
-  padding: (i, j) => j < 3,
+  "token 3 is padding": (i, j) => j < 3,
   causal: (i, j) => j <= i,
 };
+const transposed = (rows) => matrix(rows[0].length, rows.length, (i, j) => rows[j][i]);
 
 PICTURES.attention = {
-  title: "Choose a token and move its query. Its row of scores, weights and output follows; a mask hides keys.",
+  title: "Choose a token and move its query and its dY. Its scores, weights and output follow, and then all gradients; a mask hides keys.",
   controls: [
     { name: "token", label: "token", of: ["0", "1", "2", "3"], value: "0" },
-    { name: "q", label: "its query", value: [2, 0], min: -4, max: 4 },
-    { name: "mask", label: "mask", of: ["none", "padding", "causal"], value: "none" },
+    { name: "q", labels: ["its q, feature 0", "its q, feature 1"], value: [2, 0], min: -4, max: 4 },
+    { name: "mask", label: "mask", of: Object.keys(VISIBLE), value: "none" },
+    { name: "dy", labels: ["its dY, feature 0", "its dY, feature 1"], value: [1, 0], min: -2, max: 2 },
   ],
-  numbers({ token, q, mask }) {
-    const Q = [[2, 0], [0, 2], [1, 1], [-1, 1]].map((row, i) => (i === Number(token) ? q : row));
+  numbers({ token, q, mask, dy }) {
+    const withOwn = (rows, own) => rows.map((row, i) => (i === Number(token) ? [...own] : row));
+    const Q = withOwn([[2, 0], [0, 2], [1, 1], [-1, 1]], q);
     const K = [[1, 0], [0, 1], [1, 1], [-1, 0]];
     const V = [[1, 0], [0, 4], [2, 2], [4, 1]];
-    const S = matrix(4, 4, (i, j) => dot(Q[i], K[j]) / Math.SQRT2);
-    const A = S.map((row, i) => softmax(row, (j) => VISIBLE[mask](i, j)));
-    return { Q, K, V, S, A, Y: product(A, V) };
+    const seen = VISIBLE[mask];
+    const S = matrix(4, 4, (i, j) => (seen(i, j) ? dot(Q[i], K[j]) / Math.SQRT2 : -Infinity));
+    const A = S.map((row, i) => softmax(row, (j) => seen(i, j)));
+    const dY = withOwn([[1, 0], [0, 1], [-1, 1], [0, -1]], dy);
+    const dA = product(dY, transposed(V));
+    const dS = A.map((row, i) => row.map((a, j) => a * (dA[i][j] - dot(row, dA[i]))));
+    const scaled = (rows) => rows.map((row) => row.map((v) => v / Math.SQRT2));
+    const back = { dY, dV: product(transposed(A), dY), dA, dS, dQ: scaled(product(dS, K)), dK: scaled(product(transposed(dS), Q)) };
+    return { Q, K, V, S, A, Y: product(A, V), ...back };
   },
-  marked: ({ token }, name) => (["Q", "S", "A", "Y"].includes(name) ? Number(token) : -1),
+  marked: ({ token }, name) => (["Q", "S", "A", "Y", "dY", "dA", "dS", "dQ"].includes(name) ? Number(token) : -1),
 };
 
 PICTURES.window = {

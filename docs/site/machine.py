@@ -30,14 +30,14 @@ class Box(NamedTuple):
 
 BOXES = [
     # from the sentence to the loss
-    Box("embedding", "row", "Embedding and positions", 22, 30, 200),
+    Box("embedding", "row", "Embedding, positional encoding", 10, 30, 224),
     Box("block", "frame", "Block: residual connections", 10, 76, 224),
     Box("attention", "frame", "Attention", 20, 120, 204),
     Box("linear", "mix", "Linear: query, key, value", 20, 152, 204),
-    Box("attention", "mix", "Scores, in each head", 20, 188, 136),
+    Box("attention", "mix", "Scores, by head", 20, 188, 136),
     Box("softmax", "mix", "Softmax", 166, 188, 58),
-    Box("attention", "mix", "Mixture of values", 20, 224, 116),
-    Box("linear", "mix", "Linear", 146, 224, 78),
+    Box("attention", "mix", "Average of values", 20, 224, 128),
+    Box("linear", "mix", "Linear", 158, 224, 66),
     Box("synthesizers", "instead", "Synthesizers", 20, 271, 99),
     Box("fourier", "instead", "Fourier mixing", 125, 271, 99),
     Box("dropout", "row", "Dropout", 10, 321, 82),
@@ -89,7 +89,7 @@ TEXTS = [
 
 ARROWS = [
     *("M122 19V28", "M122 56V66", "M122 102V112"),
-    *("M88 178V186", "M156 201H164", "M195 214V219H78V222", "M136 237H144"),
+    *("M88 178V186", "M156 201H164", "M195 214V219H78V222", "M148 237H156"),
     *("M51 303V319", "M92 334H113", "M129 334H138", "M187 347V360"),
     "M122 107H239V312H122V325",  # the residual connection around the mixer
     *("M70 395H78", "M164 395H172", "M51 415V431", "M92 446H113", "M129 446H138"),
@@ -98,7 +98,7 @@ ARROWS = [
 ]
 PLUSES = [(122, 334), (122, 446)]
 BACK = [
-    "M222 602H252V43H224",  # from the loss to the embedding, past every box
+    "M222 602H252V43H236",  # from the loss to the embedding, past every box
     *("M252 566H224", "M252 530H224", "M252 494H224", "M252 395H246", "M252 200H246"),
     *("M252 251H258", "M310 230V174", "M310 130V74"),
     "M310 30V10H192",  # new weights, and the next examples

@@ -79,16 +79,22 @@ def language_models(logits, temperature, k, p):
     return {"all tokens": F.softmax(np.array(logits) / temperature)[0], "drawn from": chosen[0]}
 
 
-def attention(token, q, mask):
+def attention(token, q, mask, dy):
     query = np.array([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0], [-1.0, 1.0]])
-    query[int(token)] = q
+    dY = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0], [0.0, -1.0]])
+    query[int(token)], dY[int(token)] = q, dy
     key = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.0]])
     value = np.array([[1.0, 0.0], [0.0, 4.0], [2.0, 2.0], [4.0, 1.0]])
     scores, _ = F.attention_scores(query, key)
-    given = {"causal": {"causal": True}, "padding": {"mask": np.arange(4) < 3}}.get(mask, {})
+    padding = {"mask": np.arange(4)[None, :] < 3}
+    given = {"causal": {"causal": True}, "token 3 is padding": padding}.get(mask, {})
     weights, _ = F.averaging_weights(scores, **given)
-    y, _ = F.scaled_dot_product_attention(query, key, value, **given)
-    return {"Q": query, "K": key, "V": value, "S": scores, "A": weights, "Y": y}
+    y, cache = F.scaled_dot_product_attention(query, key, value, **given)
+    dQ, dK, dV = F.scaled_dot_product_attention_backward(dY, cache)
+    dS, _ = F.average_backward(dY, F.average(scores, value, **given)[1])
+    S = np.where(weights > 0.0, scores, -np.inf)
+    back = {"dY": dY, "dV": dV, "dA": dY @ value.T, "dS": dS, "dQ": dQ, "dK": dK}
+    return {"Q": query, "K": key, "V": value, "S": S, "A": weights, "Y": y, **back}
 
 
 def window(window, form):
