@@ -1,5 +1,6 @@
 """How examples look on the site: order, pictures for light and dark pages, no progress bars."""
 
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ def bar_without_output(usual: Any, *args: Any, **options: Any) -> Any:
 
 
 tqdm.tqdm = partial(bar_without_output, tqdm.tqdm)
+# without the path of the machine on which the site is built
+warnings.formatwarning = lambda message, kind, *where: f"{kind.__name__}: {message}\n"
 
 
 def by_level(file: str) -> int:
