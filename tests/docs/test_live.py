@@ -193,6 +193,7 @@ def move(figure, turn):
 def test_the_numbers_are_those_of_the_package(page, name):
     figure = page.locator(f"[data-live={name}]")
     first = shown(figure)
+    assert "undefined" not in figure.inner_text()
     agrees(first, FORMULAS[name](**settings(figure)))
     for turn in range(4):
         move(figure, turn)
