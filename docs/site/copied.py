@@ -5,13 +5,16 @@ from. The rule is here alone: on the site the class of a block says which blocks
 `copy.js` reads it.
 """
 
+from __future__ import annotations
+
 import builtins
 import dis
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from docutils import nodes
-from sphinx.application import Sphinx
+if TYPE_CHECKING:  # what the tests paste needs no Sphinx
+    from docutils import nodes
+    from sphinx.application import Sphinx
 
 CLASS = "goes-on-from"
 
@@ -57,7 +60,8 @@ def copied(codes: list[str]) -> list[str]:
 
 def mark(app: Sphinx, doctree: nodes.document) -> None:
     """Give each block of Python a class with the numbers of the blocks that it goes on from."""
-    blocks = [n for n in doctree.findall(nodes.literal_block) if n.get("language") == "python"]
+    found = [each for each in doctree.findall() if each.tagname == "literal_block"]
+    blocks = [each for each in found if each.get("language") == "python"]
     own = [k for k, block in enumerate(blocks) if not _is_quotation(block)]
     for k, above in zip(own, needed([blocks[k].astext() for k in own]), strict=True):
         if above:

@@ -62,9 +62,9 @@ BOXES = [
     Box("decoder", "write", "Decoder", 183, 647, 177),
     Box("language_models", "write", "Language models", 0, 679, 177),
     Box("caches", "write", "KV cache: token by token", 183, 679, 177),
-    Box("causal_fourier", "write", "Fourier transforms that do not look ahead", 0, 711, 274),
+    Box("causal_fourier", "write", "Fourier transforms that do not look ahead", 0, 711, 282),
     # what learns before there are labels
-    Box("masked_tokens", "write", "No labels", 280, 711, 80),
+    Box("masked_tokens", "write", "No labels", 288, 711, 72),
     # what today's models have in place of other parts
     Box("rms_norm", "instead", "RMS norm", 0, 767, 90),
     Box("rotary", "instead", "Rotary (RoPE)", 96, 767, 136),
