@@ -142,6 +142,7 @@ def blockwise_attention(
     y = xp.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype)  # [.., Lq, d_value]
     # no scores and no weights: that is the saving
     cache = query, key, value, mask, causal, block, begin, window
+    # Each block of queries by itself, with the keys that it may see.
     for rows, _, part in _parts(*cache):
         y[..., rows, :], _ = scaled_dot_product_attention(*part)  # rows of y need no other rows
     return y, cache
@@ -149,7 +150,7 @@ def blockwise_attention(
 
 def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """dQ block by block. Blocks share K and V, so dK and dV are sums over the blocks."""
-    query, key, value = cache[:3]
+    query, key, value = cache[:3]  # the inputs, as they came
     xp = checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
     # A query is in one block. A key and its value are in several, whose gradients add up.
     dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)

@@ -45,6 +45,7 @@ def conv1d(x: Array, W: Array, b: Array | None = None, padding: str = "same") ->
             f"x has length {length} and the kernel has size {kernel}; with padding={padding!r} no "
             "position is left. Use a longer sequence, a smaller kernel, or padding='same'"
         )
+    # The tokens with their surroundings [batch, before + length + after, d_in].
     padded = xp.zeros((batch, before + length + after, d_in), dtype=x.dtype)
     padded[:, before : before + length] = x  # zeros around it
 
@@ -68,7 +69,7 @@ def conv1d_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     padded, W, has_bias, before, length = cache
     xp = array_module(padded)
     kernel, d_in, d_out = W.shape
-    batch, length_out = len(padded), padded.shape[1] - kernel + 1
+    batch, length_out = len(padded), padded.shape[1] - kernel + 1  # as in the forward pass
     checks.gradient(dy, (batch, length_out, d_out))
     drows = dy.reshape(-1, d_out)  # [batch * length_out, d_out]
 

@@ -24,6 +24,7 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
     checks.shape("logits", logits, (len(scores),), "One weight for each of the scores")
     if not scores:
         raise ValueError("got no scores; expected at least one part to mix")
+    # Scores that a whole batch shares have no batch axis: what do all of them broadcast to?
     shape: tuple[int, ...] = scores[0].shape
     for i, part in enumerate(scores):
         checks.shape(f"scores[{i}]", part, (None, "query_length", "key_length"))
@@ -37,7 +38,7 @@ def mixture_scores(logits: Array, *scores: Array) -> tuple[Array, Any]:
     alpha, softmax_cache = softmax(logits)  # how much each kind of scores counts; they sum to 1
     total = alpha[0] * scores[0]  # a number times an array of scores
     for i in range(1, len(scores)):
-        total = total + alpha[i] * scores[i]
+        total = total + alpha[i] * scores[i]  # [.., length, length]
     return total, (alpha, scores, softmax_cache, total.shape)
 
 
