@@ -6,9 +6,7 @@ it; where PyTorch is installed, the two are compared here too.
 """
 
 import ast
-import contextlib
 import inspect
-import io
 import re
 import shutil
 import sys
@@ -24,8 +22,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from docs.site import in_pytorch
-from docs.site.copied import copied
-from docs.site.pages import BLOCK
+from docs.site.running_examples import RUNNING, running_example
 from npformer import functional as F
 from tests.pairs import NAMES, Example, gradients_of, pairs
 
@@ -33,33 +30,6 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "line_by_line"
 SOURCE = re.compile(r"<!-- source: npformer/functional/\S+ ([^>]+?) -->")
 SMALL = Example(batch=1, length=2, keys=2, n_heads=1, others=3, d_head=3)
-RUNNING: dict[str, tuple[str, str, str, dict[str, Any]]] = {
-    **dict.fromkeys(("relu", "gelu", "silu", "tanh", "sigmoid"), ("activations", "x", "dy", {})),
-    **dict.fromkeys(("fourier_mixing", "hartley_mixing"), ("fourier", "X", "dY", {})),
-    **dict.fromkeys(
-        ("causal_convolution", "short_convolution"), ("causal_fourier", "x k", "dy", {})
-    ),
-    **dict.fromkeys(
-        ("mean_pooling", "max_pooling"),
-        ("pooling", "x", "dy", {"mask": np.array([[True, False]])}),
-    ),
-    "softmax": ("softmax", "x", "dy", {}),
-    "layer_norm": ("layer_norm", "x gamma beta", "dy", {}),
-    "rms_norm": ("rms_norm", "x gamma", "dy", {}),
-    "linear": ("linear", "x W b", "dy", {}),
-    "rotary": ("rotary", "x", "dy", {"positions": np.arange(3)}),
-    "gated": ("gates", "x W_gate W_up W_down", "dy", {"activation": "sigmoid"}),
-    "embedding": ("embedding", "ids table", "dy", {}),
-    "dropout": ("dropout", "x", "dy", {"rate": 0.5, "generator": 1}),
-    "softmax_cross_entropy": ("cross_entropy", "logits labels", "1.0", {}),
-    "scaled_dot_product_attention": ("attention", "query key value", "dY", {}),
-    "blockwise_attention": ("attention", "query key value", "dY", {"block": 1}),
-    "attention_scores": ("attention", "query key", "dS", {}),
-    "average": ("attention", "S value", "dY", {}),
-    "random_synthesizer": ("synthesizers", "value R", "dY", {}),
-}
-"""Pairs with the running example of a chapter: the chapter, its names for the inputs and for dy,
-and options, of which a generator is a seed."""
 ALIKE = {
     r"(\w+ = )?checks\.gradient": "The gradient has the shape of the result.",
     r"(\w+ = )?(checks\.|_?check_)": "An error names what does not fit.",
@@ -69,33 +39,12 @@ ALIKE = {
     r"return .*, \(.*\)$": "The result, and what the backward pass needs.",
 }
 """Beginnings of lines that are alike in all pairs, and what is said of them where no comment is."""
-RUNNING_EXAMPLE = re.compile(r"^## A \d x \d example\n(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
-
-
-@cache
-def running_example(chapter: str) -> dict[str, Any]:
-    """Return what the names of a chapter's running example stand for."""
-    text = (ROOT / "docs" / "chapters" / f"{chapter}.md").read_text("utf-8")
-    part = RUNNING_EXAMPLE.search(text)
-    assert part
-    above, own = (
-        [found["code"] for found in BLOCK.finditer(each) if not found["source"]]
-        for each in (text[: part.start()], part[1])
-    )
-    names: dict[str, Any] = {"__name__": "__main__"}
-    with np.printoptions(), contextlib.redirect_stdout(io.StringIO()):
-        exec(copied([*above, "\n".join(own)])[-1], names)
-    return names
 
 
 def example(name: str) -> tuple[list[Any], dict[str, Any], Any]:
     """Return inputs, options and dy for a pair."""
     if name in RUNNING:
-        chapter, words, dy, options = RUNNING[name]
-        known = running_example(chapter) | {"1.0": np.float64(1.0)}
-        if "generator" in options:
-            options = options | {"generator": np.random.default_rng(options["generator"])}
-        return [known[each] for each in words.split()], options, known[dy]
+        return running_example(name)
     inputs, options = pairs(SMALL, "float64")[name]
     inputs = [np.round(x, 2) if x.dtype.kind == "f" else x for x in inputs]
     again = pairs(SMALL, "float64")[name]  # a generator of dropout has drawn by then

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("sphinx", reason="the site's extra: docs")
 
-from docs.site import in_pytorch, line_by_line
+from docs.site import in_pytorch, line_by_line, running_examples
 from docs.site.line_by_line import NAMES, F
 
 
@@ -42,16 +42,16 @@ def test_a_page_has_every_line_of_a_pair(name):
 
 
 def test_a_running_example_is_that_of_the_chapter():
-    names = line_by_line.running_example("linear")
+    names = running_examples.names_of_example("linear")
     inputs, _, dy = line_by_line.example("linear")
     np.testing.assert_array_equal(inputs[0] @ inputs[1] + inputs[2], names["y"])
     np.testing.assert_array_equal(dy, [[1.0, -2.0], [3.0, 0.5]])
     text = line_by_line.page("attention_scores")
-    dS = line_by_line.running_example("attention")["dS"]
+    dS = running_examples.names_of_example("attention")["dS"]
     dscores = np.array2string(dS, precision=4, suppress_small=True)
     assert f"dscores (2, 2)\n{dscores}" in text
     assert "scale\n0.5774" in text
-    assert len(line_by_line.RUNNING) > 20
+    assert len(running_examples.RUNNING) > 20
 
 
 def test_a_comment_above_and_one_beside_are_two_paragraphs():
