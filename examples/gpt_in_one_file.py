@@ -288,8 +288,9 @@ def main(text, n=300, h=4):
 
 
 if __name__ == "__main__":
-    here = Path(main.__code__.co_filename).resolve()  # __file__, also where a gallery runs this
-    plays = here.parents[1] / "npformer" / "data" / "shakespeare.txt.gz"
+    here = Path(main.__code__.co_filename).resolve()  # __file__; if pasted, the folder of Python
+    clone = next(folder for folder in here.parents if (folder / "npformer").is_dir())
+    plays = clone / "npformer" / "data" / "shakespeare.txt.gz"
     book = Path(sys.argv[1]) if sys.argv[1:] else plays
     raw = book.read_bytes()
     main((gzip.decompress(raw) if book.suffix == ".gz" else raw).decode())

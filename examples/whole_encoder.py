@@ -210,8 +210,9 @@ def adam_step(w, g, m, v, t, lr, beta1=0.9, beta2=0.999, eps=1e-8):
 
 def digits():
     """Images of 8 rows of 8 pixels, from -1 to 1, and labels; a fifth of each class is the test."""
-    here = Path(digits.__code__.co_filename).resolve()  # __file__, also where a gallery runs this
-    with np.load(here.parents[1] / "npformer" / "data" / "digits.npz") as file:
+    here = Path(digits.__code__.co_filename).resolve()  # __file__; if pasted, the folder of Python
+    clone = next(folder for folder in here.parents if (folder / "npformer").is_dir())
+    with np.load(clone / "npformer" / "data" / "digits.npz") as file:
         x, labels = file["images"] / 8.0 - 1.0, file["labels"].astype(int)
         parts = file["stratified_train"], file["stratified_test"]
     return [(x[part], labels[part]) for part in parts]
