@@ -126,7 +126,7 @@ def _blas() -> Finding:
     from threadpoolctl import ThreadpoolController
 
     np.ones((2, 2)) @ np.ones((2, 2))  # some libraries load at first use
-    line = "{internal_api} {version}, kernels for {architecture}, {num_threads} threads"
+    line = "{internal_api} {version}, kernels for {architecture}, threads: {num_threads}"
     found = [
         line.format_map({"version": "", "architecture": "any"} | {k: v for k, v in of.items() if v})
         for of in ThreadpoolController().select(user_api="blas").info()

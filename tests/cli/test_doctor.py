@@ -59,7 +59,7 @@ def test_the_kernels_of_blas_are_named(diagnosis, monkeypatch):
     both = [one | {"architecture": "Haswell"}, one]
     monkeypatch.setattr(threadpoolctl.ThreadpoolController, "info", lambda self: both)
     expected = (
-        "openblas 0.3, kernels for Haswell, 2 threads; openblas 0.3, kernels for any, 2 threads"
+        "openblas 0.3, kernels for Haswell, threads: 2; openblas 0.3, kernels for any, threads: 2"
     )
     assert ("ok", "BLAS", expected) in diagnosis()
 
