@@ -19,8 +19,8 @@ def run(options: argparse.Namespace) -> int:
         writer = Trained.load(options, options.model).model
     if not isinstance(writer, TextWriter | PretrainedWriter):
         raise ValueError(
-            f"{options.model} holds {a_type(writer)}; expected a TextWriter, which "
-            "npformer train BOOK.txt makes, or a folder of GPT-2. Other models: npformer predict"
+            f"{options.model} holds {a_type(writer)}; expected a TextWriter, which npformer train "
+            "BOOK.txt makes, or a folder of GPT-2, Llama or Qwen3. Other models: npformer predict"
         )
     if options.ranks.rank:
         return 0  # only the first writes
