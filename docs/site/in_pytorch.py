@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from docs.site.pages import names_in
+
 FORMULAS = Path(__file__).resolve().parents[2] / "tests" / "parity" / "formulas.py"
 IMPORTS = {
     "math": "import math",
@@ -39,11 +41,6 @@ def forms() -> dict[str, str]:
     return found
 
 
-def names_in(code: str) -> set[str]:
-    """Return the names that code uses."""
-    return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-
-
 def needed(name: str) -> list[str]:
     """Return the form of a name below those that it calls."""
     order: list[str] = []
@@ -51,10 +48,7 @@ def needed(name: str) -> list[str]:
     def add(each: str) -> None:
         if each in order:
             return
-        used = {
-            node.id for node in ast.walk(ast.parse(forms()[each])) if isinstance(node, ast.Name)
-        }
-        for other in sorted(used & {*forms()} - {each}):
+        for other in sorted(names_in(forms()[each]) & {*forms()} - {each}):
             add(other)
         order.append(each)
 

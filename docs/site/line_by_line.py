@@ -22,6 +22,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from docs.site import in_pytorch
+from docs.site.below_title import below_title, chapter_of
 from docs.site.running_examples import RUNNING, running_example
 from npformer import functional as F
 from tests.pairs import NAMES, Example, gradients_of, pairs
@@ -239,13 +240,9 @@ def write(app: Sphinx) -> None:
 
 def lead_to_it(app: Sphinx, doctree: nodes.document) -> None:
     """Put links to the pages of its pairs below a chapter's title."""
-    folder, _, chapter = app.env.docname.rpartition("/")
-    if folder == "chapters" and (names := chapters().get(chapter)):
+    if names := chapters().get(chapter_of(app)):
         links = ", ".join(f'<a href="../{FOLDER}/{name}.html">{name}</a>' for name in names)
-        title = next(doctree.findall(nodes.title))
-        title.parent.insert(
-            1, nodes.raw("", f'<p class="notebook">Line by line: {links}</p>', format="html")
-        )
+        below_title(doctree, f'<p class="notebook">Line by line: {links}</p>')
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.util.osutil import relative_uri
 
 from docs.site import machine
+from docs.site.below_title import below_title, chapter_of
 
 CHAPTERS = {box.chapter for box in machine.BOXES}
 PAGE = "what_is_a_transformer"
@@ -27,11 +28,9 @@ def show_it(app: Sphinx, doctree: nodes.document) -> None:
     for picture in list(doctree.findall(nodes.image)):
         if picture["uri"].endswith(f"pictures/{machine.FILE.name}"):
             picture.replace_self(nodes.raw("", machine.whole(link, style=""), format="html"))
-    folder, _, chapter = here.rpartition("/")
-    if folder == "chapters" and chapter in CHAPTERS:
+    if (chapter := chapter_of(app)) in CHAPTERS:
         small = f'<a class="machine-here" href="{uri(PAGE)}">{machine.small(chapter)}</a>'
-        title = next(doctree.findall(nodes.title))
-        title.parent.insert(1, nodes.raw("", small, format="html"))
+        below_title(doctree, small)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from docs.site.below_title import below_title, chapter_of
 from npformer.learn.exercises.notebook import of_cells
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -54,12 +55,9 @@ def _joined(cells: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def lead_to_it(app: Sphinx, doctree: nodes.document) -> None:
     """Put a link to the notebook below a chapter's title."""
-    folder, _, chapter = app.env.docname.rpartition("/")
-    if folder == "chapters":
-        place = f"../{FOLDER}/{chapter}.ipynb"
-        link = f'<p class="notebook"><a download href="{place}">This chapter as a notebook</a></p>'
-        title = next(doctree.findall(nodes.title))
-        title.parent.insert(1, nodes.raw("", link, format="html"))
+    if chapter := chapter_of(app):
+        link = f'<a download href="../{FOLDER}/{chapter}.ipynb">This chapter as a notebook</a>'
+        below_title(doctree, f'<p class="notebook">{link}</p>')
 
 
 def write(app: Sphinx, error: Exception | None) -> None:

@@ -78,11 +78,14 @@ def source(file: str, names: list[str]) -> str:
     return f"{imports_of(text, file, code)}{code}"
 
 
+def names_in(code: str) -> set[str]:
+    """Return the names that code uses."""
+    return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+
+
 def imports_of(text: str, file: str, code: str) -> str:
     """Return the imports that some code of a file needs, and an empty line below them."""
-    tree = ast.parse(code)
-    here = {getattr(node, "name", None) for node in tree.body}
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - here
+    used = names_in(code) - {getattr(node, "name", None) for node in ast.parse(code).body}
     module = file.removesuffix(".py").replace("/", ".")
     plain, named = [], {}
     for node in ast.parse(text).body:

@@ -1,12 +1,15 @@
 """Each chapter as a notebook: valid, and its cells are the blocks of the page."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's extra: docs")
 
-from docs.site.notebooks import notebook
+from docutils import nodes
+
+from docs.site.notebooks import lead_to_it, notebook
 from docs.site.pages import BLOCK, DOCS
 
 nbformat = pytest.importorskip("nbformat", reason="a notebook's schema: the extra test")
@@ -26,3 +29,11 @@ def test_a_chapter_is_a_valid_notebook(chapter):
     assert [
         "".join(cell["source"]).strip() for cell in code
     ] == blocks  # which test_pages runs, in this order
+
+
+@pytest.mark.parametrize(("page", "there"), [("chapters/softmax", True), ("training", False)])
+def test_a_chapter_leads_to_it_below_its_title(page, there):
+    section = nodes.section("", nodes.title(text="Softmax"), nodes.paragraph(text="It turns"))
+    lead_to_it(SimpleNamespace(env=SimpleNamespace(docname=page)), section)
+    link = "softmax.ipynb" if there else "It turns"
+    assert link in section[1].astext()
