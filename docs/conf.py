@@ -41,6 +41,7 @@ extensions = [
     "docs.site.example_report",
     "docs.site.example_play",
     "docs.site.reference",
+    "docs.site.docstrings",
     "docs.site.typeset",
     "docs.site.machine_on_pages",
 ]
@@ -62,6 +63,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_inherit_docstrings = False
 autodoc_preserve_defaults = True
+viewcode_follow_imported_members = False  # nor is a table's source that of its class
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True

@@ -1,23 +1,19 @@
 """The pages of the reference, written from the package's tree each time the site is built."""
 
 import inspect
-import re
 import shutil
 from pathlib import Path
 from typing import Any
 
-from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
 
 import npformer
-from docs.site.line_by_line import chapters
-from tests.pairs import NAMES
+from docs.site.leads import pages_of
+from npformer.core import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
 
 ALL = None
-LONGEST_VALUE = 60
 PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
     "functional": (
         "The mathematics",
@@ -25,7 +21,11 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         {"functional": ALL},
     ),
     "layers": ("Layers", "The formulas, with their parameters.", {"layers": ALL}),
-    "mixers": ("Mixers", "The only place where tokens see each other.", {"mixers": ALL}),
+    "mixers": (
+        "Mixers",
+        "The only place where tokens see each other.\n\n.. autodata:: npformer.mixers.MIXERS",
+        {"mixers": ALL},
+    ),
     "models": (
         "Models",
         "Configuration, block, encoder, and the models that users call.",
@@ -86,8 +86,8 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "Data sets, generated tasks, Hugging Face folders, ONNX files, and word vectors.",
         {
             "data": [
-                *("dataset", "digits", "generated", "raw_data", "sentences", "series"),
-                *("stored", "tables", "vowels"),
+                *("dataset", "digits", "generated", "masking", "pairs", "raw_data"),
+                *("sentences", "series", "stored", "tables", "vowels"),
             ],
             "interop": [
                 *("from_pretrained", "pretrained", "pretrained_encoder", "save_pretrained"),
@@ -103,7 +103,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         {
             "core": [
                 *("layer", "context", "state", "parameters", "gradients", "initializers"),
-                *("registry", "arrays", "backend", "padding", "part_generator", "precision"),
+                *("registry", "arrays", "backend", "padding", "generators", "precision"),
                 "explained_errors",
             ]
         },
@@ -143,15 +143,14 @@ def write(app: Sphinx) -> None:
 
 def _index() -> str:
     """Return the first page: what ``import npformer as nf`` offers."""
-    documented = {module for _, _, parts in PARTS.values() for module in modules(parts)}
     rows = []
     for name in npformer.__all__:
-        thing = getattr(npformer, name)
-        module = getattr(thing, "__module__", "")
-        if not callable(thing) or module not in documented:
+        if (place := _place(name)) is None:
             continue
-        summary = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
-        rows += [f"   * - :py:obj:`nf.{name} <{module}.{thing.__qualname__}>`", f"     - {summary}"]
+        summary = (inspect.getdoc(getattr(npformer, name)) or "").partition("\n\n")[0]
+        if name.isupper():  # whose docstring is that of all tables
+            summary = f"The table of {name.lower()}, by name."
+        rows += [f"   * - {place}", f"     - {' '.join(summary.split())}"]
     return "\n".join(
         [
             "Reference",
@@ -175,68 +174,22 @@ def _index() -> str:
     )
 
 
-def keep_formulas(
-    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
-) -> None:
-    """Make indented text below a paragraph a literal block, so that a formula keeps its lines.
-
-    Of several names in a line, Sphinx would take the last as the name and the others as the type,
-    and what stands before a colon in a constant's first line as its type.
-    """
-    several = re.compile(r"^\s*\w+(?:, \w+)+ : ")
-    lines[:] = [
-        line.replace(", ", ",\N{ZERO WIDTH SPACE}", line.partition(" : ")[0].count(", "))
-        if several.match(line)
-        else line
-        for line in lines
-    ]
-    if what in ("attribute", "property", "data") and lines:
-        lines[0] = re.sub(r": ", " \N{EN DASH} ", lines[0])
-    for k in range(len(lines) - 3, -1, -1):
-        line, between, following = lines[k : k + 3]
-        indent = len(line) - len(line.lstrip())
-        if not line.strip() or between.strip() or not following.startswith(" " * (indent + 4)):
-            continue
-        if line.endswith("::"):
-            continue
-        if line.endswith(":"):
-            lines[k] += ":"
-        else:
-            lines[k + 1 : k + 1] = ["", " " * indent + "::"]
-
-
-def lead_to_chapter(
-    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
-) -> None:
-    """Say below a formula or a layer which chapter derives it, and where its lines are."""
-    module, _, last = name.rpartition(".")
-    pair = last.removesuffix("_backward")
-    if module.startswith("npformer.functional.") and pair in NAMES:
-        found = [each for each, names in chapters().items() if pair in names]
-        links = [f":doc:`line by line </line_by_line/{pair}>`"]
-    elif what == "class" and module.startswith(("npformer.layers.", "npformer.optim.")):
-        chapter = module.rpartition(".")[2]
-        found = [chapter] * (ROOT / "docs" / "chapters" / f"{chapter}.md").exists()
-        links = []
-    else:
-        return
-    links = [f"chapter :doc:`/chapters/{each}`" for each in found] + links
-    if links:
-        lines += ["", f"See: {', '.join(links)}.", ""]
-
-
-def drop_long_value(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
-    """Show a constant's value only if it fits on a line; a table of builders says nothing here."""
-    for signature in content.parent.findall(addnodes.desc_signature):
-        for note in list(signature.findall(addnodes.desc_annotation)):
-            if note.astext().startswith(" = ") and len(note.astext()) > LONGEST_VALUE:
-                signature.remove(note)
+def _place(name: str) -> str | None:
+    """Return a link to what is called nf.NAME: an entry, a page, or a guide."""
+    thing = getattr(npformer, name)
+    pages = {module: page for page, (_, _, parts) in PARTS.items() for module in modules(parts)}
+    if inspect.ismodule(thing):
+        inside = f"{thing.__name__}."
+        page = next((page for module, page in pages.items() if f"{module}.".startswith(inside)), "")
+        return f":doc:`nf.{name} <{page or f'/{pages_of(thing.__name__)[0]}'}>`"
+    if isinstance(thing, Registry):
+        return f":py:obj:`nf.{name} <npformer.{name.lower()}.{name}>`"
+    if getattr(thing, "__module__", "") in pages:
+        return f":py:obj:`nf.{name} <{thing.__module__}.{thing.__qualname__}>`"
+    return None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Write the pages before Sphinx looks for them, and read docstrings before napoleon does."""
+    """Write the pages before Sphinx looks for them."""
     app.connect("builder-inited", write)
-    app.connect("autodoc-process-docstring", keep_formulas, priority=100)
-    app.connect("autodoc-process-docstring", lead_to_chapter, priority=900)  # after napoleon
-    app.connect("object-description-transform", drop_long_value)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

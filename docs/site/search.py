@@ -1,7 +1,8 @@
 """Search that shows excerpts even when the site is opened from a file.
 
 For the excerpt below a link, Sphinx fetches the page over the network, which browsers do not allow
-on a page opened from a file. So a script of the search page holds the text of all pages.
+on a page opened from a file. So a script of the search page holds the text of all pages, and takes
+an excerpt that begins and ends with a word.
 
 The words of the glossary lead to the pages that explain them, and ``nf.fit`` to where the reference
 describes it: both are entries of Sphinx's index. The order of results is in scorer.js.
@@ -23,23 +24,35 @@ GLOSSARY = Path(__file__).resolve().parents[1] / "glossary.md"
 ENTRY = re.compile(r"^\*\*(.+?)\.\*\* .+?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| ([^|]+) \| \[[^]]+\]\([^)]+\.md[^)]*\) \|$", re.MULTILINE)
 LINK = re.compile(r"\]\(([a-z0-9_/]+)\.md(?:#([a-z0-9-]+))?\)")
+PACKAGES = [
+    *(npformer.data, npformer.functional, npformer.interop, npformer.layers, npformer.mixers),
+    *(npformer.optim, npformer),
+]
 PUBLIC = {
-    f"{thing.__module__}.{thing.__qualname__}": before + name
-    for module, before in ((npformer, ""), (npformer.interop, "interop."))
-    for name in module.__all__
-    if hasattr(thing := getattr(module, name), "__qualname__")
+    f"{thing.__module__}.{thing.__qualname__}": f"{package.__name__}.{name}"
+    for package in PACKAGES
+    for name in package.__all__
+    if hasattr(thing := getattr(package, name), "__qualname__")
 }
-"""What is called nf.NAME, by where it is defined."""
+"""The name by which users call something, by where it is defined."""
 
 SCRIPT = r"""const TEXTS = %s;
-const ofNetwork = window.fetch;
-const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-window.fetch = (address) => {
-  const parts = TEXTS[String(address).replace(/^(?:\.\/)?(.*)\.html$/, "$1")];
-  if (parts === undefined) return ofNetwork(address);
-  const made = parts.map(([id, text]) => `<section id="${id}">${escaped(text)}</section>`);
-  return Promise.resolve(new Response(`<main role="main">${made.join(" ")}</main>`));
-};
+window.fetch = (page) => Promise.resolve(new Response(page.replace(/^\.\/|\.html$/g, "")));
+document.addEventListener("DOMContentLoaded", () => {
+  Search.makeSearchSummary = (page, words, anchor) => {
+    const own = TEXTS[page].filter(([id]) => `#${id}` === anchor);
+    const text = (own.length ? own : TEXTS[page]).map(([, words]) => words).join(" ");
+    const places = [...words].map((word) => text.toLowerCase().indexOf(word));
+    const first = Math.min(...places.filter((place) => place >= 0), text.length);
+    const start = first > 120 && first < text.length ? text.indexOf(" ", first - 120) + 1 : 0;
+    const end = text.length > start + 240 ? text.lastIndexOf(" ", start + 240) : text.length;
+    const summary = document.createElement("p");
+    summary.className = "context";
+    const part = text.slice(start, end);
+    summary.textContent = (start ? "... " : "") + part + (end < text.length ? " ..." : "");
+    return summary;
+  };
+});
 """
 
 
@@ -61,18 +74,22 @@ def add_entries(app: Sphinx, doctree: nodes.document) -> None:
         entries.append((word, section if section in known else places[0][0]))
     for signature in doctree.findall(addnodes.desc_signature):
         for place in {*signature["ids"]} & {*PUBLIC}:
-            entries += [(f"{module}.{PUBLIC[place]}", place) for module in ("nf", "npformer")]
+            name = PUBLIC[place]
+            entries += [(each, place) for each in {name, re.sub(r"^\w+", "nf", name)}]
     if entries:
         rows = [("single", word, place, "main", None) for word, place in entries]
         doctree.insert(0, addnodes.index(entries=rows))
 
 
 def texts(doctree: nodes.document) -> list[tuple[str, str]]:
-    """Return (id of a section, its text without code) for all sections of a page."""
+    """Return (id, text without code) for all sections of a page and entries of the reference."""
     parts: dict[str, list[str]] = {}
+    for entry in doctree.findall(addnodes.desc):
+        for signature in entry.findall(addnodes.desc_signature):
+            parts.update({name: [] for name in signature["ids"]})
     for paragraph in doctree.findall(nodes.paragraph):
         place: nodes.Element | None = paragraph
-        while place is not None and not isinstance(place, nodes.section):
+        while place is not None and not isinstance(place, nodes.section | addnodes.desc):
             place = place.parent
         if place is None:
             continue
@@ -82,7 +99,9 @@ def texts(doctree: nodes.document) -> list[tuple[str, str]]:
             # only those formulas that can be read as text
             if not (isinstance(text.parent, nodes.math) and "\\" in text)
         ]
-        parts.setdefault(place["ids"][0], []).append(" ".join("".join(words).split()))
+        named = place if isinstance(place, nodes.section) else place[0]
+        for name in named["ids"]:
+            parts.setdefault(name, []).append(" ".join("".join(words).split()))
     return [(name, " ".join(filter(None, words))) for name, words in parts.items()]
 
 

@@ -12,7 +12,7 @@ Part = tuple[np.ndarray, np.ndarray]
 class Dataset:
     """Labelled sequences in three parts.
 
-    Attributes
+    Parameters
     ----------
     train, validation, test : (x, y)
     n_classes : int

@@ -17,7 +17,7 @@ class RawData:
         classifier = npformer.SeriesClassifier().fit(*data.train)
         print(classifier.evaluate(*data.test))
 
-    Attributes
+    Parameters
     ----------
     train, test : (samples, labels)
         Two lists each.

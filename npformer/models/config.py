@@ -45,7 +45,7 @@ class EncoderConfig:
     A value that is a name in a table may have options: "mean(power=2)". docs/extending.md lists the
     tables and shows how to add to them.
 
-    Attributes
+    Parameters
     ----------
     d_model, n_layers, n_heads, d_ff, max_len : int
         Features of a token, blocks, attention heads, features inside the feed-forward network, and

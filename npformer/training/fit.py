@@ -111,8 +111,6 @@ def fit(
         a batch at a time; mask and types may be None. For a model with two inputs, x, mask and
         types are tuples with one for each. A `SequenceClassifier` remembers that it was trained
         with a mask, and the token id of padding if there is only one.
-    *misplaced
-        Nothing: targets belong into `data`. An error says so.
     validation : data as above, or float, optional
         Evaluated after each epoch. The model ends with the weights of the epoch that had the best
         `metric`; among equals, the lowest loss wins. Without it, the model keeps its last weights.

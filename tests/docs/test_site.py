@@ -14,8 +14,8 @@ pytest.importorskip("ziamath", reason="the site's extra: docs")  # whose import 
 from sphinx.application import Sphinx
 
 from docs.site.dark_pictures import dark
+from docs.site.docstrings import drop_long_value
 from docs.site.pages import DOCS
-from docs.site.reference import drop_long_value
 
 CONF = """
 extensions = ["myst_parser", "docs.site.formulas", "docs.site.dark_pictures", "docs.site.links",
