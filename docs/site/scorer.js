@@ -1,26 +1,36 @@
 // Which search results come first. What was typed and is the name of something wins: a symbol if it
-// looks like one (nf.fit, EncoderConfig, softmax_backward), else the page on which the word is
-// explained. Then chapters, other pages, examples, and last the reference, which is written from
+// looks like one (nf.fit, EncoderConfig, softmax_backward), else the page that is called so or on
+// which the word is explained. Then chapters, other pages, examples, and last the reference, which is written from
 // docstrings. Within each group, Sphinx's points decide.
 const PLACES = [["chapters/", 300], ["gallery/", 150], ["_modules/", -100], ["reference/", 0]];
 const OTHER = 200;
 const EXACT = 5000;
+const ABOUT = 50;
 const typed = (new URLSearchParams(window.location.search).get("q") ?? "").trim();
+const lower = typed.toLowerCase();
 const isSymbol = /[._]|[a-z][A-Z]/.test(typed);
 var Scorer = {
-  score: ([page, title, , , points, , kind]) => {
+  score: (result) => {
+    const [page, title, anchor, , points, , kind] = result;
     const place = (PLACES.find(([start]) => page.startsWith(start)) ?? ["", OTHER])[1];
-    const last = title.split(".").at(-1).toLowerCase();
+    const words = page.split("/").at(-1).split("_");
+    const isPage = kind === "text" && !page.startsWith("reference/");
     const named =
       (kind === "index" && points === 100) ||
-      (kind === "object" && last === typed.split(".").at(-1).toLowerCase()) ||
-      (kind === "title" && title.toLowerCase() === typed.toLowerCase());
+      (kind === "object" && title.split(".").at(-1).toLowerCase() === lower.split(".").at(-1)) ||
+      (kind === "title" && title.toLowerCase() === lower) ||
+      (isPage && words.join(" ") === lower.replaceAll("-", " "));
+    const about = isPage && words.every((word) => lower.split(/[\s-]+/).includes(word));
     const inOrder = isSymbol && page.startsWith("reference/") ? 2 * OTHER : place;
-    return points + inOrder + (named ? EXACT : 0);
+    const method = kind === "object" && /\.[A-Z]\w*\.\w+$/.test(title); // behind functions
+    // An entry of the reference is one result, called by its full name, with an excerpt.
+    if (kind === "object" && !anchor.startsWith("#module-")) result[3] = null;
+    if (kind === "index" && anchor.startsWith("#npformer.")) result[1] = anchor.slice(1);
+    return points + inOrder + (named ? EXACT : 0) + (about ? ABOUT : 0) - (method ? 1 : 0);
   },
   objNameMatch: 11,
   objPartialMatch: 6,
-  objPrio: { 0: 15, 1: 5, 2: -5 },
+  objPrio: { 0: 0, 1: 5, 2: -5 }, // modules behind what they define
   objPrioDefault: 0,
   title: 15,
   partialTitle: 7,

@@ -1,7 +1,10 @@
-"""48 queries lead first to the page that answers them, on a site without outputs of examples."""
+"""On a site without outputs of examples, queries lead first to their page, and no link is dead."""
 
+import re
 import subprocess
 import sys
+from html import unescape
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -28,6 +31,9 @@ FIRST = {
     "scaled_dot_product_attention": "reference/functional",
     "from_pretrained": "reference/data",
     "to_onnx": "reference/data",
+    "nf.functional.softmax": "reference/functional",
+    "fit": "reference/training",
+    "schedule": "reference/losses",
     # Concepts
     "attention": "chapters/attention",
     "attention weights": "chapters/attention",
@@ -53,6 +59,10 @@ FIRST = {
     "weight decay": "chapters/adam",
     "early stopping": "chapters/training",
     "gradient check": "chapters/finite_differences",
+    "softmax backward": "chapters/softmax",
+    "padding mask": "chapters/attention",
+    "learning rate schedule": "chapters/adam",
+    "rotary": "chapters/rotary",
     # Tasks
     "fine-tune BERT": "pretrained",
     "resume training": "resume",
@@ -60,9 +70,27 @@ FIRST = {
     "custom layer": "extending",
     "text classification": "your_file",
     "npformer train": "your_file",
+    "own layer": "extending",
+    "write my own layer": "extending",
+    "resume": "resume",
+    "class_weight": "training",
+    "patience": "training",
+    "llama": "pretrained",
+    "save load model": "five_minutes",
     "ONNX": "onnx",
     "GPU": "gpu",
+    # Words of PyTorch and others
+    "MultiHeadAttention": "chapters/attention",
+    "lr_scheduler": "chapters/adam",
+    "past_key_values": "chapters/caches",
+    "dataloader": "your_data",
 }
+EXCERPTS = {
+    "nf.fit": "Train a model in place, and keep its best weights.",
+    "RMSNorm": None,
+    "warm-up": None,
+}
+"""What the excerpt of the first result begins with; None: with a whole word of the page."""
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +102,68 @@ def site(tmp_path_factory):
     return out
 
 
+def results(page, site, query):
+    """Search; return the results."""
+    page.goto(f"{(site / 'search.html').as_uri()}?q={query.replace(' ', '+')}")
+    page.wait_for_function(
+        "!document.querySelector('#search-progress, .search-summary')?.textContent"
+        ".startsWith('Searching') && document.querySelector('ul.search li a')"
+    )
+    return page.locator("ul.search > li")
+
+
 def test_each_query_finds_its_page_first(site, browser):
     page, wrong = browser.new_page(), {}
     for query, wanted in FIRST.items():
-        page.goto(f"{(site / 'search.html').as_uri()}?q={query.replace(' ', '+')}")
-        page.wait_for_function(
-            "!document.querySelector('#search-progress, .search-summary')?.textContent"
-            ".startsWith('Searching') && document.querySelector('ul.search li a')"
-        )
-        found = page.locator("ul.search > li > a").evaluate_all(
-            "links => links.slice(0, 3).map((link) => link.getAttribute('href'))"
-        )
+        found = [
+            link.get_attribute("href")
+            for link in results(page, site, query).locator("> a").all()[:3]
+        ]
         if not found[0].startswith(f"{wanted}.html"):
             wrong[query] = found
     page.close()
-    assert len(FIRST) >= 40
+    assert len(FIRST) >= 60
     assert wrong == {}
+
+
+def test_an_excerpt_begins_and_ends_with_a_word(site, browser):
+    page = browser.new_page()
+    for query, wanted in EXCERPTS.items():
+        first = results(page, site, query).first
+        said = first.locator("p.context").text_content()
+        address = first.locator("a").get_attribute("href").partition("#")[0]
+        if wanted is not None:
+            assert said.startswith(wanted)
+            continue
+        whole = re.sub("<[^>]+>", " ", (site / address).read_text("utf-8")).split()
+        words = said.removeprefix("... ").removesuffix(" ...").split()
+        assert words[0] in whole
+        assert words[-1] in whole
+    page.close()
+
+
+def dead_links(site):
+    """Return (page, link) for each link within a site to a file or an anchor that is not there."""
+    pages = {page.resolve(): page.read_text("utf-8") for page in site.rglob("*.html")}
+    places = {
+        page: {unescape(name) for name in re.findall(r'\s(?:id|name)="([^"]+)"', text)}
+        for page, text in pages.items()
+    }
+    found = []
+    for page, text in pages.items():
+        for link in sorted(set(re.findall(r'\s(?:href|src)="([^"]*)"', text))):
+            parts = urlsplit(unescape(link))
+            if parts.scheme or parts.netloc:
+                continue
+            there = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            known = places.get(there, {unquote(parts.fragment)})
+            if not there.exists() or (parts.fragment and unquote(parts.fragment) not in known):
+                found.append((page.relative_to(site.resolve()).as_posix(), link))
+    return found
+
+
+def test_no_link_of_the_site_is_dead(site, tmp_path):
+    assert dead_links(site) == []
+    (tmp_path / "a.html").write_text('<a href="b.html#there"> <a href="c.html"> <a href="#no">')
+    (tmp_path / "b.html").write_text('<p id="there"> <a href="https://there"> <a href="a.html">')
+    assert dead_links(tmp_path) == [("a.html", "#no"), ("a.html", "c.html")]
