@@ -52,7 +52,7 @@ def spell_out(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: 
         if SEVERAL.match(line):
             names, colon, kind = line.partition(" : ")
             lines[k] = line = f"{names.replace(', ', JOINT)}{colon}{kind}"
-        lines[k] = PAGE.sub(r":doc:`/\1`", line)
+        lines[k] = PAGE.sub(lambda path: leads.link_to(path[1]), line)
     if what in ("attribute", "property", "data") and lines:
         lines[0] = re.sub(r": ", " \N{EN DASH} ", lines[0])
 

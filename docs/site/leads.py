@@ -79,6 +79,12 @@ def pages_of(module: str) -> list[str]:
     return sorted(found, key=lambda page: (page != own, found[page]))
 
 
+def link_to(page: str) -> str:
+    """Return a link to a page by its title: the search shows the text of links before they lead."""
+    title = (DOCS / f"{page}.md").read_text("utf-8").partition("\n")[0].removeprefix("# ")
+    return f"{'chapter ' * page.startswith('chapters/')}:doc:`{title} </{page}>`"
+
+
 def lead_on(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Say above the parameters of an entry which pages are about it, and where its lines are."""
     if what not in ("class", "exception", "function"):
@@ -90,7 +96,7 @@ def lead_on(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
         links = [f":doc:`line by line </line_by_line/{pair}>`"]
     else:
         found, links = pages_of(module), []
-    links = [f":doc:`/{page}`" for page in found] + links
+    links = [link_to(page) for page in found] + links
     if links:
         k = next((k for k, line in enumerate(lines) if line.startswith((":", ".. "))), len(lines))
         lines[k:k] = ["", f"See: {', '.join(links)}.", ""]

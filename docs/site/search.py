@@ -42,14 +42,14 @@ document.addEventListener("DOMContentLoaded", () => {
   Search.makeSearchSummary = (page, words, anchor) => {
     const own = TEXTS[page].filter(([id]) => `#${id}` === anchor);
     const text = (own.length ? own : TEXTS[page]).map(([, words]) => words).join(" ");
-    const places = [...words].map((word) => text.toLowerCase().indexOf(word));
+    const places = own.length ? [] : [...words].map((word) => text.toLowerCase().indexOf(word));
     const first = Math.min(...places.filter((place) => place >= 0), text.length);
     const start = first > 120 && first < text.length ? text.indexOf(" ", first - 120) + 1 : 0;
     const end = text.length > start + 240 ? text.lastIndexOf(" ", start + 240) : text.length;
     const summary = document.createElement("p");
     summary.className = "context";
     const part = text.slice(start, end);
-    summary.textContent = (start ? "... " : "") + part + (end < text.length ? " ..." : "");
+    summary.textContent = (start ? "... " : "") + part + (end < text.length ? "\u00a0..." : "");
     return summary;
   };
 });
@@ -84,9 +84,8 @@ def add_entries(app: Sphinx, doctree: nodes.document) -> None:
 def texts(doctree: nodes.document) -> list[tuple[str, str]]:
     """Return (id, text without code) for all sections of a page and entries of the reference."""
     parts: dict[str, list[str]] = {}
-    for entry in doctree.findall(addnodes.desc):
-        for signature in entry.findall(addnodes.desc_signature):
-            parts.update({name: [] for name in signature["ids"]})
+    for signature in doctree.findall(addnodes.desc_signature):
+        parts.update({name: [] for name in signature["ids"]})
     for paragraph in doctree.findall(nodes.paragraph):
         place: nodes.Element | None = paragraph
         while place is not None and not isinstance(place, nodes.section | addnodes.desc):
@@ -98,7 +97,10 @@ def texts(doctree: nodes.document) -> list[tuple[str, str]]:
             for text in paragraph.findall(nodes.Text)
             # only those formulas that can be read as text
             if not (isinstance(text.parent, nodes.math) and "\\" in text)
+            and text.parent.parent.get("condition") != "*"  # a link's other text
         ]
+        if words[:1] == ["Bases: "]:  # of a class
+            continue
         named = place if isinstance(place, nodes.section) else place[0]
         for name in named["ids"]:
             parts.setdefault(name, []).append(" ".join("".join(words).split()))

@@ -78,8 +78,8 @@ class Adam(GradientDescent):
     eps : float
         Keeps the division finite. Vaswani et al. use 1e-9.
     weight_decay : float
-        Independently of the gradient, each step multiplies theta by 1 - lr weight_decay (Loshchilov
-        and Hutter, 2019).
+        Independently of the gradient, each step multiplies a parameter by 1 - lr weight_decay
+        (Loshchilov and Hutter, 2019).
     no_decay : sequence of str
         Patterns such as ``"*.bias"``: parameters whose name matches one have no weight decay.
         `NORMS_AND_BIASES` has those that BERT leaves out.

@@ -105,7 +105,7 @@ def fit(
     Parameters
     ----------
     model : Model
-        Such as a SequenceClassifier, or a layer of your own: docs/extending/model.md.
+        Such as a `SequenceClassifier`, or a layer of your own: docs/extending/model.md.
     data : (x, y), (x, y, mask) or (x, y, mask, types)
         Host arrays, or arrays in files (memory-mapped or `npformer.data.sharded`), which are read
         a batch at a time; mask and types may be None. For a model with two inputs, x, mask and
@@ -143,7 +143,7 @@ def fit(
     epochs : int
         Passes over all data.
     lr, schedule, weight_decay, no_decay, layer_decay : optional
-        Settings of Adam, with Adam's defaults.
+        Settings of `Adam`, with its defaults.
     optimizer : Optimizer, optional
         An Adam, an SGD or one of your own, instead of these settings.
     clip_norm : float, optional

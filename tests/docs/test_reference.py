@@ -25,6 +25,7 @@ default_role = "py:obj"
 smartquotes = False
 autodoc_default_options = {{"members": True}}
 napoleon_use_rtype = False
+python_use_unqualified_type_names = True
 """
 STORED = '''
 class Samples:
@@ -39,7 +40,7 @@ LIMIT = 3
 """Of no interest."""
 
 def train(model, data, *misplaced, lr=None, schedule=None):
-    """Train, with y_t = sum_{j=0}^t k_j x_{t-j}. See docs/guide.md, and `Samples.kept`.
+    """Train, with y_t = sum_{j=0}^t k_j x_{t-j}. See docs/training.md, and `Samples.kept`.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def page(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
     (source / "conf.py").write_text(CONF.format(source=str(source)))
     (source / "index.rst").write_text("Home\n====\n\n.. toctree::\n   :glob:\n\n   *\n   */*\n")
-    (source / "guide.rst").write_text("How to train\n============\n")
+    (source / "training.rst").write_text("Training\n========\n")
     (source / "reference").mkdir()
     for name, text in (("stored_here", STORED), ("small_here", SMALL)):
         (source / f"{name}.py").write_text(text)
@@ -100,7 +101,7 @@ def test_a_word_of_a_type_leads_nowhere_and_a_capitalised_name_to_its_thing(page
 
 
 def test_a_path_of_a_page_is_a_link(page):
-    assert 'href="../guide.html"><span class="doc">How to train</span></a>' in page[0]
+    assert 'href="../training.html"><span class="doc">Training: what fit can do</span>' in page[0]
 
 
 def test_names_with_one_description_share_it(page):
@@ -124,6 +125,7 @@ def test_formulas_are_set_also_those_of_parameters(page):
 def test_an_excerpt_is_that_of_an_entry(page):
     entry = page[1]["small_here.train"]
     assert entry.startswith("Train, with")
+    assert "data (Samples, or array" in entry  # once
     assert entry.endswith("Settings of Adam.")
 
 
