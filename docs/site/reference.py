@@ -1,6 +1,7 @@
 """The pages of the reference, written from the package's tree each time the site is built."""
 
 import inspect
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from docs.site.leads import pages_of
 from npformer.core import Registry
 
 ROOT = Path(__file__).resolve().parents[2]
+LINKED = re.compile(r"\]\([./]*(npformer/[\w/]+)\.py\b")
 
 ALL = None
 PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
@@ -189,7 +191,19 @@ def _place(name: str) -> str | None:
     return None
 
 
+def add_sources(app: Sphinx, env: Any) -> None:
+    """Let viewcode show each file to which a page leads, also those that are not described here."""
+    shown = env.__dict__.setdefault("_viewcode_modules", {})
+    for page in (ROOT / "docs").rglob("*.md"):
+        for file in LINKED.findall(page.read_text("utf-8")):
+            module = file.replace("/", ".").removesuffix(".__init__")
+            _, described, *_ = shown.get(module) or ("", {})
+            if not described:
+                shown[module] = ((ROOT / f"{file}.py").read_text("utf-8"), {}, {}, module)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write the pages before Sphinx looks for them."""
     app.connect("builder-inited", write)
+    app.connect("env-updated", add_sources)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,6 +4,7 @@ import pickle
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,7 @@ pytest.importorskip("sphinx", reason="the site's extra: docs")
 
 from docs.site.leads import DOCS, PAGES, pages_of
 from docs.site.pages import ROOT
-from docs.site.reference import PARTS, _index, modules
+from docs.site.reference import PARTS, _index, add_sources, modules
 from docs.site.search import PUBLIC, texts
 
 DOCUMENTED = [module for _, _, parts in PARTS.values() for module in modules(parts)]
@@ -91,6 +92,15 @@ def test_the_first_page_has_modules_and_tables():
         ":py:obj:`nf.fit <npformer.training.fit.fit>`",
     ):
         assert line in _index()
+
+
+def test_a_file_that_a_page_leads_to_has_a_page_of_its_source():
+    described = ("code", {"Training": ("class", 1, 2)}, {}, "npformer.training.loop")
+    env = SimpleNamespace(_viewcode_modules={"npformer.training.loop": described})
+    add_sources(None, env)
+    assert env._viewcode_modules["npformer.training.loop"] is described
+    code, *_ = env._viewcode_modules["npformer.functional"]
+    assert code == (ROOT / "npformer" / "functional" / "__init__.py").read_text("utf-8")
 
 
 def test_a_word_of_a_type_leads_nowhere_and_a_capitalised_name_to_its_thing(page):
