@@ -92,6 +92,8 @@ def mean_words(app: Sphinx, doctree: nodes.document) -> None:
     for text in list(doctree.findall(nodes.Text)):
         if JOINT in text:
             text.parent.replace(text, nodes.Text(text.replace(JOINT, ", ")))
+        elif text == " -- ":  # Sphinx's, which could break within
+            text.parent.replace(text, nodes.Text("\N{NO-BREAK SPACE}\N{EN DASH} "))
 
 
 def lead_to_name(

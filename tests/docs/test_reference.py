@@ -116,7 +116,7 @@ def test_a_path_of_a_page_is_a_link(page):
 
 def test_names_with_one_description_share_it(page):
     text = re.sub("<[^>]+>", "", page[0])
-    assert "lr, schedule (optional)" in text
+    assert "lr, schedule (optional)\u00a0\u2013 Settings of Adam." in text
     assert text.count("Settings of Adam.") == 1
 
 
