@@ -7,9 +7,7 @@ import pytest
 
 pytest.importorskip("sphinx", reason="the site's extra: docs")
 
-from docutils import nodes
-
-from docs.site.notebooks import lead_to_it, notebook
+from docs.site.notebooks import lead_to_it, nodes, notebook
 from docs.site.pages import BLOCK, DOCS
 
 nbformat = pytest.importorskip("nbformat", reason="a notebook's schema: the extra test")

@@ -139,11 +139,13 @@ def test_an_excerpt_is_that_of_an_entry(page):
     assert entry.endswith("Settings of Adam.")
 
 
-@pytest.mark.parametrize("module", DOCUMENTED)
-def test_every_module_leads_to_a_page_about_it(module):
-    if module not in {"npformer.functional.broadcasting", "npformer.core.explained_errors"}:
-        assert all((DOCS / f"{page}.md").is_file() for page in pages_of(module))
-        assert pages_of(module)
+def test_every_module_leads_to_a_page_about_it():
+    found = {module: pages_of(module) for module in DOCUMENTED}
+    assert {module for module, pages in found.items() if not pages} == {
+        "npformer.functional.broadcasting",
+        "npformer.core.explained_errors",
+    }
+    assert all((DOCS / f"{page}.md").is_file() for pages in found.values() for page in pages)
 
 
 def test_the_table_of_pages_names_modules_that_are_described():
