@@ -24,7 +24,7 @@ WORDS = "ff|in|of|to|up"
 PART = re.compile(
     rf"(?<![\w`.])(?P<base>{NAME})_"
     rf"(?:\{{(?P<group>[^{{}}]+)\}}|(?P<index>[A-Za-z0-9]|(?!{WORDS})[a-z]{{2}}))(?!\w|\.\w)"
-    r"|(?<=[\w)\]}])\^(?P<power>\([^()]*\)|\{[^{}]*\}|-?\w+)"
+    r"|(?<=[\w)\]}])\^(?P<power>\([^()]*\)|\{[^{}]*\}|-?\w+(?:\.\d+)?)"
     rf"|(?<![\w`.])(?P<sign>{'|'.join(SIGNS)})(?P<number>\d?)(?!\w|\.\w)"
     r"|(?<![\w`.])(?P<estimate>[a-z])_hat(?!\w)"
 )

@@ -26,6 +26,7 @@ def marked(part):
         ("Q K^T / sqrt(d_head)", "Q K^{T} / \u221a(d_head)"),
         ("p theta^(-2 i / d)", "p \u03b8^{\u22122 i / d}"),
         ("y_t = sum_{j=0}^t k_j x_{t-j}", "y_{t} = \u2211_{j=0}^{t} k_{j} x_{t\u2212j}"),
+        ("d_model^-0.5, x^2.", "d_model^{\u22120.5}, x^{2}."),
         ("sum_{t>=s} dy_t", "\u2211_{t\u2265s} dy_{t}"),
         ("e^{Delta A_n} h_{t-1}", "e^{\u0394 A_{n}} h_{t\u22121}"),
         ("W_k^T, 2 pi rope_theta^(1 - 2 / d_head)",
