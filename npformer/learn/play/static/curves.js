@@ -31,6 +31,13 @@ export function curves() {
     fill(each, ...charts.flat().map((chart) => chart.node));
   }
 
+  // An accuracy says little beside that of one answer for all.
+  function withBaseline(right) {
+    const { alone } = store.runs[0] ?? {};
+    const last = Math.max(0, ...right.flatMap(({ points }) => points.map(([x]) => x)));
+    return alone && last ? [...right, { name: "always the most frequent label", colour: "var(--soft)", points: [[0, alone], [last, alone]] }] : right;
+  }
+
   function draw() {
     node.hidden = !store.runs.length;
     if (node.hidden) return;
@@ -46,7 +53,7 @@ export function curves() {
     const none = right.every((line) => !line.points.length) && wrong.some((line) => line.points.length);
     [accuracy.node.hidden, validation.node.hidden] = [none, !none]; // what writes has no accuracy
     if (none) validation.draw(wrong);
-    else accuracy.draw(right);
+    else accuracy.draw(withBaseline(right));
     rate.draw(lines((point) => point.lr));
     store.runs.forEach((run, r) => {
       const layers = run.layers ?? [];
