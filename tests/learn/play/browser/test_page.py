@@ -125,10 +125,16 @@ def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
         f"it is {good} {word},{good}{hostile}" for good in ("good", "bad") for word in "abcdefgh"
     ]
     (tmp_path / "own.csv").write_text("\n".join(["words,kind", *lines * 5]), "utf-8")
-    columns = {"text_column": "words", "label_column": "kind"}
-    start(page, "attention", task="file", epochs=4, file=tmp_path / "own.csv", **columns)
+    start(page, "attention", task="file", epochs=4, file=tmp_path / "own.csv")
+    for name, column in {"text_column": "words", "label_column": "kind"}.items():
+        assert page.input_value(f"select[name={name}]") == column
     wait_for(page, "finished")
+    assert "of 8 samples; always the most frequent label: 50.0 %" in page.inner_text(".runs")
+    assert "always the most frequent label 50.0 %" in page.inner_text(".plots")
     page.click("#tab-try")
+    page.fill("#sentence", "")
+    until(page, lambda: "An empty box" in page.inner_text(".answer"))
+    assert page.locator("#try :is(.bars, .tokens, .mixing):visible").count() == 0
     page.fill("#sentence", f"it is good {hostile}")
     until(page, lambda: "good" in page.inner_text(".tokens"))
     assert hostile in page.inner_text(".bars")
@@ -154,6 +160,10 @@ def test_a_table_opens_with_its_columns_as_menus(browser, tmp_path):
             assert page.locator(f"select[name={name}] option").all_inner_texts() == [
                 *("topic", "headline")
             ]
+        if not page.locator(".more[open]").count():
+            page.click(".more summary")
+        assert page.input_value("input[name=epochs]") == "100"  # as npformer train has for so few
+        assert page.input_value("input[name=batch_size]") == "8"
         page.click("#start")
         until(page, lambda: states(page) in (["training"], ["finished"]))
         page.close()
