@@ -163,8 +163,8 @@ def exported(
 
 def in_words(accuracy: float, alone: float | None) -> str:
     """Return an accuracy, and beside it that of one answer for all, if it is known."""
-    words = f"{100 * accuracy:.1f} % right on data that it was not trained on"
-    return words if alone is None else f"{words}; always the same answer: {100 * alone:.1f} %"
+    words = f"{100 * accuracy:.1f}\xa0% right on data that it was not trained on"
+    return words if alone is None else f"{words}; always the same answer: {100 * alone:.1f}\xa0%"
 
 
 def thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

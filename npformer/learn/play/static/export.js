@@ -27,12 +27,9 @@ function about() {
 function trained() {
   store.setRuns([run]);
   store.addPoints(run.run, data.points);
-  const plots = curves();
-  function draw() {
-    if (data.points.length) plots.draw();
-    for (const plot of plots.node.querySelectorAll(".plot")) plot.hidden = !plot.querySelector(".legend li"); // nothing more will come
-  }
-  return { node: el("section", { id: "curves", hidden: !data.points.length }, el("h2", {}, "How it was trained"), plots.node), draw };
+  const plots = curves(true);
+  if (data.points.length) plots.draw();
+  return { node: el("section", { id: "curves", hidden: !data.points.length }, el("h2", {}, "How it was trained"), plots.node), draw: plots.draw };
 }
 
 // Probabilities with their classes, the largest marked; of many classes, the most probable ones.

@@ -198,7 +198,7 @@ export function trainView(root) {
       const size = run.n_parameters ? `${run.n_parameters.toLocaleString("en")} parameters` : null; // 0: not known yet
       fill(result, size, size && best ? " · " : null,
         best ? ["validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy)), run.held_out ? ` of ${run.held_out} samples` : null] : null,
-        best && typeof run.alone === "number" ? `; always the most frequent label: ${percent(run.alone)}` : null);
+        best && typeof run.alone === "number" ? ["; always the most frequent label: ", el("b", {}, percent(run.alone))] : null);
       error.textContent = run.error ?? "";
     };
     const node = el("article", { class: "card", "data-run": first.run },

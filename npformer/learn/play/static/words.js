@@ -16,7 +16,7 @@ export function wordsView(ask, run, sampled = true) {
   const mixing = el("div", { class: "layers" });
   const asked = el("span", {});
   const pieces = el("p", { class: "about" }, "Tokens with # are pieces of words; < and > mark the beginning and the end of one. From its pieces the model knows something about a word that it has never seen.");
-  const unknown = el("p", { class: "about" }, "[UNK] stands for a word that is not in the training texts.");
+  const unknown = el("p", { class: "about" }, "[UNK] stands for a word that the model does not know.");
   let maps = [];
   const to = el("input", { type: "text", size: 12, value: run.settings.task === "sentences" ? "terrible" : "", id: "word", "aria-label": "the new token" });
   const moved = el("div");
@@ -40,7 +40,7 @@ export function wordsView(ask, run, sampled = true) {
     maps = found.mixing;
     pieces.hidden = !words.some((word) => /^#./.test(word));
     unknown.hidden = !words.includes("[UNK]");
-    to.value ||= words.find((word) => word !== words[position]) ?? words[0];
+    to.value ||= words.find((word) => word !== words[position] && /^[\p{L}\p{N}]/u.test(word)) ?? words[0]; // no [UNK], no piece
     chips();
   });
   function chips() {

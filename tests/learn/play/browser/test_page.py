@@ -142,7 +142,10 @@ def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
     shares = [number(x) for x in page.locator(".bars .value").all_inner_texts()]
     assert sum(shares) == pytest.approx(100, abs=0.2)
     page.click("#tab-step")
-    until(page, lambda: page.locator(".samples small").count() > 1)
+    until(page, lambda: page.locator(".map path").count() > 1)
+    answers = page.locator(".samples [aria-pressed=true] small").all_inner_texts()
+    assert answers == [page.inner_text("#right")]
+    assert page.inner_text(".ids").startswith("it")  # words, not numbers as colours
     assert page.locator("main img").count() == 0
 
 
@@ -212,6 +215,12 @@ def test_a_translation_shows_three_attentions(page):
     until(
         page, lambda: page.locator(".three .mixing canvas").count() == 12
     )  # three times four heads
+    page.fill("#source", "")
+    until(page, lambda: page.locator(".three .mixing").count() == 0)
+    page.click("#tab-step")
+    until(page, lambda: page.locator(".map path").count() > 40)
+    boxes = page.locator(".map path").evaluate_all("(all) => all.map((path) => path.getBBox().y)")
+    assert min(boxes) >= 0  # no line leaves the diagram
 
 
 def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
