@@ -102,10 +102,9 @@ def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:
     except (OSError, ValueError):
         return [], {}
     texts = {name: table.texts(name, missing="") for name in table.columns}
-    guesses = {
-        "text": max(texts, key=lambda name: sum(map(len, {*texts[name]}))),
-        "label": min(texts, key=lambda name: len({*texts[name]})),
-    }
+    text = max(texts, key=lambda name: sum(map(len, {*texts[name]})))
+    label = min(texts, key=lambda name: (name == text, len({*texts[name]})))
+    guesses = {"text": text, "label": label}
     for role in guesses:
         with suppress(ValueError):
             guesses[role] = chosen_column(table, None, role)

@@ -57,6 +57,9 @@ def test_a_table_is_what_the_page_opens_with(tmp_path):
     own.fit([f"text {k}" for k in range(18)], [k % 2 for k in range(18)], progress=False)
     for name in ("epochs", "batch_size", "lr"):
         assert usual[name] == own.settings_[name]
+    (tmp_path / "two.csv").write_text("a,b\n1,2\n", "utf-8")
+    two = choices(str(tmp_path / "two.csv"))["tasks"][-1]["defaults"]
+    assert (two["text_column"], two["label_column"]) == ("a", "b")  # never one for both
     (tmp_path / "book.txt").write_text("a text", "utf-8")
     assert choices(str(tmp_path / "book.txt"))["first"] == "text"
     (tmp_path / "none.csv").write_text("a,b\n1,2,3\n", "utf-8")
