@@ -25,10 +25,11 @@ def run(options: argparse.Namespace) -> int:
     elif what and Path(what).is_dir():
         folder = Path(what)
     elif what is not None:
-        hint = checks.did_you_mean(what, TASKS)
+        problem = "is neither a file nor a folder" if Path(what).exists() else "does not exist"
+        runs = ", ".join(sorted(map(str, Path(what).parent.glob("run-*")))) or "a folder with runs"
         raise FileNotFoundError(
-            f"{what!r} is neither a task nor a file nor a folder; expected a folder, a file, which "
-            f"each run reads anew, or one of {', '.join(TASKS)}{hint}"
+            f"{what!r} {problem}; expected a table, a text, {runs}, or one of the tasks "
+            f"{', '.join(TASKS)}{checks.did_you_mean(what, TASKS)}"
         )
     if options.export is not None:
         if first or file:

@@ -161,9 +161,10 @@ def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["play", "-"], "'-' is neither a task nor a file nor a folder; expected a folder, a file"),
-        (["play", ""], "'' is neither a task nor a file nor a folder"),
-        (["play", "pipe"], "'pipe' is neither a task nor a file nor a folder"),
+        (["play", "-"], "'-' does not exist; expected a table, a text, a folder with"),
+        (["play", ""], "'' is neither a file nor a folder; expected a table"),
+        (["play", "pipe"], "'pipe' is neither a file nor a folder; expected a table"),
+        (["play", "runs/run-2", "--export", "a.html"], "a text, runs/run-1, or one of the tasks"),
         (["play", "digits", "--export", "a.html"], "--export is given with digits; expected the"),
         (["play", "a.csv", "--export", "a.html"], "--export is given with a.csv; expected the"),
         (["play", "--port", "0"], "--port is 0; expected a whole number of at least 1"),
@@ -173,8 +174,10 @@ def test_what_a_page_cannot_show_is_named(words, said, tmp_path, monkeypatch, fa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("text,label\nsoup,food\n")
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "runs" / "run-1").mkdir(parents=True)
+    before = {*tmp_path.rglob("*")}
     assert said in fails(*words)
-    assert {path.name for path in tmp_path.iterdir()} == {"a.csv", "pipe"}
+    assert {*tmp_path.rglob("*")} == before
 
 
 def test_a_page_whose_first_run_cannot_begin_says_so(tmp_path, monkeypatch, capsys):

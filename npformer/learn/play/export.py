@@ -96,6 +96,7 @@ def exported(
     run: Mapping[str, Any],
     points: Sequence[Mapping[str, Any]] = (),
     data: Sequence[Any] | None = None,
+    texts: Sequence[str] | None = None,
     names: Names | None = None,
     ink: tuple[float, float] | None = None,
     facts: Mapping[str, Any] | None = None,
@@ -113,6 +114,8 @@ def exported(
         Of the curves: "step", "loss", "lr", "accuracy", "norms", "dead"; what is missing is None.
     data : (x, y) or (x, y, mask), optional
         Samples that the model was not trained on; the first are shown.
+    texts : sequence of str, optional
+        The same as people wrote them: ids do not have the words outside the vocabulary.
     names : Names, optional
         What tokens and classes are called.
     ink : (float, float), optional
@@ -142,7 +145,7 @@ def exported(
         "run": about,
         "points": thinned(points),
         "bug": about["bug"] and described(about["bug"]),
-        "samples": shown_samples(model, data, names, runs=runs is not None),
+        "samples": shown_samples(model, data, texts, names, runs=runs is not None),
         "tokens": names.tokens if writable else None,
         "tokenizer": spelling,
         "ink": ink,
@@ -156,6 +159,12 @@ def exported(
         "data": json.dumps(finite(contents), separators=(",", ":")).replace("<", "\\u003c"),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], read("export.html"))
+
+
+def in_words(accuracy: float, alone: float | None) -> str:
+    """Return an accuracy, and beside it that of one answer for all, if it is known."""
+    words = f"{100 * accuracy:.1f}\xa0% right on data that it was not trained on"
+    return words if alone is None else f"{words}; always the same answer: {100 * alone:.1f}\xa0%"
 
 
 def thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -208,7 +217,7 @@ def check_known(setting: str, name: str) -> None:
 
 
 def shown_samples(
-    model: Any, data: Sequence[Any] | None, names: Names, *, runs: bool
+    model: Any, data: Any, texts: Sequence[str] | None, names: Names, *, runs: bool
 ) -> list[dict[str, Any]]:
     """Return the first samples; if the model does not run in a page, with its answers."""
     if data is None:
@@ -219,7 +228,7 @@ def shown_samples(
         one = np.asarray(to_numpy(x[i]))
         if mask is not None:
             one = one[np.asarray(to_numpy(mask[i]))]
-        sample = shown_sample(model, names, i, one, y[i])
+        sample = shown_sample(model, names, i, one, y[i], texts[i] if texts else None)
         if runs:
             sample["x"] = one.tolist()
         else:

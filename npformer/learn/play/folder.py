@@ -17,6 +17,7 @@ from typing import Any
 from npformer.data.json_file import read_json
 from npformer.learn.play.settings import MOST_RUNS, Settings
 from npformer.training.storage.files import write_whole
+from npformer.training.storage.models import checkpoint_name
 
 SERVER, SHOWN, SETTINGS, POINTS = "server.json", "shown.json", "settings.json", "points.jsonl"
 
@@ -42,6 +43,13 @@ class Folder:
         They are those of last time if this person wrote them here, and nobody else may read them.
         """
         self.path.mkdir(parents=True, exist_ok=True)
+        others = {each.name for each in self.path.iterdir() if not each.name.startswith(".")}
+        if others and (checkpoint_name() in others or not any(map(_is_ours, others))):
+            raise FileExistsError(
+                f"{self.path} is no folder of a page, and what is in it stays alone; expected an "
+                "empty folder, or one with runs. To try out a model that was trained there: "
+                f"npformer play {self.path} --export page.html, and open that file"
+            )
         place = self.path / SERVER
         stored = _read(place)
         known, token = (stored.get(name) for name in ("port", "token"))
@@ -146,6 +154,11 @@ def _read(place: Path, kind: type = dict) -> Any:
         if stat.S_ISREG(about.st_mode) and about.st_size <= MOST_BYTES:
             return read_json(place, kind)
     return kind()
+
+
+def _is_ours(name: str) -> bool:
+    """Return whether a page writes something of this name into its folder."""
+    return name in (SERVER, SHOWN) or _number(Path(name)) > 0
 
 
 def _number(place: Path) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from npformer.learn.play.export import N_SAMPLES, exported, write_page
+from npformer.learn.play.export import N_SAMPLES, exported, in_words, write_page
 from npformer.learn.play.folder import SETTINGS, Folder, settings_of
 from npformer.learn.play.state import Now, groups_of
 from npformer.learn.play.trained import INK, trained
@@ -30,9 +30,15 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         "kind_of_input": work.kind,
         "bug": now.work.settings.bug,
         "layers": [name for name, _ in groups_of(state.model)],
+        "alone": work.alone,
     }
     facts = {"step": f"{state.step} of {state.n_steps * state.epochs}"}
-    shown: dict[str, Any] = {"data": work.shown(slice(0, N_SAMPLES)), "ink": INK, "facts": facts}
+    measured = [p["accuracy"] for p in points if p["accuracy"] is not None]
+    if measured:
+        facts["accuracy"] = in_words(measured[-1], work.alone)
+    some = slice(0, N_SAMPLES)
+    shown: dict[str, Any] = {"data": work.shown(some), "texts": work.texts(some)}
+    shown |= {"ink": INK, "facts": facts}
     return {"html": exported(now.plain, run=run, points=points, names=work.names, **shown)}
 
 

@@ -116,7 +116,7 @@ class Remote(Callback):
     def _angles(self, model: Any) -> list[float | None]:
         """Return by how much the bug turns the gradient of each layer, in degrees."""
         if self._healthy is None:
-            self._healthy = self.work.healthy()  # type: ignore[attr-defined]
+            self._healthy = self.work.healthy()
         x, y, _ = self.work.sample(A_FEW)
         wrong = copy.deepcopy(model)
         return angles(wrong, self._healthy, x, y, [names for _, names in self._groups])
@@ -134,6 +134,7 @@ class Remote(Callback):
         told |= {each: getattr(state, each) for each in ("step", "epoch", "n_steps", "epochs")}
         told |= {"n_parameters": state.model.n_parameters(), "classes": self.work.names.classes}
         told["layers"] = [group for group, _ in self._groups]
+        told |= {"held_out": len(self.work), "alone": self.work.alone}
         self.pipe.send(told)
 
     # What is answered -----------------------------------------------------------------------------

@@ -48,7 +48,7 @@ class Run:
             "classes": None,
             "bug": self.settings.bug,
             **{"state": "stored", "error": None, "step": 0, "epoch": 0, "n_steps": 0},
-            **{"epochs": self.settings.epochs, "n_parameters": 0, "layers": []},
+            **{"epochs": self.settings.epochs, "n_parameters": 0, "layers": [], "alone": None},
             **self.told,
         }
 

@@ -102,14 +102,16 @@ def estimator_names(estimator: Any) -> Names:
     return Names(classes=named, tokenizer=getattr(estimator, "tokenizer_", None))
 
 
-def shown_sample(model: Any, names: Names, i: int, x: np.ndarray, y: Any) -> dict[str, Any]:
+def shown_sample(
+    model: Any, names: Names, i: int, x: np.ndarray, y: Any, text: str | None = None
+) -> dict[str, Any]:
     """Return sample i without padding: its right answer, and its words and text, or its picture."""
     sample = {"index": i, "label": names.label(y, model), "shape": x.shape}
     if isinstance(model, EncoderDecoder):
         words = names.words(id for id in x if id not in LEFT_OUT)
         return sample | {"words": words, "text": names.said(x)}
     if x.ndim == 1:
-        return sample | {"words": names.words(x), "text": names.text(x)}
+        return sample | {"words": names.words(x), "text": text or names.text(x)}
     return sample | {"image": tensor(f"sample {i}", x)}
 
 

@@ -203,7 +203,8 @@ class Server(uvicorn.Server):
         """Return what the page asks for."""
         match name:
             case "choices":
-                return choices(self.file) | {"folder": str(self.runs.folder.path)}
+                found = await asyncio.to_thread(choices, values.get("file") or self.file)
+                return found | {"folder": str(self.runs.folder.path)}
             case "start":
                 return {"runs": await asyncio.to_thread(self.runs.start, values.get("runs"))}
             case "control":

@@ -13,6 +13,7 @@ from npformer.learn.play.broken import HAVE_A_PLACE, described
 from npformer.learn.play.settings import LIMITS, TASKS, Settings
 from npformer.learn.play.works import ArrayWork, BookWork, PairsWork, TextsWork, Work
 from npformer.mixers import MIXERS
+from npformer.tasks.estimators.defaults import training
 from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.kinds import chosen_column, is_text_file
 
@@ -67,7 +68,7 @@ def choices(file: str | None = None) -> dict[str, Any]:
     """
     first: str | None = None
     columns: list[str] = []
-    own: dict[str, str] = {}
+    own: dict[str, Any] = {}
     if file is not None:
         first = "text" if is_text_file(file) else "file"
         if first == "file":
@@ -89,22 +90,24 @@ def choices(file: str | None = None) -> dict[str, Any]:
     return {**found, "tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}
 
 
-def _columns_of(file: str) -> tuple[list[str], dict[str, str]]:
+def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:
     """Return a table's columns, and those that hold texts and labels, as far as one can tell.
 
-    Without the usual names these are the column of the longest texts, and that of the fewest
-    different values. A file that is no table has none: starting a run says why.
+    With them come the epochs and the batch size that `npformer train` has for so many texts.
+    Without the usual names these are the column with most to read that does not repeat, and that of
+    the fewest different values. A file that is no table has none: starting a run says why.
     """
     try:
         table = read_table(file)
     except (OSError, ValueError):
         return [], {}
     texts = {name: table.texts(name, missing="") for name in table.columns}
-    guesses = {
-        "text": max(texts, key=lambda name: sum(map(len, texts[name]))),
-        "label": min(texts, key=lambda name: len({*texts[name]})),
-    }
+    text = max(texts, key=lambda name: sum(map(len, {*texts[name]})))
+    label = min(texts, key=lambda name: (name == text, len({*texts[name]})))
+    guesses = {"text": text, "label": label}
     for role in guesses:
         with suppress(ValueError):
             guesses[role] = chosen_column(table, None, role)
-    return [*texts], {f"{role}_column": name for role, name in guesses.items()}
+    usual = training("text", max(round((1.0 - float(HELD_OUT)) * len(table)), 1))
+    shared = {name: usual[name] for name in ("epochs", "batch_size")}
+    return [*texts], {f"{role}_column": name for role, name in guesses.items()} | shared

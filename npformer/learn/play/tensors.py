@@ -31,6 +31,7 @@ def tensor(name: str, array: Any) -> dict[str, Any]:
         "shape": list(x.shape),
         "mean": float(whole.mean()),
         "spread": float(whole.std()),
+        "whole": x.dtype.kind in "iu",
         "largest": float(np.abs(whole).max(initial=0.0)),
         "data": packed(cut),
         "cut": bool(cut.size < x.size),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from npformer.learn.play.export import N_SAMPLES, in_words
 from npformer.learn.play.seen import Names, estimator_names
-from npformer.tasks.estimators import Estimator, TextWriter
+from npformer.tasks.estimators import Classifier, Estimator, TextWriter, baselines
+from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.storage.models import checkpoint_name, load, read_notes
 
@@ -53,8 +56,10 @@ def _described(found: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any
         what["names"] = estimator_names(found)
         if isinstance(found, TextWriter):
             what["data"] = own_text(found)
+        elif isinstance(found, Classifier):
+            what |= tested(found, task)
         if (n := len(found.models_)) > 1:
-            what["facts"]["model"] = f"the first of {n}, whose answers are averaged"
+            what["facts"]["model"] = f"the first of {n}, whose answers npformer predict averages"
     elif isinstance(task, str):
         settings["task"] = task
         if task in RECIPES:
@@ -67,8 +72,11 @@ def _described(found: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any
     settings |= {"pooling": getattr(model, "pooling", None), "seed": notes.get("seed")}
     settings |= {k: v for k, v in (metrics.get("training") or {}).items() if np.isscalar(v)}
     scores = (metrics.get("splits") or {}).get(split, metrics.get("test") or {})
-    known = [name for name in ("test_accuracy", "accuracy") if scores.get(name) is not None]
-    what["facts"] |= {name: f"{scores[name]:.4f}" for name in known}
+    accuracy = scores.get("test_accuracy", scores.get("accuracy"))
+    if accuracy is not None:
+        alone = (metrics.get("baselines") or {}).get(baselines.MAJORITY, {})
+        of_one = alone.get("accuracy", scores.get("most_frequent"))
+        what["facts"]["accuracy"] = in_words(accuracy, of_one)
     what["run"] = {"settings": settings, "kind_of_input": kind, "by_epoch": True}
     one = history.get(split) if isinstance(history, Mapping) else next(iter(history), None)
     what["points"] = points_of(one) if one else []
@@ -86,6 +94,18 @@ def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"step": n_steps * k, "epoch": k, **dict(zip(names, row, strict=True))}
         for k, row in enumerate(rows, 1)
     ]
+
+
+def tested(classifier: Any, task: Any) -> dict[str, Any]:
+    """Return some samples of the test part; none if its file is gone or has changed."""
+    with suppress(OSError, LookupError, TypeError, ValueError):
+        parts, _ = FileTask.from_notes(task).parts()
+        test = parts["test"] or parts["validation"]
+        some = test.rows(range(min(len(test), N_SAMPLES)))
+        x, mask = classifier.arrays(some.samples)
+        texts = some.samples if isinstance(some.samples[0], str) else None
+        return {"data": (x, classifier.names.numbers(some.labels), mask), "texts": texts}
+    return {}
 
 
 def own_text(writer: TextWriter) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -64,6 +64,14 @@ class Work(ABC):
         """What tokens and classes are called."""
         return estimator_names(self.estimator)
 
+    @cached_property
+    def alone(self) -> float | None:
+        """The accuracy of the most frequent label of the training part, given to every sample."""
+        if self.kind in ("text", "pair"):
+            return None
+        labels, counts = np.unique(self.parts["train"].labels, return_counts=True)
+        return float((np.asarray(self.held_out[1]) == labels[counts.argmax()]).mean())
+
     def __len__(self) -> int:
         """Return the number of samples to look at."""
         return len(self.held_out[0])
@@ -72,6 +80,10 @@ class Work(ABC):
         """Raise ValueError for a task of another kind, with what is to be said then."""
         if self.kind != kind:
             raise ValueError(f"the task {self.settings.task!r} {otherwise}")
+
+    def healthy(self) -> SequenceClassifier:
+        """Return the model without the run's bug, not trained: only arrays have one."""
+        raise NotImplementedError
 
     @abstractmethod
     def sample(self, rows: slice) -> tuple[Any, np.ndarray, Any]:
@@ -85,6 +97,10 @@ class Work(ABC):
         """Return what a page shows of some samples, of pairs the source: its padding has an id."""
         inputs, targets, masks = self.sample(rows)
         return (inputs[0], targets, None) if self.kind == "pair" else (inputs, targets, masks)
+
+    def texts(self, rows: slice) -> Sequence[str] | None:
+        """Return some samples as people wrote them, if they are sentences."""
+        return self.held_out[0][rows] if self.kind == "ids" and self.estimator else None
 
 
 class ArrayWork(Work):
@@ -105,7 +121,7 @@ class ArrayWork(Work):
         return fit(model, data.train, validation=data.validation, seed=of.seed, **options)
 
     def healthy(self) -> SequenceClassifier:
-        """Return the model without its bug, which has not been trained."""
+        """Return the model without its bug."""
         of = self.settings
         recipe = RECIPES[of.task]
         return recipe.model(self.data, of.seed, kind=SequenceClassifier, **of.encoder())

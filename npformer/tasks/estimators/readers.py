@@ -268,7 +268,7 @@ class TextReader(Reader):
                 warnings.warn(
                     f"{longer:,} of {len(samples):,} texts have more than {self.max_len} tokens, "
                     "and only their beginning is read. To read more, train with a larger max_len "
-                    "(--max-len)",
+                    "(--max-len); of weights that --from names, npformer pretrain has it",
                     stacklevel=4,
                 )
         return ids, mask

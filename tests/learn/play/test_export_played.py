@@ -22,7 +22,7 @@ TINY = {"d_model": 8, "n_heads": 2, "d_ff": 8, "epochs": 1, "batch_size": 256}
 POINT = {"step": 1, "epoch": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}
 
 LINES = {
-    "file": "text,label\n" + "a good film,yes\na bad film,no\n" * 12,
+    "file": "text,label\n" + "A good film,yes\nA bad film,no\n" * 12,
     "text": "to be or not to be\n" * 30,
 }
 
@@ -64,6 +64,9 @@ def test_a_run_of_every_task_is_exported(task, tmp_path):
     if work.kind != "image":
         assert found["samples"][0]["text"]
         assert "[PAD]" not in found["samples"][0]["text"]
+    if task == "file":  # as it was written
+        assert found["samples"][0]["text"] in ("A good film", "A bad film")
+        assert found["run"]["alone"] == 0.5
 
 
 def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
@@ -74,15 +77,18 @@ def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
     work = work_of(settings)
     options = {"progress": False, "workers": 1, "checkpoint": place}
     work.train(**options)
-    folder.add_points("run-1", [POINT, {**POINT, "step": 10_000}])
+    epoch = {**POINT, "loss": None, "accuracy": 0.3}
+    folder.add_points("run-1", [POINT, epoch, {**POINT, "step": 10_000}])
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     assert len(before) > 2
     for given in (folder.path, place):
         found = contents(export_folder(given, tmp_path / "page.html").read_text("utf-8"))
         assert found["points"][0]["loss"] == 2.0
+        beside = r"30\.0\xa0% .*; always the same answer: \d+\.\d\xa0%"
+        assert re.fullmatch(beside, found["facts"]["accuracy"])
         steps = found["facts"]["step"].split()
         assert steps[0] == steps[-1] != "0"  # the last state, not the first
-        assert [each["step"] for each in found["points"]] == [1]  # and none from later
+        assert [each["step"] for each in found["points"]] == [1, 1]  # and none from later
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     (place / "checkpoint.safetensors").write_bytes(b"damaged")
     with pytest.raises(nf.CheckpointError, match=rf"^{place}/checkpoint"):  # not of its copy

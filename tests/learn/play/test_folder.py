@@ -73,6 +73,24 @@ def test_a_file_of_another_program_or_a_link_is_not_replaced(folder, words):
         folder.address()
 
 
+@pytest.mark.parametrize(
+    "names",
+    [["model.safetensors", "run.json"], ["model.safetensors", "server.json"], ["settings.json"]],
+)
+def test_a_folder_of_something_else_stays_as_it_was(tmp_path, names):
+    for name in names:
+        (tmp_path / name).touch()
+    said = f"{tmp_path} is no folder of a page, .* npformer play {tmp_path} --export page.html, and"
+    with pytest.raises(FileExistsError, match=said):
+        Folder(tmp_path).address()
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_a_folder_may_be_empty_but_for_hidden_files(tmp_path):
+    (tmp_path / ".gitkeep").touch()
+    assert Folder(tmp_path).address(5000)[0] == 5000
+
+
 @pytest.mark.parametrize("port", [-5, 0, 70_000, "4000", 4e3, None])
 def test_a_port_that_is_none_is_any(folder, port):
     (folder.path / "server.json").write_text(json.dumps({"token": "a" * 32, "port": port}))

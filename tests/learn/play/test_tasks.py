@@ -2,6 +2,7 @@
 
 import pytest
 
+import npformer as nf
 from npformer.learn.play.tasks import choices, defaults, work_of
 
 LINES = "good film,yes\nbad film,no\n"
@@ -52,6 +53,13 @@ def test_a_table_is_what_the_page_opens_with(tmp_path):
     usual = next(task for task in found["tasks"] if task["name"] == "file")["defaults"]
     assert (usual["text_column"], usual["label_column"]) == ("headline", "topic")
     assert usual["file"] == found["file"]
+    own = nf.TextClassifier(members=1)  # as npformer train has it
+    own.fit([f"text {k}" for k in range(18)], [k % 2 for k in range(18)], progress=False)
+    for name in ("epochs", "batch_size", "lr"):
+        assert usual[name] == own.settings_[name]
+    (tmp_path / "two.csv").write_text("a,b\n1,2\n", "utf-8")
+    two = choices(str(tmp_path / "two.csv"))["tasks"][-1]["defaults"]
+    assert (two["text_column"], two["label_column"]) == ("a", "b")  # never one for both
     (tmp_path / "book.txt").write_text("a text", "utf-8")
     assert choices(str(tmp_path / "book.txt"))["first"] == "text"
     (tmp_path / "none.csv").write_text("a,b\n1,2,3\n", "utf-8")

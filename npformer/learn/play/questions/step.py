@@ -39,7 +39,8 @@ def samples(now: Now, start: int = 0, n: int = 12) -> dict[str, Any]:
     def shown(i: int) -> dict[str, Any]:
         x, y, mask = work.shown(slice(i, i + 1))
         one = x[0] if mask is None else x[0][mask[0]]
-        return shown_sample(now.training.model, work.names, i, one, y[0])
+        (text,) = work.texts(slice(i, i + 1)) or (None,)
+        return shown_sample(now.training.model, work.names, i, one, y[0], text)
 
     rows = range(start, start + min(n, total))
     found = [shown(i % total) for i in rows]

@@ -56,10 +56,8 @@ export function answers(data) {
       return { moved: moved(x, position, given.vocab_size ? ids(to)[0] : inked([to])[0]) };
     },
     samples({ start = 0, n = 12 }) {
-      if (!data.samples.length) throw new Error("This page holds no samples of the data.");
-      const shown = Array.from({ length: Math.min(n, data.samples.length) }, (_, k) => data.samples[(start + k) % data.samples.length])
-        .map((found) => ({ ...found, words: found.text?.split(" ") ?? null }));
-      return { total: data.samples.length, samples: shown };
+      const { length } = data.samples;
+      return { total: length, samples: Array.from({ length: Math.min(n, length) }, (_, k) => data.samples[(start + k) % length]) };
     },
   };
   return async (question, more = {}) => questions[question](more);

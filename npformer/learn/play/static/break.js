@@ -83,8 +83,8 @@ export function breakView(root) {
     plots.node.classList.toggle("off", !both);
     turned.node.hidden = found.hidden = !both;
     if (!both) return void (words.textContent = "Training it ends the present runs, with a checkpoint; they stay in their folder.");
-    fill(words, ...store.runs.flatMap((run, k) =>
-      [el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""} `]));
+    fill(words, ...store.runs.map((run, k) =>
+      el("span", { style: "display:inline-block;margin-right:1rem" }, el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""}`)));
     const { run, layers } = broken();
     const points = (store.points[run] ?? []).filter((point) => point.angles);
     turned.draw(layers.map((name, k) => ({

@@ -18,6 +18,11 @@ export const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
 export const colourOfDepth = (k, n) =>
   `hsl(${210 + (n > 1 ? k / (n - 1) : 0) * 180} 62% ${isDark() ? 66 : 45}%)`;
 
+// A canvas knows nothing of the style sheet: each that has `again` is painted anew when light turns to dark.
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  for (const canvas of document.querySelectorAll("canvas")) canvas.again?.();
+});
+
 export function surface(canvas, height) {
   const ratio = devicePixelRatio || 1;
   const width = canvas.clientWidth || 300;
@@ -145,6 +150,7 @@ export function smoothed(points, share = 0.08) {
 
 // The V: error of central differences over the size of their step, both axes in powers of ten.
 export function plotV(canvas, differences, chosen, exact) {
+  canvas.again = () => plotV(canvas, differences, chosen, exact);
   const height = 220;
   const [pen, width] = surface(canvas, height);
   const floor = 1e-17;

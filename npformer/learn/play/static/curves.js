@@ -6,7 +6,7 @@ import { colour, nameOfRun, short, store } from "./store.js";
 
 const whole = (share) => `${Number((100 * share).toPrecision(2))} %`;
 
-export function curves() {
+export function curves(over = false) { // over: what has no point gets none
   const loss = lineChart("Loss", "How wrong the model is on the batches that it trains on: 0 would be certain and right.");
   const accuracy = lineChart("Validation accuracy", "Share of right answers on samples that it never trains on, after each epoch.",
     { low: 0, high: 1, format: percent, axis: whole, empty: "appears after the first epoch" });
@@ -31,6 +31,13 @@ export function curves() {
     fill(each, ...charts.flat().map((chart) => chart.node));
   }
 
+  // An accuracy says little beside that of one answer for all.
+  function withBaseline(right) {
+    const { alone } = store.runs[0] ?? {};
+    const last = Math.max(0, ...right.flatMap(({ points }) => points.map(([x]) => x)));
+    return alone && last ? [...right, { name: "always the most frequent label", colour: "var(--soft)", points: [[0, alone], [last, alone]] }] : right;
+  }
+
   function draw() {
     node.hidden = !store.runs.length;
     if (node.hidden) return;
@@ -38,22 +45,25 @@ export function curves() {
     const of = (run, value) => (store.points[run.run] ?? []).filter((point) => value(point) !== null && value(point) !== undefined)
       .map((point) => [point.step, value(point)]);
     const lines = (value) => store.runs.map((run, k) => ({ name: nameOfRun(run), colour: colour(k), points: of(run, value) }));
+    const right = lines((point) => point.accuracy);
+    const wrong = lines((point) => point.validation_loss);
+    const any = (series) => series.some(({ points }) => points.length);
+    const none = !any(right) && (over || any(wrong)); // what says a number has no accuracy
+    [accuracy.node.hidden, validation.node.hidden] = [none, !none || !any(wrong)];
     const raw = lines((point) => point.loss);
     const mean = (line, k) => ({ ...line, points: store.runs[k].by_epoch ? line.points : smoothed(line.points) }); // of an epoch already
     loss.draw([...raw.map((line) => ({ ...line, faint: true })), ...raw.map(mean)]);
-    const right = lines((point) => point.accuracy);
-    const wrong = lines((point) => point.validation_loss);
-    const none = right.every((line) => !line.points.length) && wrong.some((line) => line.points.length);
-    [accuracy.node.hidden, validation.node.hidden] = [none, !none]; // what writes has no accuracy
     if (none) validation.draw(wrong);
-    else accuracy.draw(right);
+    else accuracy.draw(withBaseline(right));
     rate.draw(lines((point) => point.lr));
     store.runs.forEach((run, r) => {
       const layers = run.layers ?? [];
-      charts[r][0].draw(layers.map((name, k) => ({ name: short(name, layers), colour: colourOfDepth(k, layers.length), points: of(run, (point) => point.norms?.[k]) })));
-      charts[r][1].node.hidden = run.settings.activation !== "relu";
-      if (charts[r][1].node.hidden) return;
+      const norms = layers.map((name, k) => ({ name: short(name, layers), colour: colourOfDepth(k, layers.length), points: of(run, (point) => point.norms?.[k]) }));
+      charts[r][0].node.hidden = over && !any(norms);
       const n = store.points[run.run]?.findLast((point) => point.dead)?.dead.length ?? 0;
+      charts[r][1].node.hidden = run.settings.activation !== "relu" || (over && !n);
+      charts[r][0].draw(norms);
+      if (charts[r][1].node.hidden) return;
       charts[r][1].draw(Array.from({ length: n }, (_, k) => ({ name: `layer ${k + 1}`, colour: colourOfDepth(k, n), points: of(run, (point) => point.dead?.[k]) })));
     });
   }

@@ -66,6 +66,7 @@ export function drawingField(changed) {
     pen.arc(x * size, y * size, down ? 9 : 5, 0, 7);
     pen.fill();
   }
+  canvas.again = redraw;
   const tell = () => (redraw(), changed(asPicture(strokes, fit)));
   const place = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -98,7 +99,6 @@ export function drawingField(changed) {
   });
   return {
     node: canvas,
-    redraw,
     clear: () => ((strokes = []), (down = false), tell()),
     setFit: (value) => ((fit = value), tell()),
     image: () => asPicture(strokes, fit),

@@ -15,7 +15,8 @@ const MOST = 12; // classes
 const $ = (id) => document.getElementById(id);
 
 function about() {
-  const found = [...Object.entries(run.settings), ...Object.entries(data.facts)].filter(([, value]) => value !== null && value !== "");
+  const { model, accuracy, ...facts } = data.facts; // the last ones are shown below
+  const found = Object.entries({ ...run.settings, ...facts }).filter(([, value]) => value !== null && value !== "");
   return el("section", { class: "card", id: "settings" },
     el("h2", {}, "The run"),
     el("p", { class: "about" }, "The settings that the model was built and trained with, and what is known about it."),
@@ -26,10 +27,8 @@ function about() {
 function trained() {
   store.setRuns([run]);
   store.addPoints(run.run, data.points);
-  const plots = curves();
+  const plots = curves(true);
   if (data.points.length) plots.draw();
-  const [norms, dead] = plots.node.querySelectorAll(".of-run .plot");
-  if (norms) [norms.hidden, dead.hidden] = ["norms", "dead"].map((name) => !data.points.some((point) => point[name]?.length));
   return { node: el("section", { id: "curves", hidden: !data.points.length }, el("h2", {}, "How it was trained"), plots.node), draw: plots.draw };
 }
 
@@ -73,7 +72,7 @@ function samples() {
 
 const says = data.model?.arguments.output !== "mean_squared_error"; // classes, of which there are probabilities
 const viewOf = () => (run.kind_of_input === "image" ? digitView : data.tokens ? wordsView : null);
-const view = ask && says && viewOf() ? viewOf()(ask, run) : null;
+const view = ask && says && viewOf() ? viewOf()(ask, run, data.samples.length > 0) : null;
 const plots = trained();
 document.title = `${run.settings.task}, ${nameOfRun(run)}: a model of npformer`;
 fill($("title"), `${run.settings.task}, ${nameOfRun(run)}`);
@@ -83,6 +82,8 @@ fill(document.querySelector("main"),
     el("p", {}, el("b", {}, "Why it is wrong. "), data.bug.why), el("p", {}, el("b", {}, "What it costs. "), data.bug.cost)) : null,
   view ? el("p", { class: "lead" }, `A small Transformer, trained with npformer, runs in this page: ${data.facts.parameters} numbers and the formulas that use them. `,
     run.kind_of_input === "image" ? "Draw a digit, and see what it reads, with its attention weights." : "Write a sentence, and see what it says, with its attention weights.") : null,
+  data.facts.model ? el("p", { class: "lead", id: "which" }, `This model is ${data.facts.model}: its own differ a little.`) : null,
+  data.facts.accuracy ? el("p", { class: "lead", id: "accuracy" }, `${data.facts.model ? "Together they are" : "It is"} ${data.facts.accuracy}.`) : null,
   data.model ? null : el("section", { class: "card", id: "still" },
     el("p", {}, el("b", {}, "This model does not run by itself on this page: "), data.why, " What you see was computed when the page was written.")),
   view ? el("section", { id: "try" }, view.node) : null,

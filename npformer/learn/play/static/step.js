@@ -3,7 +3,7 @@
 import { ask } from "./api.js";
 import { bars, button, el, fill, latest, number, tell, visible } from "./dom.js";
 import { keyOf, spoken, store, trains } from "./store.js";
-import { heatMap, tensorCard } from "./tensors.js";
+import { heatMap, idsCard, tensorCard } from "./tensors.js";
 import { nothing } from "./try.js";
 import { weightPanel } from "./weight.js";
 
@@ -24,6 +24,7 @@ export function stepView(root) {
   let seenAt = null; // the run's step
   let at = null; // the step whose weights are shown; null: the newest
   let wrong = null; // a sample that the model gets wrong
+  const known = {}; // samples by their index
   const past = el("input", { type: "range", min: 0, step: 1, id: "at", "aria-label": "step of the training" });
   const when = el("output", { class: "readout" });
   let kept = []; // steps
@@ -64,6 +65,7 @@ export function stepView(root) {
       chosen = wrong ?? 0;
       if (!shown.some(({ index }) => index === chosen)) shown = [...(await ask(store.run.run, "samples", { start: chosen, n: 1 })).samples, ...shown];
     }
+    for (const sample of shown) known[sample.index] = sample;
     fill(samples, ...shown.map((sample) => el("button", {
       type: "button", "data-sample": sample.index, "aria-pressed": String(sample.index === chosen),
       onclick: () => {
@@ -87,7 +89,7 @@ export function stepView(root) {
     seenAt = found.step ?? run.step;
     boxes = [...found.forward.map((box) => ({ ...box, way: "forward" })), ...found.backward.map((box) => ({ ...box, way: "backward" }))];
     now = Math.min(now, boxes.length - 1);
-    fill(outcome, el("p", {}, "Loss ", el("b", { id: "loss" }, number(found.loss)), `: minus the logarithm of the probability that the right answer got${["text", "pair"].includes(run.kind_of_input) ? ", averaged over all tokens. What it expects at the end:" : "."}`),
+    fill(outcome, el("p", {}, "Loss ", el("b", { id: "loss" }, number(found.loss)), `: minus the logarithm of the probability that the right answer`, known[chosen]?.label ? [", ", el("b", { id: "right" }, known[chosen].label), ","] : null, ` got${["text", "pair"].includes(run.kind_of_input) ? ", averaged over all tokens. What it expects at the end:" : "."}`),
       bars(found.prediction.slice(0, 5).map((each, k) => ({ name: visible(each.class), p: each.p, best: k === 0 }))));
     drawMap(found.forward);
     choose(now);
@@ -129,7 +131,7 @@ export function stepView(root) {
     const [left, right] = [a.offsetLeft + a.offsetWidth, b.offsetLeft];
     const [y, to] = [a, b].map((each) => each.offsetTop + each.offsetHeight / 2);
     const over = a.offsetTop === b.offsetTop && right - left > 40;
-    const up = a.offsetTop - a.offsetHeight - 14; // above the branches
+    const up = Math.max(8, a.offsetTop - a.offsetHeight - 14); // above the branches
     const [from, into] = [left - a.offsetWidth / 2, right + b.offsetWidth / 2];
     const points = over ? [[from, a.offsetTop], [from, up], [into, up], [into, b.offsetTop]]
       : [[left, y], [right - 9, y], [right - 9, to], [right, to]];
@@ -157,7 +159,7 @@ export function stepView(root) {
         el("small", {}, `${box.way}, ${now + 1} of ${boxes.length}`),
         button("▶", () => choose(now + 1), { "aria-label": "next box", disabled: now === boxes.length - 1 })),
       el("div", { class: "flow" },
-        el("div", { class: "inputs" }, box.inputs.map((each) => tensorCard(each))),
+        el("div", { class: "inputs" }, box.inputs.map((each) => (each.whole ? idsCard(each, store.run.kind_of_input === "pair" ? null : known[chosen]?.words) : tensorCard(each)))),
         el("div", { class: "arrow" }, el("p", { class: "formula" }, box.formula), el("span", { "aria-hidden": "true" }, "→"),
           el("small", {}, `${box.function}, ${box.source}`)),
         box.results.map((each) => tensorCard(each)),

@@ -2,7 +2,7 @@
 // go from dark blue to yellow, so that nearly equal ones differ, for colour-blind readers too.
 
 import { css } from "./charts.js";
-import { el, number } from "./dom.js";
+import { el, number, visible } from "./dom.js";
 
 export function decoded(tensor) {
   if (tensor.values) return tensor.values;
@@ -40,6 +40,7 @@ export function span(values) {
 }
 
 export function paint(canvas, values, rows, columns, scale, between) {
+  canvas.again = () => paint(canvas, values, rows, columns, scale, between);
   canvas.width = columns;
   canvas.height = rows;
   const [none, plus, minus] = ["--zero", "--plus", "--minus"].map((name) => rgb(css(`var(${name})`)));
@@ -135,6 +136,12 @@ export function tensorCard(tensor, options = {}) {
     tensor.cut ? el("small", {}, `the first 64 rows and columns${heads > 1 ? " of the first 8 matrices" : ""}`) : null,
     readout);
 }
+
+// Ids of tokens, with their words: as numbers they have no size to compare.
+export const idsCard = (tensor, words) => el("figure", { class: "tensor" },
+  el("figcaption", {}, el("b", {}, tensor.name), el("span", { class: "shape" }, `${shapeOf(tensor)} ids of tokens`)),
+  el("p", { class: "takes ids" }, [...decoded(tensor)].map((id, k) => el("span", {}, words ? visible(words[k]) : "", el("sub", {}, String(id))))),
+  words?.includes("[UNK]") ? el("small", {}, "[UNK] stands for a word that the model does not know.") : null);
 
 // The weights of one head, with their tokens along both sides: row i has those of token i.
 export function mixingMap(tensor, head, rows, columns, options = {}) {

@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { curves } from "./curves.js";
-import { button, choice, el, field, fill, percent } from "./dom.js";
+import { button, choice, el, field, fill, percent, tell } from "./dom.js";
 import { colour, nameOfRun, stepOf, store, trains } from "./store.js";
 
 const NUMBERS = [
@@ -36,6 +36,7 @@ export function trainView(root) {
   let runs = []; // {mixers, lr}: what differs
   let parts = []; // of the controls: for all runs, then for each
   let made = null; // the runs that they were made for
+  let opening = null; // a file whose columns the server looks up
 
   function start() {
     if (!store.choices) return;
@@ -70,12 +71,26 @@ export function trainView(root) {
       { file: "File on this machine", text_column: "Column of the text", label_column: "Column of the label" }[key],
       key !== "file" && settings.file === store.choices.file && store.choices.columns.length
         ? choice(store.choices.columns, settings[key] ?? undefined, { name: key, onchange: (event) => (settings[key] = event.target.value) })
-        : el("input", { type: "text", name: key, value: settings[key] ?? "", oninput: (event) => (settings[key] = event.target.value || null) })));
+        : el("input", {
+          type: "text", name: key, value: settings[key] ?? "", oninput: (event) => (settings[key] = event.target.value || null),
+          onchange: key === "file" ? () => (opening = settings.file && open(settings.file).catch(tell)) : null,
+        })));
     fill(more, more.firstChild, el("div", { class: "fields" }, inputs, field("Activation", activation, "the bend in the feed-forward network; units of ReLU can die")));
     about.after(...files.splice(0, name === "file" ? 3 : 1));
     for (const stale of form.querySelectorAll(":scope > .field.stale")) stale.remove();
     for (const fresh of form.querySelectorAll(":scope > .field")) if (fresh.querySelector("[type=text], select:not(#task)")) fresh.classList.add("stale");
     listRuns();
+  }
+
+  // The columns of another file are menus, too, and its number of texts decides the epochs.
+  async function open(file) {
+    store.choices = await post("choices", { file });
+    const [kept, { name }] = [runs, document.activeElement];
+    form.querySelector("#task").value = store.choices.first;
+    choose(store.choices.first);
+    runs = kept;
+    listRuns();
+    if (name) form.querySelector(`[name=${name}]`)?.focus();
   }
 
   function listRuns() {
@@ -111,6 +126,7 @@ export function trainView(root) {
   }
 
   async function begin() {
+    await opening;
     const answer = await post("start", { runs: runs.map((run) => ({ ...settings, ...run })) });
     store.setRuns(answer.runs);
     update({ kind: "runs" });
@@ -181,7 +197,8 @@ export function trainView(root) {
       [bar.max, bar.value] = [end || 1, Math.min(step, end || 1)];
       const size = run.n_parameters ? `${run.n_parameters.toLocaleString("en")} parameters` : null; // 0: not known yet
       fill(result, size, size && best ? " · " : null,
-        best ? ["validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy))] : null);
+        best ? ["validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy)), run.held_out ? ` of ${run.held_out} samples` : null] : null,
+        best && typeof run.alone === "number" ? ["; always the most frequent label: ", el("b", {}, percent(run.alone))] : null);
       error.textContent = run.error ?? "";
     };
     const node = el("article", { class: "card", "data-run": first.run },
@@ -192,7 +209,8 @@ export function trainView(root) {
 
   function update(event) {
     if (root.hidden || !store.choices) return;
-    fate.textContent = store.runs.length ? `Ends ${store.runs.map(({ run }) => run).join(", ")}, with a checkpoint, and shows the new runs instead. What they learned stays in the folder ${store.choices.folder}.` : "";
+    const ends = store.runs.filter(({ state }) => !["finished", "failed", "stored"].includes(state)).map(({ run }) => run).join(", ");
+    fate.textContent = store.runs.length ? `${ends ? `Ends ${ends}, with a checkpoint, and shows` : "Shows"} the new runs instead. What the present ones learned stays in the folder ${store.choices.folder}.` : "";
     const key = store.runs.map((run) => run.run + JSON.stringify(run.settings)).join();
     if (key !== made) make();
     made = key;

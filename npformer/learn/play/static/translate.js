@@ -14,7 +14,7 @@ export function translateView(ask, run) {
     ["cross", "Target reads source", "Cross-attention: the weights of source tokens for each written token. In a reversal this is the other diagonal.", (found) => [found.written, found.source]],
   ];
   const think = latest(async () => {
-    if (!input.value.trim()) return;
+    if (!input.value.trim()) return void (fill(maps), fill(target, "An empty box. Write something in it."));
     const found = await ask("translate", { source: input.value });
     fill(target, "The model writes ", el("b", {}, spoken(run, found.target)), ".");
     found.written = found.read ?? found.target;

@@ -46,7 +46,7 @@ export function weightPanel(run, name, shape, index, sample, at) {
       adam ? el("table", { class: "ways" }, el("tbody", {},
         row("m", number(adam.m), "moving average of its gradients", "adam-m"),
         row("v", number(adam.v), "moving average of their squares", "adam-v"),
-        row("Step", number(adam.step), "about the learning rate times m / √v", "adam-step"),
+        row("Step", number(adam.step), `about the learning rate times m / √v${adam.step ? "" : ": the learning rate has come to 0"}`, "adam-step"),
         row("Weight after it", number(adam.after, 8), "value + step", "adam-after"))) : null), el("div", {},
       el("h4", {}, "The V: how large should the step h be?"),
       el("p", { class: "about" }, "Too large a step (right) misses the curve between its two ends. Too small a step (left) loses digits, because two nearly equal losses are subtracted. The best is in between. Move the slider."),

@@ -7,7 +7,7 @@ import { decoded, mixingGrid, shade, sizes, span } from "./tensors.js";
 const NUMBERS = ["parity", "pointer"]; // tasks whose tokens are numbers
 const FIRST = { sentences: "The food was not good at all, but the service was great." };
 
-export function wordsView(ask, run) {
+export function wordsView(ask, run, sampled = true) {
   const input = el("textarea", { rows: 2, id: "sentence", spellcheck: "false" });
   input.value = FIRST[run.settings.task] ?? "";
   const answer = el("p", { class: "answer", role: "status" });
@@ -15,16 +15,22 @@ export function wordsView(ask, run) {
   const tokens = el("div", { class: "tokens", role: "group", "aria-label": "tokens" });
   const mixing = el("div", { class: "layers" });
   const asked = el("span", {});
-  const pieces = el("p", { class: "about", hidden: true }, "Tokens with # are pieces of words; < and > mark the beginning and the end of one. From its pieces the model knows something about a word that it has never seen.");
+  const pieces = el("p", { class: "about" }, "Tokens with # are pieces of words; < and > mark the beginning and the end of one. From its pieces the model knows something about a word that it has never seen.");
+  const unknown = el("p", { class: "about" }, "[UNK] stands for a word that the model does not know.");
   let maps = [];
   const to = el("input", { type: "text", size: 12, value: run.settings.task === "sentences" ? "terrible" : "", id: "word", "aria-label": "the new token" });
   const moved = el("div");
   let words = [];
   let position = 0;
+  let read = null; // the text that the answer is about
 
   const think = latest(async () => {
-    if (!input.value.trim()) return;
-    const found = await ask("sentence", { text: input.value });
+    const text = input.value;
+    if (text !== read) fill(moved);
+    read = text;
+    for (const part of parts) part.hidden = !text.trim();
+    if (!text.trim()) return void fill(answer, "An empty box. Write something in it.");
+    const found = await ask("sentence", { text });
     words = found.tokens;
     position = Math.min(position, words.length - 1);
     const p = found.probabilities;
@@ -33,7 +39,8 @@ export function wordsView(ask, run) {
     fill(probabilities, bars(p.map((each, k) => ({ name: found.classes?.[k] ?? k, p: each, best: k === best })).slice(0, 12)));
     maps = found.mixing;
     pieces.hidden = !words.some((word) => /^#./.test(word));
-    to.value ||= words.find((word) => word !== words[position]) ?? words[0];
+    unknown.hidden = !words.includes("[UNK]");
+    to.value ||= words.find((word) => word !== words[position] && /^[\p{L}\p{N}]/u.test(word)) ?? words[0]; // no [UNK], no piece
     chips();
   });
   function chips() {
@@ -64,26 +71,29 @@ export function wordsView(ask, run) {
   input.addEventListener("input", debounce(think, 150));
   const sample = async () => {
     const { samples } = await ask("samples", { start: Math.floor(Math.random() * 100), n: 1 });
-    if (samples[0]?.words) input.value = samples[0].words.join(" ");
+    input.value = samples[0].text;
     await think();
   };
   const edit = button("Change it", async () => {
     const found = await ask("edit", { text: input.value, position, to: to.value });
     fill(moved, movedTable(found.moved, words.map((word, k) => (k === position ? to.value : word)), position));
   }, { id: "edit" });
-  if (!input.value) sample().catch(() => {});
+  if (sampled && !input.value) sample().catch(() => {});
 
+  const change = el("div", {},
+    el("h3", {}, "Change one token: which outputs move?"),
+    el("p", { class: "about" }, "Choose a token and what to put in its place. The table shows, layer by layer, how far the output of each token moves. With a Fourier mixer, all move at once. With a causal one, none before the token moves."),
+    tokens, pieces, unknown, el("p", { class: "line" }, to, edit), moved);
+  const weights = el("section", { class: "card" },
+    el("h2", {}, "Attention weights"),
+    el("p", { class: "about" }, "The sentences show the weights of ", asked, ", averaged over the heads: a number below each word, and from dark blue, the least, to yellow, the greatest. Click another token on the left. In the matrix of a head, row i has the weights of token i; point at a square to read its two words. A mixer with negative weights has orange above 0 and blue below."),
+    mixing);
+  const parts = [probabilities, change, weights];
   const node = el("div", { class: "two" },
     el("section", { class: "card" },
       el("h2", {}, NUMBERS.includes(run.settings.task) ? "Write a sequence" : "Write a sentence"),
-      field(NUMBERS.includes(run.settings.task) ? "Your numbers" : "Your words", input), el("p", { class: "line" }, button("Take one from the data", sample)),
-      answer, probabilities,
-      el("h3", {}, "Change one token: which outputs move?"),
-      el("p", { class: "about" }, "Choose a token and what to put in its place. The table shows, layer by layer, how far the output of each token moves. With a Fourier mixer, all move at once. With a causal one, none before the token moves."),
-      tokens, pieces, el("p", { class: "line" }, to, edit), moved),
-    el("section", { class: "card" },
-      el("h2", {}, "Attention weights"),
-      el("p", { class: "about" }, "The sentences show the weights of ", asked, ", averaged over the heads: a number below each word, and from dark blue, the least, to yellow, the greatest. Click another token on the left. In the matrix of a head, row i has the weights of token i; point at a square to read its two words. A mixer with negative weights has orange above 0 and blue below."),
-      mixing));
+      field(NUMBERS.includes(run.settings.task) ? "Your numbers" : "Your words", input),
+      sampled ? el("p", { class: "line" }, button("Take one from the data", sample)) : null,
+      answer, probabilities, change), weights);
   return { node, renew: think };
 }

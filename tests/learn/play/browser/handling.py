@@ -16,6 +16,10 @@ def start(page, *mixers, lr=3e-3, task="digits", **settings):
     page.select_option("#task", task)
     if not page.locator(".more[open]").count():
         page.click(".more summary")
+    if file := settings.pop("file", None):  # whose columns become menus
+        page.fill("input[name=file]", str(file))
+        page.press("input[name=file]", "Tab")
+        page.locator("select[name=text_column]").wait_for()
     for name, value in (SMALL | settings).items():
         page.fill(f"input[name={name}]", str(value))
     while page.locator(".mixer").count() > 1:

@@ -85,6 +85,12 @@ def test_a_digit_is_drawn_and_read(digits, opened):
     drawn = maps(tab, "#try")
     assert len(drawn) == 8  # two layers of four heads
     assert all(one != other for one, other in zip(empty, drawn, strict=True))
+    images = "(all) => all.map((canvas) => canvas.toDataURL())"
+    light = tab.locator(".paper, .seen canvas, .samples canvas").evaluate_all(images)
+    tab.emulate_media(color_scheme="dark")
+    dark = tab.locator(".paper, .seen canvas, .samples canvas").evaluate_all(images)
+    assert len(light) == 14
+    assert all(one != other for one, other in zip(light, dark, strict=True))
     tab.get_by_role("button", name="Empty this row").click()
     assert tab.locator("#try .moved tbody tr").count() == 2
 
@@ -141,6 +147,64 @@ def test_a_sentence_is_read(opened, tmp_path):
         assert list(shares(tab, "#try")) == classifier.classes_.tolist()
         np.testing.assert_allclose(list(shares(tab, "#try").values()), 100 * expected, atol=0.051)
     assert tab.locator("b", has_text="yes").evaluate_all("(all) => all.length") <= 2  # as text
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Return a table, and the folder that `npformer train` writes for it."""
+    place = tmp_path_factory.mktemp("table")
+    rows = [f"The Soup number {k} was {w},{w}\n" for k in range(30) for w in ("good", "bad")]
+    (place / "a.csv").write_text("".join(["text,label\n", *rows]), "utf-8")
+    main(["train", f"{place}/a.csv", "--epochs", "2", "--workers", "1", "--out", f"{place}/run"])
+    return place
+
+
+def test_of_a_trained_table_every_control_works_and_nothing_waits(table, opened):
+    (table / "page.html").write_text(page_of_folder(table / "run"), "utf-8")
+    tab = opened(table / "page.html")
+    tab.get_by_role("button", name="Take one from the data").click()
+    text = tab.locator("#sentence").input_value()
+    assert f"\n{text}," in (table / "a.csv").read_text("utf-8")  # as it was written
+    assert "first of 2" in tab.locator("#which").inner_text()
+    accuracy = tab.locator("#accuracy").inner_text().replace("\xa0", " ")
+    assert " % right on data that it was not trained on; always the same answer: 50.0 %" in accuracy
+    for size in (1000, 1280):  # curves are drawn anew
+        tab.set_viewport_size({"width": size, "height": 900})
+        tab.wait_for_timeout(100)
+        titles = tab.locator("#curves .plot:visible figcaption b").all_inner_texts()
+        assert titles == ["Loss", "Learning rate"]  # nothing was held out to validate on
+        sizes = "(all) => all.map((canvas) => canvas.width - canvas.clientWidth)"
+        assert {*tab.locator("#curves .plot:visible canvas").evaluate_all(sizes)} == {0}
+
+
+def test_an_emptied_box_has_no_answer(table, opened):
+    (table / "page.html").write_text(page_of_folder(table / "run"), "utf-8")
+    tab = opened(table / "page.html")
+    tab.locator("#sentence").fill("The soup was good")
+    tab.locator("#try .bars li").first.wait_for()
+    tab.locator("#sentence").fill(" ")
+    tab.locator("#try .answer", has_text="An empty box").wait_for()
+    assert tab.locator("#try :is(.bars, .tokens, .takes, .mixing):visible").count() == 0
+    tab.locator("#sentence").fill("The soup was bad")
+    tab.locator("#try .answer", has_text="The model says").wait_for()
+    assert tab.locator("#try :is(.bars, .tokens, .takes):visible").count() == 3
+
+
+def test_without_its_table_a_page_offers_no_samples(table, opened, tmp_path):
+    (table / "a.csv").rename(tmp_path / "a.csv")
+    try:
+        (tmp_path / "page.html").write_text(page_of_folder(table / "run"), "utf-8")
+    finally:
+        (tmp_path / "a.csv").rename(table / "a.csv")
+    tab = opened(tmp_path / "page.html")
+    assert tab.get_by_role("button", name="Take one from the data").count() == 0
+    assert tab.locator("#samples:visible").count() == 0
+    assert tab.locator("#try .answer").inner_text() == "An empty box. Write something in it."
+    tab.locator("#sentence").fill("soup nowhere bad")
+    tab.get_by_text("[UNK] stands for a word that the model does not know").wait_for()
+    assert tab.locator("#word").input_value() == "bad"  # [UNK] is no word to write
+    tab.locator("#edit").click()
+    tab.locator("#try .moved tbody tr").first.wait_for()
 
 
 def test_a_causal_model_moves_nothing_before_the_token(opened, tmp_path):

@@ -125,10 +125,16 @@ def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
         f"it is {good} {word},{good}{hostile}" for good in ("good", "bad") for word in "abcdefgh"
     ]
     (tmp_path / "own.csv").write_text("\n".join(["words,kind", *lines * 5]), "utf-8")
-    columns = {"text_column": "words", "label_column": "kind"}
-    start(page, "attention", task="file", epochs=4, file=tmp_path / "own.csv", **columns)
+    start(page, "attention", task="file", epochs=4, file=tmp_path / "own.csv")
+    for name, column in {"text_column": "words", "label_column": "kind"}.items():
+        assert page.input_value(f"select[name={name}]") == column
     wait_for(page, "finished")
+    assert "of 8 samples; always the most frequent label: 50.0 %" in page.inner_text(".runs")
+    assert "always the most frequent label 50.0 %" in page.inner_text(".plots")
     page.click("#tab-try")
+    page.fill("#sentence", "")
+    until(page, lambda: "An empty box" in page.inner_text(".answer"))
+    assert page.locator("#try :is(.bars, .tokens, .mixing):visible").count() == 0
     page.fill("#sentence", f"it is good {hostile}")
     until(page, lambda: "good" in page.inner_text(".tokens"))
     assert hostile in page.inner_text(".bars")
@@ -136,7 +142,10 @@ def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
     shares = [number(x) for x in page.locator(".bars .value").all_inner_texts()]
     assert sum(shares) == pytest.approx(100, abs=0.2)
     page.click("#tab-step")
-    until(page, lambda: page.locator(".samples small").count() > 1)
+    until(page, lambda: page.locator(".map path").count() > 1)
+    answers = page.locator(".samples [aria-pressed=true] small").all_inner_texts()
+    assert answers == [page.inner_text("#right")]
+    assert page.inner_text(".ids").startswith("it")  # words, not numbers as colours
     assert page.locator("main img").count() == 0
 
 
@@ -154,6 +163,10 @@ def test_a_table_opens_with_its_columns_as_menus(browser, tmp_path):
             assert page.locator(f"select[name={name}] option").all_inner_texts() == [
                 *("topic", "headline")
             ]
+        if not page.locator(".more[open]").count():
+            page.click(".more summary")
+        assert page.input_value("input[name=epochs]") == "100"  # as npformer train has for so few
+        assert page.input_value("input[name=batch_size]") == "8"
         page.click("#start")
         until(page, lambda: states(page) in (["training"], ["finished"]))
         page.close()
@@ -202,6 +215,12 @@ def test_a_translation_shows_three_attentions(page):
     until(
         page, lambda: page.locator(".three .mixing canvas").count() == 12
     )  # three times four heads
+    page.fill("#source", "")
+    until(page, lambda: page.locator(".three .mixing").count() == 0)
+    page.click("#tab-step")
+    until(page, lambda: page.locator(".map path").count() > 40)
+    boxes = page.locator(".map path").evaluate_all("(all) => all.map((path) => path.getBBox().y)")
+    assert min(boxes) >= 0  # no line leaves the diagram
 
 
 def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
