@@ -24,7 +24,7 @@ var Scorer = {
     const inOrder = isSymbol && page.startsWith("reference/") ? 2 * OTHER : place;
     const method = kind === "object" && /\.[A-Z]\w*\.\w+$/.test(title); // behind functions
     // An entry of the reference is one result, called by its full name, with an excerpt.
-    if (kind === "object" && !anchor.startsWith("#module-")) result[3] = null;
+    if (kind === "object") result[3] = null;
     if (kind === "index" && anchor.startsWith("#npformer.")) result[1] = anchor.slice(1);
     return points + inOrder + (named ? EXACT : 0) + (about ? ABOUT : 0) - (method ? 1 : 0);
   },

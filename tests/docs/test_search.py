@@ -60,6 +60,8 @@ FIRST = {
     "early stopping": "chapters/training",
     "gradient check": "chapters/finite_differences",
     "softmax backward": "chapters/softmax",
+    "layer norm backward": "chapters/layer_norm",
+    "gradient of attention": "chapters/attention",
     "padding mask": "chapters/attention",
     "learning rate schedule": "chapters/adam",
     "rotary": "chapters/rotary",
@@ -87,6 +89,7 @@ FIRST = {
 }
 EXCERPTS = {
     "nf.fit": "Train a model in place, and keep its best weights.",
+    "fit": "Train a model in place, and keep its best weights.",
     "own layer": "How do I add something of my own to a model,",
     "tokens of padding": None,
 }
@@ -129,11 +132,14 @@ def test_each_query_finds_its_page_first(site, browser):
 def test_an_excerpt_begins_and_ends_with_a_word(site, browser):
     page = browser.new_page()
     for query, wanted in EXCERPTS.items():
-        first = results(page, site, query).first
+        found = results(page, site, query)
+        first = found.first
         said = first.locator("p.context").text_content()
         address = first.locator("a").get_attribute("href").partition("#")[0]
         if wanted is not None:
             assert said.startswith(wanted)
+            if "fit" in query:  # one result, and called by its name
+                assert found.get_by_text("npformer.training.fit.fit", exact=True).count() == 1
             continue
         whole = re.sub("<[^>]+>", " ", (site / address).read_text("utf-8")).split()
         words = said.removeprefix("... ").removesuffix("\u00a0...").split()
