@@ -67,7 +67,9 @@ def hide_catcher(
 def is_internal(
     app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out constants of a module that no package exports, but for tables to add to."""
+    """Leave out constants that no package exports, but for tables, and fields that only count."""
+    if str(obj.__doc__).startswith("Alias for field number"):  # of a named tuple
+        return True
     if what == "module" and name.isupper() and not isinstance(obj, Registry):
         return name not in EXPORTED or None
     return None

@@ -9,6 +9,11 @@ const ABOUT = 50;
 const typed = (new URLSearchParams(window.location.search).get("q") ?? "").trim();
 const lower = typed.toLowerCase();
 const isSymbol = /[._]|[a-z][A-Z]/.test(typed);
+// The heading of a section of a page, as results of its own are called; nothing for the page itself.
+const heading = (page, id) => {
+  const file = Search._index.docnames.indexOf(page);
+  return Object.entries(Search._index.alltitles).find(([, places]) => places.some(([k, name]) => k === file && name === id))?.[0];
+};
 var Scorer = {
   score: (result) => {
     const [page, title, anchor, , points, , kind] = result;
@@ -25,7 +30,13 @@ var Scorer = {
     const method = kind === "object" && /\.[A-Z]\w*\.\w+$/.test(title); // behind functions
     // An entry of the reference is one result, called by its full name, with an excerpt.
     if (kind === "object") result[3] = null;
-    if (kind === "index" && anchor.startsWith("#npformer.")) result[1] = anchor.slice(1);
+    // What else leads to a section is called by its heading, and so is one result with it.
+    if (kind === "index") {
+      const section = heading(page, anchor.slice(1));
+      if (anchor.startsWith("#npformer.")) result[1] = anchor.slice(1);
+      else if (section) result[1] = `${title} > ${section}`;
+      else result[2] = "";
+    }
     return points + inOrder + (named ? EXACT : 0) + (about ? ABOUT : 0) - (method ? 1 : 0);
   },
   objNameMatch: 11,

@@ -129,6 +129,15 @@ def test_each_query_finds_its_page_first(site, browser):
     assert wrong == {}
 
 
+def test_a_place_is_one_result_and_a_section_is_called_by_its_heading(site, browser):
+    page = browser.new_page()
+    links = results(page, site, "attention").locator("> a").all()[:20]
+    found = {link.get_attribute("href"): link.text_content() for link in links}
+    page.close()
+    assert len(found) == len(links) == 20
+    assert found["chapters/attention.html#the-blockwise-way"] == "Attention > The blockwise way"
+
+
 def test_an_excerpt_begins_and_ends_with_a_word(site, browser):
     page = browser.new_page()
     for query, wanted in EXCERPTS.items():
