@@ -89,8 +89,6 @@ def test_a_package_that_is_missing_is_reported(diagnosis, missing):
 
 
 # Without a GPU ------------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("no_gpu")
 def test_a_missing_gpu_is_no_problem(prints, missing):
     missing("cupy-cuda13x", "cupy-cuda12x", "cupy")
@@ -101,8 +99,6 @@ def test_a_missing_gpu_is_no_problem(prints, missing):
 
 
 # With a fake GPU ----------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("gpu")
 def test_a_gpu_is_described_and_tested(diagnosis):
     found = defaultdict(list)

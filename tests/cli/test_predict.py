@@ -33,8 +33,6 @@ def test_without_input_it_predicts_test_data(trained, model, capsys, held_out):
 
 
 # Files --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 def test_it_reads_npy(trained, model, prints, tmp_path, held_out, dtype):
     x = np.rint(held_out[0][:4]).astype(dtype)
@@ -142,8 +140,6 @@ def test_batches_are_chosen(trained, fails, prints, monkeypatch):
 
 
 # Mistakes -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -20,8 +20,6 @@ quick = pytest.mark.usefixtures("no_curves")
 
 
 # Files --------------------------------------------------------------------------------------------
-
-
 def test_training_writes_models_history_and_metrics(trained):
     assert names(trained) - {"curves.png"} == FILES
     metrics = metrics_of(trained)
@@ -114,8 +112,6 @@ def test_quiet_prints_the_results_alone(tmp_path, capsys):
 
 
 # Options ------------------------------------------------------------------------------------------
-
-
 @quick
 def test_options_reach_the_model(tmp_path):
     words = "--layers 2 --mixer attention,fourier --norm pre --ffn conv1d --activation relu"
@@ -190,8 +186,6 @@ def test_a_micro_batch_reaches_the_training(tmp_path, used):
 
 
 # Mistakes -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -240,8 +234,6 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 
 
 # Ctrl-C -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("after", "files", "said"),
     [

@@ -17,8 +17,6 @@ def chain():
 
 
 # Names --------------------------------------------------------------------------------------------
-
-
 def test_a_parameter_is_called_by_the_path_that_leads_to_it(chain):
     names = "0.weight 0.bias 1.gamma 1.beta 2.weight 2.bias"
     assert list(chain.parameters()) == [f"chain.{name}" for name in names.split()]
@@ -37,8 +35,6 @@ def test_the_number_of_parameters_counts_no_padding_and_no_constant(chain):
 
 
 # One flat buffer ----------------------------------------------------------------------------------
-
-
 def test_parameters_are_writable_views_of_one_flat_buffer(chain):
     parameters = chain.parameters()
     for array in parameters.values():
@@ -119,8 +115,6 @@ def test_a_parameter_copies_its_initial_value():
 
 
 # Gradients ----------------------------------------------------------------------------------------
-
-
 def test_gradients_begin_at_0_under_the_names_and_shapes_of_the_parameters(chain):
     gradients, parameters = nf.Gradients(chain), chain.parameters()
     assert list(gradients) == list(parameters)
@@ -158,8 +152,6 @@ def test_a_constant_is_passed_over():
 
 
 # What belongs to a call ---------------------------------------------------------------------------
-
-
 def test_a_context_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         nf.Context().training = True

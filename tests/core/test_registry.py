@@ -29,8 +29,6 @@ def shapes():
 
 
 # Registering --------------------------------------------------------------------------------------
-
-
 def test_a_function_registers_and_so_does_a_decorator(shapes):
     class Round(Shape):
         pass
@@ -149,8 +147,6 @@ def test_abstract_methods_of_others_count_too(shapes):
 
 
 # Making -------------------------------------------------------------------------------------------
-
-
 def test_an_unknown_name_lists_what_there_is_and_how_to_add_to_it(shapes):
     with pytest.raises(ValueError, match="size is 'bx'") as error:
         shapes.parse("bx(width=2)", "size")

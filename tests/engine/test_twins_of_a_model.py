@@ -25,9 +25,8 @@ from tests.engine.users import (
     plain_step,
 )
 
+
 # Copies, files, moves, freezing -------------------------------------------------------------------
-
-
 def pickled(model):
     return pickle.loads(pickle.dumps(model))
 

@@ -189,8 +189,6 @@ def test_a_new_entry_of_the_table_of_activations_trains(monkeypatch, batch):
 
 
 # What a user's layer keeps ------------------------------------------------------------------------
-
-
 class Keeper(nf.Layer):
     """Keeps what it was given, and what it returned."""
 

@@ -22,8 +22,6 @@ def set_cores(monkeypatch):
 
 
 # Workers ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("asked", "backend", "samples", "tokens", "seconds", "expected"),
     [
@@ -78,8 +76,6 @@ def test_wrong_numbers_are_refused(asked, backend, message):
 
 
 # Threads that share calls -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("asked", "samples", "length", "expected"),
     [
@@ -122,8 +118,6 @@ def test_where_no_threads_share_calls(set_cores, small_model):
 
 
 # Cost ---------------------------------------------------------------------------------------------
-
-
 def test_a_synthesizers_table_costs_by_pairs(small_model):
     changes = {"mixer": "dense_synthesizer", "d_model": 64, "n_heads": 4}
     short, long = (cost_of(small_model(**changes, max_len=n)) for n in (8, 2000))

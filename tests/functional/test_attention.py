@@ -30,7 +30,6 @@ def test_masked_keys_change_nothing(rng, attend):
 
 
 # In blocks ----------------------------------------------------------------------------------------
-
 SIGHTS = {
     "all pairs": {},
     "causal": {"causal": True},

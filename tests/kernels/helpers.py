@@ -82,8 +82,6 @@ def _by_pairs(case, dtype):
 
 
 # The pairs that a kernel replaces ----------------------------------------------------------------
-
-
 def _of_pair(name):
     forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
 
@@ -230,8 +228,6 @@ REFERENCES = {
 
 
 # Inputs -------------------------------------------------------------------------------------------
-
-
 def normals(*shapes, seed=0):
     """Draw a standard normal array of each shape."""
     rng = np.random.default_rng(seed)

@@ -29,8 +29,6 @@ def test_a_head_is_attention_over_its_own_columns(either, rng):
 
 
 # In blocks ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("memory", "length", "in_blocks"),
     [("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True)],

@@ -113,8 +113,6 @@ def test_of_the_mean():
 
 
 # Functions ----------------------------------------------------------------------------------------
-
-
 def test_of_softmax_in_both_passes():
     x, dy = np.random.default_rng(0).normal(size=(2, 3, 5))
     y, cache = F.softmax(x, mask=MASK)
@@ -176,8 +174,6 @@ def test_of_an_average_of_values_that_the_batch_shares():
 
 
 # Rows without anything ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_row_of_minus_infinity_is_0_and_has_no_gradient(dtype):
     x = np.array([[-np.inf] * 3, [-np.inf, 1.0, 2.0]], dtype)
@@ -199,8 +195,6 @@ def test_queries_whose_scores_are_minus_infinity_attend_to_nothing():
 
 
 # What sends gradients into padding ----------------------------------------------------------------
-
-
 def test_features_at_padding_have_no_gradient():
     config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=5)
     embed = nf.models.InputEmbedding(config, vocab_size=None, n_features=2, seed=0, dtype="float64")

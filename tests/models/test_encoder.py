@@ -27,8 +27,6 @@ def encoder(small_config):
 
 
 # What a block computes ----------------------------------------------------------------------------
-
-
 def test_post_norm_is_the_papers_block(encoder, x):
     block = encoder(norm="post").blocks[0]
     middle = block.mixer_norm(x + block.mixer(x))
@@ -85,8 +83,6 @@ def test_dropout_acts_in_training_alone(encoder, x):
 
 
 # What an encoder keeps to -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mixer", MIXERS)
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_padded_sequence_is_the_sequence_alone(encoder, x, padding, mixer, norm):
@@ -95,8 +91,6 @@ def test_a_padded_sequence_is_the_sequence_alone(encoder, x, padding, mixer, nor
 
 
 # Shared layers ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_shared_layers_have_the_sum_of_the_gradients_of_equal_ones(encoder, x, norm):
     shared = encoder(n_layers=3, share_layers=True, norm=norm)
@@ -120,8 +114,6 @@ def test_shared_layers_are_one_block_at_any_depth(encoder):
 
 
 # Seeds --------------------------------------------------------------------------------------------
-
-
 def test_float32_and_float64_are_one_model_up_to_rounding(small_config, x):
     single, double = (nf.Encoder(small_config(), 0, dtype) for dtype in ("float32", "float64"))
     rounded = double.parameters().flat.astype("float32")
@@ -139,8 +131,6 @@ def test_a_generator_goes_on_where_it_was(small_config):
 
 
 # Configuration ------------------------------------------------------------------------------------
-
-
 @in_turn(
     "changes",
     [

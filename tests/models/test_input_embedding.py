@@ -39,8 +39,6 @@ def types(rng):
 
 
 # What it computes ---------------------------------------------------------------------------------
-
-
 def test_the_names_of_all_parts(embed):
     first = ["tokens.weight", "positions.table"]
     others = ["types.weight", "norm.gamma", "norm.beta", "projection.weight", "projection.bias"]
@@ -93,8 +91,6 @@ def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
 
 
 # In a model ---------------------------------------------------------------------------------------
-
-
 def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types):
     model, (ids, _, mask) = small_model(**BERT), token_batch
     # A constant added to a token's features would be undone by the norm.
@@ -128,8 +124,6 @@ def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
 
 
 # Wrong calls --------------------------------------------------------------------------------------
-
-
 @in_turn(
     ("types", "error", "message"),
     [

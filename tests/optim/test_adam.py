@@ -29,8 +29,6 @@ def random_gradients(layer, rng):
 
 
 # Steps --------------------------------------------------------------------------------------------
-
-
 def test_follows_the_algorithm_step_by_step(rng):
     lr, beta1, beta2, eps = 0.02, 0.8, 0.95, 1e-3
     theta, m, v = rng.normal(size=5), np.zeros(5), np.zeros(5)
@@ -105,8 +103,6 @@ def test_a_refused_step_does_not_count(chain):
 
 
 # Large gradients ----------------------------------------------------------------------------------
-
-
 @in_turn("enabled", [True, False])
 @in_turn("shape", [(4,), (2, 2)])
 @in_turn("size", [1e18, 2e19, 5e20])
@@ -161,7 +157,6 @@ def test_many_gradients_whose_squares_together_overflow_are_no_error():
 
 
 # What is refused ----------------------------------------------------------------------------------
-
 ONES = np.ones(3)
 
 

@@ -51,8 +51,6 @@ def test_clipping_a_flat_buffer_is_clipping_name_by_name(chain, rng):
 
 
 # Large and small ----------------------------------------------------------------------------------
-
-
 @in_turn("n", [1, 3, 100_000])
 @in_turn("size", [1e-45, 1e-38, 1e-25, 3e-22, 1e-15, 1e10, 1e19, 1e25, 3e32])
 def test_the_norm_neither_overflows_nor_vanishes_in_float32(size, n):
@@ -100,7 +98,6 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
 
 
 # Wrong arguments ----------------------------------------------------------------------------------
-
 READ_ONLY = np.broadcast_to(np.ones(1), 3)
 
 

@@ -36,8 +36,6 @@ COPIED = pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
 
 
 # Copies -------------------------------------------------------------------------------------------
-
-
 @COPIED
 @pytest.mark.parametrize("model_first", [True, False])
 @pytest.mark.parametrize("changes", [{}, {"share_layers": True}])
@@ -91,8 +89,6 @@ def test_gradients_that_are_copied_with_their_model_belong_to_the_copy(copied, m
 
 
 # State --------------------------------------------------------------------------------------------
-
-
 def in_layout(model, flat):
     return model.parameters() if flat else dict(model.parameters())
 
@@ -210,8 +206,6 @@ def test_a_state_of_another_kind_is_refused_in_words(broken):
 
 
 # Where they lie -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("flat_first", [True, False])
 def test_moments_follow_parameters_that_are_laid_out_anew(flat_first):
     results = []

@@ -39,7 +39,6 @@ def test_cosine_of_a_single_step_that_would_change_nothing_is_refused():
 
 
 # What they are ------------------------------------------------------------------------------------
-
 BUILT = [
     (constant(), "constant()"),
     (warmup_inverse_sqrt(np.int64(40)), "warmup_inverse_sqrt(warmup=40)"),
@@ -91,8 +90,6 @@ def test_wrong_numbers_are_refused_in_words(build, message):
 
 
 # What they may return -----------------------------------------------------------------------------
-
-
 @in_turn(
     ("factor", "error"),
     [
@@ -135,8 +132,6 @@ def test_a_factor_of_0_changes_nothing_but_the_moments():
 
 
 # Schedules by name --------------------------------------------------------------------------------
-
-
 @in_turn(
     ("schedule", "error", "message"),
     [

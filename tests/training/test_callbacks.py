@@ -71,8 +71,6 @@ def throw(error):
 
 
 # When, and what is seen ---------------------------------------------------------------------------
-
-
 def test_epochs_and_steps_are_counted_from_1(make, data):
     noted = Noted(lambda s: (s.epoch, s.step, s.step_in_epoch, s.n_steps, s.epochs))
     fit(make(), data, noted)
@@ -191,8 +189,6 @@ def test_nothing_can_be_assigned_to_the_state(make, data, name):
 
 
 # Stopping -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("hook", ["before_update", "after_step"])
 def test_stop_in_a_step_ends_with_that_step(make, data, hook):
     model, noted = make(), Noted()
@@ -282,8 +278,6 @@ def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data,
 
 
 # What goes wrong ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("hook", "error"),
     [("before_update", KeyError()), ("after_step", MemoryError()), ("after_epoch", SystemExit())],
@@ -362,8 +356,6 @@ def test_a_callback_computes_under_its_callers_settings_for_overflow(make, data)
 
 
 # What a callback may change -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("hook", "number"), [("before_update", 5), ("after_step", 4)])
 def test_a_callback_that_changes_lr_is_a_schedule(make, data, hook, number):
     """From step 5 on; the history has what the last step of an epoch was made with."""
@@ -405,8 +397,6 @@ def test_weights_spoiled_after_the_last_epoch_are_reported(make, data):
 
 
 # Wrong callbacks ----------------------------------------------------------------------------------
-
-
 def having(method, *, base=nf.Callback, takes=lambda self, state: None):
     """Return an object of a class Plugin with one method."""
     return type("Plugin", (base,), {method: takes})()

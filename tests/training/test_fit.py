@@ -12,9 +12,8 @@ from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
+
 # Learning -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"dtype": "float32"}, {"dtype": "float64"}, {"n_classes": 2, "output": "sigmoid"}],
@@ -109,8 +108,6 @@ def test_padding_may_hold_nan_and_is_never_named_as_the_cause(make, data):
 
 
 # The same again -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_a_seed_means_the_same_run_bit_for_bit(make, data, validation, workers, dropout):
@@ -167,8 +164,6 @@ def test_options_of_a_gpu_change_nothing_on_a_cpu(make, data, options):
 
 
 # The best weights ---------------------------------------------------------------------------------
-
-
 def spoiled_from(epoch):
     """Return a schedule under which training goes well, and from some epoch on wildly."""
     return lambda step: 1.0 if step <= STEPS * (epoch - 1) else 1000.0
@@ -210,8 +205,6 @@ def test_patience_stops_after_so_many_epochs_without_a_better_one(make, data, pa
 
 
 # The progress bar ---------------------------------------------------------------------------------
-
-
 def test_the_progress_bar_is_on_stderr_and_shows_the_loss(make, data, capsys):
     fit(make(), data, validation=data, progress=False)
     assert capsys.readouterr() == ("", "")

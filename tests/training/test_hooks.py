@@ -127,8 +127,6 @@ def test_a_stop_before_an_epoch_takes_no_step_of_it(run):
 
 
 # What callbacks keep in checkpoints ---------------------------------------------------------------
-
-
 class Keeps(nf.Callback):
     """Keeps a state, and notes the one that it is given."""
 

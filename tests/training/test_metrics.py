@@ -28,7 +28,6 @@ def test_an_evaluation_has_them_all(small_model, rng, pooling):
 
 
 # Which epoch is the best --------------------------------------------------------------------------
-
 WATCHERS = importlib.import_module("npformer.training.watchers")
 
 EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own

@@ -153,8 +153,6 @@ def test_a_training_in_another_thread_leaves_signals_alone(make, data):
 
 
 # Where the training goes on -----------------------------------------------------------------------
-
-
 def test_a_finished_training_gives_its_history_and_best_weights_again(begin, whole):
     begin()
     model, history = begin(resume=True)
@@ -224,8 +222,6 @@ def test_a_generator_of_the_user_goes_on_where_it_was(begin, whole):
 
 
 # What does not agree ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -286,8 +282,6 @@ def test_wrong_arguments_are_explained(begin, changes, error, message):
 
 
 # The folder ---------------------------------------------------------------------------------------
-
-
 def test_a_folder_belongs_to_one_training_at_a_time(begin, tmp_path, monkeypatch):
     monkeypatch.setattr(folders, "WAIT", 0.1)
     with folders.reserve(tmp_path / "run"), pytest.raises(OSError, match="in use by another"):

@@ -246,8 +246,6 @@ def test_no_label_at_all(tmp_path):
 
 
 # Predictions into a file ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["probabilities", "labels", "outputs"])
 @pytest.mark.parametrize("labels", ["sequence", "token"])
 @pytest.mark.parametrize("files", [0, 4])

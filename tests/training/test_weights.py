@@ -112,8 +112,6 @@ def test_a_class_of_weight_0_is_left_out_however_it_is_shared(small_model, rng, 
 
 
 # fit ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def imbalanced(rng):
     """20 samples of which 3 are of class 1."""

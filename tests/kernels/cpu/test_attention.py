@@ -90,8 +90,6 @@ def test_stored_and_computed_again_are_the_same_bits(tiling):
 
 
 # Padding ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -138,8 +136,6 @@ def test_no_gradient_reaches_padding(tiling):
 
 
 # Scores of any size -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("scale", [3.0, 4.0, 5.0, 20.0, 1e3, 1e6])
 def test_scores_from_moderate_to_absurd(tiling, scale):
     """Differences of scores of 1e12 are rounding: all that can be asked for is finite numbers."""

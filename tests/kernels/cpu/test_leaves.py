@@ -130,7 +130,6 @@ def test_powers_of_2_in_a_loop_are_those_of_numpy(x):
 
 
 # Compiled code on disk ----------------------------------------------------------------------------
-
 SCRIPT = """
 import numpy as np
 import npformer.engine.cpu as cpu

@@ -73,7 +73,6 @@ def in_order(order: int) -> Iterator[None]:
 
 
 # The compiler -------------------------------------------------------------------------------------
-
 _folder = tempfile.TemporaryDirectory(prefix="npformer-emulated-")
 FOLDER = Path(os.environ.setdefault("NPFORMER_EMULATED", _folder.name))
 """Of compiled sources, which child processes find."""
@@ -121,8 +120,6 @@ def compile_to(file: Path, *source: str) -> None:
 
 
 # Launches -----------------------------------------------------------------------------------------
-
-
 class RawModule:
     """What `cupy.RawModule` is, as far as kernels use it."""
 
@@ -255,8 +252,6 @@ class Memory:
 
 
 # The module ---------------------------------------------------------------------------------------
-
-
 class EmulatedModule(FakeModule):
     """CuPy's namespace on the fake device, with kernels, and with NaN where nothing was written."""
 
