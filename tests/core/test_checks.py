@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from npformer.core import checks, enough_memory
+from npformer.core.explained_errors import located_errors
 from tests.in_turn import in_turn
 
 
@@ -113,3 +114,15 @@ def test_a_class_in_place_of_an_object_is_named():
         checks.instance("x", dict, list, "Write x")
     with pytest.raises(TypeError, match=r"^x is a dict; expected a list$"):
         checks.instance("x", {}, list)
+
+
+def test_an_error_says_where_and_keeps_its_kind():
+    for kind in (TypeError, ValueError, Narrower):
+        with pytest.raises(kind, match=r"^in data, x is 3$"), located_errors("in data, "):
+            raise kind("x is 3")
+    with pytest.raises(KeyError, match=r"^'x'$"), located_errors("in data, "):
+        raise KeyError("x")
+
+
+class Narrower(ValueError):
+    """A kind of its own."""

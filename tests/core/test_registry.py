@@ -1,5 +1,3 @@
-"""Tables that users can add to: registering, making, and the errors of both."""
-
 import abc
 import functools
 import operator
@@ -7,7 +5,8 @@ import operator
 import pytest
 
 import npformer as nf
-from npformer.core import INITIALIZERS, Registry
+from npformer.core import INITIALIZERS, Registry, parse_spec, split_names
+from npformer.core.builders import check_takes
 from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS, ReLU
 from npformer.mixers import Identity, Mixer
 from npformer.models.losses import LOSSES, Loss, SoftmaxCrossEntropy
@@ -244,3 +243,61 @@ def test_a_builder_that_does_not_take_what_its_table_gives_is_named(monkeypatch)
 
 
 # In a model ---------------------------------------------------------------------------------------
+
+
+@in_turn(
+    ("spec", "options"),
+    [
+        ("box", {}),
+        ("box()", {}),
+        ("box(width=2)", {"width": 2}),
+        ("box( width = -2.5e-3 , height=None,)", {"width": -2.5e-3, "height": None}),
+        (
+            "box(a='x, (y)', b=[1, 2], c=(True,), d={'e': 1})",
+            {"a": "x, (y)", "b": [1, 2], "c": (True,), "d": {"e": 1}},
+        ),
+    ],
+)
+def test_a_spec_is_a_name_and_options(spec, options):
+    assert parse_spec(spec, "size") == ("box", options)
+
+
+@in_turn(
+    "spec",
+    [
+        *("box(", "box)(", "box(2)", "box(width)", "box(width=2", "box(width=2))", "box(width==2)"),
+        *("box(**{'a': 1})", "box(a=1, a=2)", "box(a=b)", "box(a=1)(b=2)", "box.x(a=1)", "(a=1)"),
+        *(" box(a=1)", "box(a=__import__('os'))", "box(a=1); box(a=2)", "box(a=1)\n+ 2"),
+        *("box(a=" + "(" * 5000, "box(a={[]: 1})", "box(a='\0')"),
+    ],
+)
+def test_a_text_that_is_no_spec_is_refused(spec):
+    with pytest.raises(ValueError, match=r"^size is .*; expected a name, or a name and o") as error:
+        parse_spec(spec, "size")
+    assert type(error.value) is ValueError
+
+
+@in_turn(
+    ("text", "names"),
+    [
+        ("attention", ["attention"]),
+        ("fourier,attention", ["fourier", "attention"]),
+        ("mean(a=1, b=[2, 3]), x", ["mean(a=1, b=[2, 3])", "x"]),
+        ("", [""]),
+        ("a,,b", ["a", "", "b"]),
+        ("a),b", ["a)", "b"]),
+    ],
+)
+def test_commas_in_brackets_do_not_split(text, names):
+    assert split_names(text) == names
+
+
+@pytest.mark.parametrize("function", [lambda x, y: x, lambda *all_of_them: 0, max, print])
+def test_what_takes_as_many_arguments_is_taken_and_so_is_what_has_no_signature(function):
+    check_takes("f", function, 2, "x and y", "two")
+
+
+@pytest.mark.parametrize("function", [lambda x: x, lambda x, y, z: x, lambda *, x, y: x])
+def test_what_takes_fewer_or_more_is_refused(function):
+    with pytest.raises(TypeError, match=r"^f cannot be called with x and y \(.*\); expected two$"):
+        check_takes("f", function, 2, "x and y", "two")
