@@ -134,9 +134,7 @@ def small_config() -> Callable[..., nf.EncoderConfig]:
 
 
 @pytest.fixture
-def small_model(
-    small_config: Callable[..., nf.EncoderConfig],
-) -> Callable[..., nf.SequenceClassifier]:
+def small_model(small_config: Any) -> Callable[..., nf.SequenceClassifier]:
     """Make a float64 classifier of three classes over seven token ids, with changes."""
     arguments = {"n_classes", "vocab_size", "n_features", "pooling", "output", "seed", "dtype"}
 

@@ -130,9 +130,7 @@ def test_budgets_do_not_rise_in_silence():
         for node in tree.body
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "BUDGET"
     )
-    risen = {
-        room: (before.get(room, 0), n) for room, n in BUDGET.items() if n > before.get(room, 0)
-    }
+    risen = {r: (before.get(r, 0), n) for r, n in BUDGET.items() if n > before.get(r, 0)}
     assert risen == {}, "say why in a line of the commit's message that begins with 'Budget:'"
 
 

@@ -57,10 +57,7 @@ def test_version(capsys):
         ("train nope", "TASK|FILE: 'nope' is neither a task nor a file; expected one of digits"),
         ("train digits --workers many", "'many' is neither a whole number nor 'auto'"),
         ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
-        (
-            "train digits --epohcs 1",
-            "npformer train: --epohcs is unknown. Did you mean '--epochs'?",
-        ),
+        ("train digits --epohcs 1", "train: --epohcs is unknown. Did you mean '--epochs'?"),
         ("predict m --probablities", "Did you mean '--probabilities'?"),
         ("train digits --epoch 1", "Did you mean '--epochs'?"),
         ("train digits more", "more is unknown; npformer train --help-all shows what it takes"),

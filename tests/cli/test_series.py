@@ -136,9 +136,7 @@ def test_features_are_found_by_name_in_every_file(trained_on_series, tmp_path, p
 def test_features_are_said_and_one_without_a_name_is_doubted(tmp_path, capsys):
     table = write(tmp_path / "walks.csv", *series_and_labels(60))
     lines = table.read_text().splitlines()
-    table.write_text(
-        "\n".join([f",{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))])
-    )
+    table.write_text("\n".join([f",{lines[0]}", *(f"{i},{x}" for i, x in enumerate(lines[1:]))]))
     tiny = [word for word in TINY if word != "--quiet"]
     assert run("train", table, *COLUMNS, *tiny, "--out", tmp_path / "run") == 0
     out, err = capsys.readouterr()

@@ -53,9 +53,7 @@ def test_a_corner_has_the_first_entries_along_each_axis():
 
 @pytest.mark.parametrize("skipped", [1 << 13, 8], ids=["few bytes", "skipped"])
 @pytest.mark.parametrize("lengths", [(6, 4), (6, 9), (11, 4), (6, 6)], ids=str)
-def test_a_part_of_two_inputs_has_the_masks_of_the_tokens_that_are_left(
-    lengths, skipped, monkeypatch
-):
+def test_a_part_of_two_inputs_has_the_masks_of_the_tokens_left(lengths, skipped, monkeypatch):
     monkeypatch.setattr(sys.modules["npformer.core.generators"], "SKIPPED", skipped)
     wholes = (11, 11) if lengths == (6, 6) else (A[1], B[1])
     cut = Cut(lengths, wholes)

@@ -65,9 +65,7 @@ def test_the_small_one_is_lit_where_the_chapter_stands(chapter):
     assert not list(tree.iter(f"{SVG}text"))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [pair for pair in pairwise(ORDER) if pair[0] in CHAPTERS]
-)
+@pytest.mark.parametrize(("one", "other"), [p for p in pairwise(ORDER) if p[0] in CHAPTERS])
 def test_a_chapter_leads_to_the_next_one(one, other):
     found = re.findall(r"^- Next: \[[^\]]+\]\((\w+)\.md\)", text_of(one), re.MULTILINE)
     assert found == [other]

@@ -284,9 +284,7 @@ def test_blas_is_limited(small_model, token_batch, before_share, two_blas_thread
     assert {threads for each in until_an_error for threads in each} == {1}
 
 
-def test_much_work_keeps_blas(
-    small_model, token_batch, before_share, two_blas_threads, monkeypatch
-):
+def test_much_work_has_blas(small_model, token_batch, before_share, two_blas_threads, monkeypatch):
     seen = []
     before_share(lambda batch, context: seen.append(blas_threads()))
     monkeypatch.setattr(blas, "BLAS_SECONDS", 0.0)

@@ -43,9 +43,7 @@ class Spatial(WholeSequenceMixer):
     @classmethod
     def build(cls, settings, *, seed, dtype, gain=1.0):
         if settings.causal:
-            raise ValueError(
-                "causal=True with mixer 'spatial'; expected False: it sees every token"
-            )
+            raise ValueError("causal=True with mixer 'spatial'; expected False: it sees all tokens")
         return cls(settings.max_len, settings.padding, gain, seed=seed, dtype=dtype)
 
     def mix(self, x, context):

@@ -77,9 +77,7 @@ def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):
 
 @pytest.mark.parametrize("name", AVERAGING)
 def test_heads_share_the_weights_of_one_except_for_tables(name):
-    one, four = (
-        {key: p.size for key, p in of_scores(build(name, n_heads=n)).items()} for n in (1, 4)
-    )
+    one, four = ({k: p.size for k, p in of_scores(build(name, n_heads=n)).items()} for n in (1, 4))
     for key in one:
         a_table_each = key.rpartition(".")[-1] in ("R", "R1", "R2", "b2", "c2")
         assert four[key] == (4 if a_table_each else 1) * one[key], key

@@ -121,9 +121,7 @@ MUSEUM = "npformer.learn.museum."
 def test_is_noticed_in_a_model(bug):
     few = {"max_entries": 4, "directions": 2}
     assert nf.gradcheck(bug.model(bug.right()), TOKENS, **few, **bug.options).passed
-    report = replace(
-        bug, build=bug.model, inputs=(TOKENS,), options={**few, **bug.options}
-    ).report()
+    report = replace(bug, build=bug.model, inputs=(TOKENS,), options=few | bug.options).report()
     noticed = referees(report)
     assert noticed == set(bug.caught_by) & set(REFEREES)
     assert report.twins
@@ -201,9 +199,7 @@ def imports(tree):
 def test_building_and_running_bugs_leaves_the_package_as_it_is():
     def everything():
         modules = {name: m for name, m in sys.modules.items() if name.startswith("npformer.")}
-        found = {
-            (name, key): value for name, m in modules.items() for key, value in vars(m).items()
-        }
+        found = {(name, key): x for name, m in modules.items() for key, x in vars(m).items()}
         for (name, key), value in list(found.items()):
             if isinstance(value, type):
                 found |= {(name, key, k): v for k, v in vars(value).items() if k[:2] != "__"}

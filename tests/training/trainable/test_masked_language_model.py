@@ -141,9 +141,7 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
     ],
 )
 def test_ranks_and_workers_hide_the_same_tokens(changes):
-    of_model = {
-        name: changes[name] for name in ("mixer", "padding", "continues") if name in changes
-    }
+    of_model = {n: changes[n] for n in ("mixer", "padding", "continues") if n in changes}
     given = {name: value for name, value in changes.items() if name not in of_model}
     once, history = trained(model_of(**of_model), **given)
     for options in ({"workers": 2}, {"micro_batch": 2}):
