@@ -31,9 +31,8 @@ LATER = (
 def modules_after(code):
     """Return the modules that a fresh process has imported after some code."""
     code += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    options = {"capture_output": True, "text": True, "check": True, "timeout": 60}
+    done = subprocess.run([sys.executable, "-c", code], **options)
     assert done.stderr == ""
     return set(json.loads(done.stdout))
 

@@ -185,10 +185,8 @@ def words_of_the_engine(name, text):
         text = re.sub(r"d?kernels?\b", hidden, text)
     if name == "mixers/attention.py":
         text = ABOUT_MEMORY.sub(hidden, text)
-    return [
-        (text.count("\n", 0, found.start()) + 1, found.group())
-        for found in OF_THE_ENGINE.finditer(text)
-    ]
+    found = OF_THE_ENGINE.finditer(text)
+    return [(text.count("\n", 0, one.start()) + 1, one.group()) for one in found]
 
 
 def test_what_people_read_does_not_speak_of_the_engine():

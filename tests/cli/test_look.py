@@ -30,12 +30,8 @@ def test_it_writes_the_report_beside_the_model(trained, prints):
     assert "digits, stratified split: a look inside" in page.text
     found = metrics_of(trained)["splits"]["stratified"]
     ((row,),) = page.table_after("model", "mixer")
-    assert row[:4] == [
-        trained.name,
-        "attention",
-        f"{found['test_accuracy']:.4f}",
-        f"{found['test_loss']:.4f}",
-    ]
+    numbers = [f"{found[name]:.4f}" for name in ("test_accuracy", "test_loss")]
+    assert row[:4] == [trained.name, "attention", *numbers]
     before = (trained / "report.html").read_bytes()
     prints("look", trained / "model.safetensors")
     assert (trained / "report.html").read_bytes() == before.replace(

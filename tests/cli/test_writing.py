@@ -111,12 +111,9 @@ def test_pairs_are_translated(translator, table, tmp_path, prints):
     loaded = nf.load(translator / "model.safetensors")
     assert prints("predict", translator, "1+2") == loaded.translate(["1+2"])[0] + "\n"
     two = prints("predict", translator, "1+2", "20+3", "--beams", 2).splitlines()
-    assert two == [
-        f"{source:<4}  {target}".rstrip()
-        for source, target in zip(
-            ("1+2", "20+3"), loaded.translate(["1+2", "20+3"], beams=2), strict=True
-        )
-    ]
+    sources, targets = ["1+2", "20+3"], loaded.translate(["1+2", "20+3"], beams=2)
+    both = zip(sources, targets, strict=True)
+    assert two == [f"{source:<4}  {target}".rstrip() for source, target in both]
     out = tmp_path / "answers.csv"
     assert "300 rows" in prints("predict", translator, table, "--out", out)
     with out.open(newline="") as opened:

@@ -60,9 +60,8 @@ def parametrised(cases: Sequence[Case], usually: str = "all") -> pytest.MarkDeco
     Or, if not "all" but "one of each" is to be run by default, for the first that covers a class.
     """
     kind = {"all": lambda case: case.name, "one of each": lambda case: case.covers}[usually]
-    return pytest.mark.parametrize(
-        "case", first_of_each(cases, kind), ids=[case.name for case in cases]
-    )
+    names = [case.name for case in cases]
+    return pytest.mark.parametrize("case", first_of_each(cases, kind), ids=names)
 
 
 def assert_agree(case: Case, backend: str, dtype: str, tolerance: float) -> None:

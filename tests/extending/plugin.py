@@ -36,9 +36,8 @@ class Spatial(WholeSequenceMixer):
     def __init__(self, max_len, padding="refuse", gain=1.0, *, seed, dtype):
         super().__init__(padding)
         self.gain, rng = float(gain), generators.from_seed(seed)
-        self.W = nf.Parameter(
-            initializers.draw(initializers.normal(0.3), rng, (max_len, max_len), dtype)
-        )
+        drawn = initializers.draw(initializers.normal(0.3), rng, (max_len, max_len), dtype)
+        self.W = nf.Parameter(drawn)
 
     @classmethod
     def build(cls, settings, *, seed, dtype, gain=1.0):

@@ -164,9 +164,8 @@ def _difference(model: Any, data: bytes) -> str:
     if any(tensors[name].tobytes() != value.tobytes() for name, value in named.items()):
         return "other weights"
     settings = model.config.to_dict()
-    differing = [
-        name for name, said in of_model(description)["config"].items() if settings[name] != said
-    ]
+    said = of_model(description)["config"]
+    differing = [name for name in said if settings[name] != said[name]]
     return f"another {', '.join(differing)}" if differing else ""
 
 

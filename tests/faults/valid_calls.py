@@ -125,9 +125,8 @@ for name, (inputs, options) in pairs(MASKED, "float32").items():
     given = dict(zip(inspect.signature(forward).parameters, inputs, strict=False)) | options
     call(f"functional.{name}", forward, by_name=False, **given)
     (dy, _) = inspect.signature(backward).parameters
-    call(
-        f"functional.{name}_backward", partial(backward, cache=cache), **{dy: y if y.ndim else 1.0}
-    )
+    given = {dy: y if y.ndim else 1.0}
+    call(f"functional.{name}_backward", partial(backward, cache=cache), **given)
 
 scores = pairs(MASKED, "float32")["average"][0][0]
 call("functional.averaging_weights", F.averaging_weights, scores=scores)
@@ -219,11 +218,8 @@ of_vectors = nf.SequenceClassifier(config(), 3, n_features=2)
 text_encoder = nf.TextEncoder(config(n_token_types=2), 7)
 INPUTS: dict[str, Any] = {"x": IDS, "mask": KEEP, "types": TYPES}
 MANY: dict[str, Any] = {"batch_size": 2}
-for model, given in (
-    (with_types, INPUTS),
-    (text_encoder, INPUTS),
-    (of_vectors, {"x": f32(2, 3, 2)}),
-):
+VECTORS = {"x": f32(2, 3, 2)}
+for model, given in ((with_types, INPUTS), (text_encoder, INPUTS), (of_vectors, VECTORS)):
     call(f"{type(model).__name__}(x) {len(given)}", model.__call__, **given)
 for name in ("predict", "predict_probabilities"):
     method(f"SequenceClassifier.{name}", with_types, **INPUTS, **MANY)
@@ -414,16 +410,8 @@ call("asarray", nf.asarray, x=[[1.0, 2.0]])
 call("to_numpy", nf.to_numpy, x=[[1.0, 2.0]])
 call("use_kernels", lambda enabled: nf.use_kernels(enabled).__exit__(), enabled=True)
 call("use_precision", nf.use_precision, precision="float32")
-call(
-    "Context",
-    nf.Context,
-    training=True,
-    generator=rng,
-    mask=KEEP,
-    types=TYPES,
-    keep=True,
-    padding=None,
-)
+given = {"mask": KEEP, "types": TYPES, "padding": None}
+call("Context", nf.Context, training=True, generator=rng, keep=True, **given)
 call("Parameter", nf.Parameter, value=f32(2, 3), trainable=True)
 call("Parameters", nf.Parameters, named={"w": nf.Parameter(f32(3))})
 call("Gradients", nf.Gradients, layer=classifier())

@@ -156,9 +156,8 @@ def may_be(value: Any, valid: Any, name: str, target: Target) -> bool:
     if name in FREE or target.name.endswith("RandomScores(x)"):  # which look at its shape alone
         return True
     if value is None:
-        return (
-            valid is None or name == "mask" or (parameter is not None and parameter.default is None)
-        )
+        optional = parameter is not None and parameter.default is None
+        return valid is None or name == "mask" or optional
     if isinstance(valid, bool):
         return isinstance(value, bool | np.bool_)
     if isinstance(valid, int):

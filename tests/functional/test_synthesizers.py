@@ -7,11 +7,8 @@ from npformer import functional as F
 def maps(rng, *columns, heads=()):
     """Return W1 (4, 6), b1, W2 (6, n) and b2 for each n of columns; W2 (2, 3, n) of two heads."""
     second = (2, 3) if heads else (6,)
-    return [
-        rng.normal(size=shape)
-        for n in columns
-        for shape in ((4, 6), (6,), (*second, n), (*heads, n))
-    ]
+    shapes = [((4, 6), (6,), (*second, n), (*heads, n)) for n in columns]
+    return [rng.normal(size=shape) for of_n in shapes for shape in of_n]
 
 
 @pytest.mark.parametrize("length", [5, 3], ids=["whole", "shorter: the first columns"])

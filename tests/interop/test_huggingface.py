@@ -13,13 +13,8 @@ from tests.in_turn import in_turn
 
 SIZES = {"vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "intermediate_size": 12}
 SIZES |= {"max_position_embeddings": 7, "hidden_dropout_prob": 0.1, "layer_norm_eps": 1e-12}
-BERT = {
-    "model_type": "bert",
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "pad_token_id": 0,
-    **SIZES,
-}
+BERT = {"model_type": "bert", "type_vocab_size": 2, "hidden_act": "gelu", "pad_token_id": 0}
+BERT |= SIZES
 BERT |= {"num_attention_heads": 2, "attention_probs_dropout_prob": 0.1, "is_decoder": False}
 FNET = {"model_type": "fnet", "type_vocab_size": 4, "hidden_act": "gelu_new", **SIZES}
 FNET |= {"use_tpu_fourier_optimizations": False}

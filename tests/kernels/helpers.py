@@ -150,9 +150,8 @@ def _gated_feed_forward(arrays, others, context):
 
     def pull(dy):
         dhidden, *ddown = F.linear_backward(dy, down_cache)
-        dx, *dgate = F.linear_backward(
-            activate_backward(dhidden * up, activation_cache), gate_cache
-        )
+        dbefore = activate_backward(dhidden * up, activation_cache)
+        dx, *dgate = F.linear_backward(dbefore, gate_cache)
         dx_up, *dup = F.linear_backward(dhidden * gate, up_cache)
         return dx + dx_up, *dgate, *dup, *ddown
 

@@ -75,9 +75,8 @@ def test_a_table_sums_the_gradients_of_its_batch(either, rng):
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
 def test_scores_have_at_most_rank_k_and_variance_1(rank):
-    scores = M.FactorizedRandomScores(
-        M.MixerSettings(2, 2, 200, rank=rank), seed=0, dtype="float64"
-    )
+    settings = M.MixerSettings(2, 2, 200, rank=rank)
+    scores = M.FactorizedRandomScores(settings, seed=0, dtype="float64")
     table, _ = scores.forward(np.zeros((1, 200, 1)), Context())
     assert (np.linalg.matrix_rank(table) == rank).all()
     assert 0.8 < table.std() < 1.2

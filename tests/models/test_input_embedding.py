@@ -9,12 +9,8 @@ from npformer.models import InputEmbedding
 from tests.in_turn import in_turn
 from tests.passes import assert_same, both_passes
 
-BERT = {
-    "positions": "learned",
-    "scale_embeddings": False,
-    "n_token_types": 3,
-    "embedding_norm": True,
-}
+BERT = {"positions": "learned", "scale_embeddings": False}
+BERT |= {"n_token_types": 3, "embedding_norm": True}
 FNET = {**BERT, "embedding_projection": True}
 
 

@@ -81,9 +81,8 @@ def test_a_kernel_that_knows_no_weights_is_passed_over(rng, monkeypatch):
     from npformer.engine import fast_losses
 
     kernel = (lambda *arguments, **options: pytest.fail("the kernel was called"), None)
-    monkeypatch.setattr(
-        fast_losses, "kernels_of", lambda backend: {"softmax_cross_entropy": kernel}
-    )
+    kernels = {"softmax_cross_entropy": kernel}
+    monkeypatch.setattr(fast_losses, "kernels_of", lambda backend: kernels)
     logits, labels, weights = rng.normal(size=(5, 3)), np.arange(5) % 3, rng.random(5)
     fast = fast_losses.fast_loss(SoftmaxCrossEntropy(0.1), "numpy", EngineContext())
     assert type(fast) is fast_losses.FastSoftmaxCrossEntropy

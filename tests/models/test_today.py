@@ -32,9 +32,8 @@ def test_what_stands_behind_padding_is_what_stands_at_the_beginning(rng):
     ids = rng.integers(0, 9, (2, 8))
     moved = np.concatenate([np.zeros((2, 5), int), ids], axis=1)
     mask = np.arange(13) >= 5
-    np.testing.assert_allclose(
-        model(moved, mask=np.stack([mask, mask])), model(ids), rtol=0, atol=1e-13
-    )
+    found = model(moved, mask=np.stack([mask, mask]))
+    np.testing.assert_allclose(found, model(ids), rtol=0, atol=1e-13)
 
 
 GROUPED = {"n_kv_heads": 1, "d_head": 6, "qk_norm": True, "bias": False}

@@ -130,9 +130,8 @@ def run(model, tokenizer, texts, **options):
     """Return their output for some texts. FNet gets each text alone, for it has no mask."""
     with torch.no_grad():
         given = inputs(tokenizer, texts, **options)
-        return given, model(
-            **{k: v for k, v in given.items() if k in FORWARD[model.base_model_prefix]}
-        )
+        taken = FORWARD[model.base_model_prefix]
+        return given, model(**{k: v for k, v in given.items() if k in taken})
 
 
 FORWARD = dict.fromkeys(("roberta", "distilbert", "model"), ("input_ids", "attention_mask"))
@@ -489,9 +488,8 @@ def test_what_was_read_is_written_as_it_was(make, name, tmp_path):
     assert_same_state(model, loaded)
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
     assert again(TEXTS, padding=True).data == tokenizer(TEXTS, padding=True).data
-    before, after = (
-        json.loads((f / "config.json").read_text()) for f in (folder, tmp_path / "ours")
-    )
+    files = (place / "config.json" for place in (folder, tmp_path / "ours"))
+    before, after = (json.loads(file.read_text()) for file in files)
     del before["transformers_version"]
     for older_name in ours.architecture.thetas.values():  # which transformers 4 reads
         del after[older_name]
@@ -546,9 +544,8 @@ def test_a_model_that_was_made_here_goes_there(tmp_path, tokenizer_folders):
     config = nf.EncoderConfig(**sizes, **ARCHITECTURES["bert"].fixed, n_token_types=2)
     for kind, task in (("pooler", "Sequence"), ("none", "Token")):
         auto = getattr(transformers, f"AutoModelFor{task}Classification")
-        model = nf.SequenceClassifier(
-            config, 2, vocab_size=tokenizer.vocab_size, pooling=kind, dtype="float64"
-        )
+        options = {"vocab_size": tokenizer.vocab_size, "pooling": kind, "dtype": "float64"}
+        model = nf.SequenceClassifier(config, 2, **options)
         folder = tmp_path / kind
         save_pretrained(model, folder, tokenizer=tokenizer, classes=["no", "yes"])
         theirs = auto.from_pretrained(folder).eval()

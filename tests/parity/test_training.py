@@ -65,9 +65,8 @@ def test_losses_agree_along_a_whole_training(norm, takes_ids, workers):
     torch_optimizer = torch.optim.Adam(theirs.parameters(), lr=0.01, betas=(0.9, 0.98))
     losses, torch_losses = [], []
     for x, labels, mask in batches(takes_ids):
-        loss, gradients = ours.loss_and_gradients(
-            x, labels, mask, workers=workers, label_smoothing=0.1
-        )
+        options = {"workers": workers, "label_smoothing": 0.1}
+        loss, gradients = ours.loss_and_gradients(x, labels, mask, **options)
         optimizer.step(gradients)
         losses.append(loss)
 

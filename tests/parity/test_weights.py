@@ -24,9 +24,8 @@ def assert_same(loss, backward, cache, expected, leaves):
 def test_class_weights_are_those_of_cross_entropy_loss(shape, labels, smoothing):
     (logits,) = normals((N, C))
     theirs = leaf(logits)
-    criterion = torch.nn.CrossEntropyLoss(
-        torch.tensor(CLASSES), ignore_index=-1, label_smoothing=smoothing
-    )
+    options = {"ignore_index": -1, "label_smoothing": smoothing}
+    criterion = torch.nn.CrossEntropyLoss(torch.tensor(CLASSES), **options)
     expected = criterion(theirs, torch.tensor(labels))
     options = {"label_smoothing": smoothing, "class_weights": CLASSES}
     ours = logits.reshape(*shape, C)
@@ -42,9 +41,8 @@ def test_sample_weights_make_a_weighted_mean_of_cross_entropies(classes, smoothi
     (logits,) = normals((N, C))
     theirs, labels = leaf(logits), torch.tensor(LABELS)
     w = None if classes is None else torch.tensor(classes)
-    each = torch.nn.functional.cross_entropy(
-        theirs, labels, w, reduction="none", label_smoothing=smoothing
-    )
+    options = {"reduction": "none", "label_smoothing": smoothing}
+    each = torch.nn.functional.cross_entropy(theirs, labels, w, **options)
     s = torch.tensor(SAMPLES)
     counts = s if w is None else s * w[labels]
     expected = (s * each).sum() / counts.sum()

@@ -65,9 +65,8 @@ def test_names_differ_and_groups_are_known():
 
 
 def backward_functions():
-    modules = [
-        importlib.import_module(f"{F.__name__}.{m.name}") for m in pkgutil.iter_modules(F.__path__)
-    ]
+    names = [f"{F.__name__}.{module.name}" for module in pkgutil.iter_modules(F.__path__)]
+    modules = map(importlib.import_module, names)
     return {name for module in modules for name in vars(module) if name.endswith("_backward")}
 
 

@@ -15,16 +15,8 @@ def gradients_of_a_training(model, data, **options):
         def before_update(self, state):
             found.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
 
-    nf.fit(
-        model,
-        data,
-        epochs=1,
-        batch_size=8,
-        lr=1e-300,
-        callbacks=[Notes()],
-        progress=False,
-        **options,
-    )
+    usual = {"epochs": 1, "batch_size": 8, "lr": 1e-300, "progress": False}
+    nf.fit(model, data, callbacks=[Notes()], **usual, **options)
     return found
 
 
@@ -36,9 +28,8 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     for rows, gradients in gradients_of_a_training(model, (x, y, mask), workers=1):
         _, whole = model.loss_and_gradients(x[rows], y[rows], mask[rows])
         for name, expected in whole.items():
-            np.testing.assert_allclose(
-                gradients[name], expected, rtol=1e-9, atol=1e-12, err_msg=name
-            )
+            found = gradients[name]
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize(

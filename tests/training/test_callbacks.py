@@ -165,9 +165,8 @@ def test_evaluation_and_history_are_there_after_the_epoch(make, data):
     found = list(zip(history.validation_loss, history.validation_accuracy, strict=True))
     best = [1 + max(range(k), key=lambda i: (found[i][1], -found[i][0])) for k in range(1, 4)]
     assert noted.seen("on_start") == [(None, [], 0, None)]
-    assert noted.seen("after_epoch") == [
-        (found[k], found[: k + 1], k + 1, best[k]) for k in range(EPOCHS)
-    ]
+    expected = [(found[k], found[: k + 1], k + 1, best[k]) for k in range(EPOCHS)]
+    assert noted.seen("after_epoch") == expected
     assert noted.seen("before_update")[STEPS] == (found[0], found[:1], 1, best[0])
     unvalidated = Noted(look)
     fit(make(), data, unvalidated)

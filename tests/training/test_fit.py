@@ -57,9 +57,8 @@ def test_label_smoothing_is_in_the_training_loss_and_not_in_the_validation_loss(
     model = make()
     smoothed, _ = model.loss_and_gradients(*data, label_smoothing=0.3)
     plain = nf.evaluate(model, data).loss
-    history = fit(
-        model, data, validation=data, epochs=1, batch_size=20, lr=1e-300, label_smoothing=0.3
-    )
+    options = {"epochs": 1, "batch_size": 20, "lr": 1e-300, "label_smoothing": 0.3}
+    history = fit(model, data, validation=data, **options)
     assert history.train_loss[0] == pytest.approx(smoothed, rel=1e-12)
     assert history.validation_loss[0] == pytest.approx(plain, rel=1e-12)
     assert abs(smoothed - plain) > 1e-3

@@ -52,10 +52,8 @@ def test_a_curve_shows_loss_and_metric(make, data, validation, tmp_path):
     figure = history.plot(tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     losses, metrics = figure.axes
-    assert [line.get_ydata().tolist() for line in losses.lines] == [
-        history.train_loss,
-        history.validation_loss,
-    ]
+    shown = [line.get_ydata().tolist() for line in losses.lines]
+    assert shown == [history.train_loss, history.validation_loss]
     assert metrics.lines[0].get_ydata().tolist() == history.validation_metric
     best = history.best_epoch
     assert metrics.lines[1].get_xdata().tolist() == [best]

@@ -115,9 +115,8 @@ def test_both_bodies_compute_the_same(case, odd):
                     result = run(*(same.get(id(a), a) for a in arguments))
                 found.append(arrays if result is None else [*arrays, result])
             for one, other in zip(*found, strict=True):
-                scale = np.abs(other, where=np.isfinite(other), out=np.zeros(other.shape)).max(
-                    initial=1.0
-                )
+                zeros = np.zeros(other.shape)
+                scale = np.abs(other, where=np.isfinite(other), out=zeros).max(initial=1.0)
                 np.testing.assert_allclose(one, other, rtol=bound, atol=bound * scale)
 
 

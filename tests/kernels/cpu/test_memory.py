@@ -43,9 +43,8 @@ def peak_of(run):
     [("attention", 1), ("dense_synthesizer", 1), ("fourier", 1), ("attention", 2)],
 )
 def test_a_training_step_uses_its_memory_again(mixer, workers):
-    config = nf.EncoderConfig(
-        d_model=64, n_layers=1, n_heads=4, d_ff=256, max_len=64, mixer=mixer, dropout=0.1
-    )
+    sizes = {"d_model": 64, "n_layers": 1, "n_heads": 4, "d_ff": 256, "max_len": 64}
+    config = nf.EncoderConfig(**sizes, mixer=mixer, dropout=0.1)
     model = nf.SequenceClassifier(config, n_classes=10, vocab_size=100)
     optimizer, generator = nf.Adam(model.parameters()), np.random.default_rng(0)
     x, y = generator.integers(0, 100, (8, 64)), generator.integers(0, 10, 8)

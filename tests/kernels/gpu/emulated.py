@@ -212,9 +212,8 @@ class Memory:
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
         self._places: list[tuple[int, int, np.ndarray, list[np.ndarray]]] = []
-        spans = sorted(
-            ((_address(a), _address(a) + a.nbytes, a) for a in arrays), key=lambda s: s[:2]
-        )
+        spans = [(_address(a), _address(a) + a.nbytes, a) for a in arrays]
+        spans.sort(key=lambda span: span[:2])
         groups: list[tuple[int, int, list[np.ndarray]]] = []
         for start, stop, array in spans:
             if groups and start < groups[-1][1]:

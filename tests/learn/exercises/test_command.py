@@ -83,9 +83,8 @@ def test_in_the_folder_names_alone_will_do(prints, begun, monkeypatch, tmp_path_
 def test_an_encoder_finds_the_files_beside_it_from_anywhere(prints, solved, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     out = prints("check", solved, "own_encoder")
-    assert re.fullmatch(
-        r"27_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n", out
-    )
+    said = r"27_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n"
+    assert re.fullmatch(said, out)
 
 
 def test_a_folder_that_is_called_like_an_exercise_is_the_folder(prints, begun, monkeypatch):

@@ -5,22 +5,10 @@ import pytest
 
 import npformer as nf
 
-SIZES = {
-    "d_model": 16,
-    "n_heads": 2,
-    "d_ff": 16,
-    "n_layers": 1,
-    "dropout": 0.0,
-    "token_dropout": 0.0,
-}
-QUICK = {
-    "validation": 0.1,
-    "epochs": 6,
-    "batch_size": 16,
-    "lr": 0.01,
-    "progress": False,
-    "workers": 1,
-}
+SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1}
+SIZES |= {"dropout": 0.0, "token_dropout": 0.0}
+QUICK = {"validation": 0.1, "epochs": 6, "batch_size": 16, "lr": 0.01}
+QUICK |= {"progress": False, "workers": 1}
 
 
 def texts_and_labels(n=120, seed=0):
