@@ -10,20 +10,9 @@ import pytest
 import npformer as nf
 
 LATER = (
-    "concurrent.futures",
-    "cupy",
-    "matplotlib",
-    "multiprocessing",
-    "npformer.learn.exercises",
-    "npformer.learn.museum",
-    "npformer.tasks.sklearn",
-    "numpy.random",
-    "safetensors",
-    "scipy",
-    "sklearn",
-    "threadpoolctl",
-    "torch",
-    "tqdm",
+    *("concurrent.futures", "cupy", "matplotlib", "multiprocessing", "npformer.learn.exercises"),
+    *("npformer.learn.museum", "npformer.tasks.sklearn", "numpy.random", "safetensors", "scipy"),
+    *("sklearn", "threadpoolctl", "torch", "tqdm"),
 )
 
 

@@ -56,7 +56,8 @@ def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
     assert run("predict", trained_on_series / "run", later, "--time", "t") == 0
     assert capsys.readouterr().out.splitlines() == lines
     unlabelled = tmp_path / "unlabelled.csv"
-    unlabelled.write_text("".join(x.rsplit(",", 1)[0] + "\n" for x in table.open()))
+    labelled = table.read_text().splitlines()
+    unlabelled.write_text("\n".join(line.rsplit(",", 1)[0] for line in labelled) + "\n")
     out = tmp_path / "answers.csv"
     assert run("predict", trained_on_series / "run", unlabelled, "--out", out) == 0
     with out.open(newline="") as file:

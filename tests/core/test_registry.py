@@ -280,12 +280,9 @@ def test_a_text_that_is_no_spec_is_refused(spec):
 @in_turn(
     ("text", "names"),
     [
-        ("attention", ["attention"]),
-        ("fourier,attention", ["fourier", "attention"]),
-        ("mean(a=1, b=[2, 3]), x", ["mean(a=1, b=[2, 3])", "x"]),
-        ("", [""]),
-        ("a,,b", ["a", "", "b"]),
-        ("a),b", ["a)", "b"]),
+        *(("attention", ["attention"]), ("fourier,attention", ["fourier", "attention"])),
+        *(("mean(a=1, b=[2, 3]), x", ["mean(a=1, b=[2, 3])", "x"]), ("", [""])),
+        *(("a,,b", ["a", "", "b"]), ("a),b", ["a)", "b"])),
     ],
 )
 def test_commas_in_brackets_do_not_split(text, names):

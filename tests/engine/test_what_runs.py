@@ -212,14 +212,8 @@ class Keeper(nf.Layer):
 
 
 PLACES = [
-    "mixer",
-    "mixer_dropout",
-    "mixer_norm",
-    "feed_forward",
-    "feed_forward_norm",
-    "feed_forward.activation",
-    "feed_forward.contract",
-    "mixer.output",
+    *("mixer", "mixer_dropout", "mixer_norm", "feed_forward", "feed_forward_norm"),
+    *("feed_forward.activation", "feed_forward.contract", "mixer.output"),
 ]
 
 

@@ -36,14 +36,8 @@ LONGEST = 5.0
 PACKAGE = str(Path(npformer.__file__).parent)
 
 ON_PURPOSE = (
-    ValueError,
-    TypeError,
-    KeyError,
-    OSError,
-    ArithmeticError,
-    MemoryError,
-    npformer.BackendUnavailableError,
-    npformer.GradcheckError,
+    *(ValueError, TypeError, KeyError, OSError, ArithmeticError, MemoryError),
+    *(npformer.BackendUnavailableError, npformer.GradcheckError),
 )
 """What npformer raises, and its subclasses."""
 

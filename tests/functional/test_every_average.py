@@ -7,12 +7,8 @@ from npformer import functional as F
 from tests.pairs import Example, pairs
 
 VALUE = {
-    "average": 1,
-    "scaled_dot_product_attention": 2,
-    "blockwise_attention": 2,
-    "dense_synthesizer": 1,
-    "factorized_dense_synthesizer": 1,
-    "random_synthesizer": 0,
+    **{"average": 1, "scaled_dot_product_attention": 2, "blockwise_attention": 2},
+    **{"dense_synthesizer": 1, "factorized_dense_synthesizer": 1, "random_synthesizer": 0},
     "factorized_random_synthesizer": 0,
 }
 """Which argument is averaged."""

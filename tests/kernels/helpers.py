@@ -211,17 +211,11 @@ def _dense_heads(arrays, others, context):
 
 
 REFERENCES = {
-    "attention_heads": _attention_heads,
-    "dense_heads": _dense_heads,
-    "dropout": _dropout,
-    "embedding": _embedding,
-    "feed_forward": _feed_forward,
-    "fourier_mixing": _of_pair("fourier_mixing"),
-    "gated_feed_forward": _gated_feed_forward,
-    "layer_norm": _of_pair("layer_norm"),
-    "rms_norm": _of_pair("rms_norm"),
-    "linear": _of_pair("linear"),
-    "residual_norm": _residual_norm,
+    **{"attention_heads": _attention_heads, "dense_heads": _dense_heads, "dropout": _dropout},
+    **{"embedding": _embedding, "feed_forward": _feed_forward},
+    **{"fourier_mixing": _of_pair("fourier_mixing"), "gated_feed_forward": _gated_feed_forward},
+    **{"layer_norm": _of_pair("layer_norm"), "rms_norm": _of_pair("rms_norm")},
+    **{"linear": _of_pair("linear"), "residual_norm": _residual_norm},
     "softmax_cross_entropy": _of_pair("softmax_cross_entropy"),
 }
 

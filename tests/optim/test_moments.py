@@ -122,14 +122,8 @@ def test_the_state_says_what_it_is():
     optimizer.step(g)
     values, arrays = optimizer.state()
     assert values == {
-        "lr": 1e-3,
-        "betas": [0.9, 0.999],
-        "eps": 1e-8,
-        "weight_decay": 0.0,
-        "layer_decay": 1.0,
-        "no_decay": [],
-        "steps": 1,
-        "schedule": "cosine(total=50, warmup=0, final=0.0)",
+        **{"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0, "layer_decay": 1.0},
+        **{"no_decay": [], "steps": 1, "schedule": "cosine(total=50, warmup=0, final=0.0)"},
     }
     assert set(arrays) == {"m.weight", "m.bias", "v.weight", "v.bias"}
     for name, x in g.items():

@@ -21,13 +21,9 @@ transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
 TEXTS = [
-    "The weather is lovely today.",
-    "It's so sunny outside!",
-    "",
+    *("The weather is lovely today.", "It's so sunny outside!", ""),
     "He drove to the stadium, and unbelievably slowly, too; nobody knew why he had.",
-    "Café Ωmega 天気 \U0001f600 zzzqqq",
-    "a [MASK] b </s> c",
-    "two\nlines\tand  spaces ",
+    *("Café Ωmega 天気 \U0001f600 zzzqqq", "a [MASK] b </s> c", "two\nlines\tand  spaces "),
 ]
 STRIPPED = [text.strip() for text in TEXTS]  # as sentence-transformers does
 PAIRS = [("Who drove?", "He drove."), ("", "today"), (TEXTS[3], TEXTS[0])]

@@ -35,11 +35,8 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
 @pytest.mark.parametrize(
     ("changes", "options", "cut"),
     [
-        ({}, {}, True),
-        ({}, {"batches": "by_length"}, True),
-        ({}, {"batches": "cut"}, True),
-        ({}, {"batches": "shuffled"}, False),
-        ({"pooling": "flatten"}, {}, False),
+        *(({}, {}, True), ({}, {"batches": "by_length"}, True), ({}, {"batches": "cut"}, True)),
+        *(({}, {"batches": "shuffled"}, False), ({"pooling": "flatten"}, {}, False)),
         ({"mixer": "fourier", "padding": "zero"}, {}, False),
     ],
 )

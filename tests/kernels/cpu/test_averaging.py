@@ -47,10 +47,7 @@ def test_the_longest_part_of_any_row_of_each_projection():
     rows = np.zeros((5, 12))
     rows[1, 3:5], rows[4, 6], rows[2, 11] = (3.0, -4.0), 4.9, -2.0
     for given, squares in (
-        ((3,), [25.0]),
-        ((12,), [25.0]),
-        ((1,), [4.9 * 4.9]),
-        ((3, 2), [25.0, 4.9 * 4.9]),
+        *(((3,), [25.0]), ((12,), [25.0]), ((1,), [4.9 * 4.9]), ((3, 2), [25.0, 4.9 * 4.9])),
         ((3, 4), [0.0, 25.0, 4.9 * 4.9, 4.0]),
     ):
         np.testing.assert_allclose(longest_squares(rows, *given), squares)
@@ -64,11 +61,8 @@ def test_scores_and_bias_are_bounded_together_and_in_one_unit():
     """The bias comes in the units of e^x, the bound of the scores in those of `EXP`."""
     query, tiling, context = np.zeros((1, 1, 3, 2)), Tiling(1, 1, 3, False), EngineContext()
     for longest, bias, needs_maxima in (
-        (0.99 * SAFE, None, False),
-        (1.01 * SAFE, None, True),
-        (math.nan, None, True),
-        (0.5 * SAFE, -0.49 * SAFE / UNIT, False),
-        (0.5 * SAFE, -0.51 * SAFE / UNIT, True),
+        *((0.99 * SAFE, None, False), (1.01 * SAFE, None, True), (math.nan, None, True)),
+        *((0.5 * SAFE, -0.49 * SAFE / UNIT, False), (0.5 * SAFE, -0.51 * SAFE / UNIT, True)),
         (0.0, 1.01 * SAFE / UNIT, True),
     ):
         given = None if bias is None else np.array([[0.0, bias, 0.0]])

@@ -9,12 +9,8 @@ from tests.in_turn import in_turn
 from tests.tasks.estimators.conftest import SIZES
 
 EXPECTED = {
-    ("attention", 1): "mean",
-    ("attention", 2): "mean",
-    ("fourier", 1): "first",
-    ("fourier", 2): "mean",
-    ("hartley", 3): "first",
-    (("fourier", "attention"), 2): "mean",
+    **{("attention", 1): "mean", ("attention", 2): "mean", ("fourier", 1): "first"},
+    **{("fourier", 2): "mean", ("hartley", 3): "first", (("fourier", "attention"), 2): "mean"},
     (("fourier", "fourier", "hartley"), 3): "first",
 }
 

@@ -58,10 +58,8 @@ def test_every_kind_of_model_is_shown(small_model, rng, shown, changes, labels):
     x = rng.integers(0, 7, (9, 6)) if features is None else rng.normal(size=(9, 6, features))
     x = x if features is None else x.astype(model.dtype)
     y = {
-        "token": rng.integers(-1, 3, (9, 6)),
-        "class": rng.integers(0, 3, 9),
-        "binary": rng.integers(0, 2, 9),
-        "numbers": rng.normal(size=(9, 3)),
+        **{"token": rng.integers(-1, 3, (9, 6)), "class": rng.integers(0, 3, 9)},
+        **{"binary": rng.integers(0, 2, 9), "numbers": rng.normal(size=(9, 3))},
         "token numbers": rng.normal(size=(9, 6, 3)),
     }[labels]
     page = shown(model, x, y, samples=3)

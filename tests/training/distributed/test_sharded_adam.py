@@ -19,12 +19,8 @@ from tests.training.distributed.train import model_of
 
 STEPS = 8
 SETTINGS = {
-    "lr": 3e-3,
-    "weight_decay": 0.1,
-    "no_decay": NORMS_AND_BIASES,
-    "layer_decay": 0.8,
-    "schedule": "cosine(total=30, warmup=3)",
-    "betas": (0.9, 0.98),
+    **{"lr": 3e-3, "weight_decay": 0.1, "no_decay": NORMS_AND_BIASES, "layer_decay": 0.8},
+    **{"schedule": "cosine(total=30, warmup=3)", "betas": (0.9, 0.98)},
 }
 
 
@@ -75,10 +71,7 @@ def bits(arrays):
 @in_turn(
     ("n", "dtype", "kernels"),
     [
-        (2, "float32", True),
-        (2, "float64", False),
-        (3, "float32", False),
-        (3, "float64", True),
+        *((2, "float32", True), (2, "float64", False), (3, "float32", False), (3, "float64", True)),
         (7, "float32", True),
     ],
 )
