@@ -3,7 +3,7 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.layers import ACTIVATIONS, GatedFeedForward, PositionwiseFeedForward
+from npformer.layers import ACTIVATIONS, GELU, GatedFeedForward, PositionwiseFeedForward
 from tests.passes import assert_same, both_passes
 
 
@@ -48,3 +48,27 @@ def test_a_language_model_with_gates_and_rms_norms_learns_and_writes_with_a_cach
     written = model.generate(np.array([1, 2]), 8, temperature=0)
     np.testing.assert_array_equal(written, model.generate(np.array([1, 2]), 8, 0, cache=False))
     assert written[:4].tolist() == [3, 4, 5, 6]
+
+
+FUNCTIONS = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "tanh": F.tanh,
+}
+
+
+def test_every_name_has_its_function_here():
+    assert set(FUNCTIONS) == set(ACTIVATIONS)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_name_stands_for_its_function(either, rng, name):
+    x = rng.normal(size=(2, 3))
+    np.testing.assert_array_equal(either(ACTIVATIONS[name]())(x), FUNCTIONS[name](x)[0])
+
+
+def test_gelu_heeds_which_form_is_asked_for(rng):
+    x = rng.normal(size=9)
+    assert (GELU()(x) != GELU(approximate="tanh")(x)).any()
