@@ -49,30 +49,6 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"npformer {nf.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("", "the following arguments are required: COMMAND"),
-        ("train", "the following arguments are required: TASK"),
-        ("train nope", "TASK|FILE: 'nope' is neither a task nor a file; expected one of digits"),
-        ("train digits --workers many", "'many' is neither a whole number nor 'auto'"),
-        ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
-        ("train digits --epohcs 1", "train: --epohcs is unknown. Did you mean '--epochs'?"),
-        ("predict m --probablities", "Did you mean '--probabilities'?"),
-        ("train digits --epoch 1", "Did you mean '--epochs'?"),
-        ("train digits more", "more is unknown; npformer train --help-all shows what it takes"),
-    ],
-)
-def test_a_mistake_is_one_line(words, message, capsys):
-    with pytest.raises(SystemExit) as end:
-        run(*words.split())
-    assert end.value.code == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.startswith(" ".join(["npformer", *words.split()[:1]]) + ": ")
-    assert err.count("\n") == 1
-
-
 def test_a_command_that_is_nearly_one_is_named(capsys):
     with pytest.raises(SystemExit):
         run("trian", "digits")

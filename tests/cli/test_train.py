@@ -189,28 +189,6 @@ def test_a_micro_batch_reaches_the_training(tmp_path, used):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--mixer nope", "mixer is 'nope'; expected one of 'attention'"),
-        ("--mixer attention,fourier", "mixer has 2 names; expected one name, or one for each"),
-        (
-            "--split nope",
-            "--split of task digits is 'nope'; expected one of 'stratified', 'o",
-        ),
-        ("--heads 3", "--heads is 3 and d_model is 16; expected n_heads to divide d_model"),
-        ("--epochs 0", "--epochs is 0; expected a whole number of at least 1"),
-        ("--batch-size 0", "--batch-size is 0; expected a whole number of at least 1"),
-        ("--layers 0", "--layers is 0; expected a whole number of at least 1"),
-        ("--dropout 1", "dropout is 1.0; expected a number from 0 up to"),
-        ("--seed -1", "--seed is -1; expected 0 or more"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_no_folder(tmp_path, fails, words, message):
-    assert message in fails("train", "digits", *TINY, *words.split(), "--out", tmp_path / "new")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
         ("--no-decay nope", "--no-decay is ['nope'], and no parameter matches"),
         ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
     ],
