@@ -71,10 +71,6 @@ def vectors(example: Example, n_features: int) -> np.ndarray:
     return np.asarray(example.drawing("float32")(example.batch, example.length, n_features))
 
 
-def token_ids(example: Example, rng: np.random.Generator) -> np.ndarray:
-    return rng.integers(0, example.others, (example.batch, example.length))
-
-
 @pytest.mark.parametrize("name", NAMES)
 @searched(12)
 @given(example=EXAMPLES)
@@ -214,7 +210,8 @@ def test_a_classifier_learns_from_finite_numbers(example, chosen, pooling, token
     model = nf.SequenceClassifier(
         config_of(example, chosen), n_classes, pooling=pooling, seed=example.seed, **kind
     )
-    x = token_ids(example, rng) if tokens else vectors(example, example.others)
+    ids = rng.integers(0, example.others, (example.batch, example.length))
+    x = ids if tokens else vectors(example, example.others)
     shape = (example.batch, example.length) if pooling == "none" else (example.batch,)
     labels = rng.integers(-1 if pooling == "none" else 0, n_classes, shape)
     loss, gradients = model.loss_and_gradients(x, labels, example.mask, seed=example.seed)

@@ -21,13 +21,9 @@ def context(request):
     return request.param(True, np.random.default_rng(0), keep=False, **FULL)
 
 
-def of(context):
-    return [getattr(context, name) for name in FIELDS]
-
-
 def assert_holds(context, *expected):
     """Assert that a context has these very masks and types, or None."""
-    assert [id(found) for found in of(context)] == [id(one) for one in expected]
+    assert [id(getattr(context, name)) for name in FIELDS] == [id(one) for one in expected]
 
 
 def test_each_input_has_a_mask_and_types_of_its_own(context):

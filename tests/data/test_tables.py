@@ -195,15 +195,13 @@ def test_names_say_the_kind():
     assert kind_of(Path("a sentence.")) is None
 
 
-TEXT = "Straße\nund Brücke\n"
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_line_ends_and_marks_do_not_count(tmp_path, suffix):
-    content = TEXT.replace("\n", "\r\n").encode("utf-8-sig")
+    text = "Straße\nund Brücke\n"
+    content = text.replace("\n", "\r\n").encode("utf-8-sig")
     path = tmp_path / f"text.txt{suffix}"
     path.write_bytes(gzip.compress(content) if suffix else content)
-    assert read_text(path) == TEXT
+    assert read_text(path) == text
 
 
 def test_what_is_no_file_is_named(tmp_path):

@@ -98,9 +98,6 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
 
 
 # Wrong arguments ----------------------------------------------------------------------------------
-READ_ONLY = np.broadcast_to(np.ones(1), 3)
-
-
 @pytest.mark.parametrize(
     ("gradients", "error", "message"),
     [
@@ -117,7 +114,7 @@ def test_wrong_gradients_are_refused_in_words(gradients, error, message):
 
 
 def test_read_only_gradients_are_measured_and_not_clipped():
-    gradients = {"v": np.ones(3), "w": READ_ONLY}
+    gradients = {"v": np.ones(3), "w": np.broadcast_to(np.ones(1), 3)}
     assert float(global_norm(gradients)) == pytest.approx(6**0.5)
     with pytest.raises(ValueError, match="gradient of w is read-only; expected an array to change"):
         nf.clip_by_global_norm(gradients, 0.1)

@@ -223,15 +223,13 @@ def test_averaging_weights_agree_with_the_formula():
     )
 
 
-OF_FILES = {item for each in ARCHITECTURES.values() for item in each.activations.items()}
-
-
 def test_a_name_that_is_read_means_the_same_function():
     torch = pytest.importorskip("torch")
     theirs_by_name = pytest.importorskip("transformers.activations").ACT2FN
+    names = {item for each in ARCHITECTURES.values() for item in each.activations.items()}
     x = np.linspace(-6.0, 6.0, 201)
-    assert len(OF_FILES) >= 7
-    for theirs, ours in sorted(OF_FILES):
+    assert len(names) >= 7
+    for theirs, ours in sorted(names):
         expected = theirs_by_name[theirs](torch.tensor(x)).numpy()
         found = ACTIVATIONS.make(ours)(x)
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11, err_msg=theirs)

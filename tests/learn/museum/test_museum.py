@@ -184,10 +184,6 @@ def test_an_invariant_that_finds_nothing_to_look_at_says_so():
         layers_in(nf.layers.Sequential(), nf.layers.GELU)
 
 
-def syntax(folder):
-    return {name: ast.parse(text) for name, text in files(folder).items()}
-
-
 def imports(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -217,8 +213,9 @@ def test_only_the_exercises_and_the_page_know_of_the_museum():
     own = "npformer/learn/", "npformer/cli/gradcheck.py"
     knows = [
         name
-        for name, tree in syntax("npformer").items()
-        if not name.startswith(own) and any("museum" in imported for imported in imports(tree))
+        for name, text in files("npformer").items()
+        if not name.startswith(own)
+        and any("museum" in imported for imported in imports(ast.parse(text)))
     ]
     assert knows == []
 
