@@ -289,10 +289,7 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
             ["{folder}/a.csv", "--text=words", "--label=kind", "--tokenizer=letters"],
             "tokenizer is 'letters'; expected one of",
         ),
-        (
-            ["{folder}/a.csv", "--text=words", "--label=kind", "--epochs=0"],
-            "epochs is 0",
-        ),
+        (["{folder}/a.csv", "--text=words", "--label=kind", "--epochs=0"], "epochs is 0"),
         (["{folder}/one.csv"], "only the class 'a'; expected at least 2 classes"),
         (["{folder}/empty.csv"], "2 of 4 texts are empty, the first is in line 2"),
         (["{folder}/gap.jsonl"], "1 of 2 labels are empty, the first is in line 2; expected words"),

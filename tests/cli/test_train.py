@@ -88,7 +88,7 @@ def test_it_says_what_it_trains_in_five_lines_and_what_to_do_next(tmp_path, caps
     assert run("train", "digits", *tiny, "--out", tmp_path / "brief") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines[2 : lines.index("", 2)]] == [
-        *("digits", "model", "stratified split", "ordered split"),
+        *("digits", "model", "stratified split", "ordered split")
     ]
     assert "1 layer of attention" in lines[3]
     assert "parameters, float32" in lines[3]
@@ -162,8 +162,7 @@ def test_options_reach_the_training(tmp_path, used):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers"],
+    "name", ["mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers"]
 )
 def test_what_is_not_asked_for_is_left_to_the_run(name):
     options = make_parser().parse_args(["train", "digits"])

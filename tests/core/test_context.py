@@ -87,18 +87,16 @@ def test_the_engine_takes_over_both():
     assert taken.memory_padding is context.memory_padding
 
 
-@in_turn("side", ["", "memory_"])
+@in_turn("side", "", "memory_")
 @in_turn(
     ("name", "value", "error", "message"),
-    [
-        ("mask", [[True]], TypeError, "mask is a list; expected an array"),
-        ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
-        ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),
-        ("types", [[0]], TypeError, "types is a list; expected an array"),
-        ("types", TYPES[0], ValueError, r"types has shape \(3,\); expected \(batch, length\)"),
-        ("types", MASK, TypeError, "types has dtype bool; expected whole numbers"),
-        ("padding", MASK, TypeError, "padding is an ndarray; expected a Padding"),
-    ],
+    ("mask", [[True]], TypeError, "mask is a list; expected an array"),
+    ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
+    ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),
+    ("types", [[0]], TypeError, "types is a list; expected an array"),
+    ("types", TYPES[0], ValueError, r"types has shape \(3,\); expected \(batch, length\)"),
+    ("types", MASK, TypeError, "types has dtype bool; expected whole numbers"),
+    ("padding", MASK, TypeError, "padding is an ndarray; expected a Padding"),
 )
 def test_wrong_values_are_refused_by_name(side, name, value, error, message):
     for make in (nf.Context, EngineContext):

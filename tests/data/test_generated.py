@@ -49,13 +49,11 @@ def task(request):
 
 @in_turn(
     ("task", "options", "slow"),
-    [
-        (reverse, {"length": 5, "symbols": 3}, reversed_tokens),
-        (majority, {"length": 3}, more_frequent),
-        (recall, {"pairs": 3, "keys": 5}, lambda tokens: looked_up(tokens, 5)),
-        (pointer, {"length": 4, "symbols": 3}, lambda tokens: pointed_at(tokens, 3)),
-        (parity, {"length": 5}, odd),
-    ],
+    (reverse, {"length": 5, "symbols": 3}, reversed_tokens),
+    (majority, {"length": 3}, more_frequent),
+    (recall, {"pairs": 3, "keys": 5}, lambda tokens: looked_up(tokens, 5)),
+    (pointer, {"length": 4, "symbols": 3}, lambda tokens: pointed_at(tokens, 3)),
+    (parity, {"length": 5}, odd),
 )
 def test_labels_are_right_in_other_sizes_too(task, options, slow):
     x, y = small(task, **options).train

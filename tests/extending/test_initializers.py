@@ -29,7 +29,7 @@ GOLDEN = {
 """Hashes of the weights of one seed."""
 
 
-@in_turn("mixer", GOLDEN)
+@in_turn("mixer", *GOLDEN)
 def test_a_seed_stands_for_the_same_bits_everywhere(mixer):
     sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
     config = nf.EncoderConfig(**sizes, mixer=mixer)
@@ -41,8 +41,8 @@ NOT_PROJECTIONS = {"R", "R1", "R2", "W_sequence", "W_features", "logits"}
 NOT_PROJECTIONS |= {"short", "kernel", "log_decay", "frequency", "C"}
 
 
-@in_turn("ffn", ["linear", "conv1d"])
-@in_turn("mixer", nf.MIXERS)
+@in_turn("ffn", "linear", "conv1d")
+@in_turn("mixer", *nf.MIXERS)
 def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
     usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
@@ -68,11 +68,9 @@ def test_it_reaches_nested_layers(small_model, changes):
 
 @in_turn(
     ("spec", "std"),
-    [
-        *(("xavier_uniform", math.sqrt(2 / 300)), ("xavier_normal", math.sqrt(2 / 300))),
-        *(("he_normal", math.sqrt(2 / 200)), ("normal", 0.02), ("normal(std=0.5)", 0.5)),
-        *(("zeros", 0.0), ("ones", 0.0)),
-    ],
+    *(("xavier_uniform", math.sqrt(2 / 300)), ("xavier_normal", math.sqrt(2 / 300))),
+    *(("he_normal", math.sqrt(2 / 200)), ("normal", 0.02), ("normal(std=0.5)", 0.5)),
+    *(("zeros", 0.0), ("ones", 0.0)),
 )
 def test_each_has_its_standard_deviation(spec, std):
     drawn = INITIALIZERS.make(spec)(np.random.default_rng(0), (200, 100))

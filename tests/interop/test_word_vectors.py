@@ -115,23 +115,16 @@ def test_rows_of_words_are_filled(model, words):
 
 @in_turn(
     ("words", "vectors", "error", "message"),
-    [
-        (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),
-        (VOCABULARY, {"the": [np.nan] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
-        (VOCABULARY, {"the": ["a"] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
-        (VOCABULARY, [[1.0]], TypeError, "vectors is a list; expected a Mapping"),
-        (
-            [*VOCABULARY, "more"],
-            ROWS,
-            ValueError,
-            "id of .more., .* vocab_size 6, is 6",
-        ),
-        ({"the": 6}, ROWS, ValueError, "the id of 'the', .* vocab_size 6, is 6; expected"),
-        ({"the": -1}, ROWS, ValueError, "the id of 'the', .* is -1; expected a whole number"),
-        ({"the": "a"}, ROWS, ValueError, "the id of 'the', .* is 'a'; expected a whole number"),
-        ("the", ROWS, TypeError, "words is a str; expected a list with a string"),
-        ([1, 2], ROWS, TypeError, r"words\[0\] is an int: 1; expected a string"),
-    ],
+    (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),
+    (VOCABULARY, {"the": [np.nan] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
+    (VOCABULARY, {"the": ["a"] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
+    (VOCABULARY, [[1.0]], TypeError, "vectors is a list; expected a Mapping"),
+    ([*VOCABULARY, "more"], ROWS, ValueError, "id of .more., .* vocab_size 6, is 6"),
+    ({"the": 6}, ROWS, ValueError, "the id of 'the', .* vocab_size 6, is 6; expected"),
+    ({"the": -1}, ROWS, ValueError, "the id of 'the', .* is -1; expected a whole number"),
+    ({"the": "a"}, ROWS, ValueError, "the id of 'the', .* is 'a'; expected a whole number"),
+    ("the", ROWS, TypeError, "words is a str; expected a list with a string"),
+    ([1, 2], ROWS, TypeError, r"words\[0\] is an int: 1; expected a string"),
 )
 def test_what_does_not_fit_is_refused_and_changes_nothing(model, words, vectors, error, message):
     before = model.parameters()["embed.tokens.weight"].copy()

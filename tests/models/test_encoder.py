@@ -133,13 +133,11 @@ def test_a_generator_goes_on_where_it_was(small_config):
 # Configuration ------------------------------------------------------------------------------------
 @in_turn(
     "changes",
-    [
-        {},
-        {"mixer": ("fourier", "attention"), "dropout": 0.1},
-        {"mixer": ["fourier", "attention"]},
-        {"mixer": "mixture", "mixture": ["attention", "dense_synthesizer"], "rank": 3},
-        {"memory": "blocks"},
-    ],
+    {},
+    {"mixer": ("fourier", "attention"), "dropout": 0.1},
+    {"mixer": ["fourier", "attention"]},
+    {"mixer": "mixture", "mixture": ["attention", "dense_synthesizer"], "rank": 3},
+    {"memory": "blocks"},
 )
 def test_a_configuration_goes_through_json_and_back(small_config, changes):
     config = small_config(**changes)
@@ -167,10 +165,8 @@ def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(smal
 
 @in_turn(
     ("name", "value", "error", "expected"),
-    [
-        *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
-        *((name, 1, TypeError, "True or False") for name in FLAGS),
-    ],
+    *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
+    *((name, 1, TypeError, "True or False") for name in FLAGS),
 )
 def test_wrong_values_are_refused_by_name(name, value, error, expected):
     with pytest.raises(error, match=rf"{name} is {value!r}; expected {expected}"):

@@ -19,7 +19,7 @@ def gradients_of(parameters, seed):
     return {name: rng.normal(size=p.shape) for name, p in parameters.items()}
 
 
-@in_turn("mixer", list(nf.MIXERS))
+@in_turn("mixer", *list(nf.MIXERS))
 def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
     found = model(mixer=mixer).parameters()
     spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}

@@ -403,24 +403,22 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
 
 @in_turn(
     ("callbacks", "message"),
-    [
-        (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
-        (Noted(), r"callbacks is a Noted; expected a list"),
-        (print, "callbacks is the function print; expected a list"),
-        ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
-        ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
-        ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
-        ([having("after_epoch", base=object)], r"callbacks\[0\] is a .* the class from npf"),
-        ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
-        ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
-        ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
-        (
-            [having("after_step", takes=lambda self: None)],
-            r"after_step of callbacks\[0\] cannot be called .*\(self, state\)",
-        ),
-        ([lambda state, history: None], r"callbacks\[0\] cannot be called with the .*'history'"),
-        ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
-    ],
+    (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
+    (Noted(), r"callbacks is a Noted; expected a list"),
+    (print, "callbacks is the function print; expected a list"),
+    ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
+    ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
+    ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
+    ([having("after_epoch", base=object)], r"callbacks\[0\] is a .* the class from npf"),
+    ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
+    ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
+    ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
+    (
+        [having("after_step", takes=lambda self: None)],
+        r"after_step of callbacks\[0\] cannot be called .*\(self, state\)",
+    ),
+    ([lambda state, history: None], r"callbacks\[0\] cannot be called with the .*'history'"),
+    ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
 )
 def test_wrong_callbacks_are_refused_before_the_first_step(make, data, callbacks, message):
     model = make()

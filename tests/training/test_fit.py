@@ -143,12 +143,7 @@ def test_dropout_does_not_change_the_order_of_the_samples(make, data):
 
 
 @pytest.mark.parametrize(
-    ("options", "by"),
-    [
-        ({"workers": 1}, "1 worker"),
-        ({"workers": 2}, "2 threads"),
-    ],
-    ids=str,
+    ("options", "by"), [({"workers": 1}, "1 worker"), ({"workers": 2}, "2 threads")], ids=str
 )
 def test_history_says_who_computed_the_steps(make, data, options, by):
     x, y = data

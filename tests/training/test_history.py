@@ -27,7 +27,7 @@ def test_a_history_comes_back_from_json():
     assert nf.History.from_dict(json.loads(json.dumps(VALIDATED.to_dict()))) == VALIDATED
 
 
-@in_turn("name", VALIDATED.to_dict())
+@in_turn("name", *VALIDATED.to_dict())
 def test_a_history_without_one_of_its_values_is_refused(name):
     values = VALIDATED.to_dict()
     del values[name]

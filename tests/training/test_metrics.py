@@ -115,14 +115,12 @@ def test_a_loss_without_classes_has_loss_and_functions(make, rng):
 
 @in_turn(
     ("metric", "error", "message"),
-    [
-        ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
-        (3, TypeError, "metric is 3; expected one of accuracy"),
-        (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
-        (lambda y, p: np.nan, ValueError, "metric <lambda> returned nan; expected a number"),
-        (lambda y, p: "good", ValueError, "metric <lambda> returned 'good'; expected a number"),
-        (lambda y, p: p, ValueError, "metric <lambda> returned "),
-    ],
+    ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
+    (3, TypeError, "metric is 3; expected one of accuracy"),
+    (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
+    (lambda y, p: np.nan, ValueError, "metric <lambda> returned nan; expected a number"),
+    (lambda y, p: "good", ValueError, "metric <lambda> returned 'good'; expected a number"),
+    (lambda y, p: p, ValueError, "metric <lambda> returned "),
 )
 def test_wrong_metrics_are_refused_in_words(make, data, metric, error, message):
     with pytest.raises(error, match=message):
@@ -171,15 +169,13 @@ def test_without_a_share_the_history_says_none(make, data):
 
 @in_turn(
     ("share", "error", "message"),
-    [
-        (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
-        (1, ValueError, "validation is 1; expected a share"),
-        (1.5, ValueError, "validation is 1.5; expected a share"),
-        (float("nan"), ValueError, "validation is nan; expected a share"),
-        (True, TypeError, r"validation is a bool; expected \(x, y\)"),
-        ("0.1", TypeError, r"validation is a str; expected \(x, y\)"),
-        (0.01, ValueError, "20 samples are too few to set 0.01 of them aside; expected at least 1"),
-    ],
+    (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
+    (1, ValueError, "validation is 1; expected a share"),
+    (1.5, ValueError, "validation is 1.5; expected a share"),
+    (float("nan"), ValueError, "validation is nan; expected a share"),
+    (True, TypeError, r"validation is a bool; expected \(x, y\)"),
+    ("0.1", TypeError, r"validation is a str; expected \(x, y\)"),
+    (0.01, ValueError, "20 samples are too few to set 0.01 of them aside; expected at least 1"),
 )
 def test_wrong_shares_are_refused_in_words(make, data, share, error, message):
     with pytest.raises(error, match=message):

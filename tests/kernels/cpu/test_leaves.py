@@ -81,7 +81,7 @@ CASES = {
     "losses_of_rows": losses,
     "losses_of_rows, smoothed": lambda n, d: losses(n, d, 0.1),
     "gradients_of_rows": lambda n, d: [
-        *(normals(n, d), np.arange(n) % d, np.arange(n) % 3 > 0, 0.3, 0.1, np.zeros((n, d))),
+        *(normals(n, d), np.arange(n) % d, np.arange(n) % 3 > 0, 0.3, 0.1, np.zeros((n, d)))
     ],
     "adam_step": lambda n, d: [
         *(normals(n * d), normals(n * d), normals(n * d), normals(n * d) ** 2),

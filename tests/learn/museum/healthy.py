@@ -12,13 +12,7 @@ from npformer import layers as L
 from npformer.core.state import State
 from npformer.learn.museum.attention_by import RIGHT, AttentionBy
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
-from npformer.mixers import (
-    MIXERS,
-    Attention,
-    AveragingMixer,
-    BlockwiseAttention,
-    MixerSettings,
-)
+from npformer.mixers import MIXERS, Attention, AveragingMixer, BlockwiseAttention, MixerSettings
 from npformer.models import EncoderBlock
 from npformer.proof.cases.case import SEEDED
 from npformer.proof.report import GradcheckReport

@@ -15,7 +15,7 @@ EXPECTED = {
 }
 
 
-@in_turn(("mixer", "n_layers"), EXPECTED)
+@in_turn(("mixer", "n_layers"), *EXPECTED)
 def test_the_number_of_transforms_decides(mixer, n_layers):
     config = nf.EncoderConfig(mixer=mixer, n_layers=n_layers)
     assert usual_pooling(config) == EXPECTED[mixer, n_layers]

@@ -39,7 +39,7 @@ def by_hand(model, prompt, n):
     return found
 
 
-@in_turn("kernels", [False, True])
+@in_turn("kernels", False, True)
 def test_greedy_tokens_are_those_of_the_whole_model(model, kernels):
     with nf.use_kernels(kernels):
         tokens = model.generate(PROMPTS, 12, temperature=0)
@@ -101,18 +101,16 @@ def test_the_bytes_of_a_state_are_known_before_and_right(model):
 
 @in_turn(
     ("prompt", "options", "error", "message"),
-    [
-        ([], {}, ValueError, r"prompt has shape \(0,\); expected at least one token id"),
-        ([[1], []], {}, ValueError, r"prompt\[1\] has shape \(0,\)"),
-        ("ROMEO", {}, TypeError, "prompt is .*expected token ids"),
-        ([1.5], {}, TypeError, "prompt has dtype float64"),
-        ([[1], [V]], {}, ValueError, rf"prompt\[1\].*{V}"),
-        (np.zeros((1, 1, 1), int), {}, TypeError, "expected token ids"),
-        ([1], {"n": 0}, ValueError, "n is 0"),
-        ([1], {"stop": V}, ValueError, f"stop is {V}; expected .* of at least 0 and at most"),
-        ([1], {"seed": -1}, ValueError, "seed is -1"),
-        ([1], {"top_k": 0}, ValueError, "top_k is 0"),
-    ],
+    ([], {}, ValueError, r"prompt has shape \(0,\); expected at least one token id"),
+    ([[1], []], {}, ValueError, r"prompt\[1\] has shape \(0,\)"),
+    ("ROMEO", {}, TypeError, "prompt is .*expected token ids"),
+    ([1.5], {}, TypeError, "prompt has dtype float64"),
+    ([[1], [V]], {}, ValueError, rf"prompt\[1\].*{V}"),
+    (np.zeros((1, 1, 1), int), {}, TypeError, "expected token ids"),
+    ([1], {"n": 0}, ValueError, "n is 0"),
+    ([1], {"stop": V}, ValueError, f"stop is {V}; expected .* of at least 0 and at most"),
+    ([1], {"seed": -1}, ValueError, "seed is -1"),
+    ([1], {"top_k": 0}, ValueError, "top_k is 0"),
 )
 def test_wrong_prompts_and_options_are_refused(prompt, options, error, message):
     with pytest.raises(error, match=message):
@@ -130,19 +128,17 @@ LOGITS = np.log(P)[None]
 
 @in_turn(
     ("options", "expected"),
-    [
-        ({}, P),
-        ({"temperature": 0.5}, P**2 / (P**2).sum()),
-        ({"temperature": 0.0}, [0, 1, 0, 0]),
-        ({"top_k": 2}, np.array([0, 4, 0, 3]) / 7),
-        ({"top_k": 9}, P),
-        ({"top_p": 0.4}, [0, 1, 0, 0]),
-        ({"top_p": 0.41}, np.array([0, 4, 0, 3]) / 7),
-        ({"top_p": 1e-9}, [0, 1, 0, 0]),
-        ({"top_p": 1.0}, P),
-        ({"top_k": 2, "top_p": 0.5}, [0, 1, 0, 0]),  # of the two that are left, 4 / 7
-        ({"temperature": 0.5, "top_p": 0.6}, np.array([0, 16, 0, 9]) / 25),
-    ],
+    ({}, P),
+    ({"temperature": 0.5}, P**2 / (P**2).sum()),
+    ({"temperature": 0.0}, [0, 1, 0, 0]),
+    ({"top_k": 2}, np.array([0, 4, 0, 3]) / 7),
+    ({"top_k": 9}, P),
+    ({"top_p": 0.4}, [0, 1, 0, 0]),
+    ({"top_p": 0.41}, np.array([0, 4, 0, 3]) / 7),
+    ({"top_p": 1e-9}, [0, 1, 0, 0]),
+    ({"top_p": 1.0}, P),
+    ({"top_k": 2, "top_p": 0.5}, [0, 1, 0, 0]),  # of the two that are left, 4 / 7
+    ({"temperature": 0.5, "top_p": 0.6}, np.array([0, 16, 0, 9]) / 25),
 )
 def test_the_distribution_is_exact(options, expected):
     choice = Choice(**{"temperature": 1.0} | options)
@@ -165,7 +161,12 @@ class Given:
 
 @in_turn(
     ("number", "token"),
-    [(0.0, 0), (0.0999, 0), (0.1001, 1), (0.4999, 1), (0.7001, 3), (1 - 2**-53, 3)],
+    (0.0, 0),
+    (0.0999, 0),
+    (0.1001, 1),
+    (0.4999, 1),
+    (0.7001, 3),
+    (1 - 2**-53, 3),
 )
 def test_a_number_is_turned_into_the_token_whose_part_it_lies_in(number, token):
     assert Choice().draw(LOGITS, [Given(number)]).tolist() == [token]
@@ -193,13 +194,11 @@ def test_rows_draw_from_the_seed_and_their_number():
 
 @in_turn(
     ("options", "message"),
-    [
-        ({"temperature": -1.0}, "temperature is -1.0; expected 0 or more"),
-        ({"temperature": float("nan")}, "temperature is nan"),
-        ({"top_k": 0}, "top_k is 0; expected a whole number of at least 1"),
-        ({"top_p": 0.0}, "top_p is 0.0; expected"),
-        ({"top_p": 1.5}, "top_p is 1.5; expected a number above 0 and at most 1"),
-    ],
+    ({"temperature": -1.0}, "temperature is -1.0; expected 0 or more"),
+    ({"temperature": float("nan")}, "temperature is nan"),
+    ({"top_k": 0}, "top_k is 0; expected a whole number of at least 1"),
+    ({"top_p": 0.0}, "top_p is 0.0; expected"),
+    ({"top_p": 1.5}, "top_p is 1.5; expected a number above 0 and at most 1"),
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

@@ -78,13 +78,11 @@ NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.
 
 @in_turn(
     ("changes", "labels", "mask"),
-    [
-        *(({"mixer": mixer, "norm": norm}, LABELS, None)
+    *(({"mixer": mixer, "norm": norm}, LABELS, None)
           for mixer in nf.MIXERS for norm in ("post", "pre")),
         ({"pooling": "none"}, np.array([[0, 1, 2, -1, 0], [1, 1, 2, 0, 0]]), MASK),
         ({"output": "sigmoid", "n_classes": 2}, np.array([0, 1]), MASK),
         ({"output": "mean_squared_error"}, NUMBERS, MASK),
-    ],
 )  # fmt: skip
 def test_gradients_and_loss_are_those_of_a_training_step(small_model, ids, changes, labels, mask):
     model = small_model(**changes)
@@ -249,13 +247,11 @@ def test_an_error_names_the_innermost_layer(small_model, ids):
 
 @in_turn(
     ("given", "error", "words"),
-    [
-        ({"dy": np.ones((2, 3)), "labels": LABELS}, ValueError, "dy and labels are both given"),
-        ({"dy": np.ones((2, 4))}, ValueError, r"dy has shape \(2, 4\); expected \(2, 3\)"),
-        ({"dy": "ones"}, TypeError, "dy is a str; expected an array"),
-        ({"labels": np.array([0, 3])}, ValueError, "y holds 3"),
-        ({"labels": np.array([0])}, ValueError, r"y has shape \(1,\); expected \(2,\)"),
-    ],
+    ({"dy": np.ones((2, 3)), "labels": LABELS}, ValueError, "dy and labels are both given"),
+    ({"dy": np.ones((2, 4))}, ValueError, r"dy has shape \(2, 4\); expected \(2, 3\)"),
+    ({"dy": "ones"}, TypeError, "dy is a str; expected an array"),
+    ({"labels": np.array([0, 3])}, ValueError, "y holds 3"),
+    ({"labels": np.array([0])}, ValueError, r"y has shape \(1,\); expected \(2,\)"),
 )
 def test_wrong_starts_are_refused(small_model, ids, given, error, words):
     with pytest.raises(error, match=words):
@@ -321,7 +317,11 @@ def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
 
 @in_turn(
     ("value", "written"),
-    [(0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")],
+    (0.0, "0"),
+    (1.0, "1.00"),
+    (-12.345, "-12.3"),
+    (123.4, "123"),
+    (2e-15, "2.00e-15"),
 )
 def test_numbers_have_three_digits(value, written):
     assert number(value) == written

@@ -134,11 +134,9 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
 
 @in_turn(
     "changes",
-    [
-        {"batches": "shuffled"},
-        {"mixer": "fourier", "padding": "per_length"},
-        {"continues": range(5, V, 2)},  # of whole words, not always equally many tokens are hidden
-    ],
+    {"batches": "shuffled"},
+    {"mixer": "fourier", "padding": "per_length"},
+    {"continues": range(5, V, 2)},  # of whole words, not always equally many tokens are hidden,
 )
 def test_ranks_and_workers_hide_the_same_tokens(changes):
     of_model = {n: changes[n] for n in ("mixer", "padding", "continues") if n in changes}
@@ -213,15 +211,13 @@ def test_an_encoder_is_handed_on():
 
 @in_turn(
     ("change", "error", "message"),
-    [
-        (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
-        (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
-        (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),
-        (lambda: trained(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
-        (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
-        (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
-        (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
-    ],
+    (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
+    (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
+    (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),
+    (lambda: trained(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
+    (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
+    (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
+    (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
 )
 def test_wrong_models_and_data_are_refused(change, error, message):
     with pytest.raises(error, match=message):
