@@ -8,16 +8,9 @@ import sys
 
 import pytest
 
-from tests.training.distributed.ranks import (
-    ROOT,
-    assert_ended_well,
-    environment,
-    mpiexec,
-    needs_mpi,
-    run_jobs,
-)
+from tests.training.distributed import ranks
 
-pytestmark = [pytest.mark.processes, needs_mpi]
+pytestmark = [pytest.mark.processes, ranks.needs_mpi]
 
 DIGITS = ["train", "digits", "--epochs=2", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1"]
 DIGITS += ["--split=ordered"]
@@ -54,7 +47,7 @@ def runs(tmp_path_factory):
 
     def do(n, commands):
         work = {name: ("command", *map(str, words)) for name, words in commands.items()}
-        assert_ended_well(run_jobs(n, folder / str(n), work))
+        ranks.assert_ended_well(ranks.run_jobs(n, folder / str(n), work))
 
     do(2, {"train": [*DIGITS, "--out", run], "texts": [*SENTENCES, "--out", of_texts]})
     shutil.copytree(run, resumed)
@@ -136,8 +129,8 @@ def test_one_message_says_what_is_wrong(runs, name):
 
 
 def test_a_mistake_is_the_status_of_mpiexec():
-    words = [mpiexec(), "-n", "2", sys.executable, "-m", "npformer", "evaluate", "nowhere"]
-    options = {"cwd": ROOT, "env": environment(), "capture_output": True, "text": True}
+    words = [ranks.mpiexec(), "-n", "2", sys.executable, "-m", "npformer", "evaluate", "nowhere"]
+    options = {"cwd": ranks.ROOT, "env": ranks.environment(), "capture_output": True, "text": True}
     done = subprocess.run(words, **options, timeout=60)
     assert done.returncode == 2
     assert done.stderr.count("npformer evaluate: ") == 1
