@@ -93,10 +93,8 @@ def pytest_collection_finish() -> None:
 
 def covering(family: list[Any], n: int) -> list[Any]:
     """Return cases of a test in which any `n` values of its parameters meet that do so at all."""
-    values = {
-        item: sorted((name, id(value)) for name, value in item.callspec.params.items())
-        for item in family
-    }
+    params = {item: item.callspec.params.items() for item in family}
+    values = {item: sorted((name, id(x)) for name, x in params[item]) for item in family}
     tuples = {item: set(combinations(values[item], n)) for item in family}
     chosen, left = [], set().union(*tuples.values())
     while left:

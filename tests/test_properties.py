@@ -207,9 +207,8 @@ def test_an_encoder_holds(example, chosen):
 def test_a_classifier_learns_from_finite_numbers(example, chosen, pooling, tokens, n_classes):
     rng = np.random.default_rng(example.seed)
     kind = {"vocab_size": example.others} if tokens else {"n_features": example.others}
-    model = nf.SequenceClassifier(
-        config_of(example, chosen), n_classes, pooling=pooling, seed=example.seed, **kind
-    )
+    options = {"pooling": pooling, "seed": example.seed, **kind}
+    model = nf.SequenceClassifier(config_of(example, chosen), n_classes, **options)
     ids = rng.integers(0, example.others, (example.batch, example.length))
     x = ids if tokens else vectors(example, example.others)
     shape = (example.batch, example.length) if pooling == "none" else (example.batch,)

@@ -48,9 +48,8 @@ def diagnosis(capsys):
 def test_nothing_is_wrong_here(diagnosis):
     lines = diagnosis()
     assert all(mark in ("ok", "--") for mark, _, _ in lines)
-    assert {what for _, what, _ in lines} >= {
-        *("npformer", "Python", "numpy", "scipy", "BLAS", "self-test", "GPU")
-    }
+    shown = {"npformer", "Python", "numpy", "scipy", "BLAS", "self-test", "GPU"}
+    assert {what for _, what, _ in lines} >= shown
 
 
 def test_the_kernels_of_blas_are_named(diagnosis, monkeypatch):

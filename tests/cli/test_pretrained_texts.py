@@ -32,9 +32,8 @@ def test_it_begins_with_the_weights_of_the_folder(folder, tmp_path):
     assert found.model.config.max_len == 16
     nf.save(found, tmp_path / "file")
     back = nf.load(tmp_path / "file")
-    np.testing.assert_array_equal(
-        back.predict_probabilities(texts), found.predict_probabilities(texts)
-    )
+    expected = found.predict_probabilities(texts)
+    np.testing.assert_array_equal(back.predict_probabilities(texts), expected)
 
 
 def test_the_pooling_may_be_another(folder):
@@ -55,9 +54,8 @@ def test_whole_fine_tuning_changes_the_encoder(folder):
 def test_the_embedding_alone_may_be_frozen():
     texts, labels = texts_and_labels(40)
     config = {"d_model": 8, "n_heads": 2, "d_ff": 8}
-    found = nf.TextClassifier(config, freeze=["embed.tokens.*"], members=1).fit(
-        texts, labels, **BRIEF
-    )
+    found = nf.TextClassifier(config, freeze=["embed.tokens.*"], members=1)
+    found.fit(texts, labels, **BRIEF)
     assert "embed.tokens.weight" in found.model.frozen()
 
 
@@ -88,9 +86,8 @@ def test_mistakes_are_explained(folder, settings, error, words):
 def test_options_that_the_folder_decides(folder, tmp_path, fails):
     table = write(tmp_path / "a.csv", *texts_and_labels(20))
     words = ("--from", folder, "--out", tmp_path / "run")
-    assert "--d-model is given together with pretrained weights" in fails(
-        "train", table, *words, "--d-model", 8
-    )
+    said = fails("train", table, *words, "--d-model", 8)
+    assert "--d-model is given together with pretrained weights" in said
     assert "--tokenizer is given together" in fails("train", table, *words, "--tokenizer", "bpe")
 
 

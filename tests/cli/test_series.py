@@ -68,12 +68,8 @@ def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
 
 def test_ragged_arrays(tmp_path, prints):
     series, labels = series_and_labels(60)
-    np.savez(
-        tmp_path / "a.npz",
-        values=np.concatenate(series),
-        lengths=[len(each) for each in series],
-        labels=labels,
-    )
+    lengths = [len(each) for each in series]
+    np.savez(tmp_path / "a.npz", values=np.concatenate(series), lengths=lengths, labels=labels)
     prints("train", tmp_path / "a.npz", *TINY, "--out", tmp_path / "run")
     assert nf.load(tmp_path / "run" / "model.safetensors").classes_.tolist() == ["down", "up"]
     assert prints("predict", tmp_path / "run", tmp_path / "a.npz").count("\n") == 60

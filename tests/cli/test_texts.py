@@ -250,10 +250,8 @@ def test_an_interrupted_training_goes_on(table, tmp_path, monkeypatch, prints):
     monkeypatch.undo()
     out = prints("train", table, "--out", tmp_path / "run", "--resume")
     assert f"--resume, {tmp_path / 'run'}: the run there goes on" in out
-    whole, gone_on = (
-        nf.load(tmp_path / name / "model.safetensors").model.parameters().flat
-        for name in ("whole", "run")
-    )
+    files = (tmp_path / name / "model.safetensors" for name in ("whole", "run"))
+    whole, gone_on = (nf.load(file).model.parameters().flat for file in files)
     np.testing.assert_array_equal(whole, gone_on)
 
 

@@ -85,15 +85,11 @@ def test_a_gradient_has_the_shape_of_the_result_and_any_precision():
 
 def test_what_does_not_fit_into_memory_is_named():
     shape = (10**30, 2)
-    with (
-        pytest.raises(MemoryError, match=r"a table would have shape .* GiB"),
-        enough_memory("a table", shape),
-    ):
+    refused = pytest.raises(MemoryError, match=r"a table would have shape .* GiB")
+    with refused, enough_memory("a table", shape):
         np.empty(shape)
-    with (
-        pytest.raises(MemoryError, match="a table would have shape"),
-        enough_memory("a table", (10**13,)),
-    ):
+    refused = pytest.raises(MemoryError, match="a table would have shape")
+    with refused, enough_memory("a table", (10**13,)):
         np.empty(10**13)
 
 

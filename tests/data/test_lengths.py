@@ -55,9 +55,8 @@ def test_a_prediction_is_that_of_all_the_padding(mixer, pooling):
     x, _, mask = samples()
     model = model_of(mixer, pooling)
     whole = model.loss.probabilities(model(x, mask))
-    np.testing.assert_allclose(
-        model.predict_probabilities(x, mask, batch_size=4), whole, rtol=1e-12, atol=1e-14
-    )
+    found = model.predict_probabilities(x, mask, batch_size=4)
+    np.testing.assert_allclose(found, whole, rtol=1e-12, atol=1e-14)
 
 
 def test_a_mask_with_holes_and_a_row_without_tokens():

@@ -23,10 +23,7 @@ def masked(**changes):
 
 @in_turn(
     ("mask_share", "to_mask", "to_random"),
-    (0.15, 0.8, 0.1),
-    (0.3, 0.5, 0.5),
-    (0.4, 1.0, 0.0),
-    (0.2, 0.0, 0.0),
+    *((0.15, 0.8, 0.1), (0.3, 0.5, 0.5), (0.4, 1.0, 0.0), (0.2, 0.0, 0.0)),
 )
 def test_shares(mask_share, to_mask, to_random):
     x, y = masked(mask_share=mask_share, to_mask=to_mask, to_random=to_random)

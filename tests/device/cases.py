@@ -49,9 +49,8 @@ def same(a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
     """Check that arrays of equal names are equal but for rounding in float64."""
     assert list(a) == list(b)
     for name in a:
-        np.testing.assert_allclose(
-            nf.to_numpy(a[name]), nf.to_numpy(b[name]), rtol=1e-12, atol=1e-15, err_msg=name
-        )
+        ours, theirs = nf.to_numpy(a[name]), nf.to_numpy(b[name])
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 def parametrised(cases: Sequence[Case], usually: str = "all") -> pytest.MarkDecorator:

@@ -149,9 +149,8 @@ def test_a_large_table_that_is_looked_up_costs_nothing(small_model):
 
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "mixture", "fourier"])
 def test_a_block_that_acts_several_times_costs_each_time(small_model, mixer):
-    shared, apart = (
-        cost_of(small_model(mixer=mixer, n_layers=6, share_layers=share)) for share in (True, False)
-    )
+    models = (small_model(mixer=mixer, n_layers=6, share_layers=share) for share in (True, False))
+    shared, apart = map(cost_of, models)
     assert shared == apart
     assert shared.token > 0.0
 

@@ -1,5 +1,7 @@
 """One file with NumPy alone computes what npformer's language model computes, and writes."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -61,10 +63,8 @@ def test_it_writes_what_npformer_writes(weights, model, cache):
 
 
 def test_drawn_characters_are_the_same_with_and_without_a_cache(weights):
-    both = [
-        list(gpt.write(weights, [3, 1], 30, H, np.random.default_rng(0), cache))
-        for cache in (True, False)
-    ]
+    drawn = partial(gpt.write, weights, [3, 1], 30, H)
+    both = [list(drawn(np.random.default_rng(0), cache)) for cache in (True, False)]
     assert both[0] == both[1]
     assert len(set(both[0])) > 3
 

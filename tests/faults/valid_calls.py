@@ -46,10 +46,8 @@ class Target:
         return self._of is not None
 
     def arguments(self) -> dict[str, Any]:
-        return {
-            name: value.make() if isinstance(value, Made) else deepcopy(value)
-            for name, value in self._given.items()
-        }
+        given = self._given.items()
+        return {k: x.make() if isinstance(x, Made) else deepcopy(x) for k, x in given}
 
     def call(self, arguments: dict[str, Any]) -> Any:
         if self._of is None:

@@ -137,10 +137,8 @@ def drawn(n: int, seed: int) -> list[WrongCall]:
 
 
 # Outcomes -----------------------------------------------------------------------------------------
-FREE = {
-    *("seed", "schedule", "dloss", "sample_weight", "class_weight", "stop", "prompt"),
-    *("samples", "metric"),
-}
+FREE = {*("seed", "schedule", "dloss", "sample_weight", "class_weight", "stop", "prompt")}
+FREE |= {"samples", "metric"}
 """Arguments that take values of several kinds: a seed is a number, a generator or None."""
 
 

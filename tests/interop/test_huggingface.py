@@ -53,16 +53,12 @@ def shapes(kind, pooler=True):
 
 def state(kind, *, pooler=True, prefix="", dtype="float64"):
     rng = np.random.default_rng(0)
-    return {
-        f"{prefix}{name}": rng.normal(size=shape).astype(dtype)
-        for name, shape in shapes(kind, pooler).items()
-    }
+    named = shapes(kind, pooler).items()
+    return {f"{prefix}{name}": rng.normal(size=size).astype(dtype) for name, size in named}
 
 
-KINDS = {
-    "bert": (interop.from_bert, interop.to_bert, BERT),
-    "fnet": (interop.from_fnet, interop.to_fnet, FNET),
-}
+KINDS = {"bert": (interop.from_bert, interop.to_bert, BERT)}
+KINDS["fnet"] = interop.from_fnet, interop.to_fnet, FNET
 
 
 @pytest.fixture(params=KINDS)

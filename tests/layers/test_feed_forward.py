@@ -14,9 +14,8 @@ def network(activation="relu", ffn="linear"):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_linear_maps_and_convolutions_of_one_seed_agree_bit_for_bit(either, rng, activation):
     x = rng.normal(size=(2, 5, 4))
-    of_linear, of_conv1d = (
-        both_passes(either(network(activation, ffn=ffn)), x) for ffn in ("linear", "conv1d")
-    )
+    networks = (network(activation, ffn=ffn) for ffn in ("linear", "conv1d"))
+    of_linear, of_conv1d = (both_passes(either(one), x) for one in networks)
     assert_same(of_conv1d, of_linear)
 
 

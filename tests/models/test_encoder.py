@@ -123,9 +123,8 @@ def test_float32_and_float64_are_one_model_up_to_rounding(small_config, x):
 
 def test_a_generator_goes_on_where_it_was(small_config):
     generator = np.random.default_rng(0)
-    first, second, seeded = (
-        nf.Encoder(small_config(), seed).parameters().flat for seed in (generator, generator, 0)
-    )
+    seeds = generator, generator, 0
+    first, second, seeded = (nf.Encoder(small_config(), s).parameters().flat for s in seeds)
     np.testing.assert_array_equal(first, seeded)
     assert (first != second).any()
 

@@ -67,10 +67,8 @@ CALLS = {
 
 def by_pytorch(x, maps, dy):
     leaves = [torch.tensor(a, requires_grad=True) for a in (x, *maps)]
-    heads = [
-        (leaves[0] @ leaves[i] + leaves[i + 1]).reshape(BATCH, LENGTH, N_HEADS, D_HEAD)
-        for i in (1, 3, 5)
-    ]
+    heads = [leaves[0] @ leaves[i] + leaves[i + 1] for i in (1, 3, 5)]
+    heads = [head.reshape(BATCH, LENGTH, N_HEADS, D_HEAD) for head in heads]
     y = torch.nn.functional.scaled_dot_product_attention(*(h.transpose(1, 2) for h in heads))
     y = y.transpose(1, 2).reshape(x.shape)
     gradients = torch.autograd.grad(y, leaves, torch.tensor(dy))
@@ -120,9 +118,8 @@ def test_layer_norm_is_as_exact_as_pytorchs(name):
     x, gamma, beta = normals((64, 768), (768,), (768,))
     given = [a.astype("float32") for a in (ROWS[name](x), gamma, beta)]
     exact, _ = F.layer_norm(*(a.astype("float64") for a in given))
-    theirs = torch.nn.functional.layer_norm(
-        torch.tensor(given[0]), (768,), *(torch.tensor(a) for a in given[1:])
-    )
+    x, *maps = map(torch.tensor, given)
+    theirs = torch.nn.functional.layer_norm(x, (768,), *maps)
     bound = 1.5 * np.abs(theirs.numpy() - exact).max()
     forward, _ = KERNELS["layer_norm"]
     for y, _ in (F.layer_norm(*given), forward(*given, context=EngineContext())):

@@ -97,11 +97,8 @@ def test_an_averaging_mixer_agrees_with_its_formula(name, padded, causal):
     keep = np.tri(LENGTH, dtype=bool) if causal else np.ones((LENGTH, LENGTH), dtype=bool)
     if padded:
         keep = keep & MASK[:, None, :]
-    assert_mixer_agrees(
-        build(name, causal=causal),
-        lambda p, x: averaged(name, p, x, keep),
-        MASK if padded else None,
-    )
+    ours, mask = build(name, causal=causal), MASK if padded else None
+    assert_mixer_agrees(ours, lambda p, x: averaged(name, p, x, keep), mask)
 
 
 def test_attention_in_blocks_agrees_with_its_formula():

@@ -82,9 +82,8 @@ def tokenizer_folders(tmp_path_factory):
     pieces = tmp_path_factory.mktemp("bpe")
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     made = tokenizers.ByteLevelBPETokenizer()
-    made.train_from_iterator(
-        TEXTS[:4], vocab_size=330, min_frequency=1, special_tokens=special, show_progress=False
-    )
+    options = {"vocab_size": 330, "min_frequency": 1, "show_progress": False}
+    made.train_from_iterator(TEXTS[:4], special_tokens=special, **options)
     made.save_model(str(pieces))
     transformers.RobertaTokenizer.from_pretrained(pieces).save_pretrained(pieces)
     folders["bpe"] = pieces
@@ -153,9 +152,8 @@ def test_what_a_configuration_leaves_out_is_their_default(kind):
     if kind == "modernbert":
         theirs["global_attn_every_n_layers"] = theirs["layer_types"].index("full_attention", 1)
     assert {key: theirs[key] for key in architecture.defaults} == architecture.defaults
-    assert getattr(transformers, architecture.class_name()).base_model_prefix == (
-        architecture.prefix.rstrip(".")
-    )
+    prefix = getattr(transformers, architecture.class_name()).base_model_prefix
+    assert prefix == architecture.prefix.rstrip(".")
     for head in architecture.heads:
         assert hasattr(transformers, architecture.class_name(head))
 

@@ -108,9 +108,8 @@ def test_a_models_weighted_step_is_pytorchs(small_model, rng, workers, micro_bat
     theirs = leaf(model(ids).reshape(-1, 3))
     w = torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
     y, s = torch.tensor(labels.ravel()), torch.tensor(weights.ravel())
-    each = torch.nn.functional.cross_entropy(
-        theirs, y, w, ignore_index=-1, reduction="none", label_smoothing=0.1
-    )
+    options = {"ignore_index": -1, "reduction": "none", "label_smoothing": 0.1}
+    each = torch.nn.functional.cross_entropy(theirs, y, w, **options)
     counts = torch.where(y >= 0, s * w[y.clamp(min=0)], 0.0)
     expected = (s * each).sum() / counts.sum()
     loss, gradients = model.loss_and_gradients(

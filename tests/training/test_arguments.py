@@ -135,10 +135,8 @@ def test_a_tool_may_change_how_fit_is_described(make, data, monkeypatch):
     """Sphinx writes the source of each default into the signature."""
     plain = inspect.unwrap(nf.fit)
     described = inspect.signature(plain)
-    words = [
-        p if p.default is p.empty else p.replace(default=repr(p.default))
-        for p in described.parameters.values()
-    ]
+    stated = described.parameters.values()
+    words = [p if p.default is p.empty else p.replace(default=repr(p.default)) for p in stated]
     changed = described.replace(parameters=words)
     monkeypatch.setattr(plain, "__signature__", changed, raising=False)
     assert nf.fit(make(), data, epochs=1, progress=False).train_loss

@@ -413,10 +413,7 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
     ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
     ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
     ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
-    (
-        [having("after_step", takes=lambda self: None)],
-        r"after_step of callbacks\[0\] cannot be called .*\(self, state\)",
-    ),
+    ([having("after_step", takes=lambda self: None)], r"after_step of .* called .*\(self, state\)"),
     ([lambda state, history: None], r"callbacks\[0\] cannot be called with the .*'history'"),
     ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
 )

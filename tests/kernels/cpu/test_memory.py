@@ -84,9 +84,8 @@ def test_prediction_uses_its_memory_again(mixer, monkeypatch):
 
 
 def test_prediction_needs_less_memory_than_a_training_step(small_config):
-    model = nf.SequenceClassifier(
-        small_config(d_model=32, n_layers=6, d_ff=128, max_len=64), n_classes=3, n_features=7
-    )
+    sizes = {"d_model": 32, "n_layers": 6, "d_ff": 128, "max_len": 64}
+    model = nf.SequenceClassifier(small_config(**sizes), n_classes=3, n_features=7)
     x = np.random.default_rng(0).normal(size=(16, 64, 7)).astype("float32")
     held = []
     for run in (lambda: model(x), lambda: model.loss_and_gradients(x, np.zeros(16, int))):

@@ -36,9 +36,8 @@ def test_scores_beside_scikit_learn(answers):
     y, probabilities = answers
     scores = scores_of(list("abcd"), y, probabilities)
     predicted = probabilities.argmax(axis=1)
-    precision, recall, f1, _ = metrics.precision_recall_fscore_support(
-        y, predicted, labels=range(4), zero_division=0
-    )
+    found = metrics.precision_recall_fscore_support(y, predicted, labels=range(4), zero_division=0)
+    precision, recall, f1, _ = found
     np.testing.assert_allclose(scores.precision, precision)
     np.testing.assert_allclose(scores.recall, recall)
     np.testing.assert_allclose(scores.f1, f1)
@@ -65,20 +64,14 @@ def test_the_majority(answers):
 def test_words_are_counted(monkeypatch):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     texts, y = ["good film", "bad film", "good", "bad"] * 5, np.array([1, 0, 1, 0] * 5)
-    scores = baselines.logistic_regression(
-        ["no", "yes"], (texts, y), (["good", "bad"], np.array([1, 0]))
-    )
+    words = (texts, y), (["good", "bad"], np.array([1, 0]))
+    scores = baselines.logistic_regression(["no", "yes"], *words)
     assert scores.accuracy == 1.0
-    assert (
-        baselines.logistic_regression(["no", "yes"], (["!", "?"], y[:2]), (["good"], y[:1])) is None
-    )
+    no_words = (["!", "?"], y[:2]), (["good"], y[:1])
+    assert baselines.logistic_regression(["no", "yes"], *no_words) is None
     monkeypatch.setitem(__import__("sys").modules, "sklearn.linear_model", None)
-    assert (
-        baselines.logistic_regression(
-            ["no", "yes"], (["a b"], np.array([0])), (["a"], np.array([0]))
-        )
-        is None
-    )
+    one_class = (["a b"], np.array([0])), (["a"], np.array([0]))
+    assert baselines.logistic_regression(["no", "yes"], *one_class) is None
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5])

@@ -317,11 +317,7 @@ def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
 
 @in_turn(
     ("value", "written"),
-    (0.0, "0"),
-    (1.0, "1.00"),
-    (-12.345, "-12.3"),
-    (123.4, "123"),
-    (2e-15, "2.00e-15"),
+    *((0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")),
 )
 def test_numbers_have_three_digits(value, written):
     assert number(value) == written

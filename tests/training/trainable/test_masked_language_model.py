@@ -88,10 +88,8 @@ def test_other_tokens_are_hidden_in_each_epoch_and_the_same_in_each_evaluation(s
     ids, _, mask = texts(6)
     whole = {"batch_size": 6, "epochs": 5, "batches": "shuffled"}
     trained(data=(ids, None, mask), **whole)
-    hidden = [
-        {tuple(np.where(y >= 0, y, x)): tuple(y) for x, y in zip(*step, strict=True)}
-        for step in seen
-    ]
+    steps = (zip(*step, strict=True) for step in seen)
+    hidden = [{tuple(np.where(y >= 0, y, x)): tuple(y) for x, y in step} for step in steps]
     assert all(set(each) == {tuple(row) for row in ids} for each in hidden)
     assert min(len({each[tuple(row)] for each in hidden}) for row in ids) > 1
     trained(data=(ids, None, mask), **whole)
