@@ -277,10 +277,7 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
         (["{folder}/a.csv"], "which column of {folder}/a.csv holds the texts? It has 'id', 'words"),
         (["{folder}/a.csv", "--text", "word"], "no column 'word'; it has 'id', 'words', 'kind'."),
         (["{folder}/a.csv", "--text", "words"], "Name it with --label COLUMN"),
-        (
-            ["{folder}/a.csv", "--text=words", "--label=id"],
-            "the column 'id' has 20 different labels",
-        ),
+        (["{folder}/a.csv", "--text=words", "--label=id"], "column 'id' has 20 different labels"),
         (["{folder}/a.csv", "--text=words", "--label=kind", "--test=1"], "validate on is 1"),
         (["{folder}/a.csv", "--text=words", "--label=kind", "--test=b.csv"], "b.csv does not"),
         (

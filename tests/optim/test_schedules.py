@@ -43,10 +43,7 @@ BUILT = [
     (constant(), "constant()"),
     (warmup_inverse_sqrt(np.int64(40)), "warmup_inverse_sqrt(warmup=40)"),
     (cosine(100), "cosine(total=100, warmup=0, final=0.0)"),
-    (
-        cosine(100, warmup=np.int32(5), final=np.float32(0.5)),
-        "cosine(total=100, warmup=5, final=0.5)",
-    ),
+    (cosine(100, np.int32(5), np.float32(0.5)), "cosine(total=100, warmup=5, final=0.5)"),
 ]
 
 

@@ -178,6 +178,7 @@ def test_ids_masks_and_types_are_those_of_their_tokenizer(make, name, texts, max
         assert types is None
 
 
+CONFIG_FILE = "tokenizer_config.json"
 NAMES = {"model_input_names": ["input_ids", "attention_mask"]}
 SPECIAL = {"bos_token": "a", "mask_token": {"content": "<mask>", "lstrip": True}}
 SPECIAL_FILE = "special_tokens_map.json"
@@ -187,18 +188,14 @@ SPECIAL_FILE = "special_tokens_map.json"
 @pytest.mark.parametrize(
     ("name", "file", "settings"),
     [
-        ("BERT", "tokenizer_config.json", {"bos_token": "the", "unk_token": "a"}),
-        (
-            "BERT",
-            "tokenizer_config.json",
-            {"do_lower_case": False, "extra_special_tokens": ["<x>"]},
-        ),
-        ("BERT", "tokenizer_config.json", {"tokenizer_class": "DistilBertTokenizer"}),
-        ("BERT", "tokenizer_config.json", NAMES),
+        ("BERT", CONFIG_FILE, {"bos_token": "the", "unk_token": "a"}),
+        ("BERT", CONFIG_FILE, {"do_lower_case": False, "extra_special_tokens": ["<x>"]}),
+        ("BERT", CONFIG_FILE, {"tokenizer_class": "DistilBertTokenizer"}),
+        ("BERT", CONFIG_FILE, NAMES),
         ("BERT", SPECIAL_FILE, {"pad_token": "[SEP]", "mask_token": "the"}),
         ("BERT", "added_tokens.json", {"<x>": None}),
-        ("RoBERTa", "tokenizer_config.json", {"add_prefix_space": True}),
-        ("RoBERTa", "tokenizer_config.json", {"bos_token": "the", "eos_token": "a"}),
+        ("RoBERTa", CONFIG_FILE, {"add_prefix_space": True}),
+        ("RoBERTa", CONFIG_FILE, {"bos_token": "the", "eos_token": "a"}),
         ("RoBERTa", SPECIAL_FILE, SPECIAL),
     ],
 )
