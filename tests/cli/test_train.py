@@ -196,11 +196,6 @@ def test_an_error_during_training_is_one_line(tmp_path, fails, words, message):
     assert message in fails("train", "digits", *TINY, *words.split(), "--out", tmp_path)
 
 
-def test_a_split_of_a_task_without_splits_is_refused(fails, tmp_path):
-    line = fails("train", "reverse", "--split", "ordered", "--out", tmp_path)
-    assert "--split of task reverse is 'ordered'; expected one of 'generated', 'both'" in line
-
-
 def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, monkeypatch):
     def accumulate(*arguments, **options):
         raise MemoryError("Unable to allocate 7.45 GiB")
