@@ -260,8 +260,6 @@ WRONG = [
     # Mixers ---------------------------------------------------------------------------------------
     lambda: mixers.Attention(8, 3, seed=0),  # heads that do not divide d_model
     "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
-    lambda: mixers.Fourier()(f32(2, 3, 4), keep(2, 3)),  # a padding mask
-    "ValueError: ... 'fourier' got a padding mask ... Two ways out ... 'per_length' ... 'zero'",
     lambda: mixers.Fourier("per_length")(f32(1, 3, 4), np.array([[True, False, True]])),
     "ValueError: ... after padding in row 0 ... padding at the end. Move the padding to",
     lambda: encoder(mixer="fourier", causal=True),
@@ -403,20 +401,12 @@ WRONG = [
     "ValueError: eps is 0.0 ... above 0",
     lambda: adam(betas=(0.9, 1.0)),
     "ValueError: betas is 1.0 ... not including, 1",
-    lambda: adam(betas=(0.9, 0.99, 0.999)),
-    "ValueError: betas is (0.9, 0.99, 0.999) ... two numbers",
-    lambda: adam(betas=(0.9,)),
-    "ValueError: betas is (0.9,) ... two numbers",
     lambda: adam(weight_decay=-1.0),
     "ValueError: weight_decay is -1.0 ... 0 or more",
     lambda: adam(weight_decay=np.nan),
     "ValueError: weight_decay is nan ... 0 or more",
-    lambda: adam().step({}),  # a step without a gradient
-    "ValueError: gradients is empty; expected at least one array",
     lambda: adam().step({"w": f64(2)}),  # a step with a gradient of another shape
     "ValueError: gradients do not fit ... w has shape (2,) ... expected (3,) ... from one model",
-    lambda: nf.clip_by_global_norm({"w": f64(3)}, 0.0),
-    "ValueError: max_norm is 0.0 ... above 0",
     lambda: optim.warmup_inverse_sqrt(0),
     "ValueError: warmup is 0 ... at least 1",
     lambda: optim.cosine(total=10, warmup=10),  # nothing but warm-up

@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer.core import Context
-from npformer.layers import MeanPooling
 from npformer.mixers import MixerSettings, WholeSequenceMixer
 
 MASK = np.array([[True] * 5, [True, True, False, False, False], [False] * 5])
@@ -100,16 +99,6 @@ def test_of_the_input_embedding_and_of_a_whole_model_below_its_checks(fast, junk
     np.testing.assert_allclose(with_bad[2], flat, rtol=0, atol=1e-13)
     if dx is not None:  # in the engine the first layer has none
         np.testing.assert_array_equal(with_bad[1], dx)
-
-
-def test_of_the_mean():
-    x = np.random.default_rng(0).normal(size=(3, 5, 2))
-    pool, gradients = MeanPooling(), nf.Gradients(MeanPooling())
-    y = pool(x, MASK)
-    spoil(x)
-    with_bad, cache = pool.forward(x, Context(mask=MASK))
-    np.testing.assert_array_equal(with_bad, y)
-    np.testing.assert_array_equal(pool.backward(np.ones((3, 2)), cache, gradients)[~MASK], 0.0)
 
 
 # Functions ----------------------------------------------------------------------------------------

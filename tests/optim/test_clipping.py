@@ -7,19 +7,7 @@ import npformer as nf
 from npformer import layers as L
 from npformer.optim import global_norm
 from tests.in_turn import in_turn
-
-
-@pytest.fixture
-def chain():
-    linear = L.Linear(3, 5, seed=0, dtype="float64")
-    return L.Sequential(linear, L.LayerNorm(5, dtype="float64")).flatten()
-
-
-def random_gradients(layer, rng):
-    gradients = nf.Gradients(layer)
-    for view in gradients.values():
-        view[...] = rng.normal(size=view.shape)
-    return gradients
+from tests.optim.test_adam import make_chain, random_gradients
 
 
 def test_the_global_norm_is_the_root_of_all_squares():
@@ -41,8 +29,8 @@ def test_clipping_leaves_short_gradients_as_they_are(values, norm):
     np.testing.assert_array_equal(gradients["a"], values)
 
 
-def test_clipping_a_flat_buffer_is_clipping_name_by_name(chain, rng):
-    gradients = random_gradients(chain, rng)
+def test_clipping_a_flat_buffer_is_clipping_name_by_name(rng):
+    gradients = random_gradients(make_chain(5), rng)
     by_name = {name: g.copy() for name, g in gradients.items()}
     norms = [nf.clip_by_global_norm(each, 0.5) for each in (gradients, by_name)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-14)

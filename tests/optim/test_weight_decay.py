@@ -33,7 +33,6 @@ def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
 def test_only_the_others_decay(flat):
     decayed, spared = model(), model()
     settings = {"lr": 0.1, "weight_decay": 0.3}
-    theirs, ours = ({} if not flat else None for _ in range(2))
     theirs = decayed.parameters() if flat else dict(decayed.parameters())
     ours = spared.parameters() if flat else dict(spared.parameters())
     without = {name: p.copy() for name, p in ours.items()}

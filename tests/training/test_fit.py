@@ -142,12 +142,10 @@ def test_dropout_does_not_change_the_order_of_the_samples(make, data):
     assert orders[1] == orders[2] == orders[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "by"), [({"workers": 1}, "1 worker"), ({"workers": 2}, "2 threads")], ids=str
-)
-def test_history_says_who_computed_the_steps(make, data, options, by):
+@pytest.mark.parametrize(("workers", "by"), [(1, "1 worker"), (2, "2 threads")])
+def test_history_says_who_computed_the_steps(make, data, workers, by):
     x, y = data
-    history = fit(make(), (x[:17], y[:17]), epochs=3, batch_size=4, **options)
+    history = fit(make(), (x[:17], y[:17]), epochs=3, batch_size=4, workers=workers)
     assert history.workers == ({by: 15} if by == "1 worker" else {by: 12, "1 worker": 3})
 
 
