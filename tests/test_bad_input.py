@@ -38,14 +38,8 @@ def encoder(**changes):
 
 def tokens(n_classes=3, vocab_size=7, pooling="mean", output="softmax", seed=0, **changes):
     """Return a float32 model of token ids 0 to 6."""
-    return nf.SequenceClassifier(
-        config(**changes),
-        n_classes,
-        vocab_size=vocab_size,
-        pooling=pooling,
-        output=output,
-        seed=seed,
-    )
+    options = {"vocab_size": vocab_size, "pooling": pooling, "output": output, "seed": seed}
+    return nf.SequenceClassifier(config(**changes), n_classes, **options)
 
 
 def vectors():

@@ -25,14 +25,10 @@ ALL = [
 
 
 def npformer(*words, folder=ROOT):
-    return subprocess.run(
-        [sys.executable, "-m", "npformer", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "", "MPLBACKEND": "agg", "NPFORMER_LOOPS": "0"},
-    )
+    command = [sys.executable, "-m", "npformer", *map(str, words)]
+    env = {"PYTHONPATH": str(ROOT), "PATH": "", "MPLBACKEND": "agg", "NPFORMER_LOOPS": "0"}
+    options = {"capture_output": True, "text": True, "timeout": 120}
+    return subprocess.run(command, cwd=folder, env=env, **options)
 
 
 @pytest.fixture(scope="module")

@@ -21,13 +21,10 @@ def text(rows=ROWS, header="", separator=" ", end="\n"):
 
 
 FORMATS = {
-    "glove": text(),
-    "word2vec": text(header="4 4\n"),
+    **{"glove": text(), "word2vec": text(header="4 4\n")},
     "fasttext, spaces at line ends": text(header="4 4\n", end=" \n"),
-    "windows": text(end="\r\n"),
-    "with a byte order mark": b"\xef\xbb\xbf" + text(),
-    "no end of line": text().rstrip(b"\n"),
-    "an empty line": text() + b"\n",
+    **{"windows": text(end="\r\n"), "with a byte order mark": b"\xef\xbb\xbf" + text()},
+    **{"no end of line": text().rstrip(b"\n"), "an empty line": text() + b"\n"},
 }
 
 

@@ -50,11 +50,8 @@ def test_a_language_model_with_gates_and_rms_norms_learns_and_writes_with_a_cach
 
 
 FUNCTIONS = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "silu": F.silu,
-    "tanh": F.tanh,
+    **{"relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")},
+    **{"silu": F.silu, "tanh": F.tanh},
 }
 
 

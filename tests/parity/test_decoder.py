@@ -86,13 +86,8 @@ class Both(nf.TwoInputLayer):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_encoder_and_decoder_agree_with_transformer(norm):
     config = small(norm=norm, activation="relu")
-    theirs = torch.nn.Transformer(
-        *(D, HEADS, 2, 2, D_FF),
-        dropout=0.0,
-        batch_first=True,
-        norm_first=norm == "pre",
-        dtype=torch.float64,
-    )
+    options = {"dropout": 0.0, "batch_first": True, "dtype": torch.float64}
+    theirs = torch.nn.Transformer(D, HEADS, 2, 2, D_FF, norm_first=norm == "pre", **options)
     if norm == "post":  # there PyTorch has a norm behind the last one, the paper has none
         theirs.encoder.norm = theirs.decoder.norm = None
     padding = {"src": OF_MEMORY, "tgt": MASK, "memory": OF_MEMORY}

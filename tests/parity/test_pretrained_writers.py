@@ -388,14 +388,10 @@ def test_greedy_tokens_of_marian(kind, tmp_path):
     padding = N_MARIAN - 1
     source = np.random.default_rng(2).integers(1, padding, (6, 9))
     source[3, 4:] = padding
-    found = theirs.generate(
-        torch.from_numpy(source),
-        attention_mask=torch.from_numpy(source != padding).long(),
-        max_new_tokens=14,
-        num_beams=1,
-        do_sample=False,
-        bad_words_ids=[[padding]],
-    )
+    mask = torch.from_numpy(source != padding).long()
+    options = {"max_new_tokens": 14, "num_beams": 1, "do_sample": False}
+    options |= {"attention_mask": mask, "bad_words_ids": [[padding]]}
+    found = theirs.generate(torch.from_numpy(source), **options)
     rows = [[id for id in row[1:] if id not in (0, padding)] for row in found.tolist()]
     assert ours.model.generate(source, 14) == rows
     assert len({id for row in rows for id in row}) > 1

@@ -112,14 +112,9 @@ def test_a_models_weighted_step_is_pytorchs(small_model, rng, workers, micro_bat
     each = torch.nn.functional.cross_entropy(theirs, y, w, **options)
     counts = torch.where(y >= 0, s * w[y.clamp(min=0)], 0.0)
     expected = (s * each).sum() / counts.sum()
-    loss, gradients = model.loss_and_gradients(
-        ids,
-        labels,
-        sample_weight=weights,
-        loss=nf.losses.SoftmaxCrossEntropy(0.1, [0.5, 2.0, 1.0]),
-        workers=workers,
-        micro_batch=micro_batch,
-    )
+    options = {"sample_weight": weights, "workers": workers, "micro_batch": micro_batch}
+    options["loss"] = nf.losses.SoftmaxCrossEntropy(0.1, [0.5, 2.0, 1.0])
+    loss, gradients = model.loss_and_gradients(ids, labels, **options)
     assert loss == pytest.approx(float(expected.detach()), rel=1e-12)
     of_logits = torch.autograd.grad(expected, theirs)[0].sum(dim=0)
     assert_close(gradients["classify.bias"], of_logits)

@@ -50,12 +50,8 @@ def begin(make, data, validation, tmp_path):
 
     def train(*callbacks, folder=tmp_path / "run", **changes):
         usual = {
-            "validation": validation,
-            "schedule": cosine(EPOCHS * STEPS, warmup=2),
-            "clip_norm": 1.0,
-            "label_smoothing": 0.1,
-            "seed": 3,
-            "checkpoint": folder,
+            **{"validation": validation, "schedule": cosine(EPOCHS * STEPS, warmup=2)},
+            **{"clip_norm": 1.0, "label_smoothing": 0.1, "seed": 3, "checkpoint": folder},
             "on_interrupt": "return",
         }
         options = usual | changes

@@ -143,13 +143,8 @@ def run(folder, **environment):
     """Return what the script prints, and what it says about compiling."""
     environment = {"NPFORMER_CACHE": str(folder), VARIABLE: "1", **environment}
     command = [sys.executable, "-W", "error", "-c", SCRIPT]
-    return subprocess.Popen(
-        command,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | environment, **pipes)
 
 
 def answer(process):
