@@ -29,18 +29,12 @@ ALIKE = 1e-3
 """float32 and float64 agree to this, relative to the largest entry, on numbers of usual size."""
 
 SIZES = st.sampled_from([1, 2, 3, 5, 7])
+NUMBERS = ["ordinary", "huge", "tiny", "zeros", "constant", "spike"]
 EXAMPLES = st.builds(
     Example,
-    batch=st.integers(1, 3),
-    length=SIZES,
-    keys=SIZES,
-    n_heads=st.integers(1, 3),
-    d_head=st.integers(1, 3),
-    others=SIZES,
-    numbers=st.sampled_from(["ordinary", "huge", "tiny", "zeros", "constant", "spike"]),
-    causal=st.booleans(),
-    padded=st.booleans(),
-    seed=st.integers(0, 99),
+    **{"length": SIZES, "keys": SIZES, "others": SIZES, "numbers": st.sampled_from(NUMBERS)},
+    **{name: st.integers(1, 3) for name in ("batch", "n_heads", "d_head")},
+    **{"causal": st.booleans(), "padded": st.booleans(), "seed": st.integers(0, 99)},
 )
 
 
@@ -175,15 +169,10 @@ CONFIGS = st.fixed_dictionaries(
 
 
 def config_of(example: Example, chosen: dict[str, Any]) -> nf.EncoderConfig:
-    return nf.EncoderConfig(
-        d_model=example.d_model,
-        n_heads=example.n_heads,
-        d_ff=example.others,
-        max_len=example.length,
-        causal=example.causal and issubclass(MIXERS[chosen["mixer"]], AveragingMixer),
-        padding="per_length",
-        **chosen,
-    )
+    sizes = {"d_model": example.d_model, "d_ff": example.others, "max_len": example.length}
+    causal = example.causal and issubclass(MIXERS[chosen["mixer"]], AveragingMixer)
+    usual = {"n_heads": example.n_heads, "causal": causal, "padding": "per_length"}
+    return nf.EncoderConfig(**sizes, **usual, **chosen)
 
 
 @searched(80)

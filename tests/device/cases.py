@@ -173,13 +173,9 @@ def _case_of_layer(
     def run(backend: str, dtype: str) -> Results:
         layer = make(dtype).to(backend)
         gradients = nf.Gradients(layer)
-        context = EngineContext(
-            training=True,
-            generator=np.random.default_rng(2),
-            mask=move(mask, backend, dtype),
-            types=move(types, backend, dtype),
-            workspace=nf.Workspace(),
-        )
+        given = {"mask": move(mask, backend, dtype), "types": move(types, backend, dtype)}
+        generator, workspace = np.random.default_rng(2), nf.Workspace()
+        context = EngineContext(True, generator, workspace=workspace, **given)
         twin = twin_on(backend, layer)
         several = x if isinstance(x, tuple) else (x,)
         y, cache = twin.forward(*(move(each, backend, dtype) for each in several), context)

@@ -54,16 +54,11 @@ def test_cross_attention_agrees_with_multihead_attention(kind, n_heads):
 def test_block_agrees_with_transformer_decoder_layer(norm, activation, memory):
     config = small(norm=norm, activation=activation, causal=True, memory=memory)
     theirs = h.torch_block(config, torch.nn.TransformerDecoderLayer)
-    assert_agrees(
-        nf.DecoderBlock(config, seed=0, dtype="float64"),
-        theirs,
-        h.decoder_block_as_torch,
-        lambda x, memory: theirs(
-            *(x, memory, LATER),
-            tgt_key_padding_mask=torch.tensor(~MASK),
-            memory_key_padding_mask=torch.tensor(~OF_MEMORY),
-        ),
-    )
+    masks = {"tgt_key_padding_mask": ~MASK, "memory_key_padding_mask": ~OF_MEMORY}
+    masks = {name: torch.tensor(mask) for name, mask in masks.items()}
+    ours = nf.DecoderBlock(config, seed=0, dtype="float64")
+    call = lambda x, memory: theirs(x, memory, LATER, **masks)  # noqa: E731
+    assert_agrees(ours, theirs, h.decoder_block_as_torch, call)
 
 
 class Both(nf.TwoInputLayer):

@@ -163,15 +163,9 @@ def test_models_stand_side_by_side(small_model, token_batch, shown):
 def test_names_are_escaped(small_model, token_batch, shown):
     ids, labels, _ = token_batch
     bad = "<script>alert('&\"')</script>"
-    page = shown(
-        {bad: small_model()},
-        ids,
-        labels,
-        title=bad,
-        token_names=[f"{bad[:30]}{i}" for i in range(7)],
-        class_names={0: bad, 2: "x\0\ud800"},
-        notes={bad: bad},
-    )
+    words = {"title": bad, "class_names": {0: bad, 2: "x\0\ud800"}, "notes": {bad: bad}}
+    words["token_names"] = [f"{bad[:30]}{i}" for i in range(7)]
+    page = shown({bad: small_model()}, ids, labels, **words)
     assert bad in page.text
     assert page.of("script") == []
     assert "\0" not in page.text
