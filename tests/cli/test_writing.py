@@ -56,11 +56,9 @@ def test_a_text_is_measured_beside_counts(book, writer, tmp_path, prints):
     metrics = metrics_of(writer)
     assert metrics["kind"] == "text"
     n = len(TEXT)
-    assert metrics["samples"] == {
-        "train": n - round(n * 0.1) - round(round(n * 0.9) * 0.1),
-        "validation": round(round(n * 0.9) * 0.1),
-        "test": round(n * 0.1),
-    }
+    test, validation = round(n * 0.1), round(round(n * 0.9) * 0.1)
+    sizes = {"train": n - test - validation, "validation": validation, "test": test}
+    assert metrics["samples"] == sizes
     assert set(metrics["baselines"]) == {f"n-grams of order {order}" for order in (1, 2, 5)}
     assert metrics["baselines"]["n-grams of order 5"] < metrics["test"]["nats"]
     out = prints("train", book, *TINY, "--max-len=32", "--epochs=1", "--out", tmp_path / "r")

@@ -190,11 +190,8 @@ def test_reprs_say_what_is_there(chain):
     assert repr(L.Dropout(0.5)) == "Dropout(rate=0.5)"
 
 
-COPIES = {
-    "copy()": Gradients.copy,
-    "deepcopy": copy.deepcopy,
-    "pickle": lambda gradients: pickle.loads(pickle.dumps(gradients)),
-}
+COPIES = {"copy()": Gradients.copy, "deepcopy": copy.deepcopy}
+COPIES["pickle"] = lambda gradients: pickle.loads(pickle.dumps(gradients))
 
 
 @pytest.fixture

@@ -399,12 +399,9 @@ def _classifier(say: str, mask: np.ndarray | None = None, **changes: Any) -> Cas
         x, y = batch(model)
         smoothing = 0.0 if model.output == "sigmoid" else 0.1
         loss, gradients = model.loss_and_gradients(x, y, mask, label_smoothing=smoothing, seed=3)
-        return {
-            "logits": model(x, mask),
-            "probabilities": model.predict_probabilities(x, mask, batch_size=2),
-            "loss": np.asarray(loss),
-            **gradients,
-        }
+        probabilities = model.predict_probabilities(x, mask, batch_size=2)
+        found = {"logits": model(x, mask), "probabilities": probabilities}
+        return {**found, "loss": np.asarray(loss), **gradients}
 
     return Case(f"SequenceClassifier, {say}", "SequenceClassifier", run)
 

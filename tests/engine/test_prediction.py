@@ -49,12 +49,10 @@ def test_threads_that_share_batches_agree(small_model, ids, rng, shares, changes
     types = rng.integers(0, 2, (8, 6)) if "n_token_types" in changes else None
     found = model.predict_probabilities(ids, mask, batch_size, types)
     assert shares() == n
-    each = [
-        model.predict_probabilities(
-            ids[i : i + 1], mask[i : i + 1], 1, None if types is None else types[i : i + 1]
-        )
-        for i in range(8)
-    ]
+    alone = [slice(i, i + 1) for i in range(8)]
+    of_types = [None if types is None else types[one] for one in alone]
+    both = zip(alone, of_types, strict=True)
+    each = [model.predict_probabilities(ids[one], mask[one], 1, t) for one, t in both]
     kept = mask if "pooling" in changes else slice(None)
     np.testing.assert_allclose(found[kept], np.concatenate(each)[kept], rtol=0, atol=1e-13)
 

@@ -7,12 +7,8 @@ import npformer as nf
 from npformer.interop import read_word_vectors, set_word_vectors
 from tests.in_turn import in_turn
 
-ROWS = {
-    "the": [0.418, 0.24968, -0.41242, 0.1217],
-    "of": [0.70853, 0.57088, -0.4716, 0.18048],
-    "Zürich": [1e-3, -2.5, 0.0, 4.0],
-    ". . .": [1.0, 2.0, 3.0, 4.0],
-}
+ROWS = {"the": [0.418, 0.24968, -0.41242, 0.1217], "of": [0.70853, 0.57088, -0.4716, 0.18048]}
+ROWS |= {"Zürich": [1e-3, -2.5, 0.0, 4.0], ". . .": [1.0, 2.0, 3.0, 4.0]}
 
 
 def text(rows=ROWS, header="", separator=" ", end="\n"):

@@ -51,10 +51,8 @@ def test_one_head_is_the_papers_equation(either, rng, name):
 def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
     mixer = build(name)
     scores = SCORES.get(name, MixtureScores)(SETTINGS, seed=0, dtype="float64")
-    assert list(mixer.named_parameters()) == [
-        *scores.named_parameters(),
-        *("value.weight", "value.bias", "output.weight", "output.bias"),
-    ]
+    own = ["value.weight", "value.bias", "output.weight", "output.bias"]
+    assert list(mixer.named_parameters()) == [*scores.named_parameters(), *own]
     for key, parameter in scores.named_parameters().items():
         np.testing.assert_array_equal(mixer.named_parameters()[key].value, parameter.value)
 

@@ -10,21 +10,13 @@ from npformer.mixers import MixerSettings, WholeSequenceMixer
 
 MASK = np.array([[True] * 5, [True, True, False, False, False], [False] * 5])
 
-STRATEGIES = [
-    (name, strategy)
-    for name, kind in nf.MIXERS.items()
-    for strategy in (
-        ("per_length", "zero") if issubclass(kind, WholeSequenceMixer) else ("refuse",)
-    )
-]
+WHOLE = [name for name, kind in nf.MIXERS.items() if issubclass(kind, WholeSequenceMixer)]
+STRATEGIES = [(name, "refuse") for name in nf.MIXERS if name not in WHOLE]
+STRATEGIES += [(name, strategy) for name in WHOLE for strategy in ("per_length", "zero")]
 
 
-CAUSAL = [
-    (*strategy, causal)
-    for strategy in STRATEGIES
-    for causal in (False, True)
-    if not causal or issubclass(nf.MIXERS[strategy[0]], nf.mixers.AveragingMixer)
-]
+BACK = [one for one in STRATEGIES if issubclass(nf.MIXERS[one[0]], nf.mixers.AveragingMixer)]
+CAUSAL = [*((*one, False) for one in STRATEGIES), *((*one, True) for one in BACK)]
 """Those that can look back only, in both ways."""
 
 

@@ -72,12 +72,9 @@ def compute_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
 def torch_block(
     config: nf.EncoderConfig, kind: type[torch.nn.Module] = torch.nn.TransformerEncoderLayer
 ) -> torch.nn.Module:
-    return kind(
-        *(config.d_model, config.n_heads, config.d_ff, 0.0, config.activation),
-        batch_first=True,
-        norm_first=config.norm == "pre",
-        dtype=torch.float64,
-    )
+    sizes = config.d_model, config.n_heads, config.d_ff, 0.0, config.activation
+    options = {"batch_first": True, "dtype": torch.float64}
+    return kind(*sizes, norm_first=config.norm == "pre", **options)
 
 
 def torch_encoder(config: nf.EncoderConfig) -> torch.nn.TransformerEncoder:

@@ -40,12 +40,9 @@ def assert_agrees(ours, theirs, as_torch, call):
 def test_cross_attention_agrees_with_multihead_attention(kind, n_heads):
     theirs = torch.nn.MultiheadAttention(D, n_heads, batch_first=True, dtype=torch.float64)
     padding = torch.tensor(~OF_MEMORY)
-    assert_agrees(
-        kind(D, n_heads, seed=0, dtype="float64"),
-        theirs,
-        h.attention_as_torch,
-        lambda x, memory: theirs(x, memory, memory, key_padding_mask=padding)[0],
-    )
+    ours = kind(D, n_heads, seed=0, dtype="float64")
+    call = lambda x, memory: theirs(x, memory, memory, key_padding_mask=padding)[0]  # noqa: E731
+    assert_agrees(ours, theirs, h.attention_as_torch, call)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -88,12 +85,8 @@ def test_encoder_and_decoder_agree_with_transformer(norm):
     padding = {"src": OF_MEMORY, "tgt": MASK, "memory": OF_MEMORY}
     masks = {f"{name}_key_padding_mask": torch.tensor(~mask) for name, mask in padding.items()}
     theirs.encoder.enable_nested_tensor = False
-    assert_agrees(
-        Both(config),
-        theirs,
-        lambda named: h.transformer_as_torch(named, 2),
-        lambda x, memory: theirs(memory, x, tgt_mask=LATER, **masks),
-    )
+    call = lambda x, memory: theirs(memory, x, tgt_mask=LATER, **masks)  # noqa: E731
+    assert_agrees(Both(config), theirs, lambda named: h.transformer_as_torch(named, 2), call)
 
 
 def test_logits_and_gradients_of_a_language_model_are_those_of_one_table():

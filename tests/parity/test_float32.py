@@ -105,12 +105,9 @@ def test_attention_is_as_exact_as_pytorchs_fused_one(name, store):
     assert np.median(ours) <= 1.5 * np.median(theirs), (ours, theirs)
 
 
-ROWS = {
-    "a mean of 0": lambda n: n,
-    "a mean of 10,000": lambda n: 1e4 + n,
-    "a mean of 1,000,000": lambda n: 1e6 + n,
-    "a constant": lambda n: np.full_like(n, 12345.678),
-}
+ROWS = {"a mean of 0": lambda n: n, "a mean of 10,000": lambda n: 1e4 + n}
+ROWS["a mean of 1,000,000"] = lambda n: 1e6 + n
+ROWS["a constant"] = lambda n: np.full_like(n, 12345.678)
 
 
 @pytest.mark.parametrize("name", ROWS)

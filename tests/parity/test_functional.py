@@ -62,11 +62,8 @@ def case(name, *inputs, scale=1.0, **options):
     """Return a row: inputs are arrays, or shapes of normals times `scale`."""
     arrays = [x if isinstance(x, np.ndarray) else scale * normals(x)[0] for x in inputs]
     shapes = " ".join("x".join(map(str, a.shape)) for a in arrays)
-    said = " ".join(
-        f"{key}={value.shape if isinstance(value, np.ndarray) else value}"
-        for key, value in options.items()
-        if value is not None
-    )
+    given = {key: value for key, value in options.items() if value is not None}
+    said = " ".join(f"{k}={v.shape if isinstance(v, np.ndarray) else v}" for k, v in given.items())
     return pytest.param(name, arrays, options, id=f"{name}-{shapes}-{said}")
 
 
@@ -214,13 +211,10 @@ def test_a_pair_agrees_in_this_case(name, inputs, options):
 
 def test_averaging_weights_agree_with_the_formula():
     mask = PADDING[:, None, :]
-    assert_agrees(
-        F.averaging_weights,
-        lambda dy, cache: (F.softmax_backward(dy, cache),),
-        lambda scores, mask: softmax(scores, mask=mask),
-        normals((BATCH, LENGTH, LENGTH)),
-        {"mask": mask},
-    )
+    backward = lambda dy, cache: (F.softmax_backward(dy, cache),)  # noqa: E731
+    formula = lambda scores, mask: softmax(scores, mask=mask)  # noqa: E731
+    given = normals((BATCH, LENGTH, LENGTH)), {"mask": mask}
+    assert_agrees(F.averaging_weights, backward, formula, *given)
 
 
 def test_a_name_that_is_read_means_the_same_function():

@@ -50,11 +50,9 @@ MARIAN |= {f"{side}_attention_heads": 4 for side in ("encoder", "decoder")}
 MARIAN |= {f"{side}_ffn_dim": 24 for side in ("encoder", "decoder")}
 MARIAN |= {"pad_token_id": N_MARIAN - 1, "decoder_start_token_id": N_MARIAN - 1}
 MARIAN |= {"eos_token_id": 0, "forced_eos_token_id": 0, "activation_function": "swish"}
-MARIAN_KINDS = {
-    "swish, scaled": {"scale_embedding": True},
-    "relu": RELU,
-    "other sizes on both sides": {"decoder_layers": 1, "decoder_ffn_dim": 40, "encoder_layers": 3},
-}
+MARIAN_KINDS = {"swish, scaled": {"scale_embedding": True}, "relu": RELU}
+OTHER_SIZES = {"decoder_layers": 1, "decoder_ffn_dim": 40, "encoder_layers": 3}
+MARIAN_KINDS["other sizes on both sides"] = OTHER_SIZES
 
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 300}
@@ -254,12 +252,9 @@ def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
     split = [parts.Digits(individual_digits=True), parts.ByteLevel(add_prefix_space=False)]
     library.pre_tokenizer = parts.Sequence(split)
     library.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=290,
-        special_tokens=["<|end|>"],
-        initial_alphabet=parts.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    options = {"vocab_size": 290, "special_tokens": ["<|end|>"], "show_progress": False}
+    alphabet = parts.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(initial_alphabet=alphabet, **options)
     library.train_from_iterator([*TEXTS, "12 1212"] * 4, trainer)
     theirs = modern(tmp_path, "Llama, grouped", vocab_size=290)
     own = transformers.PreTrainedTokenizerFast(tokenizer_object=library, eos_token="<|end|>")

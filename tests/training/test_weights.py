@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 
 from tests.in_turn import in_turn
 
-KINDS = {
-    "softmax": {},
-    "sigmoid": {"n_classes": 2, "output": "sigmoid"},
-    "mean_squared_error": {"n_classes": 2, "output": "mean_squared_error"},
-    "tokens": {"pooling": "none"},
-}
+KINDS = {"softmax": {}, "sigmoid": {"n_classes": 2, "output": "sigmoid"}}
+KINDS["mean_squared_error"] = {"n_classes": 2, "output": "mean_squared_error"}
+KINDS["tokens"] = {"pooling": "none"}
 
 
 def samples_of(kind, rng, n=10):

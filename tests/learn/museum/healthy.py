@@ -52,11 +52,8 @@ def blocks() -> list[nf.Layer]:
 
 def files(*folders: str) -> dict[str, str]:
     """Return every Python file below these folders of the repository: {path: text}."""
-    return {
-        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-        for folder in folders
-        for path in (ROOT / folder).rglob("*.py")
-    }
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
 
 
 def with_dropout() -> nf.Encoder:

@@ -16,12 +16,10 @@ def texts_and_labels(n=120, seed=0):
     rng = np.random.default_rng(seed)
     words = {"food": ["bread", "soup", "apple", "rice"], "weather": ["rain", "wind", "snow", "sun"]}
     labels = ["food", "weather"] * (n // 2)
-    texts = [
-        " ".join(
-            [*rng.choice(words[label], 2), *rng.choice(["the", "a", "is"], rng.integers(1, 6))]
-        )
-        for label in labels
-    ]
+    fill, texts = ["the", "a", "is"], []
+    for label in labels:
+        drawn = [*rng.choice(words[label], 2), *rng.choice(fill, rng.integers(1, 6))]
+        texts.append(" ".join(drawn))
     return texts, labels
 
 

@@ -56,10 +56,9 @@ def test_without_validation_the_last_weights_are_kept():
 
 def test_the_seed_decides():
     data = texts_and_labels(40)
-    one, same, other = (
-        small(seed=seed).fit(*data, **QUICK | {"epochs": 1}).model.parameters().flat
-        for seed in (0, 0, 1)
-    )
+    brief = QUICK | {"epochs": 1}
+    models = (small(seed=seed).fit(*data, **brief).model for seed in (0, 0, 1))
+    one, same, other = (model.parameters().flat for model in models)
     np.testing.assert_array_equal(one, same)
     assert not np.array_equal(one, other)
 

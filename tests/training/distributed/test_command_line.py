@@ -80,10 +80,9 @@ def test_a_task_is_trained_as_by_one_process(runs):
     assert out.count("test accuracy") == 1
     assert "2 ranks, the first on CPU" in out
     assert re.search(r"^2 ranks: 0 is process \d+ on .*, 1 is process \d+ on ", out, re.MULTILINE)
-    of_both, alone = (
-        json.loads((runs / each / "metrics.json").read_text())["splits"]["ordered"]["test_accuracy"]
-        for each in ("run", "alone")
-    )
+    files = (runs / each / "metrics.json" for each in ("run", "alone"))
+    splits = [json.loads(file.read_text())["splits"] for file in files]
+    of_both, alone = (split["ordered"]["test_accuracy"] for split in splits)
     assert abs(of_both - alone) < 0.01  # float32, in another order of sums
 
 
