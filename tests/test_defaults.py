@@ -21,11 +21,9 @@ from npformer.tasks.sources.recipes import RECIPES
 
 TABLE = Path(__file__).with_name("defaults.txt")
 
-MODULES = {
-    **{"npformer": nf, "functional": F, "layers": nf.layers, "mixers": nf.mixers},
-    **{"losses": nf.losses, "optim": nf.optim, "models": nf.models, "published": nf.published},
-    **{"data": nf.data, "interop": nf.interop, "initializers": initializers},
-}
+MODULES = {"npformer": nf, "functional": F, "layers": nf.layers, "mixers": nf.mixers}
+MODULES |= {"losses": nf.losses, "optim": nf.optim, "models": nf.models, "published": nf.published}
+MODULES |= {"data": nf.data, "interop": nf.interop, "initializers": initializers}
 """Where users find functions and classes. One that is in several is listed in the first."""
 
 

@@ -143,12 +143,8 @@ def test_training_is_a_small_floor():
 
 def of_training(kind: type[Node]) -> dict[str, Node]:
     """Return the functions or classes that `training` defines, by file and name."""
-    return {
-        f"{name_of(file)} {name}": node
-        for file in TRAINING
-        for name, node in definitions(file).items()
-        if isinstance(node, kind)
-    }
+    found = {f"{name_of(f)} {name}": n for f in TRAINING for name, n in definitions(f).items()}
+    return {name: node for name, node in found.items() if isinstance(node, kind)}
 
 
 def test_functions_of_training_fit_on_a_screen():

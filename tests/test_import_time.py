@@ -9,11 +9,9 @@ import pytest
 
 import npformer as nf
 
-LATER = (
-    *("concurrent.futures", "cupy", "matplotlib", "multiprocessing", "npformer.learn.exercises"),
-    *("npformer.learn.museum", "npformer.tasks.sklearn", "numpy.random", "safetensors", "scipy"),
-    *("sklearn", "threadpoolctl", "torch", "tqdm"),
-)
+LATER = ["concurrent.futures", "cupy", "matplotlib", "multiprocessing", "npformer.learn.exercises"]
+LATER += ["npformer.learn.museum", "npformer.tasks.sklearn", "numpy.random", "safetensors", "scipy"]
+LATER += ["sklearn", "threadpoolctl", "torch", "tqdm"]
 
 
 @cache

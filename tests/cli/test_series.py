@@ -114,14 +114,9 @@ def test_features_are_found_by_name_in_every_file(trained_on_series, tmp_path, p
     assert metrics_of(run_folder)["task"]["features"] == ["x", "y"]
     assert prints("predict", run_folder, new) == prints("predict", run_folder, other)
     assert prints("evaluate", run_folder, new) == prints("evaluate", run_folder, other)
-    out = prints(
-        *("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--test", other),
-        *("--validation=0", "--out", tmp_path / "run"),
-    )
-    expected = prints(
-        *("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--test", new),
-        *("--validation=0", "--out", tmp_path / "run2"),
-    )
+    words = ("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--validation=0", "--test")
+    out = prints(*words, other, "--out", tmp_path / "run")
+    expected = prints(*words, new, "--out", tmp_path / "run2")
     assert out.split("\n\n")[0] == expected.split("\n\n")[0]
     without = permuted(new, tmp_path / "without.csv", "y")
     said = fails("predict", run_folder, without)

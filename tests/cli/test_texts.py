@@ -218,10 +218,8 @@ def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_p
 def test_an_ensemble_with_other_tokens_and_mixer(tmp_path, prints):
     pytest.importorskip("tokenizers", reason='it is of the extra "text"')
     table = write(tmp_path / "a.csv", *texts_and_labels(80))
-    words = (
-        *("--members", 2, "--tokenizer", "bpe", "--vocab-size", 300, "--mixer"),
-        *("fourier,attention", "--layers", 2),
-    )
+    words = ("--members", 2, "--tokenizer", "bpe", "--vocab-size", 300)
+    words += ("--mixer", "fourier,attention", "--layers", 2)
     out = prints("train", table, "--keep-repeated", *TINY, *words, "--out", tmp_path / "run")
     assert "2 models with different seeds, whose probabilities are averaged" in out
     assert metrics_of(tmp_path / "run")["members"] == 2

@@ -303,10 +303,8 @@ def parts_of(matrices: Any) -> Results:
     return {"matrices": matrices}
 
 
-EXPLANATIONS = [
-    *(_explanation(name, "", None) for name in nf.MIXERS),
-    *(_explanation(name, "masked", MASK, padding="per_length") for name in nf.MIXERS),
-]
+EXPLANATIONS = [_explanation(name, "", None) for name in nf.MIXERS]
+EXPLANATIONS += [_explanation(name, "masked", MASK, padding="per_length") for name in nf.MIXERS]
 
 # Models -------------------------------------------------------------------------------------------
 SMALL = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 5}

@@ -198,10 +198,8 @@ class Keeper(nf.Layer):
         return dx
 
 
-PLACES = [
-    *("mixer", "mixer_dropout", "mixer_norm", "feed_forward", "feed_forward_norm"),
-    *("feed_forward.activation", "feed_forward.contract", "mixer.output"),
-]
+PLACES = ["mixer", "mixer_dropout", "mixer_norm", "feed_forward", "feed_forward_norm"]
+PLACES += ["feed_forward.activation", "feed_forward.contract", "mixer.output"]
 
 
 class Widen(Keeper):

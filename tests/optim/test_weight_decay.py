@@ -53,13 +53,11 @@ def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
     ours = model(n_layers=2).parameters()
     theirs = {name: torch.tensor(p, requires_grad=True) for name, p in ours.items()}
     of_layer = {"embed": 3, "encoder.blocks.0": 2, "encoder.blocks.1": 1, "classify": 0}
-    groups = [
-        {"params": [p], "lr": 0.01 * layer_decay ** of_layer[layer]}
-        | ({"weight_decay": 0.0} if fits_any(name, NORMS_AND_BIASES) else {})
-        for layer in of_layer
-        for name, p in theirs.items()
-        if name.startswith(layer)
-    ]
+    groups = []
+    for name, p in theirs.items():
+        (layer,) = (layer for layer in of_layer if name.startswith(layer))
+        spared = {"weight_decay": 0.0} if fits_any(name, NORMS_AND_BIASES) else {}
+        groups.append({"params": [p], "lr": 0.01 * layer_decay ** of_layer[layer], **spared})
     assert len(groups) == len(theirs)
     torch_optimizer = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.2)
     settings = {"weight_decay": 0.2, "no_decay": NORMS_AND_BIASES, "layer_decay": layer_decay}

@@ -42,10 +42,9 @@ SINUSOIDS = {"sinusoidal_pos_embds": True, "activation": "relu", "n_layers": 3}
 MODERN = SIZES | {"num_hidden_layers": 4, "local_attention": 8}
 OTHER_LAYERS = {"layer_types": [*["sliding_attention"] * 3, "full_attention"], "norm_eps": 0.1}
 OTHER_LAYERS |= {"hidden_activation": "silu", "local_attention": 5}
-OTHER_LAYERS["rope_parameters"] = {
-    "full_attention": {"rope_type": "default", "rope_theta": 500.0},
-    "sliding_attention": {"rope_type": "default", "rope_theta": 20.0},
-}
+ANGLES = {"full_attention": 500.0, "sliding_attention": 20.0}
+ANGLES = {kind: {"rope_type": "default", "rope_theta": theta} for kind, theta in ANGLES.items()}
+OTHER_LAYERS["rope_parameters"] = ANGLES
 KINDS = {
     "BERT": ("Bert", BERT),
     "BERT, three types, gelu_new, a large epsilon": ("Bert", BERT | ODD),

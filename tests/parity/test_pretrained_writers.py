@@ -38,11 +38,9 @@ GPT2 = {"n_positions": 24, "n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size"
 GPT2 |= {"bos_token_id": 0, "eos_token_id": 0}
 GPT2 |= dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
 RELU, GELU = {"activation_function": "relu"}, {"activation_function": "gelu"}
-GPT2_KINDS = {
-    "as published": {},
-    "relu, inner size, large epsilon": RELU | {"n_inner": 20, "layer_norm_epsilon": 1e-3},
-    "an output of its own, exact gelu": GELU | {"tie_word_embeddings": False},
-}
+GPT2_KINDS = {"as published": {}}
+GPT2_KINDS["relu, inner size, large epsilon"] = RELU | {"n_inner": 20, "layer_norm_epsilon": 1e-3}
+GPT2_KINDS["an output of its own, exact gelu"] = GELU | {"tie_word_embeddings": False}
 N_MARIAN = 60
 MARIAN = {"d_model": 16, "max_position_embeddings": 24, "vocab_size": N_MARIAN, "dropout": 0.0}
 MARIAN |= {f"{side}_layers": 2 for side in ("encoder", "decoder")}
@@ -161,11 +159,9 @@ def test_greedy_tokens_of_rows_of_unequal_lengths(kind, tmp_path):
     ours, rng = nf.from_pretrained(tmp_path).model, np.random.default_rng(1)
     rows = [rng.integers(1, 300, n) for n in (7, 2, 5)]
     ids = np.stack([np.pad(row, (7 - len(row), 0)) for row in rows])
-    expected = theirs.generate(
-        torch.from_numpy(ids),
-        attention_mask=torch.from_numpy(ids > 0).long(),
-        **{"max_new_tokens": 15, "do_sample": False, "eos_token_id": None},
-    )[:, 7:].numpy()
+    options = {"max_new_tokens": 15, "do_sample": False, "eos_token_id": None}
+    options["attention_mask"] = torch.from_numpy(ids > 0).long()
+    expected = theirs.generate(torch.from_numpy(ids), **options)[:, 7:].numpy()
     assert len(np.unique(expected)) > 1
     for cache in (True, False):
         np.testing.assert_array_equal(ours.generate(rows, 15, temperature=0, cache=cache), expected)

@@ -49,11 +49,9 @@ def begin(make, data, validation, tmp_path):
     """Train with dropout, clipping and a schedule, into a folder."""
 
     def train(*callbacks, folder=tmp_path / "run", **changes):
-        usual = {
-            **{"validation": validation, "schedule": cosine(EPOCHS * STEPS, warmup=2)},
-            **{"clip_norm": 1.0, "label_smoothing": 0.1, "seed": 3, "checkpoint": folder},
-            "on_interrupt": "return",
-        }
+        usual = {"validation": validation, "schedule": cosine(EPOCHS * STEPS, warmup=2), "seed": 3}
+        usual |= {"clip_norm": 1.0, "label_smoothing": 0.1, "on_interrupt": "return"}
+        usual["checkpoint"] = folder
         options = usual | changes
         model = options.pop("model", None) or make(dropout=0.2)
         return model, fit(model, options.pop("data", data), *callbacks, **options)

@@ -47,10 +47,8 @@ def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
 def test_the_longest_part_of_any_row_of_each_projection():
     rows = np.zeros((5, 12))
     rows[1, 3:5], rows[4, 6], rows[2, 11] = (3.0, -4.0), 4.9, -2.0
-    for given, squares in (
-        *(((3,), [25.0]), ((12,), [25.0]), ((1,), [4.9 * 4.9]), ((3, 2), [25.0, 4.9 * 4.9])),
-        ((3, 4), [0.0, 25.0, 4.9 * 4.9, 4.0]),
-    ):
+    cases = [((3,), [25.0]), ((12,), [25.0]), ((1,), [4.9 * 4.9]), ((3, 2), [25.0, 4.9 * 4.9])]
+    for given, squares in (*cases, ((3, 4), [0.0, 25.0, 4.9 * 4.9, 4.0])):
         np.testing.assert_allclose(longest_squares(rows, *given), squares)
         np.testing.assert_array_equal(longest_squares(rows[:0], *given), 0.0 * np.array(squares))
     rows[0, 0] = np.nan

@@ -238,10 +238,8 @@ class Memory:
         raise AssertionError("an array without a place")
 
     def margins_are_intact(self) -> bool:
-        return all(
-            (place[:MARGIN] == 0xFF).all() and (place[-MARGIN:] == 0xFF).all()
-            for _, _, place, _ in self._places
-        )
+        places = [place for _, _, place, _ in self._places]
+        return all((edge == 0xFF).all() for p in places for edge in (p[:MARGIN], p[-MARGIN:]))
 
     def copy_back(self) -> None:
         for start, _, place, members in self._places:

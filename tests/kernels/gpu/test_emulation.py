@@ -44,13 +44,10 @@ SOURCE = f"""
 {HEAD} nothing(real* x, index_t n) {{}}
 """
 
-BROKEN = {
-    "past_the_end": "outside of its arrays",
-    "to_a_constant": "which it declares const",
-    "waits_alone": "wait for others that do not come",
-    "shuffles_alone": "wait for others that do not come",
-    "part_of_a_warp": "a shuffle without all lanes",
-}
+ALONE = "wait for others that do not come"
+BROKEN = {"past_the_end": "outside of its arrays", "to_a_constant": "which it declares const"}
+BROKEN |= {"waits_alone": ALONE, "shuffles_alone": ALONE}
+BROKEN["part_of_a_warp"] = "a shuffle without all lanes"
 
 
 def kernel(name: str, code: str = SOURCE) -> Any:

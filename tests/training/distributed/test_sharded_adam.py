@@ -18,10 +18,8 @@ from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of
 
 STEPS = 8
-SETTINGS = {
-    **{"lr": 3e-3, "weight_decay": 0.1, "no_decay": NORMS_AND_BIASES, "layer_decay": 0.8},
-    **{"schedule": "cosine(total=30, warmup=3)", "betas": (0.9, 0.98)},
-}
+SETTINGS = {"lr": 3e-3, "weight_decay": 0.1, "no_decay": NORMS_AND_BIASES, "layer_decay": 0.8}
+SETTINGS |= {"schedule": "cosine(total=30, warmup=3)", "betas": (0.9, 0.98)}
 
 
 def model_in(dtype, frozen=()):

@@ -14,11 +14,9 @@ BLOCK = """
     .feed_forward .feed_forward.expand .feed_forward.activation .feed_forward.contract
     .feed_forward_dropout .feed_forward_norm
 """
-NAMES = [
-    *("", "embed", "embed.tokens", "embed.positions", "embed.dropout", "encoder"),
-    *(f"encoder.blocks.{i}{part}" for i in range(2) for part in ["", *BLOCK.split()]),
-    *("pool", "classify"),
-]
+NAMES = ["", "embed", "embed.tokens", "embed.positions", "embed.dropout", "encoder"]
+NAMES += [f"encoder.blocks.{i}{part}" for i in range(2) for part in ["", *BLOCK.split()]]
+NAMES += ["pool", "classify"]
 
 
 @pytest.mark.parametrize("share_layers", [False, True])
