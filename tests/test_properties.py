@@ -115,9 +115,7 @@ def test_layer_norm_gives_mean_0_and_no_more_than_variance_1(example):
     assert y.var(axis=-1).max() < 1.001
 
 
-def check_layer(
-    make: Any, x32: np.ndarray, example: Example, comparable: bool | None = None
-) -> None:
+def check_layer(make: Any, x32: np.ndarray, example: Example, comparable: Any = None) -> None:
     """Check of a layer in training mode what is checked of a pair above."""
     found = {}
     for dtype in ("float32", "float64"):

@@ -51,9 +51,7 @@ def test_standard_input_is_read_as_a_file_is(table, trained_on_texts, prints, mo
         assert prints(*words, "-") == expected.replace(str(table), "standard input")
 
 
-def test_standard_input_is_given_once_and_for_data(
-    table, trained_on_texts, fails, prints, monkeypatch, tmp_path
-):
+def test_standard_input_comes_once(table, trained_on_texts, fails, prints, monkeypatch, tmp_path):
     columns = "--text", "review", "--label", "stars", *TINY
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
     twice = "'-', standard input, is given twice; expected one use of it"
@@ -70,9 +68,7 @@ def test_standard_input_is_given_once_and_for_data(
     prints("train", "-", *columns, "--out", tmp_path / "run", "--resume")
 
 
-def test_what_was_trained_on_standard_input_is_measured_on_a_file(
-    table, tmp_path, fails, prints, monkeypatch
-):
+def test_a_run_of_standard_input_is_measured_on_files(table, tmp_path, fails, prints, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
     prints("train", "-", "--text", "review", "--label", "stars", *TINY, "--out", tmp_path)
     for command in ("evaluate", "look"):

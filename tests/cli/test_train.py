@@ -212,9 +212,7 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
         (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
     ],
 )
-def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(
-    tmp_path, capsys, monkeypatch, after, files, said
-):
+def test_ctrl_c_keeps_what_is_whole_and_says_how(tmp_path, capsys, monkeypatch, after, files, said):
     steps, step = [], Team.step
 
     def interrupted(self, *arguments, **options):

@@ -115,13 +115,9 @@ def _residual_norm(arrays, others, context):
     return z, pull
 
 
-ACTIVATIONS = {
-    "relu": (F.relu, F.relu_backward, {}),
-    "gelu": (F.gelu, F.gelu_backward, {}),
-    "gelu_tanh": (F.gelu, F.gelu_backward, {"approximate": "tanh"}),
-    "silu": (F.silu, F.silu_backward, {}),
-    "tanh": (F.tanh, F.tanh_backward, {}),
-}
+ACTIVATIONS = {"relu": (F.relu, F.relu_backward, {}), "gelu": (F.gelu, F.gelu_backward, {})}
+ACTIVATIONS["gelu_tanh"] = F.gelu, F.gelu_backward, {"approximate": "tanh"}
+ACTIVATIONS |= {"silu": (F.silu, F.silu_backward, {}), "tanh": (F.tanh, F.tanh_backward, {})}
 """Pairs and options, by the names of kernels."""
 
 

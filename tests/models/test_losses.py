@@ -49,9 +49,7 @@ def test_labels_of_padding_count_nowhere_whatever_they_are(tokens, dtype):
         ({"n_classes": 2, "output": "sigmoid"}, [-20.0], np.log1p(np.exp(-20.0))),
     ],
 )
-def test_the_loss_of_what_is_almost_certain_keeps_its_digits(
-    small_model, token_batch, changes, bias, expected
-):
+def test_a_loss_of_nearly_0_keeps_its_digits(small_model, token_batch, changes, bias, expected):
     """In float32, 1 + e^-20 is 1 and its logarithm 0."""
     model = small_model(dtype="float32", **changes)
     model.parameters()["classify.weight"][...] = 0.0

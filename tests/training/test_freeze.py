@@ -13,15 +13,10 @@ from npformer.optim import Adam
 from tests.in_turn import in_turn
 from tests.training.common import assert_same_weights, fit
 
-PATTERNS = {
-    "embedding": ("embed.*",),
-    "one block": ("embed.*", "encoder.blocks.0.*"),
-    "all but the head": ("embed.*", "encoder.*"),
-    "head": ("classify.*",),
-    "in the middle": ("encoder.blocks.0.*",),
-    "biases": ("*.bias", "*.beta"),
-    "tokens alone": ("embed.tokens*",),
-}
+PATTERNS = {"embedding": ("embed.*",), "one block": ("embed.*", "encoder.blocks.0.*")}
+PATTERNS |= {"all but the head": ("embed.*", "encoder.*"), "head": ("classify.*",)}
+PATTERNS |= {"in the middle": ("encoder.blocks.0.*",), "biases": ("*.bias", "*.beta")}
+PATTERNS["tokens alone"] = ("embed.tokens*",)
 
 
 @pytest.fixture

@@ -37,13 +37,11 @@ def runs(tmp_path_factory):
     run, resumed, of_texts = (folder / name for name in ("run", "resumed", "of texts"))
 
     def measure(n):
-        return {
-            "evaluate": ["evaluate", run],
-            "predict": ["predict", run],
-            "predict texts": ["predict", of_texts, *TEXTS],
-            "evaluate texts": ["evaluate", of_texts, texts],
-            "answers": ["predict", of_texts, texts, "--out", folder / f"answers-{n}.csv"],
-        }
+        words = {"evaluate": ["evaluate", run], "predict": ["predict", run]}
+        words["predict texts"] = ["predict", of_texts, *TEXTS]
+        words["evaluate texts"] = ["evaluate", of_texts, texts]
+        answers = folder / f"answers-{n}.csv"
+        return words | {"answers": ["predict", of_texts, texts, "--out", answers]}
 
     def do(n, commands):
         work = {name: ("command", *map(str, words)) for name, words in commands.items()}
