@@ -33,7 +33,7 @@ LISTED = {
     "folders: used or refused": ["interop/test_from_pretrained.py", "interop/test_writers.py"],
     "tokenizers": ["data/tokenizers"],
     "tables, times, series": [
-        "data/test_raw_data.py",
+        "data/test_datasets.py",
         "data/test_tables.py",
         "data/test_series.py",
     ],

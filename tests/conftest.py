@@ -93,10 +93,8 @@ def pytest_collection_finish() -> None:
 
 def covering(family: list[Any], n: int) -> list[Any]:
     """Return cases of a test in which any `n` values of its parameters meet that do so at all."""
-    values = {
-        item: sorted((name, id(value)) for name, value in item.callspec.params.items())
-        for item in family
-    }
+    params = {item: item.callspec.params.items() for item in family}
+    values = {item: sorted((name, id(x)) for name, x in params[item]) for item in family}
     tuples = {item: set(combinations(values[item], n)) for item in family}
     chosen, left = [], set().union(*tuples.values())
     while left:
@@ -134,9 +132,7 @@ def small_config() -> Callable[..., nf.EncoderConfig]:
 
 
 @pytest.fixture
-def small_model(
-    small_config: Callable[..., nf.EncoderConfig],
-) -> Callable[..., nf.SequenceClassifier]:
+def small_model(small_config: Any) -> Callable[..., nf.SequenceClassifier]:
     """Make a float64 classifier of three classes over seven token ids, with changes."""
     arguments = {"n_classes", "vocab_size", "n_features", "pooling", "output", "seed", "dtype"}
 

@@ -108,11 +108,8 @@ def _note(**added: Any) -> None:
 def _note_product(a: FakeArray, b: FakeArray) -> None:
     """Note what `matmul` in cupy/_core/_routines_linalg.pyx does beside multiplying."""
     stacks = max(a.ndim, b.ndim) > 2  # of one matrix by another cuBLAS takes transposed ones
-    found = [
-        f"a factor {x.shape} of {a.shape} @ {b.shape} is copied"
-        for x in (a, b)
-        if not x.flags.c_contiguous and (stacks or not x.flags.f_contiguous)
-    ]
+    slow = [x for x in (a, b) if not x.flags.c_contiguous and (stacks or not x.flags.f_contiguous)]
+    found = [f"a factor {x.shape} of {a.shape} @ {b.shape} is copied" for x in slow]
     if stacks and a.shape[:-2] != b.shape[:-2]:
         found.append(f"{a.shape} @ {b.shape} goes through pointers")
     _note(copies=found)

@@ -2,20 +2,20 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 
-def in_turn(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Any], Any]:
-    """Run a test once for each case, as `pytest.mark.parametrize` does, but as a single test.
+def in_turn(names: str | tuple[str, ...], *values: Any) -> Callable[[Any], Any]:
+    """Run a test once for each value, as `pytest.mark.parametrize` does, but as a single test.
 
     For cases of a millisecond or so: each test by itself costs pytest several. Fixtures are made
     once for all cases, so a case must not change them.
     """
     names = tuple(names.split(", ")) if isinstance(names, str) else names
-    cases = [case if len(names) > 1 else (case,) for case in cases]
+    cases = [value if len(names) > 1 else (value,) for value in values]
     assert cases, "no case"
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:

@@ -6,19 +6,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer import data, optim
+from npformer import data, mixers, optim
 from npformer import functional as F
 from npformer import layers as L
-from npformer.mixers import (
-    Attention,
-    FactorizedRandomScores,
-    Fourier,
-    LinearMixing,
-    MixerSettings,
-    MixtureScores,
-    RandomSynthesizer,
-    hybrid,
-)
 from npformer.proof.gradcheck import gradcheck
 
 IDS, LABELS = np.ones((2, 4), dtype=int), np.array([0, 1])
@@ -48,14 +38,8 @@ def encoder(**changes):
 
 def tokens(n_classes=3, vocab_size=7, pooling="mean", output="softmax", seed=0, **changes):
     """Return a float32 model of token ids 0 to 6."""
-    return nf.SequenceClassifier(
-        config(**changes),
-        n_classes,
-        vocab_size=vocab_size,
-        pooling=pooling,
-        output=output,
-        seed=seed,
-    )
+    options = {"vocab_size": vocab_size, "pooling": pooling, "output": output, "seed": seed}
+    return nf.SequenceClassifier(config(**changes), n_classes, **options)
 
 
 def vectors():
@@ -268,31 +252,33 @@ WRONG = [
     gradients_of_another_layer,
     "KeyError: ... made for another layer ... Gradients(layer) ... the model around it",
     # Mixers ---------------------------------------------------------------------------------------
-    lambda: Attention(8, 3, seed=0),  # heads that do not divide d_model
+    lambda: mixers.Attention(8, 3, seed=0),  # heads that do not divide d_model
     "ValueError: n_heads is 3 and d_model is 8 ... These do: 1, 2, 4, 8",
-    lambda: Fourier()(f32(2, 3, 4), keep(2, 3)),  # a padding mask
-    "ValueError: ... 'fourier' got a padding mask ... Two ways out ... 'per_length' ... 'zero'",
-    lambda: Fourier("per_length")(f32(1, 3, 4), np.array([[True, False, True]])),
+    lambda: mixers.Fourier("per_length")(f32(1, 3, 4), np.array([[True, False, True]])),
     "ValueError: ... after padding in row 0 ... padding at the end. Move the padding to",
     lambda: encoder(mixer="fourier", causal=True),
     "ValueError: causal=True with mixer 'fourier' ... all of a sequence at once. Use 'attention'",
-    lambda: LinearMixing(8, 0, seed=0),
+    lambda: mixers.LinearMixing(8, 0, seed=0),
     "ValueError: max_len is 0 ... whole number of at least 1",
-    lambda: RandomSynthesizer(4, 2, 5, seed=0)(f32(1, 6, 4)),  # a sequence longer than a table
+    lambda: mixers.RandomSynthesizer(4, 2, 5, seed=0)(
+        f32(1, 6, 4)
+    ),  # a sequence longer than a table
     "ValueError: ... length 6 ... at most 5 ... larger max_len",
-    lambda: FactorizedRandomScores(MixerSettings(8, rank=0), seed=0),
+    lambda: mixers.FactorizedRandomScores(mixers.MixerSettings(8, rank=0), seed=0),
     "ValueError: rank is 0 ... whole number of at least 1",
-    lambda: MixtureScores(MixerSettings(8, mixture=("attention",)), seed=0),  # a mixture of one
+    lambda: mixers.MixtureScores(
+        mixers.MixerSettings(8, mixture=("attention",)), seed=0
+    ),  # a mixture of one
     "ValueError: mixture is ('attention',); expected at least two names",
-    lambda: Attention(8, 2, memory="blocks", seed=0),
+    lambda: mixers.Attention(8, 2, memory="blocks", seed=0),
     "ValueError: memory is 'blocks' ... 'auto' or 'stored' ... BlockwiseAttention",
-    lambda: hybrid(4, 5),  # a hybrid with more attention than layers
+    lambda: mixers.hybrid(4, 5),  # a hybrid with more attention than layers
     "ValueError: n_attention is 5 ... at least 0 and at most 4",
-    lambda: hybrid(4, 0.5),  # a hybrid with half a layer of attention
+    lambda: mixers.hybrid(4, 0.5),  # a hybrid with half a layer of attention
     "ValueError: n_attention is 0.5 ... whole number of at least 0",
-    lambda: hybrid(4, True),  # a hybrid with attention, yes
+    lambda: mixers.hybrid(4, True),  # a hybrid with attention, yes
     "ValueError: n_attention is True ... whole number of at least 0",
-    lambda: MixerSettings(d_model=0),
+    lambda: mixers.MixerSettings(d_model=0),
     "ValueError: d_model is 0 ... at least 1",
     # Configurations and encoders ------------------------------------------------------------------
     lambda: config(mixer=5),
@@ -319,7 +305,7 @@ WRONG = [
     "ValueError: n_layers is 1000000000000; expected ... at most 65536",
     lambda: nf.Encoder(config(d_ff=10**12)),  # more memory than there is
     "MemoryError: a parameter would have shape (8, 1000000000000) and take ... GiB",
-    lambda: Attention(8, 2, causal="no", seed=0),  # a word for yes or no
+    lambda: mixers.Attention(8, 2, causal="no", seed=0),  # a word for yes or no
     "TypeError: causal is 'no'; expected True or False",
     lambda: data.reverse(symbols="1"),
     "ValueError: symbols is '1'; expected a whole number of at least 1",
@@ -409,20 +395,12 @@ WRONG = [
     "ValueError: eps is 0.0 ... above 0",
     lambda: adam(betas=(0.9, 1.0)),
     "ValueError: betas is 1.0 ... not including, 1",
-    lambda: adam(betas=(0.9, 0.99, 0.999)),
-    "ValueError: betas is (0.9, 0.99, 0.999) ... two numbers",
-    lambda: adam(betas=(0.9,)),
-    "ValueError: betas is (0.9,) ... two numbers",
     lambda: adam(weight_decay=-1.0),
     "ValueError: weight_decay is -1.0 ... 0 or more",
     lambda: adam(weight_decay=np.nan),
     "ValueError: weight_decay is nan ... 0 or more",
-    lambda: adam().step({}),  # a step without a gradient
-    "ValueError: gradients is empty; expected at least one array",
     lambda: adam().step({"w": f64(2)}),  # a step with a gradient of another shape
     "ValueError: gradients do not fit ... w has shape (2,) ... expected (3,) ... from one model",
-    lambda: nf.clip_by_global_norm({"w": f64(3)}, 0.0),
-    "ValueError: max_norm is 0.0 ... above 0",
     lambda: optim.warmup_inverse_sqrt(0),
     "ValueError: warmup is 0 ... at least 1",
     lambda: optim.cosine(total=10, warmup=10),  # nothing but warm-up

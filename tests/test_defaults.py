@@ -21,11 +21,9 @@ from npformer.tasks.sources.recipes import RECIPES
 
 TABLE = Path(__file__).with_name("defaults.txt")
 
-MODULES = {
-    **{"npformer": nf, "functional": F, "layers": nf.layers, "mixers": nf.mixers},
-    **{"losses": nf.losses, "optim": nf.optim, "models": nf.models, "published": nf.published},
-    **{"data": nf.data, "interop": nf.interop, "initializers": initializers},
-}
+MODULES = {"npformer": nf, "functional": F, "layers": nf.layers, "mixers": nf.mixers}
+MODULES |= {"losses": nf.losses, "optim": nf.optim, "models": nf.models, "published": nf.published}
+MODULES |= {"data": nf.data, "interop": nf.interop, "initializers": initializers}
 """Where users find functions and classes. One that is in several is listed in the first."""
 
 
@@ -136,9 +134,7 @@ def test_layer_norm_adds_1e_5_to_the_variance(either, dtype):
 
 @pytest.mark.parametrize(("changes", "eps"), [({}, 1e-5), ({"norm_eps": 1e-3}, 1e-3)])
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_every_norm_of_a_model_has_the_epsilon_of_the_configuration(
-    small_model, norm, changes, eps
-):
+def test_every_norm_of_a_model_has_the_configurations_epsilon(small_model, norm, changes, eps):
     model = small_model(norm=norm, embedding_norm=True, **changes)
     found = [layer.eps for _, layer in model.layers() if isinstance(layer, LayerNorm)]
     assert found == [eps] * 5  # pre-norm: one at the end more, and the first is the embeddings'

@@ -205,9 +205,8 @@ def test_what_has_no_order_is_no_list(where, what, tmp_path):
 )
 def test_what_has_an_order_is_a_list(made, tmp_path):
     expected = texts(validation=(TEXTS, LABELS), sample_weight=WEIGHTS)
-    found = texts(
-        made(TEXTS), made(LABELS), validation=(made(TEXTS), made(LABELS)), sample_weight=WEIGHTS
-    )
+    validation = made(TEXTS), made(LABELS)
+    found = texts(made(TEXTS), made(LABELS), validation=validation, sample_weight=WEIGHTS)
     np.testing.assert_array_equal(found.predict_proba(made(TEXTS)), expected.predict_proba(TEXTS))
     assert str(found.evaluate(made(TEXTS), made(LABELS))) == str(expected.evaluate(TEXTS, LABELS))
     found.report(made(TEXTS), made(LABELS), tmp_path / "r.html", samples=1)

@@ -9,31 +9,17 @@ import pytest
 
 import npformer as nf
 
-LATER = (
-    "concurrent.futures",
-    "cupy",
-    "matplotlib",
-    "multiprocessing",
-    "npformer.learn.exercises",
-    "npformer.learn.museum",
-    "npformer.tasks.sklearn",
-    "numpy.random",
-    "safetensors",
-    "scipy",
-    "sklearn",
-    "threadpoolctl",
-    "torch",
-    "tqdm",
-)
+LATER = ["concurrent.futures", "cupy", "matplotlib", "multiprocessing", "npformer.learn.exercises"]
+LATER += ["npformer.learn.museum", "npformer.tasks.sklearn", "numpy.random", "safetensors", "scipy"]
+LATER += ["sklearn", "threadpoolctl", "torch", "tqdm"]
 
 
 @cache
 def modules_after(code):
     """Return the modules that a fresh process has imported after some code."""
     code += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    options = {"capture_output": True, "text": True, "check": True, "timeout": 60}
+    done = subprocess.run([sys.executable, "-c", code], **options)
     assert done.stderr == ""
     return set(json.loads(done.stdout))
 

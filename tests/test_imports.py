@@ -185,10 +185,8 @@ def words_of_the_engine(name, text):
         text = re.sub(r"d?kernels?\b", hidden, text)
     if name == "mixers/attention.py":
         text = ABOUT_MEMORY.sub(hidden, text)
-    return [
-        (text.count("\n", 0, found.start()) + 1, found.group())
-        for found in OF_THE_ENGINE.finditer(text)
-    ]
+    found = OF_THE_ENGINE.finditer(text)
+    return [(text.count("\n", 0, one.start()) + 1, one.group()) for one in found]
 
 
 def test_what_people_read_does_not_speak_of_the_engine():
@@ -219,10 +217,8 @@ def test_words_of_the_engine_are_found(name, text, expected):
     assert words_of_the_engine(name, text) == expected
 
 
-KNOWS_NO_MODEL = [
-    *(ROOT / "training").glob("*.py"),
-    *(ROOT / "engine" / f"{name}.py" for name in ("team", "micro_batches", "snapshot")),
-]
+KNOWS_NO_MODEL = list((ROOT / "training").glob("*.py"))
+KNOWS_NO_MODEL += [ROOT / "engine" / f"{n}.py" for n in ("team", "micro_batches", "snapshot")]
 """Training and workers, which any model may use: they ask it, and know no class of it."""
 
 OF_ONE_MODEL = {

@@ -10,7 +10,7 @@ CHECKS = {"raises", "warns", "fail", "gradcheck", "validate", "filterwarnings", 
 assert_..., a program that must end well, and functions that call one of them."""
 
 NOTHING_IS_RAISED = {
-    "core/test_builders.py::"
+    "core/test_registry.py::"
     "test_what_takes_as_many_arguments_is_taken_and_so_is_what_has_no_signature",
     "core/test_checks.py::test_shapes_that_match",
     "core/test_layer.py::test_a_constant_is_passed_over",
@@ -98,12 +98,10 @@ def helpers() -> set[str]:
 
 @cache
 def all_tests() -> dict[str, ast.FunctionDef]:
-    return {
-        f"{name}::{node.name}": node
-        for name, tree in trees().items()
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    }
+    nodes = [(name, node) for name, tree in trees().items() for node in tree.body]
+    functions = [(name, node) for name, node in nodes if isinstance(node, ast.FunctionDef)]
+    found = {f"{name}::{node.name}": node for name, node in functions}
+    return {name: node for name, node in found.items() if "::test_" in name}
 
 
 def test_no_test_ends_before_it_has_checked_anything() -> None:

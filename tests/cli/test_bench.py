@@ -1,11 +1,14 @@
-"""npformer bench: its figures, its table, and its errors."""
+"""npformer bench and npformer gradcheck: figures, cases, tables, and errors."""
 
 import json
 
+import numpy as np
 import pytest
 
 import npformer as nf
+from npformer import functional as F
 from npformer.cli import speed
+from npformer.proof import cases
 from tests.cli.conftest import run
 
 TINY = speed.Workload(4, nf.EncoderConfig(8, 1, 4, 16, max_len=6))
@@ -49,3 +52,27 @@ def test_the_command_prints_a_table_and_writes_the_figures(tiny, tmp_path, print
     assert "attention" in prints("bench", *words)
     written = json.loads(file.read_text())
     assert written["figures"][0]["mixer"] == "attention"
+
+
+def test_a_name_selects_cases(prints):
+    out = prints("gradcheck", "relu")
+    rows = [line for line in out.splitlines() if line.endswith(("passed", "a derivative)"))]
+    assert rows
+    assert all("relu" in row.lower() for row in rows)
+    assert f"{len(rows)} cases, {len(rows)} passed, 0 failed" in out
+
+
+def test_names_match_whatever_their_case(prints):
+    assert prints("gradcheck", "LayerNorm") == prints("gradcheck", "layer_norm")
+
+
+def test_a_wrong_backward_pass_fails(prints, monkeypatch):
+    def wrong():
+        def twice(dy, cache):
+            return 2.0 * F.relu_backward(dy, cache)
+
+        return nf.gradcheck((F.relu, twice), np.random.default_rng(0).normal(size=(3, 4)))
+
+    case = cases.Case("wrong", "functional", (), wrong)
+    monkeypatch.setattr(cases, "cases", lambda: [case])
+    assert "1 case, 0 passed, 1 failed" in prints("gradcheck", status=1)

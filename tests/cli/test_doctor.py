@@ -48,9 +48,8 @@ def diagnosis(capsys):
 def test_nothing_is_wrong_here(diagnosis):
     lines = diagnosis()
     assert all(mark in ("ok", "--") for mark, _, _ in lines)
-    assert {what for _, what, _ in lines} >= {
-        *("npformer", "Python", "numpy", "scipy", "BLAS", "self-test", "GPU")
-    }
+    shown = {"npformer", "Python", "numpy", "scipy", "BLAS", "self-test", "GPU"}
+    assert {what for _, what, _ in lines} >= shown
 
 
 def test_the_kernels_of_blas_are_named(diagnosis, monkeypatch):
@@ -89,8 +88,6 @@ def test_a_package_that_is_missing_is_reported(diagnosis, missing):
 
 
 # Without a GPU ------------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("no_gpu")
 def test_a_missing_gpu_is_no_problem(prints, missing):
     missing("cupy-cuda13x", "cupy-cuda12x", "cupy")
@@ -101,8 +98,6 @@ def test_a_missing_gpu_is_no_problem(prints, missing):
 
 
 # With a fake GPU ----------------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("gpu")
 def test_a_gpu_is_described_and_tested(diagnosis):
     found = defaultdict(list)

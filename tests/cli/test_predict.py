@@ -1,10 +1,10 @@
-"""npformer predict: files that it reads, what it prints and writes, and its errors."""
+"""npformer predict and evaluate: what they read, print and write, and their errors."""
 
 import numpy as np
 import pytest
 
 import npformer as nf
-from tests.cli.conftest import names, run
+from tests.cli.conftest import metrics_of, names, run
 
 
 @pytest.fixture
@@ -33,8 +33,6 @@ def test_without_input_it_predicts_test_data(trained, model, capsys, held_out):
 
 
 # Files --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
 def test_it_reads_npy(trained, model, prints, tmp_path, held_out, dtype):
     x = np.rint(held_out[0][:4]).astype(dtype)
@@ -127,7 +125,7 @@ def test_a_large_file_is_not_read_at_once(trained, model, prints, tmp_path, held
     assert seen == [1, 7, 7, 6]  # the first tells the shape
 
 
-def test_batches_are_chosen(trained, fails, prints, monkeypatch):
+def test_batches_are_chosen(trained, prints, monkeypatch):
     sizes = []
     forward = nf.SequenceClassifier.forward
 
@@ -138,16 +136,12 @@ def test_batches_are_chosen(trained, fails, prints, monkeypatch):
     monkeypatch.setattr(nf.SequenceClassifier, "forward", noted)
     prints("predict", trained, "--samples", 5, "--batch-size", 2)
     assert sizes == [2, 2, 1]
-    assert "--batch-size is 0" in fails("predict", trained, "--batch-size", 0)
 
 
 # Mistakes -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.txt", "1,2", "x.txt ends in '.txt'; expected .npy or .csv"),
         ("x.npy", None, "x.npy: No such file"),
         ("x.csv", None, "x.csv does not exist; expected a file"),
         ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
@@ -186,11 +180,8 @@ def test_token_ids_that_do_not_fit_are_one_line(tokens, fails, tmp_path, text, m
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("--mask mask.npy", "--mask is given without INPUT"),
-        ("--samples 0", "--samples is 0; expected a whole number"),
         # An error before anything is read:
         ("x.npy --out nowhere/y.npy", "--out nowhere/y.npy is in a folder that does not exist"),
-        ("--out y.txt", "--out is y.txt; expected the name of a file that ends in .npy"),
         ("--out y", "--out is y; expected the name of a file that ends in .npy"),
         ("--out folder.npy", "folder.npy is a folder; expected the name of a file"),
     ],
@@ -200,3 +191,48 @@ def test_a_wrong_option_is_one_line(trained, fails, tmp_path, monkeypatch, words
     (tmp_path / "folder.npy").mkdir()
     assert message in fails("predict", trained, *words.split())
     assert names(tmp_path) == {"folder.npy"}
+
+
+@pytest.mark.parametrize(
+    ("words", "split"),
+    [
+        (["."], "stratified"),
+        (["model.safetensors"], "stratified"),
+        (["model-ordered.safetensors"], "ordered"),
+        ([".", "--split", "ordered"], "ordered"),
+        (["model-ordered.safetensors", "--split", "ordered"], "ordered"),
+    ],
+)
+def test_it_measures_the_same_as_training(trained, prints, words, split):
+    file, *options = words
+    out = prints("evaluate", trained / file, *options)
+    found = metrics_of(trained)["splits"][split]
+    assert f"digits, {split} split, 360 labels, on CPU (" in out
+    assert f"accuracy {found['test_accuracy']:.4f}, loss {found['test_loss']:.4f} nats" in out
+    assert "trained on" not in out
+
+
+def test_it_prints_the_accuracy_of_each_class(trained, prints):
+    rows = [line.split() for line in prints("evaluate", trained).splitlines()[-10:]]
+    assert [int(row[0]) for row in rows] == list(range(10))
+    assert sum(int(labels) for _, labels, *_ in rows) == 360
+    hits = sum(int(labels) * float(recall) for _, labels, _, recall, _ in rows)
+    accuracy = metrics_of(trained)["splits"]["stratified"]["test_accuracy"]
+    assert hits / 360 == pytest.approx(accuracy, abs=1e-3)
+
+
+def test_it_warns_about_a_split_that_may_have_been_trained_on(trained, prints):
+    out = prints("evaluate", trained / "model.safetensors", "--split", "ordered")
+    assert "trained on the stratified split and may have seen" in out
+
+
+@pytest.mark.parametrize("split", ["both", "nope"])
+def test_an_unknown_split_is_refused(trained, fails, split):
+    line = fails("evaluate", trained, "--split", split)
+    assert f"--split of task digits is {split!r}; expected one of 'stratified', 'ordered'" in line
+
+
+def test_a_model_that_is_not_a_classifier_is_refused(tmp_path, small_config, fails):
+    nf.save(nf.Encoder(small_config()), tmp_path / "encoder.safetensors")
+    line = fails("evaluate", tmp_path / "encoder.safetensors")
+    assert "holds a model of the class Encoder; expected one" in line

@@ -49,39 +49,6 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"npformer {nf.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("", "the following arguments are required: COMMAND"),
-        ("train", "the following arguments are required: TASK"),
-        ("train nope", "TASK|FILE: 'nope' is neither a task nor a file; expected one of digits"),
-        ("train digits --workers many", "'many' is neither a whole number nor 'auto'"),
-        ("train digits --lr fast", "argument --lr: invalid float value: 'fast'"),
-        (
-            "train digits --epohcs 1",
-            "npformer train: --epohcs is unknown. Did you mean '--epochs'?",
-        ),
-        ("predict m --probablities", "Did you mean '--probabilities'?"),
-        ("train digits --epoch 1", "Did you mean '--epochs'?"),
-        ("train digits more", "more is unknown; npformer train --help-all shows what it takes"),
-    ],
-)
-def test_a_mistake_is_one_line(words, message, capsys):
-    with pytest.raises(SystemExit) as end:
-        run(*words.split())
-    assert end.value.code == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.startswith(" ".join(["npformer", *words.split()[:1]]) + ": ")
-    assert err.count("\n") == 1
-
-
-def test_a_command_that_is_nearly_one_is_named(capsys):
-    with pytest.raises(SystemExit):
-        run("trian", "digits")
-    assert capsys.readouterr().err.endswith("Did you mean 'train'?\n")
-
-
 def test_the_help_of_train_begins_with_ten_options(capsys):
     shown = {}
     for flag in ("--help", "--help-all"):
@@ -119,14 +86,6 @@ def test_a_missing_gpu_is_one_line(words, monkeypatch, fails, tmp_path):
 def test_tf32_on_a_cpu_is_one_line(words, fails):
     line = fails(*words, "--precision", "tf32")
     assert "precision is 'tf32' and the backend is 'numpy'; expected 'float32'" in line
-
-
-@pytest.mark.parametrize("command", ["evaluate", "predict"])
-def test_a_missing_model_is_named(tmp_path, fails, command):
-    assert f"there is no folder {tmp_path / 'nowhere'}" in fails(command, tmp_path / "nowhere")
-    nowhere = tmp_path / "nowhere.safetensors"
-    assert f"there is no file {nowhere}" in fails(command, nowhere)
-    assert f"there is no file {tmp_path / 'model.safetensors'}" in fails(command, tmp_path)
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict", "look"])
@@ -167,7 +126,6 @@ def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
         (["play", "runs/run-2", "--export", "a.html"], "a text, runs/run-1, or one of the tasks"),
         (["play", "digits", "--export", "a.html"], "--export is given with digits; expected the"),
         (["play", "a.csv", "--export", "a.html"], "--export is given with a.csv; expected the"),
-        (["play", "--port", "0"], "--port is 0; expected a whole number of at least 1"),
     ],
 )
 def test_what_a_page_cannot_show_is_named(words, said, tmp_path, monkeypatch, fails):

@@ -65,9 +65,7 @@ def stop_after(monkeypatch):
     signal.signal(signal.SIGINT, handler)
 
 
-def test_an_interrupted_run_goes_on_without_naming_its_options_again(
-    tmp_path, stop_after, monkeypatch
-):
+def test_an_interrupted_run_goes_on_without_naming_its_options(tmp_path, stop_after, monkeypatch):
     whole = train(tmp_path / "whole", "--epochs", 3, "--seed", 4, "--lr", 0.01)
     stop_after(1)
     run_ = train(tmp_path / "run", "--epochs", 3, "--seed", 4, "--lr", 0.01, status=130)
@@ -124,9 +122,7 @@ def test_a_mistake_leaves_the_folder_free(tmp_path, refused):
     train(tmp_path, "--epochs", 1)
 
 
-def test_overwrite_keeps_the_earlier_run_until_the_new_one_has_finished(
-    tmp_path, stop_after, monkeypatch
-):
+def test_overwrite_keeps_the_earlier_run_until_the_new_one_ends(tmp_path, stop_after, monkeypatch):
     good = weights(train(tmp_path, "--epochs", 1)).copy()
     (tmp_path / "notes.txt").write_text("mine")
     stop_after(1)

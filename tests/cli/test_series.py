@@ -56,9 +56,8 @@ def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
     assert run("predict", trained_on_series / "run", later, "--time", "t") == 0
     assert capsys.readouterr().out.splitlines() == lines
     unlabelled = tmp_path / "unlabelled.csv"
-    unlabelled.write_text(
-        "\n".join(line.rsplit(",", 1)[0] for line in table.read_text().splitlines()) + "\n"
-    )
+    labelled = table.read_text().splitlines()
+    unlabelled.write_text("\n".join(line.rsplit(",", 1)[0] for line in labelled) + "\n")
     out = tmp_path / "answers.csv"
     assert run("predict", trained_on_series / "run", unlabelled, "--out", out) == 0
     with out.open(newline="") as file:
@@ -69,12 +68,8 @@ def test_series_of_a_file_are_predicted(trained_on_series, tmp_path, capsys):
 
 def test_ragged_arrays(tmp_path, prints):
     series, labels = series_and_labels(60)
-    np.savez(
-        tmp_path / "a.npz",
-        values=np.concatenate(series),
-        lengths=[len(each) for each in series],
-        labels=labels,
-    )
+    lengths = [len(each) for each in series]
+    np.savez(tmp_path / "a.npz", values=np.concatenate(series), lengths=lengths, labels=labels)
     prints("train", tmp_path / "a.npz", *TINY, "--out", tmp_path / "run")
     assert nf.load(tmp_path / "run" / "model.safetensors").classes_.tolist() == ["down", "up"]
     assert prints("predict", tmp_path / "run", tmp_path / "a.npz").count("\n") == 60
@@ -119,14 +114,9 @@ def test_features_are_found_by_name_in_every_file(trained_on_series, tmp_path, p
     assert metrics_of(run_folder)["task"]["features"] == ["x", "y"]
     assert prints("predict", run_folder, new) == prints("predict", run_folder, other)
     assert prints("evaluate", run_folder, new) == prints("evaluate", run_folder, other)
-    out = prints(
-        *("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--test", other),
-        *("--validation=0", "--out", tmp_path / "run"),
-    )
-    expected = prints(
-        *("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--test", new),
-        *("--validation=0", "--out", tmp_path / "run2"),
-    )
+    words = ("train", trained_on_series / "walks.csv", *COLUMNS, *TINY, "--validation=0", "--test")
+    out = prints(*words, other, "--out", tmp_path / "run")
+    expected = prints(*words, new, "--out", tmp_path / "run2")
     assert out.split("\n\n")[0] == expected.split("\n\n")[0]
     without = permuted(new, tmp_path / "without.csv", "y")
     said = fails("predict", run_folder, without)
@@ -136,9 +126,7 @@ def test_features_are_found_by_name_in_every_file(trained_on_series, tmp_path, p
 def test_features_are_said_and_one_without_a_name_is_doubted(tmp_path, capsys):
     table = write(tmp_path / "walks.csv", *series_and_labels(60))
     lines = table.read_text().splitlines()
-    table.write_text(
-        "\n".join([f",{lines[0]}", *(f"{i},{line}" for i, line in enumerate(lines[1:]))])
-    )
+    table.write_text("\n".join([f",{lines[0]}", *(f"{i},{x}" for i, x in enumerate(lines[1:]))]))
     tiny = [word for word in TINY if word != "--quiet"]
     assert run("train", table, *COLUMNS, *tiny, "--out", tmp_path / "run") == 0
     out, err = capsys.readouterr()

@@ -56,11 +56,9 @@ def test_a_text_is_measured_beside_counts(book, writer, tmp_path, prints):
     metrics = metrics_of(writer)
     assert metrics["kind"] == "text"
     n = len(TEXT)
-    assert metrics["samples"] == {
-        "train": n - round(n * 0.1) - round(round(n * 0.9) * 0.1),
-        "validation": round(round(n * 0.9) * 0.1),
-        "test": round(n * 0.1),
-    }
+    test, validation = round(n * 0.1), round(round(n * 0.9) * 0.1)
+    sizes = {"train": n - test - validation, "validation": validation, "test": test}
+    assert metrics["samples"] == sizes
     assert set(metrics["baselines"]) == {f"n-grams of order {order}" for order in (1, 2, 5)}
     assert metrics["baselines"]["n-grams of order 5"] < metrics["test"]["nats"]
     out = prints("train", book, *TINY, "--max-len=32", "--epochs=1", "--out", tmp_path / "r")
@@ -111,12 +109,9 @@ def test_pairs_are_translated(translator, table, tmp_path, prints):
     loaded = nf.load(translator / "model.safetensors")
     assert prints("predict", translator, "1+2") == loaded.translate(["1+2"])[0] + "\n"
     two = prints("predict", translator, "1+2", "20+3", "--beams", 2).splitlines()
-    assert two == [
-        f"{source:<4}  {target}".rstrip()
-        for source, target in zip(
-            ("1+2", "20+3"), loaded.translate(["1+2", "20+3"], beams=2), strict=True
-        )
-    ]
+    sources, targets = ["1+2", "20+3"], loaded.translate(["1+2", "20+3"], beams=2)
+    both = zip(sources, targets, strict=True)
+    assert two == [f"{source:<4}  {target}".rstrip() for source, target in both]
     out = tmp_path / "answers.csv"
     assert "300 rows" in prints("predict", translator, table, "--out", out)
     with out.open(newline="") as opened:

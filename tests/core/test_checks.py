@@ -2,21 +2,15 @@ import numpy as np
 import pytest
 
 from npformer.core import checks, enough_memory
+from npformer.core.explained_errors import located_errors
 from tests.in_turn import in_turn
 
 
 @in_turn(
     ("shape", "expected"),
-    [
-        ((2, 3), (2, 3)),
-        ((2, 3), ("batch", 3)),
-        ((2, 3), ("batch", "length")),
-        ((7, 2, 3), (None, 2, 3)),
-        ((2, 3), (None, 2, 3)),
-        ((5, 6, 2, 3), (None, "length", 3)),
-        ((), ()),
-        ((), (None,)),
-    ],
+    *(((2, 3), (2, 3)), ((2, 3), ("batch", 3)), ((2, 3), ("batch", "length"))),
+    *(((7, 2, 3), (None, 2, 3)), ((2, 3), (None, 2, 3)), ((5, 6, 2, 3), (None, "length", 3))),
+    *(((), ()), ((), (None,))),
 )
 def test_shapes_that_match(shape, expected):
     checks.shape("x", np.zeros(shape), expected)
@@ -24,15 +18,10 @@ def test_shapes_that_match(shape, expected):
 
 @in_turn(
     ("shape", "expected", "pattern"),
-    [
-        ((2, 3), (2, 4), "(2, 4)"),
-        ((2, 3), ("batch", "length", 3), "(batch, length, 3)"),
-        ((2, 3, 1), (2, 3), "(2, 3)"),
-        ((3,), (None, 2, 3), "(..., 2, 3)"),
-        ((7, 2, 4), (None, "length", 3), "(..., length, 3)"),
-        ((2, 3), ("d",), "(d,)"),
-        ((2,), (), "()"),
-    ],
+    *(((2, 3), (2, 4), "(2, 4)"), ((2, 3), ("batch", "length", 3), "(batch, length, 3)")),
+    *(((2, 3, 1), (2, 3), "(2, 3)"), ((3,), (None, 2, 3), "(..., 2, 3)")),
+    *(((7, 2, 4), (None, "length", 3), "(..., length, 3)"), ((2, 3), ("d",), "(d,)")),
+    ((2,), (), "()"),
 )
 def test_shapes_that_do_not_match_are_shown_beside_what_was_expected(shape, expected, pattern):
     with pytest.raises(ValueError, match=r"^x has shape ") as caught:
@@ -96,15 +85,11 @@ def test_a_gradient_has_the_shape_of_the_result_and_any_precision():
 
 def test_what_does_not_fit_into_memory_is_named():
     shape = (10**30, 2)
-    with (
-        pytest.raises(MemoryError, match=r"a table would have shape .* GiB"),
-        enough_memory("a table", shape),
-    ):
+    refused = pytest.raises(MemoryError, match=r"a table would have shape .* GiB")
+    with refused, enough_memory("a table", shape):
         np.empty(shape)
-    with (
-        pytest.raises(MemoryError, match="a table would have shape"),
-        enough_memory("a table", (10**13,)),
-    ):
+    refused = pytest.raises(MemoryError, match="a table would have shape")
+    with refused, enough_memory("a table", (10**13,)):
         np.empty(10**13)
 
 
@@ -113,3 +98,15 @@ def test_a_class_in_place_of_an_object_is_named():
         checks.instance("x", dict, list, "Write x")
     with pytest.raises(TypeError, match=r"^x is a dict; expected a list$"):
         checks.instance("x", {}, list)
+
+
+def test_an_error_says_where_and_keeps_its_kind():
+    for kind in (TypeError, ValueError, Narrower):
+        with pytest.raises(kind, match=r"^in data, x is 3$"), located_errors("in data, "):
+            raise kind("x is 3")
+    with pytest.raises(KeyError, match=r"^'x'$"), located_errors("in data, "):
+        raise KeyError("x")
+
+
+class Narrower(ValueError):
+    """A kind of its own."""

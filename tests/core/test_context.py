@@ -1,5 +1,3 @@
-"""Context: what belongs to each of two inputs."""
-
 import dataclasses
 
 import numpy as np
@@ -23,13 +21,9 @@ def context(request):
     return request.param(True, np.random.default_rng(0), keep=False, **FULL)
 
 
-def of(context):
-    return [getattr(context, name) for name in FIELDS]
-
-
 def assert_holds(context, *expected):
     """Assert that a context has these very masks and types, or None."""
-    assert [id(found) for found in of(context)] == [id(one) for one in expected]
+    assert [id(getattr(context, name)) for name in FIELDS] == [id(one) for one in expected]
 
 
 def test_each_input_has_a_mask_and_types_of_its_own(context):
@@ -93,18 +87,16 @@ def test_the_engine_takes_over_both():
     assert taken.memory_padding is context.memory_padding
 
 
-@in_turn("side", ["", "memory_"])
+@in_turn("side", "", "memory_")
 @in_turn(
     ("name", "value", "error", "message"),
-    [
-        ("mask", [[True]], TypeError, "mask is a list; expected an array"),
-        ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
-        ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),
-        ("types", [[0]], TypeError, "types is a list; expected an array"),
-        ("types", TYPES[0], ValueError, r"types has shape \(3,\); expected \(batch, length\)"),
-        ("types", MASK, TypeError, "types has dtype bool; expected whole numbers"),
-        ("padding", MASK, TypeError, "padding is an ndarray; expected a Padding"),
-    ],
+    ("mask", [[True]], TypeError, "mask is a list; expected an array"),
+    ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
+    ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),
+    ("types", [[0]], TypeError, "types is a list; expected an array"),
+    ("types", TYPES[0], ValueError, r"types has shape \(3,\); expected \(batch, length\)"),
+    ("types", MASK, TypeError, "types has dtype bool; expected whole numbers"),
+    ("padding", MASK, TypeError, "padding is an ndarray; expected a Padding"),
 )
 def test_wrong_values_are_refused_by_name(side, name, value, error, message):
     for make in (nf.Context, EngineContext):
@@ -115,3 +107,18 @@ def test_wrong_values_are_refused_by_name(side, name, value, error, message):
 def test_a_wrong_padding_is_refused_beside_a_mask():
     with pytest.raises(TypeError, match="memory_padding is an ndarray; expected a Padding"):
         nf.Context(memory_padding=OTHER, memory_mask=OTHER)
+
+
+def test_rows_are_grouped_by_length_and_empty_ones_left_out():
+    mask = np.arange(4) < np.array([4, 2, 0, 2, 1])[:, None]
+    groups = [(length, rows.tolist()) for length, rows in Padding(mask).rows_of_length()]
+    assert groups == [(1, [4]), (2, [1, 3]), (4, [0])]
+
+
+def test_padding_alone_has_no_groups():
+    assert Padding(np.zeros((3, 4), dtype=bool)).rows_of_length() == []
+
+
+def test_rows_are_looked_for_once():
+    padding = Padding(np.ones((3, 4), dtype=bool))
+    assert padding.rows_of_length() is padding.rows_of_length()

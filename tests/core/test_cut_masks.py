@@ -20,18 +20,16 @@ BOTH = Cut((A[0], B[0]), (A[1], B[1]))
 
 @in_turn(
     ("cut", "shape", "whole"),
-    [
-        (Cut((6,), (11,)), (3, 6, 5), (3, 11, 5)),
-        (Cut((6,), (11,)), (3, 2, 6, 6), (3, 2, 11, 11)),
-        (BOTH, (3, 6, 5), (3, 11, 5)),
-        (BOTH, (3, 4, 5), (3, 9, 5)),
-        (BOTH, (3, 2, 6, 4), (3, 2, 11, 9)),
-        (BOTH, (3, 2, 4, 6), (3, 2, 9, 11)),
-        (BOTH, (6, 6, 4), (6, 11, 9)),  # six samples: their axis is no axis of tokens
-        (Cut((6, 9), (11, 9)), (3, 6, 9), (3, 11, 9)),  # padding of the first alone is cut
-        (Cut((6, 6), (11, 11)), (3, 6, 6), (3, 11, 11)),  # of both alike
-        (BOTH, (3, 5, 8), (3, 5, 8)),
-    ],
+    (Cut((6,), (11,)), (3, 6, 5), (3, 11, 5)),
+    (Cut((6,), (11,)), (3, 2, 6, 6), (3, 2, 11, 11)),
+    (BOTH, (3, 6, 5), (3, 11, 5)),
+    (BOTH, (3, 4, 5), (3, 9, 5)),
+    (BOTH, (3, 2, 6, 4), (3, 2, 11, 9)),
+    (BOTH, (3, 2, 4, 6), (3, 2, 9, 11)),
+    (BOTH, (6, 6, 4), (6, 11, 9)),  # six samples: their axis is no axis of tokens
+    (Cut((6, 9), (11, 9)), (3, 6, 9), (3, 11, 9)),  # padding of the first alone is cut
+    (Cut((6, 6), (11, 11)), (3, 6, 6), (3, 11, 11)),  # of both alike
+    (BOTH, (3, 5, 8), (3, 5, 8)),
 )
 def test_a_shape_is_undone_axis_by_axis(cut, shape, whole):
     assert cut.undone(shape) == whole
@@ -53,9 +51,7 @@ def test_a_corner_has_the_first_entries_along_each_axis():
 
 @pytest.mark.parametrize("skipped", [1 << 13, 8], ids=["few bytes", "skipped"])
 @pytest.mark.parametrize("lengths", [(6, 4), (6, 9), (11, 4), (6, 6)], ids=str)
-def test_a_part_of_two_inputs_has_the_masks_of_the_tokens_that_are_left(
-    lengths, skipped, monkeypatch
-):
+def test_a_part_of_two_inputs_has_the_masks_of_the_tokens_left(lengths, skipped, monkeypatch):
     monkeypatch.setattr(sys.modules["npformer.core.generators"], "SKIPPED", skipped)
     wholes = (11, 11) if lengths == (6, 6) else (A[1], B[1])
     cut = Cut(lengths, wholes)

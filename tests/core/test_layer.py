@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer import Gradients
 from npformer import layers as L
 from npformer.core.parameters import ALIGNMENT
+from npformer.layers import Linear
 
 
 @pytest.fixture
@@ -17,8 +19,6 @@ def chain():
 
 
 # Names --------------------------------------------------------------------------------------------
-
-
 def test_a_parameter_is_called_by_the_path_that_leads_to_it(chain):
     names = "0.weight 0.bias 1.gamma 1.beta 2.weight 2.bias"
     assert list(chain.parameters()) == [f"chain.{name}" for name in names.split()]
@@ -37,8 +37,6 @@ def test_the_number_of_parameters_counts_no_padding_and_no_constant(chain):
 
 
 # One flat buffer ----------------------------------------------------------------------------------
-
-
 def test_parameters_are_writable_views_of_one_flat_buffer(chain):
     parameters = chain.parameters()
     for array in parameters.values():
@@ -119,8 +117,6 @@ def test_a_parameter_copies_its_initial_value():
 
 
 # Gradients ----------------------------------------------------------------------------------------
-
-
 def test_gradients_begin_at_0_under_the_names_and_shapes_of_the_parameters(chain):
     gradients, parameters = nf.Gradients(chain), chain.parameters()
     assert list(gradients) == list(parameters)
@@ -158,8 +154,6 @@ def test_a_constant_is_passed_over():
 
 
 # What belongs to a call ---------------------------------------------------------------------------
-
-
 def test_a_context_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         nf.Context().training = True
@@ -194,3 +188,44 @@ def test_reprs_say_what_is_there(chain):
     assert repr(chain.chain[0].weight) == "Parameter(3, 5), float32"
     assert repr(L.Positions(9, 4, seed=0).table) == "Parameter(9, 4), float32, constant"
     assert repr(L.Dropout(0.5)) == "Dropout(rate=0.5)"
+
+
+COPIES = {"copy()": Gradients.copy, "deepcopy": copy.deepcopy}
+COPIES["pickle"] = lambda gradients: pickle.loads(pickle.dumps(gradients))
+
+
+@pytest.fixture
+def layer():
+    return Linear(3, 2, seed=0)
+
+
+@pytest.fixture
+def gradients(layer):
+    found = Gradients(layer)
+    found["weight"][...], found["bias"][...] = 1.0, 2.0
+    return found
+
+
+def assert_all(gradients, **expected):
+    """Assert that all entries of a gradient are one number."""
+    for name, number in expected.items():
+        np.testing.assert_array_equal(gradients[name], number)
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_a_copy_has_a_buffer_of_its_own(gradients, copied):
+    other = copied(gradients)
+    assert_all(other, weight=1.0, bias=2.0)
+    other["bias"][...] = 7.0
+    gradients["weight"][...] = -1.0
+    assert_all(gradients, weight=-1.0, bias=2.0)
+    assert_all(other, weight=1.0, bias=7.0)
+    other.flat[...] = 5.0
+    assert_all(other, weight=5.0, bias=5.0)
+
+
+def test_zero_empties_the_views_and_a_copy_keeps_its_sums(gradients):
+    kept = gradients.copy()
+    gradients.zero()
+    assert_all(gradients, weight=0.0, bias=0.0)
+    assert_all(kept, weight=1.0, bias=2.0)

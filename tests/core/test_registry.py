@@ -1,5 +1,3 @@
-"""Tables that users can add to: registering, making, and the errors of both."""
-
 import abc
 import functools
 import operator
@@ -7,7 +5,8 @@ import operator
 import pytest
 
 import npformer as nf
-from npformer.core import INITIALIZERS, Registry
+from npformer.core import INITIALIZERS, Registry, parse_spec, split_names
+from npformer.core.builders import check_takes
 from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS, ReLU
 from npformer.mixers import Identity, Mixer
 from npformer.models.losses import LOSSES, Loss, SoftmaxCrossEntropy
@@ -29,8 +28,6 @@ def shapes():
 
 
 # Registering --------------------------------------------------------------------------------------
-
-
 def test_a_function_registers_and_so_does_a_decorator(shapes):
     class Round(Shape):
         pass
@@ -53,7 +50,7 @@ def test_nothing_is_added_at_first(shapes):
     assert [table.added() for table in TABLES] == [{}] * len(TABLES)
 
 
-@in_turn("name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None])
+@in_turn("name", "", "two words", "my-shape", "box(a=1)", "1st", 5, None)
 def test_a_name_is_an_identifier(shapes, name):
     with pytest.raises(ValueError, match=r"letters, digits and underscores, .*'my_shape'"):
         shapes.register(name, Shape)
@@ -118,20 +115,18 @@ class HalfLoss(Loss):
 
 @in_turn(
     ("table", "builder", "message"),
-    [
-        (ACTIVATIONS, NoLayer, "the activation 'mine' is the class NoLayer, which is not derived"),
-        (ACTIVATIONS, NoLayer, r"expected a class that is: class NoLayer\(npformer"),
-        (ACTIVATIONS, ReLU(), "is an object of the class ReLU; expected the class or a function"),
-        (ACTIVATIONS, "relu", "is 'relu'; expected a class or a function to call"),
-        (POOLINGS, 3, "the pooling 'mine' is 3; expected a class or a function"),
-        (nf.MIXERS, ReLU, "is the class ReLU, which is not derived from npformer.mixers.mixer.Mix"),
-        (nf.MIXERS, lambda settings: None, "the function <lambda>; expected a class derived from"),
-        (nf.MIXERS, Identity(), "is an object of the class Identity; expected the class"),
-        (nf.MIXERS, HalfMixer, "is the class HalfMixer, which lacks build, explain; expected all"),
-        (LOSSES, HalfLoss, "loss 'mine' is the class HalfLoss, which lacks backward; expected"),
-        (LOSSES, SoftmaxCrossEntropy(), "is an object of the class SoftmaxCrossEntropy"),
-        (SCHEDULES, 0.5, "the schedule 'mine' is 0.5; expected a class or a function"),
-    ],
+    (ACTIVATIONS, NoLayer, "the activation 'mine' is the class NoLayer, which is not derived"),
+    (ACTIVATIONS, NoLayer, r"expected a class that is: class NoLayer\(npformer"),
+    (ACTIVATIONS, ReLU(), "is an object of the class ReLU; expected the class or a function"),
+    (ACTIVATIONS, "relu", "is 'relu'; expected a class or a function to call"),
+    (POOLINGS, 3, "the pooling 'mine' is 3; expected a class or a function"),
+    (nf.MIXERS, ReLU, "is the class ReLU, which is not derived from npformer.mixers.mixer.Mix"),
+    (nf.MIXERS, lambda settings: None, "the function <lambda>; expected a class derived from"),
+    (nf.MIXERS, Identity(), "is an object of the class Identity; expected the class"),
+    (nf.MIXERS, HalfMixer, "is the class HalfMixer, which lacks build, explain; expected all"),
+    (LOSSES, HalfLoss, "loss 'mine' is the class HalfLoss, which lacks backward; expected"),
+    (LOSSES, SoftmaxCrossEntropy(), "is an object of the class SoftmaxCrossEntropy"),
+    (SCHEDULES, 0.5, "the schedule 'mine' is 0.5; expected a class or a function"),
 )
 def test_what_is_of_the_wrong_kind_is_refused(table, builder, message):
     with pytest.raises(TypeError, match=message):
@@ -149,8 +144,6 @@ def test_abstract_methods_of_others_count_too(shapes):
 
 
 # Making -------------------------------------------------------------------------------------------
-
-
 def test_an_unknown_name_lists_what_there_is_and_how_to_add_to_it(shapes):
     with pytest.raises(ValueError, match="size is 'bx'") as error:
         shapes.parse("bx(width=2)", "size")
@@ -185,20 +178,18 @@ def call(*arguments, **keywords):
 
 @in_turn(
     ("spec", "given", "message"),
-    [
-        ("box(widht=3)", call(), "'widht'; expected width or height. Did you mean 'width'"),
-        ("box(far=3)", call(), "the shape 'box' has no option 'far'; expected width or height$"),
-        ("box(width=3)", call(5), "the shape 'box' has no option 'width'; expected height"),
-        ("box(height=3)", call(5, height=2), "'box' has no option 'height'; it has none"),
-        ("box", call(1, 2), r"'box' is built by .*, which takes \(width=1, .*; expected a builder"),
-        ("box", call(seed=0), r"takes \(width=1, \*, height=1\); .* their options alone"),
-        ("needy", call(), r"'needy' needs a, b; expected 'needy\(a=\.\.\., b=\.\.\.\)'"),
-        ("needy(a=1)", call(), r"the shape 'needy' needs b; expected 'needy\(b=\.\.\.\)'"),
-        ("needy", call(seed=0), r"'needy' is built by .*, which takes \(a, \*, b\); expected a"),
-        ("any(a=1)", call(a=2), "the shape 'any' has no option 'a'; it has none"),
-        ("wrong", call(), "'wrong' made 5; expected an object of tests.core.test_registry.Shape"),
-        ("nothing", call(), "the shape 'nothing' made None; expected an object"),
-    ],
+    ("box(widht=3)", call(), "'widht'; expected width or height. Did you mean 'width'"),
+    ("box(far=3)", call(), "the shape 'box' has no option 'far'; expected width or height$"),
+    ("box(width=3)", call(5), "the shape 'box' has no option 'width'; expected height"),
+    ("box(height=3)", call(5, height=2), "'box' has no option 'height'; it has none"),
+    ("box", call(1, 2), r"'box' is built by .*, which takes \(width=1, .*; expected a builder"),
+    ("box", call(seed=0), r"takes \(width=1, \*, height=1\); .* their options alone"),
+    ("needy", call(), r"'needy' needs a, b; expected 'needy\(a=\.\.\., b=\.\.\.\)'"),
+    ("needy(a=1)", call(), r"the shape 'needy' needs b; expected 'needy\(b=\.\.\.\)'"),
+    ("needy", call(seed=0), r"'needy' is built by .*, which takes \(a, \*, b\); expected a"),
+    ("any(a=1)", call(a=2), "the shape 'any' has no option 'a'; it has none"),
+    ("wrong", call(), "'wrong' made 5; expected an object of tests.core.test_registry.Shape"),
+    ("nothing", call(), "the shape 'nothing' made None; expected an object"),
 )
 def test_options_that_do_not_fit_are_named(shapes, spec, given, message):
     shapes.register("needy", lambda a, *, b: Shape())
@@ -248,3 +239,52 @@ def test_a_builder_that_does_not_take_what_its_table_gives_is_named(monkeypatch)
 
 
 # In a model ---------------------------------------------------------------------------------------
+
+
+@in_turn(
+    ("spec", "options"),
+    ("box", {}),
+    ("box()", {}),
+    ("box(width=2)", {"width": 2}),
+    ("box( width = -2.5e-3 , height=None,)", {"width": -2.5e-3, "height": None}),
+    (
+        "box(a='x, (y)', b=[1, 2], c=(True,), d={'e': 1})",
+        {"a": "x, (y)", "b": [1, 2], "c": (True,), "d": {"e": 1}},
+    ),
+)
+def test_a_spec_is_a_name_and_options(spec, options):
+    assert parse_spec(spec, "size") == ("box", options)
+
+
+@in_turn(
+    "spec",
+    *("box(", "box)(", "box(2)", "box(width)", "box(width=2", "box(width=2))", "box(width==2)"),
+    *("box(**{'a': 1})", "box(a=1, a=2)", "box(a=b)", "box(a=1)(b=2)", "box.x(a=1)", "(a=1)"),
+    *(" box(a=1)", "box(a=__import__('os'))", "box(a=1); box(a=2)", "box(a=1)\n+ 2"),
+    *("box(a=" + "(" * 5000, "box(a={[]: 1})", "box(a='\0')"),
+)
+def test_a_text_that_is_no_spec_is_refused(spec):
+    with pytest.raises(ValueError, match=r"^size is .*; expected a name, or a name and o") as error:
+        parse_spec(spec, "size")
+    assert type(error.value) is ValueError
+
+
+@in_turn(
+    ("text", "names"),
+    *(("attention", ["attention"]), ("fourier,attention", ["fourier", "attention"])),
+    *(("mean(a=1, b=[2, 3]), x", ["mean(a=1, b=[2, 3])", "x"]), ("", [""])),
+    *(("a,,b", ["a", "", "b"]), ("a),b", ["a)", "b"])),
+)
+def test_commas_in_brackets_do_not_split(text, names):
+    assert split_names(text) == names
+
+
+@pytest.mark.parametrize("function", [lambda x, y: x, lambda *all_of_them: 0, max, print])
+def test_what_takes_as_many_arguments_is_taken_and_so_is_what_has_no_signature(function):
+    check_takes("f", function, 2, "x and y", "two")
+
+
+@pytest.mark.parametrize("function", [lambda x: x, lambda x, y, z: x, lambda *, x, y: x])
+def test_what_takes_fewer_or_more_is_refused(function):
+    with pytest.raises(TypeError, match=r"^f cannot be called with x and y \(.*\); expected two$"):
+        check_takes("f", function, 2, "x and y", "two")

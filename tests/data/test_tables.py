@@ -1,15 +1,17 @@
-"""Tables from files, and what is said of files that are none."""
+"""Tables and texts from files, and what is said of files that are none."""
 
 import csv
 import gzip
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from npformer.data.tables import kind_of, read_table
+from npformer.data.text_file import read_text
 
 ROWS = [{"text": "one, two", "label": "a"}, {"text": 'say "x"\nand y', "label": "b"}]
 
@@ -191,3 +193,22 @@ def test_a_row_is_called_by_the_line_in_which_it_begins(tmp_path):
 def test_names_say_the_kind():
     assert kind_of(Path("a.b.TSV.gz")) == "csv"
     assert kind_of(Path("a sentence.")) is None
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_line_ends_and_marks_do_not_count(tmp_path, suffix):
+    text = "Straße\nund Brücke\n"
+    content = text.replace("\n", "\r\n").encode("utf-8-sig")
+    path = tmp_path / f"text.txt{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    assert read_text(path) == text
+
+
+def test_what_is_no_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is a folder; expected a file"):
+        read_text(tmp_path)
+    with pytest.raises(FileNotFoundError, match="does not exist; expected a file"):
+        read_text(tmp_path / "none.txt")
+    os.mkfifo(tmp_path / "pipe.txt")  # to open it would be to wait
+    with pytest.raises(FileNotFoundError, match="is no regular file; expected a file"):
+        read_text(tmp_path / "pipe.txt")

@@ -49,9 +49,8 @@ def same(a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
     """Check that arrays of equal names are equal but for rounding in float64."""
     assert list(a) == list(b)
     for name in a:
-        np.testing.assert_allclose(
-            nf.to_numpy(a[name]), nf.to_numpy(b[name]), rtol=1e-12, atol=1e-15, err_msg=name
-        )
+        ours, theirs = nf.to_numpy(a[name]), nf.to_numpy(b[name])
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15, err_msg=name)
 
 
 def parametrised(cases: Sequence[Case], usually: str = "all") -> pytest.MarkDecorator:
@@ -60,9 +59,8 @@ def parametrised(cases: Sequence[Case], usually: str = "all") -> pytest.MarkDeco
     Or, if not "all" but "one of each" is to be run by default, for the first that covers a class.
     """
     kind = {"all": lambda case: case.name, "one of each": lambda case: case.covers}[usually]
-    return pytest.mark.parametrize(
-        "case", first_of_each(cases, kind), ids=[case.name for case in cases]
-    )
+    names = [case.name for case in cases]
+    return pytest.mark.parametrize("case", first_of_each(cases, kind), ids=names)
 
 
 def assert_agree(case: Case, backend: str, dtype: str, tolerance: float) -> None:
@@ -175,13 +173,9 @@ def _case_of_layer(
     def run(backend: str, dtype: str) -> Results:
         layer = make(dtype).to(backend)
         gradients = nf.Gradients(layer)
-        context = EngineContext(
-            training=True,
-            generator=np.random.default_rng(2),
-            mask=move(mask, backend, dtype),
-            types=move(types, backend, dtype),
-            workspace=nf.Workspace(),
-        )
+        given = {"mask": move(mask, backend, dtype), "types": move(types, backend, dtype)}
+        generator, workspace = np.random.default_rng(2), nf.Workspace()
+        context = EngineContext(True, generator, workspace=workspace, **given)
         twin = twin_on(backend, layer)
         several = x if isinstance(x, tuple) else (x,)
         y, cache = twin.forward(*(move(each, backend, dtype) for each in several), context)
@@ -309,10 +303,8 @@ def parts_of(matrices: Any) -> Results:
     return {"matrices": matrices}
 
 
-EXPLANATIONS = [
-    *(_explanation(name, "", None) for name in nf.MIXERS),
-    *(_explanation(name, "masked", MASK, padding="per_length") for name in nf.MIXERS),
-]
+EXPLANATIONS = [_explanation(name, "", None) for name in nf.MIXERS]
+EXPLANATIONS += [_explanation(name, "masked", MASK, padding="per_length") for name in nf.MIXERS]
 
 # Models -------------------------------------------------------------------------------------------
 SMALL = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 5}
@@ -405,12 +397,9 @@ def _classifier(say: str, mask: np.ndarray | None = None, **changes: Any) -> Cas
         x, y = batch(model)
         smoothing = 0.0 if model.output == "sigmoid" else 0.1
         loss, gradients = model.loss_and_gradients(x, y, mask, label_smoothing=smoothing, seed=3)
-        return {
-            "logits": model(x, mask),
-            "probabilities": model.predict_probabilities(x, mask, batch_size=2),
-            "loss": np.asarray(loss),
-            **gradients,
-        }
+        probabilities = model.predict_probabilities(x, mask, batch_size=2)
+        found = {"logits": model(x, mask), "probabilities": probabilities}
+        return {**found, "loss": np.asarray(loss), **gradients}
 
     return Case(f"SequenceClassifier, {say}", "SequenceClassifier", run)
 

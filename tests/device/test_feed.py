@@ -53,12 +53,8 @@ def test_on_the_host_there_is_no_feed(feeds) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"dropout": 0.2},
-        {"features": True},
-        {"pooling": "none"},
-        {"mixer": "fourier", "padding": "per_length"},
-        {"output": "sigmoid"},
+        *({}, {"dropout": 0.2}, {"features": True}, {"pooling": "none"}),
+        *({"mixer": "fourier", "padding": "per_length"}, {"output": "sigmoid"}),
     ],
     ids=str,
 )

@@ -21,14 +21,9 @@ def test_a_weighted_step(micro_batch: int | None, pooling: str) -> None:
     labels = LABELS if pooling == "mean" else np.broadcast_to(LABELS[:, None], IDS.shape).copy()
     for name in ("numpy", "fake"):
         model = classifier("float64", pooling=pooling).to(name)
-        loss, gradients = model.loss_and_gradients(
-            IDS,
-            labels,
-            MASK,
-            sample_weight=WEIGHTS,
-            loss=SoftmaxCrossEntropy(0.1, [0.5] + [2.0] * (model.n_classes - 1)),
-            micro_batch=micro_batch,
-        )
+        loss = SoftmaxCrossEntropy(0.1, [0.5] + [2.0] * (model.n_classes - 1))
+        given = {"sample_weight": WEIGHTS, "loss": loss, "micro_batch": micro_batch}
+        loss, gradients = model.loss_and_gradients(IDS, labels, MASK, **given)
         found.append({"loss": np.array(loss), **gradients})
     same(*found)
 

@@ -212,9 +212,7 @@ def test_on_the_device_a_gradient_that_is_not_finite_shows_in_the_next_loss(chec
 
 @pytest.mark.parametrize("check_every", [1, 3])
 @pytest.mark.parametrize(("place", "name"), [(0, "a"), (1, "b")])
-def test_nan_in_either_of_two_inputs_is_named_without_a_word_on_later(
-    place, name, check_every
-) -> None:
+def test_nan_in_either_input_is_named_without_a_word_on_later(place, name, check_every) -> None:
     """It was in the data from the beginning, so nothing is to be learned from an earlier look."""
     inputs, y, masks = data_of("similarity")
     first = np.flatnonzero(masks[place][:, 0])  # the first token is kept in every sample

@@ -15,9 +15,7 @@ def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
     inputs, options, dy = line_by_line.example("softmax")
     (y, cache), made = line_by_line.traced(F.softmax, *inputs, **options)
     np.testing.assert_allclose(y, [[0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
-    lines = {
-        code.split(" = ")[0]: first for first, _, _, code in line_by_line.statements(F.softmax)
-    }
+    lines = {c.split(" = ")[0]: first for first, _, _, c in line_by_line.statements(F.softmax)}
     np.testing.assert_allclose(made[lines["total"]]["total"], [[2.0], [2.0]])
     text = line_by_line.page("softmax")
     assert "changes nothing in y / total, and nothing can overflow" in text

@@ -55,19 +55,14 @@ def test_each_box_leads_to_its_chapter():
 @pytest.mark.parametrize("chapter", sorted({box.chapter for box in BOXES}))
 def test_the_small_one_is_lit_where_the_chapter_stands(chapter):
     tree = ElementTree.fromstring(small(chapter))
-    lit = [
-        (int(r.get("x")), int(r.get("y")))
-        for r in tree.iter(f"{SVG}rect")
-        if r.get("class") == "box lit"
-    ]
+    boxes = [box for box in tree.iter(f"{SVG}rect") if box.get("class") == "box lit"]
+    lit = [(int(box.get("x")), int(box.get("y"))) for box in boxes]
     assert lit == [(box.x, box.y) for box in BOXES if box.chapter == chapter]
     assert tree.get("aria-label") == tree.find(f"{SVG}title").text
     assert not list(tree.iter(f"{SVG}text"))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [pair for pair in pairwise(ORDER) if pair[0] in CHAPTERS]
-)
+@pytest.mark.parametrize(("one", "other"), [p for p in pairwise(ORDER) if p[0] in CHAPTERS])
 def test_a_chapter_leads_to_the_next_one(one, other):
     found = re.findall(r"^- Next: \[[^\]]+\]\((\w+)\.md\)", text_of(one), re.MULTILINE)
     assert found == [other]

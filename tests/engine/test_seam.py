@@ -9,16 +9,7 @@ import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
 from npformer.engine import cpu, has_twin
-from tests.engine.users import (
-    MASK,
-    Scaled,
-    Square,
-    assert_logits_agree,
-    assert_steps_agree,
-    block,
-    linear,
-    make,
-)
+from tests.engine import users
 
 SMALL = nf.EncoderConfig(d_model=8, n_heads=2, d_ff=12, max_len=6)
 
@@ -36,7 +27,7 @@ def test_a_twin_shares_the_layer_itself():
 
 
 def test_a_twin_is_made_once_and_is_its_own_twin():
-    model = make()
+    model = users.make()
     assert nf.fast(model) is nf.fast(model)
     assert nf.fast(nf.fast(model)) is nf.fast(model)
     assert nf.fast(model).encoder.blocks[0] is nf.fast(model).encoder.blocks[0]
@@ -48,11 +39,11 @@ def test_only_layers_have_twins():
 
 
 def test_a_layer_of_ones_own_is_its_own_twin():
-    layer = Square()
+    layer = users.Square()
     assert nf.fast(layer) is layer
     assert not has_twin(layer)
     assert has_twin(L.Linear(2, 2, seed=0))
-    assert not has_twin(Scaled(2, 2, seed=0))
+    assert not has_twin(users.Scaled(2, 2, seed=0))
 
 
 def test_a_subclass_of_a_container_with_a_pass_of_its_own_runs_as_written(batch):
@@ -69,16 +60,16 @@ def test_a_subclass_of_a_container_with_a_pass_of_its_own_runs_as_written(batch)
     model = Doubled(SMALL, 3, vocab_size=7, dtype="float64")
     assert nf.fast(model) is model
     with nf.use_kernels(False):
-        logits = model(batch[0], MASK)
-    np.testing.assert_array_equal(model(batch[0], MASK), logits)
-    assert_steps_agree(model, *batch)
+        logits = model(batch[0], users.MASK)
+    np.testing.assert_array_equal(model(batch[0], users.MASK), logits)
+    users.assert_steps_agree(model, *batch)
 
 
 def test_a_subclass_of_a_container_with_other_methods_is_one_like_any_other(batch):
     class Named(nf.SequenceClassifier):
         def __init__(self, *arguments, **options):
             super().__init__(*arguments, **options)
-            self.encoder.blocks[0].feed_forward = Square()
+            self.encoder.blocks[0].feed_forward = users.Square()
 
         def names(self, x):
             return [f"class {k}" for k in self.predict(x)]
@@ -87,7 +78,7 @@ def test_a_subclass_of_a_container_with_other_methods_is_one_like_any_other(batc
     twin = nf.fast(model)
     assert isinstance(twin, Named)
     assert twin is not model
-    assert_logits_agree(model, batch[0])
+    users.assert_logits_agree(model, batch[0])
     assert len(model.names(batch[0])) == 8
 
 
@@ -118,7 +109,7 @@ def residual_tokens():
 
     model = nf.SequenceClassifier(SMALL, 3, n_features=8, dtype="float64")
     network = L.PositionwiseFeedForward(8, 12, "gelu", seed=3, dtype="float64")
-    model.embed.tokens = L.Sequential(linear(), Residual(network), linear())
+    model.embed.tokens = L.Sequential(users.linear(), Residual(network), users.linear())
     return model
 
 
@@ -139,17 +130,19 @@ def test_what_stands_before_the_first_layer_gets_its_gradient(make_model):
     model = make_model()
     rng = np.random.default_rng(0)
     n_features = model.n_features
-    assert_steps_agree(model, rng.normal(size=(8, 6, n_features)), rng.integers(0, 3, 8), MASK)
+    users.assert_steps_agree(
+        model, rng.normal(size=(8, 6, n_features)), rng.integers(0, 3, 8), users.MASK
+    )
 
 
 def test_a_twin_takes_no_twins():
-    twin = nf.fast(make())
+    twin = nf.fast(users.make())
     with pytest.raises(TypeError, match="encoder of a twin is set to a twin; expected the layer"):
         twin.encoder = twin.encoder
 
 
 def test_use_kernels_switches_a_twin_off_that_is_held(monkeypatch):
-    layer, x = linear(), np.ones((2, 8))
+    layer, x = users.linear(), np.ones((2, 8))
     twin = nf.fast(layer)
     monkeypatch.setitem(cpu.KERNELS, "linear", (None, None))
     with nf.use_kernels(False):
@@ -157,7 +150,7 @@ def test_use_kernels_switches_a_twin_off_that_is_held(monkeypatch):
 
 
 def test_a_loss_of_other_outputs_is_refused(batch):
-    model = make()
+    model = users.make()
     with pytest.raises(ValueError, match="needs 1 outputs and this model has 3"):
         model.loss_and_gradients(*batch, loss=nf.losses.BinaryCrossEntropy())
     with pytest.raises(TypeError, match="is the class SoftmaxCrossEntropy; expected a Loss"):
@@ -170,7 +163,7 @@ def test_by_hand_a_layer_is_the_plain_one(batch, monkeypatch):
     refuse = Mock(side_effect=AssertionError("a kernel was used"))
     for name in cpu.KERNELS:
         monkeypatch.setitem(cpu.KERNELS, name, (refuse, refuse))
-    model = make()
+    model = users.make()
     y, cache = model.forward(batch[0], nf.Context())
     model.backward(y, cache, nf.Gradients(model))
     model.encoder(np.ones((1, 6, 8)))
@@ -180,16 +173,16 @@ def test_by_hand_a_layer_is_the_plain_one(batch, monkeypatch):
 
 
 def test_summary_says_what_runs_as_written(batch):
-    model = make()
+    model = users.make()
 
     def as_written():
         lines = nf.summary(model, batch[0]).splitlines()
         return [line.split()[1] for line in lines if line.endswith("runs as written")]
 
     assert as_written() == []
-    block(model).feed_forward.activation = Square()
+    users.block(model).feed_forward.activation = users.Square()
     assert as_written() == ["Square"]
-    block(model).feed_forward.expand = linear(8, 12, Scaled)
+    users.block(model).feed_forward.expand = users.linear(8, 12, users.Scaled)
     assert as_written() == ["Scaled", "Square"]
     with nf.use_kernels(False):
         assert as_written() == []
@@ -204,7 +197,7 @@ def test_a_fault_that_only_the_twin_has_is_named(batch, monkeypatch):
         return y, cache
 
     monkeypatch.setitem(cpu.KERNELS, "feed_forward", (broken, backward))
-    model = make()
+    model = users.make()
     with pytest.raises(nf.NonFiniteLossError, match=r"blocks\.0\.feed_forward .*engine"):
         nf.fit(model, batch, epochs=1, progress=False)
 

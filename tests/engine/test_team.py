@@ -51,8 +51,6 @@ def assert_sums_up(model, *given, rtol=1e-12, atol=1e-12, **options):
 
 
 # What they sum to ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("n", "number"), [(8, 2), (5, 2), (5, 3), (4, 4), (3, 64)])
 def test_the_parts_sum_to_the_whole_batch(batch, n, number):
     assert_sums_up(*batch(n), workers=number, label_smoothing=0.1)
@@ -100,19 +98,13 @@ def test_a_team_may_be_given_batches_of_any_size(small_model, rng):
 
 
 # Some samples at a time ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("micro_batch", [1, 3, 100])
 def test_a_team_predicts_in_micro_batches_what_it_predicts_at_once(batch, micro_batch):
     model, x, _, mask = batch(7)
     for number in (1, 2):
         with Team(model, number, micro_batch) as team:
-            np.testing.assert_allclose(
-                team.forward(model.upload(model.check(x, mask=mask))),
-                model(x, mask),
-                rtol=0,
-                atol=1e-13,
-            )
+            found = team.forward(model.upload(model.check(x, mask=mask)))
+            np.testing.assert_allclose(found, model(x, mask), rtol=0, atol=1e-13)
 
 
 def test_micro_batches_bound_the_memory(small_model, rng):
@@ -137,8 +129,6 @@ def test_a_micro_batch_that_is_no_number_of_samples_is_refused(small_model, micr
 
 
 # The same again -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("number", "micro_batch", "dtype"),
     [(1, None, "float64"), (2, None, "float32"), (3, None, "float32"), (2, 2, "float32")],
@@ -209,8 +199,6 @@ def test_threads_that_share_a_model_get_what_each_gets_alone(larger_model):
 
 
 # Memory -------------------------------------------------------------------------------------------
-
-
 def test_memory_stays_with_the_model_and_is_lent_to_one_call_at_a_time(small_model, before_share):
     model, x, y = small_model(), np.zeros((8, 6), int), np.arange(8) % 3
     for _ in range(3):
@@ -269,8 +257,6 @@ def test_a_step_overwrites_the_teams_own_gradients_and_a_copy_keeps_them(small_m
 
 
 # BLAS and cores -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("error", [None, ZeroDivisionError(), KeyboardInterrupt()])
 def test_blas_is_limited(small_model, token_batch, before_share, two_blas_threads, number, error):
@@ -294,9 +280,7 @@ def test_blas_is_limited(small_model, token_batch, before_share, two_blas_thread
     assert {threads for each in until_an_error for threads in each} == {1}
 
 
-def test_much_work_keeps_blas(
-    small_model, token_batch, before_share, two_blas_threads, monkeypatch
-):
+def test_much_work_has_blas(small_model, token_batch, before_share, two_blas_threads, monkeypatch):
     seen = []
     before_share(lambda batch, context: seen.append(blas_threads()))
     monkeypatch.setattr(blas, "BLAS_SECONDS", 0.0)
@@ -395,8 +379,6 @@ def test_a_forked_child_has_threads_that_work():
 
 
 # Errors -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("number", [2, 3])
 def test_an_error_is_raised_when_all_have_finished(small_model, simple_batch, monkeypatch, number):
     """Else the others would still write into what the next step begins with."""
@@ -447,8 +429,6 @@ def test_overflow_in_a_worker_is_no_warning(small_model, token_batch):
 
 
 # Masks that keep every token ----------------------------------------------------------------------
-
-
 class Looks(Dropout):
     """A user's layer that notes the padding that it is told of."""
 

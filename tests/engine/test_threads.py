@@ -43,9 +43,8 @@ def test_results_come_in_order_each_from_a_thread_of_its_own():
 
 
 def test_one_thread_is_the_callers():
-    assert Context().in_parts(lambda rows: (rows, threading.get_ident()), 5) == [
-        (slice(0, 5), threading.get_ident())
-    ]
+    found = Context().in_parts(lambda rows: (rows, threading.get_ident()), 5)
+    assert found == [(slice(0, 5), threading.get_ident())]
     assert side_by_side(lambda part: threading.get_ident(), [0]) == [threading.get_ident()]
     assert Context(threads=4).in_parts(lambda rows: rows, 1) == [slice(0, 1)]
 

@@ -14,26 +14,17 @@ import npformer as nf
 from npformer import layers as L
 from npformer.engine.team import Team
 from npformer.mixers import Attention
+from tests.engine import users
 from tests.engine.helpers import in_threads
-from tests.engine.users import (
-    MASK,
-    assert_same_step,
-    assert_steps_agree,
-    block,
-    linear,
-    make,
-    plain_step,
-)
+
 
 # Copies, files, moves, freezing -------------------------------------------------------------------
-
-
 def pickled(model):
     return pickle.loads(pickle.dumps(model))
 
 
 def frozen(model):
-    block(model).mixer.value.weight.trainable = False
+    users.block(model).mixer.value.weight.trainable = False
     return model
 
 
@@ -55,7 +46,7 @@ def there_and_back(model):
 
 
 def swapped(model):
-    block(model).feed_forward.activation = L.Tanh()
+    users.block(model).feed_forward.activation = L.Tanh()
     return model
 
 
@@ -69,15 +60,15 @@ HANDLINGS = [copy.deepcopy, pickled, frozen, thawed, flattened, there_and_back, 
 )
 @pytest.mark.usefixtures("fake_backend")
 def test_handled_in_any_order(handlings, batch):
-    model = make()
+    model = users.make()
     for handling in handlings:
         model.loss_and_gradients(*batch)
         model = handling(model)
-        assert_steps_agree(model, *batch)
+        users.assert_steps_agree(model, *batch)
 
 
 def test_a_copy_of_a_model_is_another_model(batch):
-    model = make()
+    model = users.make()
     before = model(batch[0])
     other = copy.deepcopy(model)
     for array in other.parameters().values():
@@ -88,17 +79,17 @@ def test_a_copy_of_a_model_is_another_model(batch):
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, pickled])
 def test_a_copy_of_a_twin_is_a_copy_of_its_layer(copied, batch):
-    model = make()
-    expected = model(batch[0], MASK)
+    model = users.make()
+    expected = model(batch[0], users.MASK)
     other = copied(nf.fast(model))
     assert type(other) is nf.SequenceClassifier
     assert type(other.encoder.blocks[0].mixer) is Attention
-    np.testing.assert_array_equal(other(batch[0], MASK), expected)
-    np.testing.assert_array_equal(model(batch[0], MASK), expected)
+    np.testing.assert_array_equal(other(batch[0], users.MASK), expected)
+    np.testing.assert_array_equal(model(batch[0], users.MASK), expected)
 
 
 def test_gradients_from_a_pickle_are_views_of_one_buffer(batch):
-    _, gradients = make().loss_and_gradients(*batch)
+    _, gradients = users.make().loss_and_gradients(*batch)
     other = pickle.loads(pickle.dumps(gradients))
     other.flat[...] = 1.0
     assert all((g == 1.0).all() for g in other.values())
@@ -106,12 +97,12 @@ def test_gradients_from_a_pickle_are_views_of_one_buffer(batch):
 
 
 def test_gradients_that_are_held_are_not_lent_again(batch):
-    model = make()
+    model = users.make()
     held = [model.loss_and_gradients(*batch)[1] for _ in range(3)]
     views = [gradients["classify.weight"] for gradients in held]
     copies = [gradients.flat.copy() for gradients in held]
     for k in range(5):
-        make(dropout=0.1 * k).loss_and_gradients(*batch, seed=k)
+        users.make(dropout=0.1 * k).loss_and_gradients(*batch, seed=k)
         model.loss_and_gradients(batch[0][::-1].copy(), batch[1], seed=k)
     for gradients, as_it_was in zip(held, copies, strict=True):
         np.testing.assert_array_equal(gradients.flat, as_it_was)
@@ -123,7 +114,7 @@ def test_gradients_that_are_held_are_not_lent_again(batch):
 
 
 def test_threads_may_call_a_model_that_another_one_edits(batch):
-    model, errors = make(), []
+    model, errors = users.make(), []
     x = batch[0]
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -146,7 +137,7 @@ def test_threads_may_call_a_model_that_another_one_edits(batch):
 
 
 def test_nobody_but_the_engine_sees_a_twin(batch):
-    model = make()
+    model = users.make()
     names = [name for name, _ in model.layers()]
     before = {name: dict(vars(layer)) for name, layer in model.layers()}
     model.loss_and_gradients(*batch)
@@ -156,22 +147,22 @@ def test_nobody_but_the_engine_sees_a_twin(batch):
 
 @pytest.mark.parametrize("refers_to_itself", [False, True])
 def test_a_model_that_nobody_holds_is_gone(refers_to_itself, batch):
-    model = make()
+    model = users.make()
     if refers_to_itself:
         model.log = model.predict
-        block(model).owner = {"of": model}
+        users.block(model).owner = {"of": model}
     nf.fast(model)
     model.loss_and_gradients(*batch)
     model(batch[0])
     nf.fit(model, batch, epochs=1, progress=False)
-    gone = weakref.ref(model), weakref.ref(block(model).mixer)
+    gone = weakref.ref(model), weakref.ref(users.block(model).mixer)
     del model
     gc.collect()
     assert [reference() for reference in gone] == [None, None]
 
 
 def test_a_twin_that_is_held_alone_works_on(batch):
-    model = make()
+    model = users.make()
     model.log = model.predict  # a circle, which is collected and not counted out
     twin = nf.fast(model)
     expected, _ = twin.forward(batch[0], nf.Context(keep=False))
@@ -182,15 +173,15 @@ def test_a_twin_that_is_held_alone_works_on(batch):
 
 @pytest.mark.usefixtures("fake_backend")
 def test_a_layer_that_was_taken_out_is_gone(batch):
-    model = make()
+    model = users.make()
     model.loss_and_gradients(*batch)
     gone = []
     for _ in range(3):
-        gone.append(weakref.ref(block(model).mixer))
-        block(model).mixer = Attention(8, 2, seed=0, dtype="float64")
+        gone.append(weakref.ref(users.block(model).mixer))
+        users.block(model).mixer = Attention(8, 2, seed=0, dtype="float64")
         model.loss_and_gradients(*batch)
     assert [reference() for reference in gone] == [None] * 3
-    model.classify = linear(8, 3)
+    model.classify = users.linear(8, 3)
     model.to("fake")  # no layer that was taken out stands in the way
 
 
@@ -224,28 +215,28 @@ def test_no_worker_computes_with_what_is_stale(change, batch):
         def backward(self, dloss, cache):
             return super().backward(cache[0] * dloss, cache[1])
 
-    model, loss = make(), Tempered()
+    model, loss = users.make(), Tempered()
     if change in ("array", "dict"):
-        block(model).mixer_norm = Table()
+        users.block(model).mixer_norm = Table()
         model.flatten()
     with Team(model, 2, loss=loss) as team:
         for step in range(3):
             if change == "array":
-                block(model).mixer_norm.array += step
+                users.block(model).mixer_norm.array += step
             elif change == "dict":
-                block(model).mixer_norm.options["by"] = 1.0 + step
+                users.block(model).mixer_norm.options["by"] = 1.0 + step
             elif change == "constant":
                 model.embed.positions.table.value[...] *= 0.5
             else:
                 loss.k = 1.0 + step
-            expected = plain_step(model, *batch, loss=loss)
-            assert_same_step(team.step(model.check(*batch, loss=loss)), expected)
+            expected = users.plain_step(model, *batch, loss=loss)
+            users.assert_same_step(team.step(model.check(*batch, loss=loss)), expected)
 
 
 def test_layers_that_say_themselves_what_their_children_are(batch):
     class Holder(nf.Layer):
         def __init__(self):
-            self.table = {"a": linear()}
+            self.table = {"a": users.linear()}
 
         def children(self):
             yield from self.table.items()
@@ -262,20 +253,20 @@ def test_layers_that_say_themselves_what_their_children_are(batch):
                 dy = layer.backward(dy, saved, gradients)
             return dy
 
-    model = make()
+    model = users.make()
     holder = Holder()
-    block(model).mixer_norm = holder
+    users.block(model).mixer_norm = holder
     model.loss_and_gradients(*batch)
-    holder.table["b"] = linear()
+    holder.table["b"] = users.linear()
     _, found = model.loss_and_gradients(*batch)
     assert "encoder.blocks.0.mixer_norm.b.weight" in found
 
 
 def test_a_layer_replaced_in_the_middle_of_a_training_is_told(batch):
-    model = make()
+    model = users.make()
 
     def replace(state):
-        state.model.classify = linear(8, 3)
+        state.model.classify = users.linear(8, 3)
 
     with pytest.raises(ValueError, match=r"no longer the optimizer's: .* a layer was replaced"):
         nf.fit(model, batch, epochs=3, progress=False, callbacks=[replace])

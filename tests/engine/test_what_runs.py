@@ -6,24 +6,7 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.mixers import DenseSynthesizer, Fourier
-from tests.engine.users import (
-    DOUBLE,
-    MASK,
-    Block,
-    HeadsOfOne,
-    Last,
-    Nothing,
-    Reversed,
-    Scaled,
-    Square,
-    assert_logits_agree,
-    assert_same_step,
-    assert_steps_agree,
-    block,
-    linear,
-    make,
-    plain_step,
-)
+from tests.engine import users
 from tests.sampling import usually
 
 
@@ -32,7 +15,7 @@ def set_at(path, value):
 
     def change(model):
         *outer, name = path.split(".")
-        target = block(model)
+        target = users.block(model)
         for part in outer:
             target = getattr(target, part)
         setattr(target, name, value())
@@ -42,7 +25,7 @@ def set_at(path, value):
 
 def own_forward(model):
     """Set a forward pass on one object, as a debugger does."""
-    layer = block(model).feed_forward.expand
+    layer = users.block(model).feed_forward.expand
     plain = layer.forward
     layer.forward = lambda x, context: plain(0.5 * x, context)
     layer.backward = lambda *passed: 0.5 * L.Linear.backward(layer, *passed)
@@ -50,7 +33,7 @@ def own_forward(model):
 
 def own_scores(model):
     """The same for the scores of one mixer: twice what they were."""
-    mixer = block(model).mixer
+    mixer = users.block(model).mixer
     plain, plain_backward = mixer.scores, mixer.scores_backward
 
     def scores(x, context):
@@ -62,51 +45,55 @@ def own_scores(model):
 
 
 def synthesizer_with_own_scores(model):
-    block(model).mixer = DenseSynthesizer(8, 2, 6, seed=0, dtype="float64")
+    users.block(model).mixer = DenseSynthesizer(8, 2, 6, seed=0, dtype="float64")
     own_scores(model)
 
 
 def another_list(model):
-    model.encoder.blocks = [block(model, 1), block(model, 0), block(model, 1)]
+    model.encoder.blocks = [users.block(model, 1), users.block(model, 0), users.block(model, 1)]
 
 
 def tie(model):
-    block(model, 1).feed_forward.expand = block(model).feed_forward.expand
-    block(model, 1).mixer = block(model).mixer
+    users.block(model, 1).feed_forward.expand = users.block(model).feed_forward.expand
+    users.block(model, 1).mixer = users.block(model).mixer
 
 
 CHANGES = {
-    "an activation of one's own": set_at("feed_forward.activation", Square),
+    "an activation of one's own": set_at("feed_forward.activation", users.Square),
     "another activation": set_at("feed_forward.activation", L.ReLU),
     "the other GELU": set_at("feed_forward.activation", lambda: L.GELU("tanh")),
-    "a convolution of 3": set_at("feed_forward.expand", lambda: linear(8, 12, L.Conv1d, kernel=3)),
-    "a convolution of 1": set_at("feed_forward.contract", lambda: linear(12, 8, L.Conv1d)),
-    "a subclassed map": set_at("feed_forward.expand", lambda: linear(8, 12, Scaled)),
-    "a map without a bias": set_at("feed_forward.contract", lambda: linear(12, 8, bias=False)),
-    "a feed-forward network of one's own": set_at("feed_forward", Square),
-    "a subclassed query": set_at("mixer.query", lambda: linear(kind=Scaled)),
-    "another query": set_at("mixer.query", linear),
-    "a query without a bias": set_at("mixer.query", lambda: linear(bias=False)),
-    "a value without a bias": set_at("mixer.value", lambda: linear(bias=False)),
-    "a subclassed output": set_at("mixer.output", lambda: linear(kind=Scaled)),
-    "a mixer of one's own": set_at("mixer", Reversed),
+    "a convolution of 3": set_at(
+        "feed_forward.expand", lambda: users.linear(8, 12, L.Conv1d, kernel=3)
+    ),
+    "a convolution of 1": set_at("feed_forward.contract", lambda: users.linear(12, 8, L.Conv1d)),
+    "a subclassed map": set_at("feed_forward.expand", lambda: users.linear(8, 12, users.Scaled)),
+    "a map without a bias": set_at(
+        "feed_forward.contract", lambda: users.linear(12, 8, bias=False)
+    ),
+    "a feed-forward network of one's own": set_at("feed_forward", users.Square),
+    "a subclassed query": set_at("mixer.query", lambda: users.linear(kind=users.Scaled)),
+    "another query": set_at("mixer.query", users.linear),
+    "a query without a bias": set_at("mixer.query", lambda: users.linear(bias=False)),
+    "a value without a bias": set_at("mixer.value", lambda: users.linear(bias=False)),
+    "a subclassed output": set_at("mixer.output", lambda: users.linear(kind=users.Scaled)),
+    "a mixer of one's own": set_at("mixer", users.Reversed),
     "another mixer": set_at("mixer", lambda: Fourier("zero")),
     "a synthesizer": set_at("mixer", lambda: DenseSynthesizer(8, 2, 6, seed=0, dtype="float64")),
-    "a subclassed mixer": set_at("mixer", lambda: HeadsOfOne(8, 2, seed=0, dtype="float64")),
-    "no norm": set_at("mixer_norm", Nothing),
-    "a norm of one's own": set_at("feed_forward_norm", Square),
+    "a subclassed mixer": set_at("mixer", lambda: users.HeadsOfOne(8, 2, seed=0, dtype="float64")),
+    "no norm": set_at("mixer_norm", users.Nothing),
+    "a norm of one's own": set_at("feed_forward_norm", users.Square),
     "another eps": set_at("mixer_norm.eps", lambda: 0.5),
-    "a dropout of one's own": set_at("mixer_dropout", Square),
+    "a dropout of one's own": set_at("mixer_dropout", users.Square),
     "causal afterwards": set_at("mixer.causal", lambda: True),
     "another pooling": lambda model: setattr(model, "pool", L.FirstToken()),
-    "a pooling of one's own": lambda model: setattr(model, "pool", Last()),
+    "a pooling of one's own": lambda model: setattr(model, "pool", users.Last()),
     "a forward pass of the object's own": own_forward,
     "scores of the object's own": own_scores,
     "a synthesizer with scores of the object's own": synthesizer_with_own_scores,
     "a list of blocks edited": another_list,
     "blocks taken away": lambda model: model.encoder.blocks.pop(),
     "a block of one's own": lambda model: model.encoder.blocks.__setitem__(
-        0, Block(model.config, seed=0, dtype="float64")
+        0, users.Block(model.config, seed=0, dtype="float64")
     ),
     "another embedding": lambda model: setattr(
         model.embed, "tokens", L.Embedding(7, 8, scale=True, seed=9, dtype="float64")
@@ -119,20 +106,20 @@ changes = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 
 @changes
 def test_what_is_put_into_a_model_runs(change, batch):
-    model = make()
-    before = model(batch[0], MASK)
+    model = users.make()
+    before = model(batch[0], users.MASK)
     change(model)
-    assert_logits_agree(model, batch[0])
-    assert np.abs(model(batch[0], MASK) - before).max() > 1e-4, "the change shows in nothing"
+    users.assert_logits_agree(model, batch[0])
+    assert np.abs(model(batch[0], users.MASK) - before).max() > 1e-4, "the change shows in nothing"
 
 
 @changes
 @pytest.mark.parametrize("workers", [1, 2], ids=["one worker", "two workers"])
 def test_what_is_put_into_a_model_trains(change, workers, batch):
-    model = make()
+    model = users.make()
     model.loss_and_gradients(*batch, workers=workers)  # a twin that was made before
     change(model)
-    assert_steps_agree(model, *batch, workers=workers)
+    users.assert_steps_agree(model, *batch, workers=workers)
 
 
 @pytest.mark.parametrize(
@@ -141,21 +128,21 @@ def test_what_is_put_into_a_model_trains(change, workers, batch):
     ids=CHANGES,
 )
 def test_what_is_put_into_a_model_is_judged(change, batch):
-    model = make()
+    model = users.make()
     change(model)
-    report = nf.gradcheck(model, batch[0][:2], mask=MASK[:2], directions=2, max_entries=4)
+    report = nf.gradcheck(model, batch[0][:2], mask=users.MASK[:2], directions=2, max_entries=4)
     assert [twin.dtype for twin in report.twins] == ["float64", "float32"]
 
 
 @changes
 def test_a_twin_that_was_kept_follows(change, batch):
-    model = make()
+    model = users.make()
     twin = nf.fast(model)
     change(model)
     x, _, mask = batch
     context = nf.Context(mask=mask, keep=False)
     plain, _ = model.forward(x, context)
-    np.testing.assert_allclose(twin.forward(x, context)[0], plain, rtol=0, atol=DOUBLE)
+    np.testing.assert_allclose(twin.forward(x, context)[0], plain, rtol=0, atol=users.DOUBLE)
 
 
 @pytest.mark.parametrize(
@@ -163,14 +150,14 @@ def test_a_twin_that_was_kept_follows(change, batch):
 )
 @pytest.mark.usefixtures("fake_backend")
 def test_the_same_on_a_device(name, batch):
-    model = make()
+    model = users.make()
     CHANGES[name](model)
-    expected = plain_step(model, *batch)
-    assert_same_step(model.to("fake").loss_and_gradients(*batch), expected)
+    expected = users.plain_step(model, *batch)
+    users.assert_same_step(model.to("fake").loss_and_gradients(*batch), expected)
 
 
 def test_an_activation_with_a_wrong_backward_pass_is_found_in_a_network():
-    class Wrong(Square):
+    class Wrong(users.Square):
         def backward(self, dy, cache, gradients):
             return 2.002 * dy * cache
 
@@ -181,16 +168,14 @@ def test_an_activation_with_a_wrong_backward_pass_is_found_in_a_network():
 
 
 def test_a_new_entry_of_the_table_of_activations_trains(monkeypatch, batch):
-    monkeypatch.setitem(L.ACTIVATIONS, "square", Square)
-    model = make(activation="square")
+    monkeypatch.setitem(L.ACTIVATIONS, "square", users.Square)
+    model = users.make(activation="square")
     x, y, mask = batch
     assert len(nf.fit(model, (x, y, mask), epochs=2, progress=False).train_loss) == 2
-    assert isinstance(block(model).feed_forward.activation, Square)
+    assert isinstance(users.block(model).feed_forward.activation, users.Square)
 
 
 # What a user's layer keeps ------------------------------------------------------------------------
-
-
 class Keeper(nf.Layer):
     """Keeps what it was given, and what it returned."""
 
@@ -213,16 +198,8 @@ class Keeper(nf.Layer):
         return dx
 
 
-PLACES = [
-    "mixer",
-    "mixer_dropout",
-    "mixer_norm",
-    "feed_forward",
-    "feed_forward_norm",
-    "feed_forward.activation",
-    "feed_forward.contract",
-    "mixer.output",
-]
+PLACES = ["mixer", "mixer_dropout", "mixer_norm", "feed_forward", "feed_forward_norm"]
+PLACES += ["feed_forward.activation", "feed_forward.contract", "mixer.output"]
 
 
 class Widen(Keeper):
@@ -242,12 +219,12 @@ class Widen(Keeper):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("place", PLACES)
 def test_what_a_layer_keeps_stays_as_it_was(place, norm, batch):
-    model = make(norm=norm)
+    model = users.make(norm=norm)
     keeper = Widen() if place == "feed_forward.contract" else Keeper()
     set_at(place, lambda: keeper)(model)
     for _ in range(3):
         model.loss_and_gradients(*batch)
-        model(batch[0], MASK)
+        model(batch[0], users.MASK)
     assert len(keeper.kept) > 8
     for kept, as_it_was in zip(keeper.kept, keeper.copies, strict=True):
         np.testing.assert_array_equal(kept, as_it_was)
@@ -256,7 +233,7 @@ def test_what_a_layer_keeps_stays_as_it_was(place, norm, batch):
 def test_a_backward_pass_leaves_the_callers_gradient_alone():
     config = nf.EncoderConfig(d_model=8, n_heads=2, d_ff=12, max_len=6)
     layer = nf.EncoderBlock(config, seed=0, dtype="float64")
-    layer.feed_forward_norm = Nothing()
+    layer.feed_forward_norm = users.Nothing()
     x = np.random.default_rng(0).normal(size=(2, 6, 8))
     twin = nf.fast(layer)
     _, cache = twin.forward(x, nf.Context())
@@ -266,23 +243,25 @@ def test_a_backward_pass_leaves_the_callers_gradient_alone():
 
 
 def test_a_kept_twin_sees_that_a_layer_has_another_class():
-    network, x = L.Sequential(linear(), linear()), np.ones((2, 8))
+    network, x = L.Sequential(users.linear(), users.linear()), np.ones((2, 8))
     twin = nf.fast(network)
     twin.forward(x, nf.Context())
-    network.chain[1].__class__ = Scaled
+    network.chain[1].__class__ = users.Scaled
     expected, _ = network.forward(x, nf.Context())
-    np.testing.assert_allclose(twin.forward(x, nf.Context())[0], expected, rtol=0, atol=DOUBLE)
+    np.testing.assert_allclose(
+        twin.forward(x, nf.Context())[0], expected, rtol=0, atol=users.DOUBLE
+    )
 
 
 def test_a_convolution_in_a_network_refuses_what_it_refuses_alone():
     network = L.PositionwiseFeedForward(8, 12, "gelu", seed=0, dtype="float64")
-    network.contract = linear(12, 8, L.Conv1d)
+    network.contract = users.linear(12, 8, L.Conv1d)
     for layer in (network, nf.fast(network)):
         with pytest.raises(ValueError, match="x has shape"):
             layer.forward(np.ones((2, 8)), nf.Context())
 
 
-class Counting(Square):
+class Counting(users.Square):
     """Sets an attribute of its own in each forward pass."""
 
     calls = 0
@@ -298,11 +277,11 @@ def test_a_layer_that_writes_to_itself_writes_to_the_layer_in_the_model(batch):
             self.last = x
             return super().forward(x, context)
 
-    model = make()
+    model = users.make()
     layer = Remembering()
-    block(model).feed_forward.activation = layer
+    users.block(model).feed_forward.activation = layer
     for _ in range(2):
-        model(batch[0], MASK)
+        model(batch[0], users.MASK)
     model.loss_and_gradients(*batch)  # compares two arrays that the layer has kept
     assert layer.calls == 3
     assert layer.last.shape == (8, 6, 12)

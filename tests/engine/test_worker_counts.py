@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 
 from npformer import use_kernels
-from npformer.engine import worker_counts
-from npformer.engine.snapshot import cost_of, snapshot_of
+from npformer.engine import EngineContext, blas, snapshot, worker_counts
+from npformer.engine import team as engine_team
+from npformer.engine.cpu import tiles
+from npformer.engine.snapshot import Cost, cost_of, snapshot_of
+from npformer.engine.team import team_of
 from npformer.engine.worker_counts import THREAD_SECONDS as THREAD
 from npformer.engine.worker_counts import THREAD_TOKENS as TOKENS
 from npformer.engine.worker_counts import choose_threads, choose_workers
+from tests.engine.helpers import blas_threads
 
 CPU, GPU = "numpy", "cupy"
 LONG, SHORT = 1.0, 1e-5
@@ -22,8 +26,6 @@ def set_cores(monkeypatch):
 
 
 # Workers ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("asked", "backend", "samples", "tokens", "seconds", "expected"),
     [
@@ -78,8 +80,6 @@ def test_wrong_numbers_are_refused(asked, backend, message):
 
 
 # Threads that share calls -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("asked", "samples", "length", "expected"),
     [
@@ -122,8 +122,6 @@ def test_where_no_threads_share_calls(set_cores, small_model):
 
 
 # Cost ---------------------------------------------------------------------------------------------
-
-
 def test_a_synthesizers_table_costs_by_pairs(small_model):
     changes = {"mixer": "dense_synthesizer", "d_model": 64, "n_heads": 4}
     short, long = (cost_of(small_model(**changes, max_len=n)) for n in (8, 2000))
@@ -151,8 +149,66 @@ def test_a_large_table_that_is_looked_up_costs_nothing(small_model):
 
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer", "mixture", "fourier"])
 def test_a_block_that_acts_several_times_costs_each_time(small_model, mixer):
-    shared, apart = (
-        cost_of(small_model(mixer=mixer, n_layers=6, share_layers=share)) for share in (True, False)
-    )
+    models = (small_model(mixer=mixer, n_layers=6, share_layers=share) for share in (True, False))
+    shared, apart = map(cost_of, models)
     assert shared == apart
     assert shared.token > 0.0
+
+
+@pytest.fixture
+def shared_calls(monkeypatch):
+    """Let threads share calls however little they do; return how many threads each call had."""
+    monkeypatch.setattr(worker_counts, "PAIR_SECONDS", 0.0)
+    monkeypatch.setattr(snapshot, "cost_of", lambda model: Cost(0.0, 1e-9))
+    seen, in_parts = [], EngineContext.in_parts
+
+    def noted(self, *arguments):
+        seen.append(self.threads)
+        return in_parts(self, *arguments)
+
+    monkeypatch.setattr(EngineContext, "in_parts", noted)
+    return seen
+
+
+@pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
+@pytest.mark.parametrize("number", [2, 3])
+def test_they_change_no_number(small_model, shared_calls, rng, monkeypatch, mixer, number):
+    monkeypatch.setattr(tiles, "SCORES", 1)  # a head at a time, as in long sequences
+    changes = {"mixer": mixer, "d_model": 16, "d_ff": 32, "max_len": 40, "dropout": 0.2}
+    ids, labels = rng.integers(0, 7, (1, 40)), np.array([2])
+    mask = np.arange(40)[None] < 33
+    results = []
+    for asked in (1, number, number):
+        model = small_model(**changes)
+        shared_calls.clear()
+        loss, gradients = model.loss_and_gradients(ids, labels, mask, workers=asked, seed=3)
+        assert set(shared_calls) == {asked}
+        with team_of(model, asked) as team:
+            logits = team.forward(model.upload(model.check(ids, mask=mask)))
+        assert set(shared_calls) == {asked}
+        results.append([loss, gradients.flat, logits])
+    for one, other, again in zip(*results, strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-14)
+        np.testing.assert_array_equal(again, other)
+
+
+def test_they_predict_all_samples_at_once(small_model, shared_calls, rng, monkeypatch, sizes):
+    """They are few, and with fewer at a time there may be fewer heads than threads."""
+    monkeypatch.setattr(engine_team, "PREDICTED_AT_ONCE", 1)
+    model = small_model()
+    with team_of(model, 4) as team:
+        team.forward(model.check(rng.integers(0, 7, (2, 6))))
+    assert sizes == [2]
+    assert set(shared_calls) == {4}
+
+
+@pytest.mark.usefixtures("shared_calls")
+def test_blas_has_one_thread(small_model, rng, before_share, two_blas_threads, monkeypatch):
+    if not two_blas_threads:
+        pytest.skip("NumPy's BLAS is none that threadpoolctl knows")
+    seen = []
+    before_share(lambda batch, context: seen.append(blas_threads()))
+    monkeypatch.setattr(blas, "BLAS_SECONDS", 0.0)
+    small_model().loss_and_gradients(rng.integers(0, 7, (1, 6)), np.array([1]), workers=2)
+    assert blas_threads() == two_blas_threads
+    assert {threads for each in seen for threads in each} == {1}

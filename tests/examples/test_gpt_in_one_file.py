@@ -1,5 +1,7 @@
 """One file with NumPy alone computes what npformer's language model computes, and writes."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -61,10 +63,8 @@ def test_it_writes_what_npformer_writes(weights, model, cache):
 
 
 def test_drawn_characters_are_the_same_with_and_without_a_cache(weights):
-    both = [
-        list(gpt.write(weights, [3, 1], 30, H, np.random.default_rng(0), cache))
-        for cache in (True, False)
-    ]
+    drawn = partial(gpt.write, weights, [3, 1], 30, H)
+    both = [list(drawn(np.random.default_rng(0), cache)) for cache in (True, False)]
     assert both[0] == both[1]
     assert len(set(both[0])) > 3
 
@@ -73,9 +73,7 @@ def test_its_gradient_check_passes(weights, batch):
     assert gpt.check_gradients(weights, *batch, H) < 1e-8
 
 
-@pytest.mark.parametrize(
-    "pair", ["linear", "layer_norm", "gelu", "attention"], ids=lambda pair: f"{pair}_backward"
-)
+@pytest.mark.parametrize("pair", ["linear", "layer_norm", "gelu", "attention"])
 def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
     name = f"{pair}_backward"
     monkeypatch.setattr(gpt, name, common.one_percent_off(getattr(gpt, name)))

@@ -34,9 +34,7 @@ def test_loss_and_gradients_are_those_of_the_model_bit_for_bit(n_layers, n_heads
 
 def test_adam_by_hand_is_adam_up_to_the_order_of_its_products():
     model, x, y = by_hand.build()
-    p = {
-        n: [a.copy() for a in arrays] for n, arrays in by_hand.by_layer(model.parameters()).items()
-    }
+    p = {n: [a.copy() for a in each] for n, each in by_hand.by_layer(model.parameters()).items()}
     m = {name: [np.zeros_like(a) for a in arrays] for name, arrays in p.items()}
     v = {name: [np.zeros_like(a) for a in arrays] for name, arrays in p.items()}
     optimizer = nf.Adam(model.parameters())

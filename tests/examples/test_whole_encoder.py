@@ -41,9 +41,8 @@ def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, b
     x, labels = batch
     sizes = {"d_model": D, "n_layers": 2, "n_heads": H, "d_ff": D_FF, "max_len": 8}
     config = nf.EncoderConfig(**sizes, positions="learned", activation="gelu_tanh")
-    model = nf.SequenceClassifier(
-        config, n_classes=10, n_features=8, pooling="flatten", dtype="float64"
-    )
+    options = {"n_features": 8, "pooling": "flatten", "dtype": "float64"}
+    model = nf.SequenceClassifier(config, n_classes=10, **options)
     common.with_weights(model, weights, name_in_npformer)
     loss, g = whole.loss_and_gradients(weights, x, labels, H)
     common.assert_agree(loss, g, model, (x, labels), name_in_npformer)
@@ -53,9 +52,7 @@ def test_its_gradient_check_passes(weights, batch):
     assert whole.check_gradients(weights, *batch, H) < 1e-8
 
 
-@pytest.mark.parametrize(
-    "pair", ["linear", "layer_norm", "gelu", "attention"], ids=lambda pair: f"{pair}_backward"
-)
+@pytest.mark.parametrize("pair", ["linear", "layer_norm", "gelu", "attention"])
 def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
     name = f"{pair}_backward"
     monkeypatch.setattr(whole, name, common.one_percent_off(getattr(whole, name)))
@@ -68,9 +65,8 @@ def test_the_split_is_that_of_the_package():
     np.testing.assert_array_equal(x_test, dataset.test[0])
     np.testing.assert_array_equal(labels_test, dataset.test[1])
     assert len(x) == len(labels) == len(dataset.train[0]) + len(dataset.validation[0])
-    assert sorted(map(bytes, x)) == sorted(
-        map(bytes, np.concatenate([dataset.train[0], dataset.validation[0]]))
-    )
+    both = np.concatenate([dataset.train[0], dataset.validation[0]])
+    assert sorted(map(bytes, x)) == sorted(map(bytes, both))
 
 
 @pytest.mark.slow

@@ -36,16 +36,13 @@ class Spatial(WholeSequenceMixer):
     def __init__(self, max_len, padding="refuse", gain=1.0, *, seed, dtype):
         super().__init__(padding)
         self.gain, rng = float(gain), generators.from_seed(seed)
-        self.W = nf.Parameter(
-            initializers.draw(initializers.normal(0.3), rng, (max_len, max_len), dtype)
-        )
+        drawn = initializers.draw(initializers.normal(0.3), rng, (max_len, max_len), dtype)
+        self.W = nf.Parameter(drawn)
 
     @classmethod
     def build(cls, settings, *, seed, dtype, gain=1.0):
         if settings.causal:
-            raise ValueError(
-                "causal=True with mixer 'spatial'; expected False: it sees every token"
-            )
+            raise ValueError("causal=True with mixer 'spatial'; expected False: it sees all tokens")
         return cls(settings.max_len, settings.padding, gain, seed=seed, dtype=dtype)
 
     def mix(self, x, context):

@@ -17,22 +17,16 @@ from npformer.layers import ACTIVATIONS
 PLUGIN = Path(__file__).with_name("plugin.py")
 ROOT = PLUGIN.parents[2]
 TINY = ["--epochs=1", "--d-model=16", "--heads=2", "--d-ff=16", "--quiet", "--split=ordered"]
-ALL = [
-    *("--mixer", "spatial(gain=0.5),local(reach=2)", "--activation", "swish(beta=1.5)"),
-    *("--ffn", "glu", "--initializer", "orthogonal(gain=1.0)", "--pooling", "largest"),
-    *("--output", "focal(gamma=1.0)", "--schedule", "straight"),
-]
+ALL = ["--mixer", "spatial(gain=0.5),local(reach=2)", "--activation", "swish(beta=1.5)"]
+ALL += ["--ffn", "glu", "--initializer", "orthogonal(gain=1.0)", "--pooling", "largest"]
+ALL += ["--output", "focal(gamma=1.0)", "--schedule", "straight"]
 
 
 def npformer(*words, folder=ROOT):
-    return subprocess.run(
-        [sys.executable, "-m", "npformer", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "", "MPLBACKEND": "agg", "NPFORMER_LOOPS": "0"},
-    )
+    command = [sys.executable, "-m", "npformer", *map(str, words)]
+    env = {"PYTHONPATH": str(ROOT), "PATH": "", "MPLBACKEND": "agg", "NPFORMER_LOOPS": "0"}
+    options = {"capture_output": True, "text": True, "timeout": 120}
+    return subprocess.run(command, cwd=folder, env=env, **options)
 
 
 @pytest.fixture(scope="module")

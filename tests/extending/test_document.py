@@ -42,9 +42,7 @@ def test_a_page_has_all_its_parts(page):
 
 
 @pytest.mark.parametrize("page", usually(["mixer"], PAGES))
-def test_the_commands_run_with_the_code_of_the_page(
-    page, empty, tmp_path, monkeypatch, capsys, no_curves
-):
+def test_the_commands_run_with_its_code(page, empty, tmp_path, monkeypatch, capsys, no_curves):
     text = text_of(f"extending/{page}.md")
     (tmp_path / f"my_{page}.py").write_text(code_of(page), "utf-8")
     monkeypatch.chdir(tmp_path)

@@ -18,25 +18,18 @@ def digest(model):
 
 
 GOLDEN = {
-    "attention": "ce8046dff4935362",
-    "dense_synthesizer": "4272cf75af810fe4",
-    "random_synthesizer": "7340fe7d88afc792",
-    "fixed_random_synthesizer": "7340fe7d88afc792",
+    **{"attention": "ce8046dff4935362", "dense_synthesizer": "4272cf75af810fe4"},
+    **{"random_synthesizer": "7340fe7d88afc792", "fixed_random_synthesizer": "7340fe7d88afc792"},
     "factorized_dense_synthesizer": "ce22522a6aca3ecb",
-    "factorized_random_synthesizer": "bb0d97567f01eccc",
-    "mixture": "884db800995d2694",
-    "fourier": "f9af2f314dd58df8",
-    "hartley": "f9af2f314dd58df8",
-    "linear": "7bd0ef00d8c29a74",
-    "random": "7bd0ef00d8c29a74",
-    "identity": "f9af2f314dd58df8",
-    "gated_convolution": "662a8618c78239e7",
-    "state_space": "116def87db198a73",
+    **{"factorized_random_synthesizer": "bb0d97567f01eccc", "mixture": "884db800995d2694"},
+    **{"fourier": "f9af2f314dd58df8", "hartley": "f9af2f314dd58df8", "linear": "7bd0ef00d8c29a74"},
+    **{"random": "7bd0ef00d8c29a74", "identity": "f9af2f314dd58df8"},
+    **{"gated_convolution": "662a8618c78239e7", "state_space": "116def87db198a73"},
 }
 """Hashes of the weights of one seed."""
 
 
-@in_turn("mixer", GOLDEN)
+@in_turn("mixer", *GOLDEN)
 def test_a_seed_stands_for_the_same_bits_everywhere(mixer):
     sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
     config = nf.EncoderConfig(**sizes, mixer=mixer)
@@ -48,8 +41,8 @@ NOT_PROJECTIONS = {"R", "R1", "R2", "W_sequence", "W_features", "logits"}
 NOT_PROJECTIONS |= {"short", "kernel", "log_decay", "frequency", "C"}
 
 
-@in_turn("ffn", ["linear", "conv1d"])
-@in_turn("mixer", nf.MIXERS)
+@in_turn("ffn", "linear", "conv1d")
+@in_turn("mixer", *nf.MIXERS)
 def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
     usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
@@ -75,15 +68,9 @@ def test_it_reaches_nested_layers(small_model, changes):
 
 @in_turn(
     ("spec", "std"),
-    [
-        ("xavier_uniform", math.sqrt(2 / 300)),
-        ("xavier_normal", math.sqrt(2 / 300)),
-        ("he_normal", math.sqrt(2 / 200)),
-        ("normal", 0.02),
-        ("normal(std=0.5)", 0.5),
-        ("zeros", 0.0),
-        ("ones", 0.0),
-    ],
+    *(("xavier_uniform", math.sqrt(2 / 300)), ("xavier_normal", math.sqrt(2 / 300))),
+    *(("he_normal", math.sqrt(2 / 200)), ("normal", 0.02), ("normal(std=0.5)", 0.5)),
+    *(("zeros", 0.0), ("ones", 0.0)),
 )
 def test_each_has_its_standard_deviation(spec, std):
     drawn = INITIALIZERS.make(spec)(np.random.default_rng(0), (200, 100))

@@ -179,18 +179,11 @@ def _reference(victim: Any, place: Path) -> tuple[Any, dict[str, np.ndarray], fl
     return victim, {name: value.copy() for name, value in weights.items()}, seconds
 
 
-def _run(
-    command: list[str], moment: float, signum: int, target: str
-) -> tuple[int | None, bool, str]:
+def _run(command: list[str], moment: float, signum: int, target: str) -> tuple[Any, bool, str]:
     """Run a command and send a signal; return its status (None: it hangs), whether sent, stderr."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", USUAL_HANDLERS, *command],
-        cwd=ROOT,
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    streams: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    whole = [sys.executable, "-c", USUAL_HANDLERS, *command]
+    process = subprocess.Popen(whole, cwd=ROOT, start_new_session=True, **streams)
     killed = False
     try:
         try:

@@ -34,13 +34,10 @@ LARGEST_PEAK = 64e6  # bytes; 2^20 float64 may be drawn, and are copied twice
 def originals() -> list[nf.SequenceClassifier | nf.Encoder | nf.TextEncoder]:
     """Return small models that differ in what their files hold."""
     sizes: dict[str, Any] = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
-    drawn = nf.EncoderConfig(
-        **sizes | {"n_layers": 3},
-        mixer=("factorized_random_synthesizer", "mixture", "fixed_random_synthesizer"),
-        mixture=("attention", "dense_synthesizer", "factorized_dense_synthesizer"),
-        initializer="normal(std=0.1)",
-        rank=3,
-    )
+    mixer = "factorized_random_synthesizer", "mixture", "fixed_random_synthesizer"
+    mixture = "attention", "dense_synthesizer", "factorized_dense_synthesizer"
+    settings: Any = {"n_layers": 3, "rank": 3, "initializer": "normal(std=0.1)"}
+    drawn = nf.EncoderConfig(**sizes | settings, mixer=mixer, mixture=mixture)
     like_bert = nf.EncoderConfig(
         **sizes, positions="learned", n_token_types=2, embedding_norm=True, scale_embeddings=False
     )
@@ -164,9 +161,8 @@ def _difference(model: Any, data: bytes) -> str:
     if any(tensors[name].tobytes() != value.tobytes() for name, value in named.items()):
         return "other weights"
     settings = model.config.to_dict()
-    differing = [
-        name for name, said in of_model(description)["config"].items() if settings[name] != said
-    ]
+    said = of_model(description)["config"]
+    differing = [name for name in said if settings[name] != said[name]]
     return f"another {', '.join(differing)}" if differing else ""
 
 

@@ -73,13 +73,11 @@ def some_bytes(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     return data[:place] + new + data[place + len(new) :]
 
 
-LETTERS = b'0123456789-eE.,:"[]{} \\utfn'
-
-
 def a_letter(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
     """Replace a byte of the header by one that JSON has a use for."""
     place = int(rng.integers(8, 8 + int.from_bytes(data[:8], "little")))
-    letter = LETTERS[rng.integers(len(LETTERS))]
+    letters = b'0123456789-eE.,:"[]{} \\utfn'
+    letter = letters[rng.integers(len(letters))]
     return data[:place] + bytes([letter]) + data[place + 1 :]
 
 

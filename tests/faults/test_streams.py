@@ -32,9 +32,8 @@ def npformer_(*words, streams="", python=(), prefix="", cwd=None, **environment)
     shell = f'{prefix} "$@" {streams}'
     command = ["sh", "-c", shell, "sh", sys.executable, *python, "-m", "npformer", *map(str, words)]
     environment = {name: value for name, value in kept.items() if value is not None}
-    return subprocess.run(
-        command, capture_output=True, timeout=120, check=False, env=environment, cwd=cwd
-    )
+    usual = {"capture_output": True, "timeout": 120, "check": False}
+    return subprocess.run(command, **usual, env=environment, cwd=cwd)
 
 
 def trained(folder):

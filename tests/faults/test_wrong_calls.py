@@ -23,10 +23,8 @@ YEAR, WEEK, _ = date.today().isocalendar()
 def test_wrong_calls_are_right_or_are_refused_in_words(n, seed):
     ended = run([call for call in drawn(n, seed) if can_draw(call.target)])
     assert len(ended) >= 0.9 * n
-    assert [f"{call}: {how.words}" for call, how in ended if how.kind not in GOOD] == []
-
-
-GOOD = ("right", "words")
+    good = "right", "words"
+    assert [f"{call}: {how.words}" for call, how in ended if how.kind not in good] == []
 
 
 def test_the_valid_calls_are_valid(tmp_path, monkeypatch):

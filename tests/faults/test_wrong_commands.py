@@ -11,11 +11,19 @@ TINY = "--epochs 1 --d-model 16 --heads 2 --d-ff 16 --layers 1 --quiet --out {fo
 
 WRONG = [
     # What no command takes.
-    ("", "COMMAND"),
-    ("tran digits", "'tran'"),
+    ("", "the following arguments are required: COMMAND"),
+    ("trian digits", "'trian'"),
+    ("tran digits", "Did you mean 'train'?"),
     ("--versoin", "COMMAND"),
-    ("train", "TASK"),
-    ("train nope", "'nope'"),
+    ("train", "the following arguments are required: TASK"),
+    ("train nope", "TASK|FILE: 'nope' is neither a task nor a file; expected one of digits"),
+    ("train digits more", "more is unknown; npformer train --help-all shows what it takes"),
+    ("train digits --epoch 1", "Did you mean '--epochs'?"),
+    (
+        "train reverse --split ordered",
+        "of task reverse is 'ordered'; expected one of 'generated', 'b",
+    ),
+    ("predict m --probablities", "Did you mean '--probabilities'?"),
     ("evaluate", "MODEL"),
     ("predict", "MODEL"),
     ("doctor --fast", "npformer doctor: --fast is unknown"),
@@ -31,8 +39,6 @@ WRONG = [
         )
         for value in values.split()
     ),
-    (f"train digits {TINY} --d-model 5", "d_model"),
-    (f"train digits {TINY} --d-ff 1000000000000", "GiB"),
     # Words.
     *(
         (f"train digits {TINY} --{words}", words.split()[1].partition("(")[0])
@@ -44,14 +50,36 @@ WRONG = [
             *("masks disk", "plugin no_such_module", "plugin no/such/file.py"),
         )
     ),
-    (f"train digits {TINY} --mixer attention,fourier", "mixer has 2 names; expected one name"),
-    (f"train digits {TINY} --initializer normal(std=-1)", "std is -1; expected 0 or more"),
-    (f"train digits {TINY} --epohcs 3", "Did you mean '--epochs'?"),
-    (f"train digits {TINY} --nonsense", "--nonsense is unknown; npformer train --help-all shows"),
+    *(
+        (f"train digits {TINY} --{words}", said)
+        for words, said in (
+            ("mixer nope", "mixer is 'nope'; expected one of 'attention'"),
+            ("mixer attention,fourier", "mixer has 2 names; expected one name, or one for each"),
+            ("split nope", "--split of task digits is 'nope'; expected one of 'stratified', 'o"),
+            ("heads 3", "--heads is 3 and d_model is 16; expected n_heads to divide d_model"),
+            ("epochs 0", "--epochs is 0; expected a whole number of at least 1"),
+            ("batch-size 0", "--batch-size is 0; expected a whole number of at least 1"),
+            ("layers 0", "--layers is 0; expected a whole number of at least 1"),
+            ("dropout 1", "dropout is 1.0; expected a number from 0 up to"),
+            ("seed -1", "--seed is -1; expected 0 or more"),
+            ("lr fast", "argument --lr: invalid float value: 'fast'"),
+            ("workers many", "'many' is neither a whole number nor 'auto'"),
+            *(("d-model 5", "d_model"), ("d-ff 1000000000000", "GiB")),
+            ("initializer normal(std=-1)", "std is -1; expected 0 or more"),
+            ("epohcs 3", "train: --epohcs is unknown. Did you mean '--epochs'?"),
+            ("nonsense", "--nonsense is unknown; npformer train --help-all shows"),
+        )
+    ),
     # Files.
-    ("evaluate {folder}/missing", "no folder"),
-    ("evaluate {folder}/missing.safetensors", "no file"),
-    ("evaluate {folder}", "model.safetensors"),
+    *(
+        row
+        for command in ("evaluate {folder}", "predict {folder}")
+        for row in (
+            (f"{command}/missing", "there is no folder {folder}/missing"),
+            (f"{command}/missing.safetensors", "there is no file {folder}/missing.safetensors"),
+            (command, "there is no file {folder}/model.safetensors"),
+        )
+    ),
     ("evaluate {text}", "safetensors"),
     ("evaluate {model}", "task"),
     # What was typed comes before what lies on the disk.
@@ -75,29 +103,27 @@ WRONG = [
     ("train {table} --quiet --out {used} --split ordered", "--split is for tasks; expected none"),
     ("predict {model}", "task"),
     ("predict {model} {folder}/missing.npy", "missing.npy"),
-    ("predict {model} {text}", "expected .npy or .csv"),
+    ("predict {model} {text}", "notes.txt ends in '.txt'; expected .npy or .csv"),
     ("predict {model} {ids} --mask {folder}/missing.npy", "missing.npy"),
     ("predict {model} {ids} --mask {ids}", "mask"),
-    (
-        "predict {model} {ids} --mask -",
-        "argument --mask: '-' is standard input; expected",
-    ),
+    ("predict {model} {ids} --mask -", "argument --mask: '-' is standard input; expected"),
     ("evaluate -", "argument MODEL: '-' is standard input"),
     ("bench --json -", "argument --json: '-' is standard input"),
     ("predict {model} {ids} --batch-size 0", "--batch-size is 0"),
-    ("predict {model} {ids} --out {folder}/no/such/y.npy", "does not exist"),
-    ("predict {model} {ids} --out {folder}/y.txt", ".npy"),
+    ("predict {model} {ids} --out {folder}/no/such/y.npy", "is in a folder that does not exist"),
+    ("predict {model} {ids} --out {folder}/y.txt", "expected the name of a file that ends in .npy"),
     ("predict {model} {vectors}", "x has"),
     ("predict {model} --mask {ids}", "--mask is given without INPUT"),
-    ("predict {model} --samples 0", "--samples"),
+    ("predict {model} --samples 0", "--samples is 0; expected a whole number"),
     ("predict {folder}/missing {ids}", "no folder"),
     ("look", "MODEL"),
     ("look {folder}/missing", "no folder"),
     ("look {text}", "safetensors"),
-    ("look {model}", "npformer.report"),
-    ("look {model} --samples few", "--samples is 'few'"),
+    ("look {model}", "npformer.report(npformer.load(path), x, y)"),
+    ("look {model} --samples few", "--samples is 'few'; expected how many, such as 4, or which"),
     ("look {model} --nonsense", "--nonsense"),
     ("gradcheck nosuchlayer", "no case is called nosuchlayer"),
+    ("gradcheck layer_nrom", "Did you mean 'layer_norm'"),
     ("gradcheck --plugin no_such_module", "no_such_module"),
     ("bench --batch 0", "batch"),
     ("bench --workload Q", "workload is 'Q'"),
@@ -137,7 +163,9 @@ def test_a_wrong_command_ends_with_status_2_and_words(words, said, places, capsy
     out, err = capsys.readouterr()
     assert status == 2
     assert out in ("", f"{get_backend('numpy').device()}\n")  # `bench` begins with the device
-    assert said in err
+    assert said.format(**places) in err
     assert "Traceback" not in err
-    assert err.strip().splitlines()[-1].startswith("npformer")
+    assert err.startswith(("npformer: ", f"npformer {words.partition(' ')[0]}: "))
+    assert err.count("\n") == 1
+    assert not (places["folder"] / "run").exists()
     assert [path.name for path in places["used"].rglob("*")] == ["model.safetensors"]

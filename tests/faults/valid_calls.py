@@ -46,10 +46,8 @@ class Target:
         return self._of is not None
 
     def arguments(self) -> dict[str, Any]:
-        return {
-            name: value.make() if isinstance(value, Made) else deepcopy(value)
-            for name, value in self._given.items()
-        }
+        given = self._given.items()
+        return {k: x.make() if isinstance(x, Made) else deepcopy(x) for k, x in given}
 
     def call(self, arguments: dict[str, Any]) -> Any:
         if self._of is None:
@@ -125,20 +123,16 @@ for name, (inputs, options) in pairs(MASKED, "float32").items():
     given = dict(zip(inspect.signature(forward).parameters, inputs, strict=False)) | options
     call(f"functional.{name}", forward, by_name=False, **given)
     (dy, _) = inspect.signature(backward).parameters
-    call(
-        f"functional.{name}_backward", partial(backward, cache=cache), **{dy: y if y.ndim else 1.0}
-    )
+    given = {dy: y if y.ndim else 1.0}
+    call(f"functional.{name}_backward", partial(backward, cache=cache), **given)
 
 scores = pairs(MASKED, "float32")["average"][0][0]
 call("functional.averaging_weights", F.averaging_weights, scores=scores)
 call("functional.split_heads", F.split_heads, x=f32(2, 3, 4))
 call("functional.merge_heads", F.merge_heads, x=f32(2, 2, 3, 2))
 space = pairs(MASKED, "float32")["state_space_kernel"][0]
-call(
-    "functional.state_space_step",
-    F.state_space_step,
-    **dict(zip(("log_step", "log_decay", "frequency"), space, strict=False)),
-)
+given = dict(zip(("log_step", "log_decay", "frequency"), space, strict=False))
+call("functional.state_space_step", F.state_space_step, **given)
 
 # Layers, mixers, models ---------------------------------------------------------------------------
 PASSES = nf.Layer, nf.Model, L.Pooling, mixers.Mixer, mixers.Scores, mixers.Synthesizer
@@ -195,11 +189,8 @@ call("SequenceClassifier of features", nf.SequenceClassifier, vocab_size=None, n
 hiding = {"mask_share": 0.5, "to_mask": 0.5, "to_random": 0.25, "special_ids": [0]}
 ids_of_masked = {"mask_id": 6, "padding_id": 0, "expects_mask": True, "head_bias": False, **hiding}
 call("MaskedLanguageModel", nf.MaskedLanguageModel, **ids_of_masked)
-call(
-    "data.mask_tokens",
-    data.mask_tokens,
-    **{"ids": IDS, "kept": KEEP, "mask_id": 6, "rng": np.random.default_rng(0), **hiding},
-)
+given = {"ids": IDS, "kept": KEEP, "mask_id": 6, "rng": np.random.default_rng(0), **hiding}
+call("data.mask_tokens", data.mask_tokens, **given)
 fillers = train_tokenizer("word", ["a b c d e"], masks=True)
 filler = nf.MaskedLanguageModel(config(), fillers.vocab_size, mask_id=fillers.mask_id)
 call("fill", nf.fill, model=filler, text="a [MASK] c", k=2, tokenizer=fillers)
@@ -209,21 +200,15 @@ method(
     **{"prompt": IDS, "n": 2, "temperature": 0.5, "top_k": 2, "top_p": 0.5, "seed": 0},
     **{"cache": True, "stop": 1, "probabilities": False},
 )
-method(
-    "EncoderDecoder.generate",
-    nf.EncoderDecoder(config(), 7, 7, seed=0),
-    **{"source": IDS, "max_len": 3, "beams": 2, "mask": KEEP},
-)
+given = {"source": IDS, "max_len": 3, "beams": 2, "mask": KEEP}
+method("EncoderDecoder.generate", nf.EncoderDecoder(config(), 7, 7, seed=0), **given)
 with_types = classifier(n_token_types=2)
 of_vectors = nf.SequenceClassifier(config(), 3, n_features=2)
 text_encoder = nf.TextEncoder(config(n_token_types=2), 7)
 INPUTS: dict[str, Any] = {"x": IDS, "mask": KEEP, "types": TYPES}
 MANY: dict[str, Any] = {"batch_size": 2}
-for model, given in (
-    (with_types, INPUTS),
-    (text_encoder, INPUTS),
-    (of_vectors, {"x": f32(2, 3, 2)}),
-):
+VECTORS = {"x": f32(2, 3, 2)}
+for model, given in ((with_types, INPUTS), (text_encoder, INPUTS), (of_vectors, VECTORS)):
     call(f"{type(model).__name__}(x) {len(given)}", model.__call__, **given)
 for name in ("predict", "predict_probabilities"):
     method(f"SequenceClassifier.{name}", with_types, **INPUTS, **MANY)
@@ -257,11 +242,9 @@ published = nf.published
 for name in ("KerasFeedForward", "benchmark_model", "AskersSynthesizer", "BlogFNetBlock"):
     call(f"published.{name}", getattr(published, name))
 call("published.blog_fnet", published.blog_fnet)
-call(
-    "published.benchmark_loss_and_gradients",
-    published.benchmark_loss_and_gradients,
-    **{"model": published.benchmark_model(3, 4, 6), "x": f32(2, 3, 4), "y": np.array([0, 1])},
-)
+trained = published.benchmark_loss_and_gradients
+given = {"model": published.benchmark_model(3, 4, 6), "x": f32(2, 3, 4), "y": np.array([0, 1])}
+call("published.benchmark_loss_and_gradients", trained, **given)
 
 # Losses, optimizers, data -------------------------------------------------------------------------
 for loss, outputs, y in (
@@ -345,11 +328,8 @@ for run in (fit, nf.evaluate):
 checkpoint = {"checkpoint": place("run"), "every": 1, "resume": True}
 call("fit with a checkpoint", fit, by_name=False, model=classifier(), data=(X, Y), **checkpoint)
 call("evaluate", nf.evaluate, model=classifier(), data=(X, Y, KEPT), **MANY)
-call(
-    "predict_to_file",
-    nf.predict_to_file,
-    **{"path": place("predicted.npy"), "model": classifier(), "x": X, "mask": KEPT, **MANY},
-)
+given = {"path": place("predicted.npy"), "model": classifier(), "x": X, "mask": KEPT, **MANY}
+call("predict_to_file", nf.predict_to_file, **given)
 call("data.sharded", data.sharded, files=place("shard-0.npy", lambda path: np.save(path, X)))
 call("History.plot", nf.History([1.0], lr=[0.1]).plot, path=place("curve.png"))
 call(
@@ -414,16 +394,8 @@ call("asarray", nf.asarray, x=[[1.0, 2.0]])
 call("to_numpy", nf.to_numpy, x=[[1.0, 2.0]])
 call("use_kernels", lambda enabled: nf.use_kernels(enabled).__exit__(), enabled=True)
 call("use_precision", nf.use_precision, precision="float32")
-call(
-    "Context",
-    nf.Context,
-    training=True,
-    generator=rng,
-    mask=KEEP,
-    types=TYPES,
-    keep=True,
-    padding=None,
-)
+given = {"mask": KEEP, "types": TYPES, "padding": None}
+call("Context", nf.Context, training=True, generator=rng, keep=True, **given)
 call("Parameter", nf.Parameter, value=f32(2, 3), trainable=True)
 call("Parameters", nf.Parameters, named={"w": nf.Parameter(f32(3))})
 call("Gradients", nf.Gradients, layer=classifier())

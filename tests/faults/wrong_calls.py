@@ -36,14 +36,8 @@ LONGEST = 5.0
 PACKAGE = str(Path(npformer.__file__).parent)
 
 ON_PURPOSE = (
-    ValueError,
-    TypeError,
-    KeyError,
-    OSError,
-    ArithmeticError,
-    MemoryError,
-    npformer.BackendUnavailableError,
-    npformer.GradcheckError,
+    *(ValueError, TypeError, KeyError, OSError, ArithmeticError, MemoryError),
+    *(npformer.BackendUnavailableError, npformer.GradcheckError),
 )
 """What npformer raises, and its subclasses."""
 
@@ -143,10 +137,8 @@ def drawn(n: int, seed: int) -> list[WrongCall]:
 
 
 # Outcomes -----------------------------------------------------------------------------------------
-FREE = {
-    *("seed", "schedule", "dloss", "sample_weight", "class_weight", "stop", "prompt"),
-    *("samples", "metric"),
-}
+FREE = {*("seed", "schedule", "dloss", "sample_weight", "class_weight", "stop", "prompt")}
+FREE |= {"samples", "metric"}
 """Arguments that take values of several kinds: a seed is a number, a generator or None."""
 
 
@@ -156,9 +148,8 @@ def may_be(value: Any, valid: Any, name: str, target: Target) -> bool:
     if name in FREE or target.name.endswith("RandomScores(x)"):  # which look at its shape alone
         return True
     if value is None:
-        return (
-            valid is None or name == "mask" or (parameter is not None and parameter.default is None)
-        )
+        optional = parameter is not None and parameter.default is None
+        return valid is None or name == "mask" or optional
     if isinstance(valid, bool):
         return isinstance(value, bool | np.bool_)
     if isinstance(valid, int):

@@ -28,11 +28,7 @@ EMPTY = [
     ),
     ("scaled_dot_product_attention", [zeros(0, 3, 4)] * 3, {}),
     ("average", [zeros(2, 3, 0), zeros(2, 0, 4)], {}),
-    (
-        "dense_synthesizer",
-        [zeros(2, 0, 4)] * 2 + [zeros(4, 4), zeros(4), zeros(4, 6), zeros(6)],
-        {},
-    ),
+    ("dense_synthesizer", [*[zeros(2, 0, 4)] * 2, *map(np.zeros, ((4, 4), 4, (4, 6), 6))], {}),
     ("random_synthesizer", [zeros(2, 0, 4), zeros(6, 6)], {}),
     ("linear_mixing", [zeros(2, 0, 4), zeros(6, 6), zeros(4, 4)], {}),
     *((f"{name}_mixing", [zeros(0, 3, 4)], {}) for name in ("fourier", "hartley")),

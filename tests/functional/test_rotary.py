@@ -10,9 +10,7 @@ LAYOUTS = "halves", "neighbours"
 def test_scores_depend_on_the_difference_of_positions_alone(rng, layout):
     query, key = rng.normal(size=(2, 1, 8))
     at = np.arange(200)
-    queries, keys = (
-        F.rotary(np.repeat(a, 200, axis=0), at, layout=layout)[0] for a in (query, key)
-    )
+    queries, keys = (F.rotary(np.repeat(a, 200, 0), at, layout=layout)[0] for a in (query, key))
     scores = queries @ keys.T
     for apart in (-150, -7, 0, 1, 90):
         diagonal = np.diagonal(scores, apart)

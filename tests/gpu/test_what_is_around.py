@@ -180,9 +180,7 @@ def test_the_doctor_is_content() -> None:
 @pytest.mark.parametrize(
     ("dtype", "precision"), [("float32", "float32"), ("float32", "tf32"), ("float64", "float32")]
 )
-def test_a_process_of_its_own_finds_all_kernels_right(
-    dtype, precision, monkeypatch, tmp_path
-) -> None:
+def test_a_process_of_its_own_finds_kernels_right(dtype, precision, monkeypatch, tmp_path) -> None:
     monkeypatch.delenv(verdict.CHECK_VARIABLE)
     monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path))
     verdict.verdict(dtype, precision)  # CuPy's own kernels are compiled at first

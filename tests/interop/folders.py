@@ -33,9 +33,8 @@ def random_model(kind, pooling=None, dtype="float64", **changes):
         pooler = "pool.dense" in ARCHITECTURES[kind].layers
         model = nf.TextEncoder(config, len(WORDS), pooler=pooler, dtype=dtype)
     else:
-        model = nf.SequenceClassifier(
-            config, 3, vocab_size=len(WORDS), pooling=pooling, dtype=dtype
-        )
+        kind = {"vocab_size": len(WORDS), "pooling": pooling, "dtype": dtype}
+        model = nf.SequenceClassifier(config, 3, **kind)
     rng = np.random.default_rng(0)
     for name, value in model.parameters().items():
         value[...] = rng.normal(float(name.endswith("gamma")), 0.3, value.shape)

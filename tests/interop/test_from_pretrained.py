@@ -196,15 +196,10 @@ OF_THEM = "sentence_transformers.models"
 def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
     kinds = kinds or ("Transformer", "Pooling", "Normalize")
     paths = {"Transformer": "", "Pooling": path}
-    modules = [
-        {
-            "idx": i,
-            "name": str(i),
-            "path": paths.get(kind, f"{i}_{kind}"),
-            "type": f"sentence_transformers.models.{kind}",
-        }
-        for i, kind in enumerate(kinds)
-    ]
+    modules = []
+    for i, kind in enumerate(kinds):
+        place = {"path": paths.get(kind, f"{i}_{kind}"), "type": f"{OF_THEM}.{kind}"}
+        modules.append({"idx": i, "name": str(i), **place})
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / path).mkdir()
     settings = {f"pooling_mode_{mode}": mode in modes for mode in ("mean_tokens", *modes)}

@@ -336,9 +336,8 @@ def test_estimator_of_sklearn(tmp_path):
     from npformer.sklearn import EncoderClassifier
 
     for inputs, X, words in (("text", TEXTS, "tokenizer"), ("series", np.eye(18), "scaled")):
-        estimator = EncoderClassifier(
-            inputs=inputs, dtype="float32", max_iter=2, random_state=0
-        ).fit(X, LABELS)
+        options = {"dtype": "float32", "max_iter": 2, "random_state": 0}
+        estimator = EncoderClassifier(inputs=inputs, **options).fit(X, LABELS)
         exported = nf.interop.to_onnx(estimator, tmp_path / "model.onnx", mask=inputs == "text")
         x, mask = estimator.reader_.read(X)
         given = {"x": x} | ({"mask": mask} if inputs == "text" else {})

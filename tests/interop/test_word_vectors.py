@@ -7,12 +7,8 @@ import npformer as nf
 from npformer.interop import read_word_vectors, set_word_vectors
 from tests.in_turn import in_turn
 
-ROWS = {
-    "the": [0.418, 0.24968, -0.41242, 0.1217],
-    "of": [0.70853, 0.57088, -0.4716, 0.18048],
-    "Zürich": [1e-3, -2.5, 0.0, 4.0],
-    ". . .": [1.0, 2.0, 3.0, 4.0],
-}
+ROWS = {"the": [0.418, 0.24968, -0.41242, 0.1217], "of": [0.70853, 0.57088, -0.4716, 0.18048]}
+ROWS |= {"Zürich": [1e-3, -2.5, 0.0, 4.0], ". . .": [1.0, 2.0, 3.0, 4.0]}
 
 
 def text(rows=ROWS, header="", separator=" ", end="\n"):
@@ -21,13 +17,10 @@ def text(rows=ROWS, header="", separator=" ", end="\n"):
 
 
 FORMATS = {
-    "glove": text(),
-    "word2vec": text(header="4 4\n"),
+    **{"glove": text(), "word2vec": text(header="4 4\n")},
     "fasttext, spaces at line ends": text(header="4 4\n", end=" \n"),
-    "windows": text(end="\r\n"),
-    "with a byte order mark": b"\xef\xbb\xbf" + text(),
-    "no end of line": text().rstrip(b"\n"),
-    "an empty line": text() + b"\n",
+    **{"windows": text(end="\r\n"), "with a byte order mark": b"\xef\xbb\xbf" + text()},
+    **{"no end of line": text().rstrip(b"\n"), "an empty line": text() + b"\n"},
 }
 
 
@@ -115,23 +108,16 @@ def test_rows_of_words_are_filled(model, words):
 
 @in_turn(
     ("words", "vectors", "error", "message"),
-    [
-        (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),
-        (VOCABULARY, {"the": [np.nan] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
-        (VOCABULARY, {"the": ["a"] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
-        (VOCABULARY, [[1.0]], TypeError, "vectors is a list; expected a Mapping"),
-        (
-            [*VOCABULARY, "more"],
-            ROWS,
-            ValueError,
-            "id of .more., .* vocab_size 6, is 6",
-        ),
-        ({"the": 6}, ROWS, ValueError, "the id of 'the', .* vocab_size 6, is 6; expected"),
-        ({"the": -1}, ROWS, ValueError, "the id of 'the', .* is -1; expected a whole number"),
-        ({"the": "a"}, ROWS, ValueError, "the id of 'the', .* is 'a'; expected a whole number"),
-        ("the", ROWS, TypeError, "words is a str; expected a list with a string"),
-        ([1, 2], ROWS, TypeError, r"words\[0\] is an int: 1; expected a string"),
-    ],
+    (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),
+    (VOCABULARY, {"the": [np.nan] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
+    (VOCABULARY, {"the": ["a"] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
+    (VOCABULARY, [[1.0]], TypeError, "vectors is a list; expected a Mapping"),
+    ([*VOCABULARY, "more"], ROWS, ValueError, "id of .more., .* vocab_size 6, is 6"),
+    ({"the": 6}, ROWS, ValueError, "the id of 'the', .* vocab_size 6, is 6; expected"),
+    ({"the": -1}, ROWS, ValueError, "the id of 'the', .* is -1; expected a whole number"),
+    ({"the": "a"}, ROWS, ValueError, "the id of 'the', .* is 'a'; expected a whole number"),
+    ("the", ROWS, TypeError, "words is a str; expected a list with a string"),
+    ([1, 2], ROWS, TypeError, r"words\[0\] is an int: 1; expected a string"),
 )
 def test_what_does_not_fit_is_refused_and_changes_nothing(model, words, vectors, error, message):
     before = model.parameters()["embed.tokens.weight"].copy()

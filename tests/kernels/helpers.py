@@ -82,8 +82,6 @@ def _by_pairs(case, dtype):
 
 
 # The pairs that a kernel replaces ----------------------------------------------------------------
-
-
 def _of_pair(name):
     forward, backward = getattr(F, name), getattr(F, f"{name}_backward")
 
@@ -117,13 +115,9 @@ def _residual_norm(arrays, others, context):
     return z, pull
 
 
-ACTIVATIONS = {
-    "relu": (F.relu, F.relu_backward, {}),
-    "gelu": (F.gelu, F.gelu_backward, {}),
-    "gelu_tanh": (F.gelu, F.gelu_backward, {"approximate": "tanh"}),
-    "silu": (F.silu, F.silu_backward, {}),
-    "tanh": (F.tanh, F.tanh_backward, {}),
-}
+ACTIVATIONS = {"relu": (F.relu, F.relu_backward, {}), "gelu": (F.gelu, F.gelu_backward, {})}
+ACTIVATIONS["gelu_tanh"] = F.gelu, F.gelu_backward, {"approximate": "tanh"}
+ACTIVATIONS |= {"silu": (F.silu, F.silu_backward, {}), "tanh": (F.tanh, F.tanh_backward, {})}
 """Pairs and options, by the names of kernels."""
 
 
@@ -152,9 +146,8 @@ def _gated_feed_forward(arrays, others, context):
 
     def pull(dy):
         dhidden, *ddown = F.linear_backward(dy, down_cache)
-        dx, *dgate = F.linear_backward(
-            activate_backward(dhidden * up, activation_cache), gate_cache
-        )
+        dbefore = activate_backward(dhidden * up, activation_cache)
+        dx, *dgate = F.linear_backward(dbefore, gate_cache)
         dx_up, *dup = F.linear_backward(dhidden * gate, up_cache)
         return dx + dx_up, *dgate, *dup, *ddown
 
@@ -214,24 +207,16 @@ def _dense_heads(arrays, others, context):
 
 
 REFERENCES = {
-    "attention_heads": _attention_heads,
-    "dense_heads": _dense_heads,
-    "dropout": _dropout,
-    "embedding": _embedding,
-    "feed_forward": _feed_forward,
-    "fourier_mixing": _of_pair("fourier_mixing"),
-    "gated_feed_forward": _gated_feed_forward,
-    "layer_norm": _of_pair("layer_norm"),
-    "rms_norm": _of_pair("rms_norm"),
-    "linear": _of_pair("linear"),
-    "residual_norm": _residual_norm,
+    **{"attention_heads": _attention_heads, "dense_heads": _dense_heads, "dropout": _dropout},
+    **{"embedding": _embedding, "feed_forward": _feed_forward},
+    **{"fourier_mixing": _of_pair("fourier_mixing"), "gated_feed_forward": _gated_feed_forward},
+    **{"layer_norm": _of_pair("layer_norm"), "rms_norm": _of_pair("rms_norm")},
+    **{"linear": _of_pair("linear"), "residual_norm": _residual_norm},
     "softmax_cross_entropy": _of_pair("softmax_cross_entropy"),
 }
 
 
 # Inputs -------------------------------------------------------------------------------------------
-
-
 def normals(*shapes, seed=0):
     """Draw a standard normal array of each shape."""
     rng = np.random.default_rng(seed)

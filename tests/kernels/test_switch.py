@@ -57,8 +57,6 @@ def uses_kernels():
 
 
 # The process --------------------------------------------------------------------------------------
-
-
 def test_for_the_process_until_they_are_switched_again(refusing):
     assert uses_kernels()
     nf.use_kernels(False)
@@ -126,8 +124,6 @@ def test_and_to_no_other_though_kernels_are_off_by_then(rng):
 
 
 # A call -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_a_twin_does_not_make_its_layer_fast(refusing, mixer):
     layer = encoder(mixer=mixer)
@@ -202,8 +198,6 @@ def test_what_is_added_may_be_repeated(rng):
 
 
 # Arrays -------------------------------------------------------------------------------------------
-
-
 def kernel(name, x):
     """Return the kernel that a twin of NumPy's takes for arrays such as x."""
     return Twins(cpu.KERNELS, np.ndarray).kernel(name, x)

@@ -54,8 +54,6 @@ def make(make_plain, either):
 
 
 # The first layer of a model -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("enabled", [True, False])
 def test_parameters_get_the_same_gradients_without_the_inputs(make_plain, rng, enabled):
     layer, x = make_plain("float64"), rng.normal(size=(4, 5, 8))
@@ -183,8 +181,6 @@ def test_a_subclass_with_a_backward_pass_of_its_own_has_no_other():
 
 
 # All of them --------------------------------------------------------------------------------------
-
-
 def test_a_workspace_changes_no_number(make, rng):
     layer, x = make("float64"), rng.normal(size=(4, 5, 8))
     plain = [a.copy() for a in both_passes(layer, x)]

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from npformer.layers import ACTIVATIONS, PositionwiseFeedForward
+import npformer as nf
+from npformer import functional as F
+from npformer.layers import ACTIVATIONS, GELU, GatedFeedForward, PositionwiseFeedForward
 from tests.passes import assert_same, both_passes
 
 
@@ -12,9 +14,8 @@ def network(activation="relu", ffn="linear"):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_linear_maps_and_convolutions_of_one_seed_agree_bit_for_bit(either, rng, activation):
     x = rng.normal(size=(2, 5, 4))
-    of_linear, of_conv1d = (
-        both_passes(either(network(activation, ffn=ffn)), x) for ffn in ("linear", "conv1d")
-    )
+    networks = (network(activation, ffn=ffn) for ffn in ("linear", "conv1d"))
+    of_linear, of_conv1d = (both_passes(either(one), x) for one in networks)
     assert_same(of_conv1d, of_linear)
 
 
@@ -24,3 +25,42 @@ def test_is_the_papers_equation(either, rng):
     b1[...], b2[...] = rng.normal(size=6), rng.normal(size=4)
     x = rng.normal(size=(2, 5, 4))
     np.testing.assert_allclose(layer(x), np.maximum(0, x @ W1 + b1) @ W2 + b2, rtol=1e-12)
+
+
+def test_a_gated_network_without_biases_is_the_function(either, rng):
+    layer = GatedFeedForward(4, 6, bias=False, seed=0, dtype="float64")
+    x, maps = rng.normal(size=(2, 3, 4)), (layer.gate, layer.up, layer.down)
+    expected, _ = F.gated(x, *(part.weight.value for part in maps))
+    np.testing.assert_allclose(either(layer)(x), expected, rtol=0, atol=1e-14)
+    assert sorted(layer.parameters()) == ["down.weight", "gate.weight", "up.weight"]
+
+
+def test_a_language_model_with_gates_and_rms_norms_learns_and_writes_with_a_cache(rng):
+    kind = {"norm_kind": "rms", "norm": "pre", "ffn": "gated", "activation": "silu"}
+    config = nf.EncoderConfig(16, 2, 2, 24, 12, **kind, causal=True)
+    model = nf.LanguageModel(config, 7, seed=0)
+    ids = np.tile(np.arange(1, 7), 2)[None].repeat(8, axis=0)
+    history = nf.fit(model, (ids[:, :-1], ids[:, 1:]), epochs=60, lr=1e-2, seed=0, progress=False)
+    assert history.train_loss[-1] < 0.2 * history.train_loss[0]
+    written = model.generate(np.array([1, 2]), 8, temperature=0)
+    np.testing.assert_array_equal(written, model.generate(np.array([1, 2]), 8, 0, cache=False))
+    assert written[:4].tolist() == [3, 4, 5, 6]
+
+
+FUNCTIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "tanh": F.tanh}
+FUNCTIONS["gelu_tanh"] = lambda x: F.gelu(x, approximate="tanh")
+
+
+def test_every_name_has_its_function_here():
+    assert set(FUNCTIONS) == set(ACTIVATIONS)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_name_stands_for_its_function(either, rng, name):
+    x = rng.normal(size=(2, 3))
+    np.testing.assert_array_equal(either(ACTIVATIONS[name]())(x), FUNCTIONS[name](x)[0])
+
+
+def test_gelu_heeds_which_form_is_asked_for(rng):
+    x = rng.normal(size=9)
+    assert (GELU()(x) != GELU(approximate="tanh")(x)).any()

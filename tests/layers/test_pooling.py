@@ -31,20 +31,14 @@ def test_what_padding_holds_changes_nothing_and_gets_no_gradient(rng, padding, p
     x, layer = rng.normal(size=(3, 4, 5)), pooling()
     y, dx = both_passes(layer, x, Context(mask=padding))
     np.testing.assert_array_equal(dx[~padding], 0.0)
-    x[~padding] = np.nan
+    x[~padding] = np.resize([np.nan, np.inf, -np.inf], x[~padding].shape)
     np.testing.assert_array_equal(layer(x, padding), y)
 
 
 def test_the_table_names_every_pooling():
     made = {name: type(build(4, 0, "float64")) for name, build in POOLINGS.items()}
-    assert made == {
-        "mean": MeanPooling,
-        "first": FirstToken,
-        "flatten": Flatten,
-        "max": nf.layers.MaxPooling,
-        "none": EveryToken,
-        "pooler": Pooler,
-    }
+    expected = {"mean": MeanPooling, "first": FirstToken, "flatten": Flatten, "pooler": Pooler}
+    assert made == expected | {"max": nf.layers.MaxPooling, "none": EveryToken}
 
 
 def test_the_pooler_is_a_dense_layer_with_tanh_on_the_first_token(either, rng):

@@ -20,17 +20,13 @@ def test_permuting_the_tokens_permutes_the_result(either, rng):
 def test_a_head_is_attention_over_its_own_columns(either, rng):
     mixer, x = either(Attention(8, 2, seed=0, dtype="float64")), rng.normal(size=(1, 5, 8))
     query, key, value = (layer(x)[0] for layer in (mixer.query, mixer.key, mixer.value))
-    heads = [
-        F.scaled_dot_product_attention(query[:, columns], key[:, columns], value[:, columns])[0]
-        for columns in (slice(0, 4), slice(4, 8))
-    ]
+    parts = [[a[:, 4 * i : 4 * i + 4] for a in (query, key, value)] for i in range(2)]
+    heads = [F.scaled_dot_product_attention(*part)[0] for part in parts]
     expected = mixer.output(np.concatenate(heads, axis=-1))
     np.testing.assert_allclose(mixer(x)[0], expected, rtol=1e-12)
 
 
 # In blocks ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("memory", "length", "in_blocks"),
     [("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True)],

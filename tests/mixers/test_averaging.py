@@ -51,10 +51,8 @@ def test_one_head_is_the_papers_equation(either, rng, name):
 def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
     mixer = build(name)
     scores = SCORES.get(name, MixtureScores)(SETTINGS, seed=0, dtype="float64")
-    assert list(mixer.named_parameters()) == [
-        *scores.named_parameters(),
-        *("value.weight", "value.bias", "output.weight", "output.bias"),
-    ]
+    own = ["value.weight", "value.bias", "output.weight", "output.bias"]
+    assert list(mixer.named_parameters()) == [*scores.named_parameters(), *own]
     for key, parameter in scores.named_parameters().items():
         np.testing.assert_array_equal(mixer.named_parameters()[key].value, parameter.value)
 
@@ -62,10 +60,8 @@ def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        ("attention", 2 * D**2),
-        ("random_synthesizer", N**2),
-        ("fixed_random_synthesizer", N**2),
-        ("factorized_random_synthesizer", 2 * N * K),
+        *(("attention", 2 * D**2), ("random_synthesizer", N**2)),
+        *(("fixed_random_synthesizer", N**2), ("factorized_random_synthesizer", 2 * N * K)),
         ("dense_synthesizer", D**2 + D * N),
     ],
 )
@@ -77,9 +73,7 @@ def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):
 
 @pytest.mark.parametrize("name", AVERAGING)
 def test_heads_share_the_weights_of_one_except_for_tables(name):
-    one, four = (
-        {key: p.size for key, p in of_scores(build(name, n_heads=n)).items()} for n in (1, 4)
-    )
+    one, four = ({k: p.size for k, p in of_scores(build(name, n_heads=n)).items()} for n in (1, 4))
     for key in one:
         a_table_each = key.rpartition(".")[-1] in ("R", "R1", "R2", "b2", "c2")
         assert four[key] == (4 if a_table_each else 1) * one[key], key

@@ -114,8 +114,6 @@ def test_longer_than_max_len_is_refused_where_something_was_made_for_it(mixer, r
 
 
 # What they mixed with -----------------------------------------------------------------------------
-
-
 def test_explain_gives_a_matrix_a_head(mixer, name, x):
     assert mixer.explain(x, Context()).shape == (3, 2 if name in AVERAGING else 1, 4, 4)
 

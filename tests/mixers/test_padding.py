@@ -6,26 +6,17 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer.core import Context
-from npformer.layers import MeanPooling
 from npformer.mixers import MixerSettings, WholeSequenceMixer
 
 MASK = np.array([[True] * 5, [True, True, False, False, False], [False] * 5])
 
-STRATEGIES = [
-    (name, strategy)
-    for name, kind in nf.MIXERS.items()
-    for strategy in (
-        ("per_length", "zero") if issubclass(kind, WholeSequenceMixer) else ("refuse",)
-    )
-]
+WHOLE = [name for name, kind in nf.MIXERS.items() if issubclass(kind, WholeSequenceMixer)]
+STRATEGIES = [(name, "refuse") for name in nf.MIXERS if name not in WHOLE]
+STRATEGIES += [(name, strategy) for name in WHOLE for strategy in ("per_length", "zero")]
 
 
-CAUSAL = [
-    (*strategy, causal)
-    for strategy in STRATEGIES
-    for causal in (False, True)
-    if not causal or issubclass(nf.MIXERS[strategy[0]], nf.mixers.AveragingMixer)
-]
+BACK = [one for one in STRATEGIES if issubclass(nf.MIXERS[one[0]], nf.mixers.AveragingMixer)]
+CAUSAL = [*((*one, False) for one in STRATEGIES), *((*one, True) for one in BACK)]
 """Those that can look back only, in both ways."""
 
 
@@ -102,19 +93,7 @@ def test_of_the_input_embedding_and_of_a_whole_model_below_its_checks(fast, junk
         np.testing.assert_array_equal(with_bad[1], dx)
 
 
-def test_of_the_mean():
-    x = np.random.default_rng(0).normal(size=(3, 5, 2))
-    pool, gradients = MeanPooling(), nf.Gradients(MeanPooling())
-    y = pool(x, MASK)
-    spoil(x)
-    with_bad, cache = pool.forward(x, Context(mask=MASK))
-    np.testing.assert_array_equal(with_bad, y)
-    np.testing.assert_array_equal(pool.backward(np.ones((3, 2)), cache, gradients)[~MASK], 0.0)
-
-
 # Functions ----------------------------------------------------------------------------------------
-
-
 def test_of_softmax_in_both_passes():
     x, dy = np.random.default_rng(0).normal(size=(2, 3, 5))
     y, cache = F.softmax(x, mask=MASK)
@@ -176,8 +155,6 @@ def test_of_an_average_of_values_that_the_batch_shares():
 
 
 # Rows without anything ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_row_of_minus_infinity_is_0_and_has_no_gradient(dtype):
     x = np.array([[-np.inf] * 3, [-np.inf, 1.0, 2.0]], dtype)
@@ -199,8 +176,6 @@ def test_queries_whose_scores_are_minus_infinity_attend_to_nothing():
 
 
 # What sends gradients into padding ----------------------------------------------------------------
-
-
 def test_features_at_padding_have_no_gradient():
     config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=5)
     embed = nf.models.InputEmbedding(config, vocab_size=None, n_features=2, seed=0, dtype="float64")

@@ -76,9 +76,8 @@ def test_rows_of_other_lengths_go_on_from_their_own_last_token(mixer, x):
     lengths = np.array([4, 1, 2])
     mask = np.arange(4) < lengths[:, None]
     state = mixer.start(BATCH, LENGTH, x)
-    y, state = mixer.prefill(
-        np.where(mask[..., None], x[:, :4], np.nan), state, nf.Context(mask=mask)
-    )
+    beginning = np.where(mask[..., None], x[:, :4], np.nan)
+    y, state = mixer.prefill(beginning, state, nf.Context(mask=mask))
     expected = whole(mixer, x)
     assert_close(y[mask], expected[:, :4][mask])
     for k in range(3):

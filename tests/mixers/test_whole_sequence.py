@@ -61,10 +61,8 @@ def test_per_length_mixes_each_sequence_by_itself_forward_and_backward(either, k
     mask, x = np.arange(4) < np.array(LENGTHS)[:, None], rng.normal(size=(5, 4, 8))
     mixer, dy = either(build(kind, "per_length")), rng.normal(size=(5, 4, 8))
     y, dx, *_ = both_passes(mixer, x, Context(mask=mask), dy)
-    for found, given, mix in (
-        (y, x, function_of(mixer)),
-        (dx, dy, function_of(mixer, transposed=True)),
-    ):
+    forward, backward = (function_of(mixer, transposed) for transposed in (False, True))
+    for found, given, mix in ((y, x, forward), (dx, dy, backward)):
         for n, length in enumerate(LENGTHS):
             if length:
                 alone = mix(given[n : n + 1, :length])

@@ -27,8 +27,6 @@ def encoder(small_config):
 
 
 # What a block computes ----------------------------------------------------------------------------
-
-
 def test_post_norm_is_the_papers_block(encoder, x):
     block = encoder(norm="post").blocks[0]
     middle = block.mixer_norm(x + block.mixer(x))
@@ -85,8 +83,6 @@ def test_dropout_acts_in_training_alone(encoder, x):
 
 
 # What an encoder keeps to -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mixer", MIXERS)
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_padded_sequence_is_the_sequence_alone(encoder, x, padding, mixer, norm):
@@ -95,8 +91,6 @@ def test_a_padded_sequence_is_the_sequence_alone(encoder, x, padding, mixer, nor
 
 
 # Shared layers ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_shared_layers_have_the_sum_of_the_gradients_of_equal_ones(encoder, x, norm):
     shared = encoder(n_layers=3, share_layers=True, norm=norm)
@@ -120,8 +114,6 @@ def test_shared_layers_are_one_block_at_any_depth(encoder):
 
 
 # Seeds --------------------------------------------------------------------------------------------
-
-
 def test_float32_and_float64_are_one_model_up_to_rounding(small_config, x):
     single, double = (nf.Encoder(small_config(), 0, dtype) for dtype in ("float32", "float64"))
     rounded = double.parameters().flat.astype("float32")
@@ -131,25 +123,20 @@ def test_float32_and_float64_are_one_model_up_to_rounding(small_config, x):
 
 def test_a_generator_goes_on_where_it_was(small_config):
     generator = np.random.default_rng(0)
-    first, second, seeded = (
-        nf.Encoder(small_config(), seed).parameters().flat for seed in (generator, generator, 0)
-    )
+    seeds = generator, generator, 0
+    first, second, seeded = (nf.Encoder(small_config(), s).parameters().flat for s in seeds)
     np.testing.assert_array_equal(first, seeded)
     assert (first != second).any()
 
 
 # Configuration ------------------------------------------------------------------------------------
-
-
 @in_turn(
     "changes",
-    [
-        {},
-        {"mixer": ("fourier", "attention"), "dropout": 0.1},
-        {"mixer": ["fourier", "attention"]},
-        {"mixer": "mixture", "mixture": ["attention", "dense_synthesizer"], "rank": 3},
-        {"memory": "blocks"},
-    ],
+    {},
+    {"mixer": ("fourier", "attention"), "dropout": 0.1},
+    {"mixer": ["fourier", "attention"]},
+    {"mixer": "mixture", "mixture": ["attention", "dense_synthesizer"], "rank": 3},
+    {"memory": "blocks"},
 )
 def test_a_configuration_goes_through_json_and_back(small_config, changes):
     config = small_config(**changes)
@@ -177,10 +164,8 @@ def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(smal
 
 @in_turn(
     ("name", "value", "error", "expected"),
-    [
-        *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
-        *((name, 1, TypeError, "True or False") for name in FLAGS),
-    ],
+    *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
+    *((name, 1, TypeError, "True or False") for name in FLAGS),
 )
 def test_wrong_values_are_refused_by_name(name, value, error, expected):
     with pytest.raises(error, match=rf"{name} is {value!r}; expected {expected}"):

@@ -9,12 +9,8 @@ from npformer.models import InputEmbedding
 from tests.in_turn import in_turn
 from tests.passes import assert_same, both_passes
 
-BERT = {
-    "positions": "learned",
-    "scale_embeddings": False,
-    "n_token_types": 3,
-    "embedding_norm": True,
-}
+BERT = {"positions": "learned", "scale_embeddings": False}
+BERT |= {"n_token_types": 3, "embedding_norm": True}
 FNET = {**BERT, "embedding_projection": True}
 
 
@@ -39,8 +35,6 @@ def types(rng):
 
 
 # What it computes ---------------------------------------------------------------------------------
-
-
 def test_the_names_of_all_parts(embed):
     first = ["tokens.weight", "positions.table"]
     others = ["types.weight", "norm.gamma", "norm.beta", "projection.weight", "projection.bias"]
@@ -93,8 +87,6 @@ def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
 
 
 # In a model ---------------------------------------------------------------------------------------
-
-
 def test_types_reach_every_call_of_a_classifier(small_model, token_batch, types):
     model, (ids, _, mask) = small_model(**BERT), token_batch
     # A constant added to a token's features would be undone by the norm.
@@ -122,25 +114,20 @@ def test_a_model_with_types_is_trained_without_them(small_model, token_batch):
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
 def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
     model = small_model(**BERT)
-    np.testing.assert_array_equal(
-        model(token_batch[0], types=types.astype(dtype)), model(token_batch[0], types=types)
-    )
+    of_int64, found = (model(token_batch[0], types=t) for t in (types, types.astype(dtype)))
+    np.testing.assert_array_equal(found, of_int64)
 
 
 # Wrong calls --------------------------------------------------------------------------------------
-
-
 @in_turn(
     ("types", "error", "message"),
-    [
-        (np.full((8, 6), 3), ValueError, "types holds 3; expected whole numbers from 0 to 2"),
-        (np.full((8, 6), -1), ValueError, "types holds -1; expected whole numbers from 0 to 2"),
-        (np.zeros((8, 5), int), ValueError, r"types has shape \(8, 5\); expected \(8, 6\)"),
-        (np.zeros((6,), int), ValueError, r"types has shape \(6,\); expected \(8, (6|length)\)"),
-        (np.zeros((8, 6)), TypeError, "types has dtype float64; expected whole numbers"),
-        (np.zeros((8, 6), bool), TypeError, "types has dtype bool; expected whole numbers"),
-        ([[0] * 6] * 8, TypeError, "types is a list; expected an array"),
-    ],
+    (np.full((8, 6), 3), ValueError, "types holds 3; expected whole numbers from 0 to 2"),
+    (np.full((8, 6), -1), ValueError, "types holds -1; expected whole numbers from 0 to 2"),
+    (np.zeros((8, 5), int), ValueError, r"types has shape \(8, 5\); expected \(8, 6\)"),
+    (np.zeros((6,), int), ValueError, r"types has shape \(6,\); expected \(8, (6|length)\)"),
+    (np.zeros((8, 6)), TypeError, "types has dtype float64; expected whole numbers"),
+    (np.zeros((8, 6), bool), TypeError, "types has dtype bool; expected whole numbers"),
+    ([[0] * 6] * 8, TypeError, "types is a list; expected an array"),
 )
 def test_wrong_types_are_refused(small_model, token_batch, types, error, message):
     model, (ids, y, mask) = small_model(**BERT), token_batch

@@ -1,10 +1,13 @@
-"""Losses as objects, as a model hands them a user's labels."""
+"""Losses as objects, as a model hands them labels; that of a model with a wide part."""
 
 import numpy as np
 import pytest
+from scipy.special import expit, log_softmax, softmax
 
 import npformer as nf
+from npformer import gradcheck
 from npformer.engine import EngineContext
+from npformer.models import TwoAnswers
 from npformer.models.losses import MeanSquaredError, SoftmaxCrossEntropy
 
 
@@ -46,9 +49,7 @@ def test_labels_of_padding_count_nowhere_whatever_they_are(tokens, dtype):
         ({"n_classes": 2, "output": "sigmoid"}, [-20.0], np.log1p(np.exp(-20.0))),
     ],
 )
-def test_the_loss_of_what_is_almost_certain_keeps_its_digits(
-    small_model, token_batch, changes, bias, expected
-):
+def test_a_loss_of_nearly_0_keeps_its_digits(small_model, token_batch, changes, bias, expected):
     """In float32, 1 + e^-20 is 1 and its logarithm 0."""
     model = small_model(dtype="float32", **changes)
     model.parameters()["classify.weight"][...] = 0.0
@@ -81,17 +82,75 @@ def test_a_kernel_that_knows_no_weights_is_passed_over(rng, monkeypatch):
     from npformer.engine import fast_losses
 
     kernel = (lambda *arguments, **options: pytest.fail("the kernel was called"), None)
-    monkeypatch.setattr(
-        fast_losses, "kernels_of", lambda backend: {"softmax_cross_entropy": kernel}
-    )
+    kernels = {"softmax_cross_entropy": kernel}
+    monkeypatch.setattr(fast_losses, "kernels_of", lambda backend: kernels)
     logits, labels, weights = rng.normal(size=(5, 3)), np.arange(5) % 3, rng.random(5)
     fast = fast_losses.fast_loss(SoftmaxCrossEntropy(0.1), "numpy", EngineContext())
     assert type(fast) is fast_losses.FastSoftmaxCrossEntropy
     plain, plain_cache = SoftmaxCrossEntropy(0.1).forward(logits, labels, weights)
     value, cache = fast.forward(logits, labels, weights)
     assert value == plain
-    np.testing.assert_array_equal(
-        fast.backward(0.5, cache), SoftmaxCrossEntropy(0.1).backward(0.5, plain_cache)
-    )
+    expected = SoftmaxCrossEntropy(0.1).backward(0.5, plain_cache)
+    np.testing.assert_array_equal(fast.backward(0.5, cache), expected)
     of_classes = SoftmaxCrossEntropy(class_weight=[1.0, 2.0, 3.0])
     assert fast_losses.fast_loss(of_classes, "numpy", EngineContext()) is of_classes
+
+
+LABELS = np.array([2, 0, 1, 1])
+WEIGHTS = np.array([2.0, 0.5, 0.0, 1.0])
+CLASSES = (1.0, 3.0, 0.5)
+
+
+@pytest.fixture
+def logits(rng):
+    return rng.normal(size=(4, 2, 3))
+
+
+def defined(z, label_smoothing=0.0, weights=1.0):
+    """The mean over samples of (softmax's loss of deep + the mean of the sigmoids' of wide) / 2."""
+    q = np.eye(3)[LABELS] * (1.0 - label_smoothing) + label_smoothing / 3
+    deep = -(q * log_softmax(z[:, 0], axis=1)).sum(axis=1)
+    p = expit(z[:, 1])
+    wide = -(q * np.log(p) + (1.0 - q) * np.log(1.0 - p)).mean(axis=1)
+    return np.average(0.5 * (deep + wide), weights=weights * np.ones(4))
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_the_loss_is_as_defined(logits, label_smoothing, weights):
+    found, _ = TwoAnswers(label_smoothing).forward(logits, LABELS, weights)
+    expected = defined(logits, label_smoothing, 1.0 if weights is None else weights)
+    assert float(found) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_a_label_counts_as_often_as_its_class_weighs(logits, weights):
+    found, _ = TwoAnswers(class_weight=CLASSES).forward(logits, LABELS, weights)
+    each = np.asarray(CLASSES)[LABELS] * (1.0 if weights is None else weights)
+    assert float(found) == pytest.approx(defined(logits, weights=each), rel=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1, "class_weight": CLASSES}])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_gradients(logits, options, weights):
+    loss = TwoAnswers(**options)
+    assert gradcheck((lambda z: loss.forward(z, LABELS, weights), loss.backward), logits).passed
+
+
+def test_float32_stays(logits):
+    loss = TwoAnswers(0.1, CLASSES)
+    value, cache = loss.forward(logits.astype("float32"), LABELS, WEIGHTS.astype("float32"))
+    assert value.dtype == loss.backward(0.5, cache).dtype == "float32"
+
+
+def test_probabilities_are_the_softmax_of_the_mean_of_both_logits(logits):
+    expected = softmax(logits.mean(axis=1), axis=1)
+    np.testing.assert_allclose(TwoAnswers().probabilities(logits), expected)
+    np.testing.assert_allclose(np.exp(TwoAnswers().log_probabilities(logits)), expected)
+    right = expected[np.arange(4), LABELS]
+    assert TwoAnswers().measure(logits, LABELS).total == pytest.approx(-np.log(right).sum())
+
+
+def test_says_that_it_needs_two_answers():
+    with pytest.raises(ValueError, match="Two answers to each sample"):
+        TwoAnswers().forward(np.zeros((4, 3)), LABELS)

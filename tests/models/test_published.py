@@ -9,9 +9,8 @@ import npformer as nf
 from npformer.layers.feed_forward import MAPS
 from npformer.learn.museum import published as published
 
+
 # A convolution with kernel size 1 is a dense layer ------------------------------------------------
-
-
 def test_the_keras_block_drops_before_the_residual_connection(rng):
     x = rng.normal(size=(2, 400, 8))
     block = published.KerasFeedForward(8, 12, 0.5, seed=0, dtype="float64")
@@ -56,8 +55,6 @@ def test_labels_that_do_not_fit_are_refused(y, error, message):
 
 
 # The asker's synthesizer --------------------------------------------------------------------------
-
-
 @pytest.fixture
 def synthesizer():
     return published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
@@ -90,8 +87,6 @@ def test_a_shorter_sequence_is_refused(synthesizer):
 
 
 # The blog's FNet ----------------------------------------------------------------------------------
-
-
 def test_the_blogs_layers_are_one_layer():
     assert [published.blog_fnet(8, 12, 0.0, n_layers).n_parameters() for n_layers in (1, 2, 6)] == [
         2 * 8 + 2 * 8 * 12 + 12 + 8

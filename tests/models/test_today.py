@@ -26,15 +26,13 @@ def test_nothing_is_added_and_order_counts(rng):
 
 def test_what_stands_behind_padding_is_what_stands_at_the_beginning(rng):
     """Only differences of positions count, so tokens may stand anywhere."""
-    model = nf.SequenceClassifier(
-        nf.EncoderConfig(**SIZES, positions="rotary"), 3, vocab_size=9, seed=0, dtype="float64"
-    )
+    config = nf.EncoderConfig(**SIZES, positions="rotary")
+    model = nf.SequenceClassifier(config, 3, vocab_size=9, seed=0, dtype="float64")
     ids = rng.integers(0, 9, (2, 8))
     moved = np.concatenate([np.zeros((2, 5), int), ids], axis=1)
     mask = np.arange(13) >= 5
-    np.testing.assert_allclose(
-        model(moved, mask=np.stack([mask, mask])), model(ids), rtol=0, atol=1e-13
-    )
+    found = model(moved, mask=np.stack([mask, mask]))
+    np.testing.assert_allclose(found, model(ids), rtol=0, atol=1e-13)
 
 
 GROUPED = {"n_kv_heads": 1, "d_head": 6, "qk_norm": True, "bias": False}

@@ -29,8 +29,6 @@ def random_gradients(layer, rng):
 
 
 # Steps --------------------------------------------------------------------------------------------
-
-
 def test_follows_the_algorithm_step_by_step(rng):
     lr, beta1, beta2, eps = 0.02, 0.8, 0.95, 1e-3
     theta, m, v = rng.normal(size=5), np.zeros(5), np.zeros(5)
@@ -97,19 +95,10 @@ def test_gradients_of_the_same_names_and_other_shapes_are_refused(chain):
     np.testing.assert_array_equal(chain.parameters().flat, before)
 
 
-def test_a_refused_step_does_not_count(chain):
-    optimizer = nf.Adam(chain.parameters())
-    with pytest.raises(ValueError, match="gradients is empty"):
-        optimizer.step({})
-    assert optimizer.steps == 0
-
-
 # Large gradients ----------------------------------------------------------------------------------
-
-
-@in_turn("enabled", [True, False])
-@in_turn("shape", [(4,), (2, 2)])
-@in_turn("size", [1e18, 2e19, 5e20])
+@in_turn("enabled", True, False)
+@in_turn("shape", (4,), (2, 2))
+@in_turn("size", 1e18, 2e19, 5e20)
 def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, enabled):
     rng = np.random.default_rng(0)
     start, theta, wide = rng.normal(size=shape), {}, {}
@@ -124,17 +113,15 @@ def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, ena
     assert (np.abs(theta["w"] - start) > 0.1).all()
 
 
-@in_turn("flat", [True, False])
-@in_turn("enabled", [True, False])
+@in_turn("flat", True, False)
+@in_turn("enabled", True, False)
 @in_turn(
     ("value", "problem"),
-    [
-        (np.nan, "holds NaN"),
-        (np.inf, "holds infinity"),
-        (-np.inf, "holds infinity"),
-        (1e30, r"reaches 1e\+30: its square is more than float32 can hold"),
-        (7e20, r"reaches 7e\+20: its square is more"),
-    ],
+    (np.nan, "holds NaN"),
+    (np.inf, "holds infinity"),
+    (-np.inf, "holds infinity"),
+    (1e30, r"reaches 1e\+30: its square is more than float32 can hold"),
+    (7e20, r"reaches 7e\+20: its square is more"),
 )
 def test_a_gradient_not_finite_is_named_before_anything_changes(value, problem, enabled, flat):
     layer = L.Sequential(L.Linear(3, 5, seed=0), L.LayerNorm(5)).flatten()
@@ -161,32 +148,29 @@ def test_many_gradients_whose_squares_together_overflow_are_no_error():
 
 
 # What is refused ----------------------------------------------------------------------------------
-
 ONES = np.ones(3)
 
 
 @in_turn(
     ("change", "error", "message"),
-    [
-        ({"parameters": {"w": [1.0]}}, TypeError, "parameter w is a list; expected an array"),
-        ({"parameters": {"w": None}}, TypeError, "parameter w is None; expected an array"),
-        ({"parameters": {"w": 1.0}}, TypeError, "parameter w is a float; expected an array"),
-        ({"parameters": {"w": np.float32(1)}}, TypeError, "parameter w is a NumPy number"),
-        ({"parameters": {"w": np.ones(3, int)}}, TypeError, "parameter w has dtype int64"),
-        ({"parameters": {"w": np.ones(3, "float16")}}, TypeError, "w has dtype float16"),
-        ({"parameters": {"w": np.broadcast_to(ONES, (2, 3))}}, ValueError, "w is read-only"),
-        ({"betas": (0.9, 0.99, 0.999)}, ValueError, r"betas is \(0\.9, 0\.99, 0\.999\); .* two"),
-        ({"betas": (0.9,)}, ValueError, r"betas is \(0\.9,\); expected two numbers"),
-        ({"betas": 0.9}, ValueError, r"betas is 0\.9; expected two numbers"),
-        ({"betas": ONES[:2]}, ValueError, "betas is an ndarray; expected two numbers"),
-        ({"betas": ("0.9", 0.99)}, ValueError, "betas is '0.9'; expected a number from 0"),
-        ({"betas": (0.9, -0.1)}, ValueError, r"betas is -0\.1; expected a number from 0"),
-        ({"lr": "0.1"}, ValueError, "lr is '0.1'; expected a number above 0"),
-        ({"lr": None}, ValueError, "lr is None; expected a number above 0"),
-        ({"lr": np.inf}, ValueError, "lr is inf; expected a number above 0"),
-        ({"eps": None}, ValueError, "eps is None; expected a number above 0"),
-        ({"weight_decay": "0"}, ValueError, "weight_decay is '0'; expected 0 or more"),
-    ],
+    ({"parameters": {"w": [1.0]}}, TypeError, "parameter w is a list; expected an array"),
+    ({"parameters": {"w": None}}, TypeError, "parameter w is None; expected an array"),
+    ({"parameters": {"w": 1.0}}, TypeError, "parameter w is a float; expected an array"),
+    ({"parameters": {"w": np.float32(1)}}, TypeError, "parameter w is a NumPy number"),
+    ({"parameters": {"w": np.ones(3, int)}}, TypeError, "parameter w has dtype int64"),
+    ({"parameters": {"w": np.ones(3, "float16")}}, TypeError, "w has dtype float16"),
+    ({"parameters": {"w": np.broadcast_to(ONES, (2, 3))}}, ValueError, "w is read-only"),
+    ({"betas": (0.9, 0.99, 0.999)}, ValueError, r"betas is \(0\.9, 0\.99, 0\.999\); .* two"),
+    ({"betas": (0.9,)}, ValueError, r"betas is \(0\.9,\); expected two numbers"),
+    ({"betas": 0.9}, ValueError, r"betas is 0\.9; expected two numbers"),
+    ({"betas": ONES[:2]}, ValueError, "betas is an ndarray; expected two numbers"),
+    ({"betas": ("0.9", 0.99)}, ValueError, "betas is '0.9'; expected a number from 0"),
+    ({"betas": (0.9, -0.1)}, ValueError, r"betas is -0\.1; expected a number from 0"),
+    ({"lr": "0.1"}, ValueError, "lr is '0.1'; expected a number above 0"),
+    ({"lr": None}, ValueError, "lr is None; expected a number above 0"),
+    ({"lr": np.inf}, ValueError, "lr is inf; expected a number above 0"),
+    ({"eps": None}, ValueError, "eps is None; expected a number above 0"),
+    ({"weight_decay": "0"}, ValueError, "weight_decay is '0'; expected 0 or more"),
 )
 def test_wrong_settings_are_refused_in_words(change, error, message):
     with pytest.raises(error, match=message):
@@ -195,24 +179,19 @@ def test_wrong_settings_are_refused_in_words(change, error, message):
 
 @in_turn(
     ("gradients", "error", "message"),
-    [
-        (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
-        ([ONES], TypeError, "gradients is a list; expected a Mapping"),
-        (ONES, TypeError, "gradients is an ndarray; expected a Mapping"),
-        ({"v": ONES}, ValueError, "do not fit the parameters: w is missing.* from one model"),
-        ({"w": ONES, "v": ONES, "u": ONES}, ValueError, "u is unknown"),
-        ({"v": ONES, "w": None}, TypeError, "the gradient of w is None; expected an array"),
-        ({"v": ONES, "w": [1.0, 1.0, 1.0]}, TypeError, "the gradient of w is a list"),
-        ({"v": ONES, "w": 1.0}, TypeError, "the gradient of w is a float"),
-        ({"v": ONES, "w": ONES.astype(int)}, TypeError, "the gradient of w has dtype int64"),
-        (
-            {"v": ONES, "w": ONES.astype("f")},
-            ValueError,
-            "w has .* dtype float32, expected .*float64",
-        ),
-        ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"w has shape \(3, 1\) .*expected \(3,\)"),
-        ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
-    ],
+    (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
+    ({}, ValueError, "gradients is empty; expected at least one array"),
+    ([ONES], TypeError, "gradients is a list; expected a Mapping"),
+    (ONES, TypeError, "gradients is an ndarray; expected a Mapping"),
+    ({"v": ONES}, ValueError, "do not fit the parameters: w is missing.* from one model"),
+    ({"w": ONES, "v": ONES, "u": ONES}, ValueError, "u is unknown"),
+    ({"v": ONES, "w": None}, TypeError, "the gradient of w is None; expected an array"),
+    ({"v": ONES, "w": [1.0, 1.0, 1.0]}, TypeError, "the gradient of w is a list"),
+    ({"v": ONES, "w": 1.0}, TypeError, "the gradient of w is a float"),
+    ({"v": ONES, "w": ONES.astype(int)}, TypeError, "the gradient of w has dtype int64"),
+    ({"v": ONES, "w": ONES.astype("f")}, ValueError, "w has .* float32, expected .*float64"),
+    ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"w has shape \(3, 1\) .*expected \(3,\)"),
+    ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
 )
 def test_wrong_gradients_are_refused_in_words_and_change_nothing(gradients, error, message):
     theta = {"v": ONES.copy(), "w": ONES.copy()}
@@ -234,14 +213,12 @@ def test_a_learning_rate_that_a_callback_sets_wrong_is_refused(lr):
 
 @in_turn(
     ("wrong", "error", "message"),
-    [
-        ({"g": np.ones((3, 3))}, ValueError, r"theta, g, m and v have the shapes .*\(3, 3\)"),
-        ({"v": np.ones(1)}, ValueError, "theta, g, m and v have the shapes"),
-        ({"v": None}, TypeError, "v is None; expected an array"),
-        ({"g": np.ones(3, int)}, TypeError, "g has dtype int64"),
-        ({"m": np.ones(3, "float32")}, TypeError, "m has dtype float32"),
-        ({"theta": [1.0]}, TypeError, "theta is a list; expected an array"),
-    ],
+    ({"g": np.ones((3, 3))}, ValueError, r"theta, g, m and v have the shapes .*\(3, 3\)"),
+    ({"v": np.ones(1)}, ValueError, "theta, g, m and v have the shapes"),
+    ({"v": None}, TypeError, "v is None; expected an array"),
+    ({"g": np.ones(3, int)}, TypeError, "g has dtype int64"),
+    ({"m": np.ones(3, "float32")}, TypeError, "m has dtype float32"),
+    ({"theta": [1.0]}, TypeError, "theta is a list; expected an array"),
 )
 def test_the_update_refuses_arrays_that_do_not_fit(wrong, error, message):
     arrays = {name: np.ones(3) for name in ("theta", "g", "m", "v")} | wrong

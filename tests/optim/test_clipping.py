@@ -7,19 +7,7 @@ import npformer as nf
 from npformer import layers as L
 from npformer.optim import global_norm
 from tests.in_turn import in_turn
-
-
-@pytest.fixture
-def chain():
-    linear = L.Linear(3, 5, seed=0, dtype="float64")
-    return L.Sequential(linear, L.LayerNorm(5, dtype="float64")).flatten()
-
-
-def random_gradients(layer, rng):
-    gradients = nf.Gradients(layer)
-    for view in gradients.values():
-        view[...] = rng.normal(size=view.shape)
-    return gradients
+from tests.optim.test_adam import make_chain, random_gradients
 
 
 def test_the_global_norm_is_the_root_of_all_squares():
@@ -41,8 +29,8 @@ def test_clipping_leaves_short_gradients_as_they_are(values, norm):
     np.testing.assert_array_equal(gradients["a"], values)
 
 
-def test_clipping_a_flat_buffer_is_clipping_name_by_name(chain, rng):
-    gradients = random_gradients(chain, rng)
+def test_clipping_a_flat_buffer_is_clipping_name_by_name(rng):
+    gradients = random_gradients(make_chain(5), rng)
     by_name = {name: g.copy() for name, g in gradients.items()}
     norms = [nf.clip_by_global_norm(each, 0.5) for each in (gradients, by_name)]
     assert norms[0] == pytest.approx(norms[1], rel=1e-14)
@@ -51,10 +39,8 @@ def test_clipping_a_flat_buffer_is_clipping_name_by_name(chain, rng):
 
 
 # Large and small ----------------------------------------------------------------------------------
-
-
-@in_turn("n", [1, 3, 100_000])
-@in_turn("size", [1e-45, 1e-38, 1e-25, 3e-22, 1e-15, 1e10, 1e19, 1e25, 3e32])
+@in_turn("n", 1, 3, 100_000)
+@in_turn("size", 1e-45, 1e-38, 1e-25, 3e-22, 1e-15, 1e10, 1e19, 1e25, 3e32)
 def test_the_norm_neither_overflows_nor_vanishes_in_float32(size, n):
     g = np.random.default_rng(n).uniform(-size, size, n).astype("float32")
     g[0] = size
@@ -78,13 +64,11 @@ def test_the_norm_holds_all_of_float64():
 
 @in_turn(
     ("values", "problem"),
-    [
-        ([1.0, np.nan, np.inf], "holds NaN"),
-        ([1.0, -np.inf, 1.0], "holds infinity"),
-        ([3e38, 3e38, 1.0], r"reaches 3e\+38: the norm of all gradients is more than float32 can"),
-    ],
+    ([1.0, np.nan, np.inf], "holds NaN"),
+    ([1.0, -np.inf, 1.0], "holds infinity"),
+    ([3e38, 3e38, 1.0], r"reaches 3e\+38: the norm of all gradients is more than float32 can"),
 )
-@in_turn("flat", [False, True])
+@in_turn("flat", False, True)
 def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
     gradients = nf.Gradients(L.Linear(2, 3, seed=0).flatten())
     gradients["bias"][...] = values
@@ -100,10 +84,6 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
 
 
 # Wrong arguments ----------------------------------------------------------------------------------
-
-READ_ONLY = np.broadcast_to(np.ones(1), 3)
-
-
 @pytest.mark.parametrize(
     ("gradients", "error", "message"),
     [
@@ -120,14 +100,14 @@ def test_wrong_gradients_are_refused_in_words(gradients, error, message):
 
 
 def test_read_only_gradients_are_measured_and_not_clipped():
-    gradients = {"v": np.ones(3), "w": READ_ONLY}
+    gradients = {"v": np.ones(3), "w": np.broadcast_to(np.ones(1), 3)}
     assert float(global_norm(gradients)) == pytest.approx(6**0.5)
     with pytest.raises(ValueError, match="gradient of w is read-only; expected an array to change"):
         nf.clip_by_global_norm(gradients, 0.1)
     np.testing.assert_array_equal(gradients["v"], 1.0)
 
 
-@in_turn("max_norm", [0.0, -1.0, np.nan, np.inf, None, "1", [1.0], np.ones(2), 1j])
+@in_turn("max_norm", 0.0, -1.0, np.nan, np.inf, None, "1", [1.0], np.ones(2), 1j)
 def test_a_wrong_max_norm_is_refused_in_words(max_norm):
     gradients = {"w": np.ones(3)}
     with pytest.raises(ValueError, match=r"max_norm is .*; expected a number above 0"):

@@ -36,8 +36,6 @@ COPIED = pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
 
 
 # Copies -------------------------------------------------------------------------------------------
-
-
 @COPIED
 @pytest.mark.parametrize("model_first", [True, False])
 @pytest.mark.parametrize("changes", [{}, {"share_layers": True}])
@@ -91,15 +89,13 @@ def test_gradients_that_are_copied_with_their_model_belong_to_the_copy(copied, m
 
 
 # State --------------------------------------------------------------------------------------------
-
-
 def in_layout(model, flat):
     return model.parameters() if flat else dict(model.parameters())
 
 
-@in_turn("dtype", ["float32", "float64"])
-@in_turn("steps", [0, 3])
-@in_turn(("flat", "flat_again"), [(1, 1), (1, 0), (0, 1), (0, 0)])
+@in_turn("dtype", "float32", "float64")
+@in_turn("steps", 0, 3)
+@in_turn(("flat", "flat_again"), (1, 1), (1, 0), (0, 1), (0, 0))
 def test_a_training_goes_on_bit_for_bit_from_its_state(dtype, steps, flat, flat_again):
     model = classifier(dtype)
     options = {"betas": (0.8, 0.95), "weight_decay": 0.1, "schedule": cosine(9, warmup=2)}
@@ -126,14 +122,8 @@ def test_the_state_says_what_it_is():
     optimizer.step(g)
     values, arrays = optimizer.state()
     assert values == {
-        "lr": 1e-3,
-        "betas": [0.9, 0.999],
-        "eps": 1e-8,
-        "weight_decay": 0.0,
-        "layer_decay": 1.0,
-        "no_decay": [],
-        "steps": 1,
-        "schedule": "cosine(total=50, warmup=0, final=0.0)",
+        **{"lr": 1e-3, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.0, "layer_decay": 1.0},
+        **{"no_decay": [], "steps": 1, "schedule": "cosine(total=50, warmup=0, final=0.0)"},
     }
     assert set(arrays) == {"m.weight", "m.bias", "v.weight", "v.bias"}
     for name, x in g.items():
@@ -183,7 +173,7 @@ BROKEN = [
 ]
 
 
-@in_turn(("name", "value", "message"), BROKEN)
+@in_turn(("name", "value", "message"), *BROKEN)
 def test_a_state_that_does_not_fit_is_refused_in_words_and_changes_nothing(name, value, message):
     optimizer = nf.Adam(L.Linear(2, 3, seed=0, dtype="float64").parameters())
     optimizer.step({"weight": np.ones((2, 3)), "bias": np.ones(3)})
@@ -210,8 +200,6 @@ def test_a_state_of_another_kind_is_refused_in_words(broken):
 
 
 # Where they lie -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("flat_first", [True, False])
 def test_moments_follow_parameters_that_are_laid_out_anew(flat_first):
     results = []

@@ -19,7 +19,7 @@ def gradients_of(parameters, seed):
     return {name: rng.normal(size=p.shape) for name, p in parameters.items()}
 
 
-@in_turn("mixer", list(nf.MIXERS))
+@in_turn("mixer", *list(nf.MIXERS))
 def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
     found = model(mixer=mixer).parameters()
     spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}
@@ -33,15 +33,11 @@ def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
 def test_only_the_others_decay(flat):
     decayed, spared = model(), model()
     settings = {"lr": 0.1, "weight_decay": 0.3}
-    theirs, ours = ({} if not flat else None for _ in range(2))
     theirs = decayed.parameters() if flat else dict(decayed.parameters())
     ours = spared.parameters() if flat else dict(spared.parameters())
     without = {name: p.copy() for name, p in ours.items()}
-    optimizers = (
-        Adam(theirs, **settings),
-        Adam(ours, **settings, no_decay=NORMS_AND_BIASES),
-        Adam(without, lr=0.1),
-    )
+    ours_spared = Adam(ours, **settings, no_decay=NORMS_AND_BIASES)
+    optimizers = Adam(theirs, **settings), ours_spared, Adam(without, lr=0.1)
     for seed in range(4):
         for optimizer in optimizers:
             optimizer.step(gradients_of(ours, seed))
@@ -57,13 +53,11 @@ def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
     ours = model(n_layers=2).parameters()
     theirs = {name: torch.tensor(p, requires_grad=True) for name, p in ours.items()}
     of_layer = {"embed": 3, "encoder.blocks.0": 2, "encoder.blocks.1": 1, "classify": 0}
-    groups = [
-        {"params": [p], "lr": 0.01 * layer_decay ** of_layer[layer]}
-        | ({"weight_decay": 0.0} if fits_any(name, NORMS_AND_BIASES) else {})
-        for layer in of_layer
-        for name, p in theirs.items()
-        if name.startswith(layer)
-    ]
+    groups = []
+    for name, p in theirs.items():
+        (layer,) = (layer for layer in of_layer if name.startswith(layer))
+        spared = {"weight_decay": 0.0} if fits_any(name, NORMS_AND_BIASES) else {}
+        groups.append({"params": [p], "lr": 0.01 * layer_decay ** of_layer[layer], **spared})
     assert len(groups) == len(theirs)
     torch_optimizer = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.2)
     settings = {"weight_decay": 0.2, "no_decay": NORMS_AND_BIASES, "layer_decay": layer_decay}

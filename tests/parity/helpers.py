@@ -72,21 +72,17 @@ def compute_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
 def torch_block(
     config: nf.EncoderConfig, kind: type[torch.nn.Module] = torch.nn.TransformerEncoderLayer
 ) -> torch.nn.Module:
-    return kind(
-        *(config.d_model, config.n_heads, config.d_ff, 0.0, config.activation),
-        batch_first=True,
-        norm_first=config.norm == "pre",
-        dtype=torch.float64,
-    )
+    sizes = config.d_model, config.n_heads, config.d_ff, 0.0, config.activation
+    options = {"batch_first": True, "dtype": torch.float64}
+    return kind(*sizes, norm_first=config.norm == "pre", **options)
 
 
 def torch_encoder(config: nf.EncoderConfig) -> torch.nn.TransformerEncoder:
     """Return PyTorch's encoder of these settings; with the norm first it ends in a norm."""
     norm = torch.nn.LayerNorm(config.d_model, dtype=torch.float64) if config.norm == "pre" else None
     # Nested tensors only speed up PyTorch's inference; asked for with the norm first it warns.
-    return torch.nn.TransformerEncoder(
-        torch_block(config), config.n_layers, norm=norm, enable_nested_tensor=False
-    )
+    block, n = torch_block(config), config.n_layers
+    return torch.nn.TransformerEncoder(block, n, norm=norm, enable_nested_tensor=False)
 
 
 Named = Mapping[str, np.ndarray]

@@ -40,12 +40,9 @@ def assert_agrees(ours, theirs, as_torch, call):
 def test_cross_attention_agrees_with_multihead_attention(kind, n_heads):
     theirs = torch.nn.MultiheadAttention(D, n_heads, batch_first=True, dtype=torch.float64)
     padding = torch.tensor(~OF_MEMORY)
-    assert_agrees(
-        kind(D, n_heads, seed=0, dtype="float64"),
-        theirs,
-        h.attention_as_torch,
-        lambda x, memory: theirs(x, memory, memory, key_padding_mask=padding)[0],
-    )
+    ours = kind(D, n_heads, seed=0, dtype="float64")
+    call = lambda x, memory: theirs(x, memory, memory, key_padding_mask=padding)[0]  # noqa: E731
+    assert_agrees(ours, theirs, h.attention_as_torch, call)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -54,16 +51,11 @@ def test_cross_attention_agrees_with_multihead_attention(kind, n_heads):
 def test_block_agrees_with_transformer_decoder_layer(norm, activation, memory):
     config = small(norm=norm, activation=activation, causal=True, memory=memory)
     theirs = h.torch_block(config, torch.nn.TransformerDecoderLayer)
-    assert_agrees(
-        nf.DecoderBlock(config, seed=0, dtype="float64"),
-        theirs,
-        h.decoder_block_as_torch,
-        lambda x, memory: theirs(
-            *(x, memory, LATER),
-            tgt_key_padding_mask=torch.tensor(~MASK),
-            memory_key_padding_mask=torch.tensor(~OF_MEMORY),
-        ),
-    )
+    masks = {"tgt_key_padding_mask": ~MASK, "memory_key_padding_mask": ~OF_MEMORY}
+    masks = {name: torch.tensor(mask) for name, mask in masks.items()}
+    ours = nf.DecoderBlock(config, seed=0, dtype="float64")
+    call = lambda x, memory: theirs(x, memory, LATER, **masks)  # noqa: E731
+    assert_agrees(ours, theirs, h.decoder_block_as_torch, call)
 
 
 class Both(nf.TwoInputLayer):
@@ -86,24 +78,15 @@ class Both(nf.TwoInputLayer):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_encoder_and_decoder_agree_with_transformer(norm):
     config = small(norm=norm, activation="relu")
-    theirs = torch.nn.Transformer(
-        *(D, HEADS, 2, 2, D_FF),
-        dropout=0.0,
-        batch_first=True,
-        norm_first=norm == "pre",
-        dtype=torch.float64,
-    )
+    options = {"dropout": 0.0, "batch_first": True, "dtype": torch.float64}
+    theirs = torch.nn.Transformer(D, HEADS, 2, 2, D_FF, norm_first=norm == "pre", **options)
     if norm == "post":  # there PyTorch has a norm behind the last one, the paper has none
         theirs.encoder.norm = theirs.decoder.norm = None
     padding = {"src": OF_MEMORY, "tgt": MASK, "memory": OF_MEMORY}
     masks = {f"{name}_key_padding_mask": torch.tensor(~mask) for name, mask in padding.items()}
     theirs.encoder.enable_nested_tensor = False
-    assert_agrees(
-        Both(config),
-        theirs,
-        lambda named: h.transformer_as_torch(named, 2),
-        lambda x, memory: theirs(memory, x, tgt_mask=LATER, **masks),
-    )
+    call = lambda x, memory: theirs(memory, x, tgt_mask=LATER, **masks)  # noqa: E731
+    assert_agrees(Both(config), theirs, lambda named: h.transformer_as_torch(named, 2), call)
 
 
 def test_logits_and_gradients_of_a_language_model_are_those_of_one_table():

@@ -67,10 +67,8 @@ CALLS = {
 
 def by_pytorch(x, maps, dy):
     leaves = [torch.tensor(a, requires_grad=True) for a in (x, *maps)]
-    heads = [
-        (leaves[0] @ leaves[i] + leaves[i + 1]).reshape(BATCH, LENGTH, N_HEADS, D_HEAD)
-        for i in (1, 3, 5)
-    ]
+    heads = [leaves[0] @ leaves[i] + leaves[i + 1] for i in (1, 3, 5)]
+    heads = [head.reshape(BATCH, LENGTH, N_HEADS, D_HEAD) for head in heads]
     y = torch.nn.functional.scaled_dot_product_attention(*(h.transpose(1, 2) for h in heads))
     y = y.transpose(1, 2).reshape(x.shape)
     gradients = torch.autograd.grad(y, leaves, torch.tensor(dy))
@@ -107,12 +105,9 @@ def test_attention_is_as_exact_as_pytorchs_fused_one(name, store):
     assert np.median(ours) <= 1.5 * np.median(theirs), (ours, theirs)
 
 
-ROWS = {
-    "a mean of 0": lambda n: n,
-    "a mean of 10,000": lambda n: 1e4 + n,
-    "a mean of 1,000,000": lambda n: 1e6 + n,
-    "a constant": lambda n: np.full_like(n, 12345.678),
-}
+ROWS = {"a mean of 0": lambda n: n, "a mean of 10,000": lambda n: 1e4 + n}
+ROWS["a mean of 1,000,000"] = lambda n: 1e6 + n
+ROWS["a constant"] = lambda n: np.full_like(n, 12345.678)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -120,9 +115,8 @@ def test_layer_norm_is_as_exact_as_pytorchs(name):
     x, gamma, beta = normals((64, 768), (768,), (768,))
     given = [a.astype("float32") for a in (ROWS[name](x), gamma, beta)]
     exact, _ = F.layer_norm(*(a.astype("float64") for a in given))
-    theirs = torch.nn.functional.layer_norm(
-        torch.tensor(given[0]), (768,), *(torch.tensor(a) for a in given[1:])
-    )
+    x, *maps = map(torch.tensor, given)
+    theirs = torch.nn.functional.layer_norm(x, (768,), *maps)
     bound = 1.5 * np.abs(theirs.numpy() - exact).max()
     forward, _ = KERNELS["layer_norm"]
     for y, _ in (F.layer_norm(*given), forward(*given, context=EngineContext())):

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from npformer import functional as F
+from npformer.interop import ARCHITECTURES
+from npformer.layers import ACTIVATIONS
 from tests.pairs import MASKED, NAMES, PLAIN, Example, gradients_of, pairs
 
 from .formulas import REFERENCES, softmax
@@ -35,13 +37,10 @@ def assert_pair_agrees(name, inputs, options):
     assert_agrees(getattr(F, name), backward, REFERENCES[name], inputs, options)
 
 
-EXAMPLES = {
-    "plain": PLAIN,
-    "masked": MASKED,
-    "padded": Example(batch=3, length=5, others=2, padded=True, seed=4),
-    "causal, more queries than keys": Example(length=6, keys=3, causal=True),
-    "one of each": Example(batch=1, length=1, keys=1, n_heads=1, others=1),
-}
+EXAMPLES = {"plain": PLAIN, "masked": MASKED}
+EXAMPLES["padded"] = Example(batch=3, length=5, others=2, padded=True, seed=4)
+EXAMPLES["causal, more queries than keys"] = Example(length=6, keys=3, causal=True)
+EXAMPLES["one of each"] = Example(batch=1, length=1, keys=1, n_heads=1, others=1)
 
 
 def test_every_pair_has_a_formula():
@@ -60,11 +59,8 @@ def case(name, *inputs, scale=1.0, **options):
     """Return a row: inputs are arrays, or shapes of normals times `scale`."""
     arrays = [x if isinstance(x, np.ndarray) else scale * normals(x)[0] for x in inputs]
     shapes = " ".join("x".join(map(str, a.shape)) for a in arrays)
-    said = " ".join(
-        f"{key}={value.shape if isinstance(value, np.ndarray) else value}"
-        for key, value in options.items()
-        if value is not None
-    )
+    given = {key: value for key, value in options.items() if value is not None}
+    said = " ".join(f"{k}={v.shape if isinstance(v, np.ndarray) else v}" for k, v in given.items())
     return pytest.param(name, arrays, options, id=f"{name}-{shapes}-{said}")
 
 
@@ -212,10 +208,19 @@ def test_a_pair_agrees_in_this_case(name, inputs, options):
 
 def test_averaging_weights_agree_with_the_formula():
     mask = PADDING[:, None, :]
-    assert_agrees(
-        F.averaging_weights,
-        lambda dy, cache: (F.softmax_backward(dy, cache),),
-        lambda scores, mask: softmax(scores, mask=mask),
-        normals((BATCH, LENGTH, LENGTH)),
-        {"mask": mask},
-    )
+    backward = lambda dy, cache: (F.softmax_backward(dy, cache),)  # noqa: E731
+    formula = lambda scores, mask: softmax(scores, mask=mask)  # noqa: E731
+    given = normals((BATCH, LENGTH, LENGTH)), {"mask": mask}
+    assert_agrees(F.averaging_weights, backward, formula, *given)
+
+
+def test_a_name_that_is_read_means_the_same_function():
+    torch = pytest.importorskip("torch")
+    theirs_by_name = pytest.importorskip("transformers.activations").ACT2FN
+    names = {item for each in ARCHITECTURES.values() for item in each.activations.items()}
+    x = np.linspace(-6.0, 6.0, 201)
+    assert len(names) >= 7
+    for theirs, ours in sorted(names):
+        expected = theirs_by_name[theirs](torch.tensor(x)).numpy()
+        found = ACTIVATIONS.make(ours)(x)
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11, err_msg=theirs)

@@ -26,19 +26,12 @@ def test_attention_agrees_with_multihead_attention(n_heads, causal, mask):
     ours = Attention(D, n_heads, causal=causal, seed=0, dtype="float64")
     h.randomise(ours)
     theirs = torch.nn.MultiheadAttention(D, n_heads, batch_first=True, dtype=torch.float64)
-    masks = {
-        "key_padding_mask": None if mask is None else torch.tensor(~mask),
-        "attn_mask": torch.tensor(~np.tri(5, dtype=bool)) if causal else None,
-    }
-    h.assert_layer_agrees(
-        ours,
-        theirs,
-        h.attention_as_torch,
-        *(X[:2], DY[:2]),
-        call=lambda x: theirs(x, x, x, **masks)[0],
-        mask=mask,
-        padding_counts=True,
-    )
+    later = torch.tensor(~np.tri(5, dtype=bool)) if causal else None
+    padding = None if mask is None else torch.tensor(~mask)
+    masks = {"key_padding_mask": padding, "attn_mask": later}
+    call = lambda x: theirs(x, x, x, **masks)[0]  # noqa: E731
+    options = {"call": call, "mask": mask, "padding_counts": True}
+    h.assert_layer_agrees(ours, theirs, h.attention_as_torch, X[:2], DY[:2], **options)
 
 
 def test_a_bias_of_the_keys_changes_nothing_and_so_has_no_gradient():
@@ -60,14 +53,8 @@ def test_block_agrees_with_transformer_encoder_layer(norm, activation):
     ours = nf.EncoderBlock(config, seed=0, dtype="float64")
     h.randomise(ours)
     theirs = h.torch_block(config)
-    h.assert_layer_agrees(
-        ours,
-        theirs,
-        h.block_as_torch,
-        *(X, DY),
-        call=lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK)),
-        mask=MASK,
-    )
+    call = lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK))  # noqa: E731
+    h.assert_layer_agrees(ours, theirs, h.block_as_torch, X, DY, call=call, mask=MASK)
 
 
 class RotaryAttention(torch.nn.MultiheadAttention):

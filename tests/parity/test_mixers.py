@@ -97,32 +97,23 @@ def test_an_averaging_mixer_agrees_with_its_formula(name, padded, causal):
     keep = np.tri(LENGTH, dtype=bool) if causal else np.ones((LENGTH, LENGTH), dtype=bool)
     if padded:
         keep = keep & MASK[:, None, :]
-    assert_mixer_agrees(
-        build(name, causal=causal),
-        lambda p, x: averaged(name, p, x, keep),
-        MASK if padded else None,
-    )
+    ours, mask = build(name, causal=causal), MASK if padded else None
+    assert_mixer_agrees(ours, lambda p, x: averaged(name, p, x, keep), mask)
 
 
 def test_attention_in_blocks_agrees_with_its_formula():
     keep = np.tri(LENGTH, dtype=bool) & MASK[:, None, :]
-    assert_mixer_agrees(
-        build("attention", causal=True, memory="blocks"),
-        lambda p, x: averaged("attention", p, x, keep),
-        MASK,
-    )
+    ours = build("attention", causal=True, memory="blocks")
+    assert_mixer_agrees(ours, lambda p, x: averaged("attention", p, x, keep), MASK)
 
 
 def linear(p, x):
     return formulas.linear_mixing(x, p["W_sequence"], p["W_features"])
 
 
-WHOLE = {
-    "fourier": lambda p, x: formulas.REFERENCES["fourier_mixing"](x),
-    "hartley": lambda p, x: formulas.hartley_mixing(x),
-    "linear": linear,
-    "random": linear,
-}
+WHOLE = {"fourier": lambda p, x: formulas.REFERENCES["fourier_mixing"](x)}
+WHOLE["hartley"] = lambda p, x: formulas.hartley_mixing(x)
+WHOLE |= {"linear": linear, "random": linear}
 
 
 def test_every_mixer_that_averages_or_takes_whole_sequences_has_a_formula():

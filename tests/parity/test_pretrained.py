@@ -21,13 +21,9 @@ transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
 TEXTS = [
-    "The weather is lovely today.",
-    "It's so sunny outside!",
-    "",
+    *("The weather is lovely today.", "It's so sunny outside!", ""),
     "He drove to the stadium, and unbelievably slowly, too; nobody knew why he had.",
-    "Café Ωmega 天気 \U0001f600 zzzqqq",
-    "a [MASK] b </s> c",
-    "two\nlines\tand  spaces ",
+    *("Café Ωmega 天気 \U0001f600 zzzqqq", "a [MASK] b </s> c", "two\nlines\tand  spaces "),
 ]
 STRIPPED = [text.strip() for text in TEXTS]  # as sentence-transformers does
 PAIRS = [("Who drove?", "He drove."), ("", "today"), (TEXTS[3], TEXTS[0])]
@@ -46,10 +42,9 @@ SINUSOIDS = {"sinusoidal_pos_embds": True, "activation": "relu", "n_layers": 3}
 MODERN = SIZES | {"num_hidden_layers": 4, "local_attention": 8}
 OTHER_LAYERS = {"layer_types": [*["sliding_attention"] * 3, "full_attention"], "norm_eps": 0.1}
 OTHER_LAYERS |= {"hidden_activation": "silu", "local_attention": 5}
-OTHER_LAYERS["rope_parameters"] = {
-    "full_attention": {"rope_type": "default", "rope_theta": 500.0},
-    "sliding_attention": {"rope_type": "default", "rope_theta": 20.0},
-}
+ANGLES = {"full_attention": 500.0, "sliding_attention": 20.0}
+ANGLES = {kind: {"rope_type": "default", "rope_theta": theta} for kind, theta in ANGLES.items()}
+OTHER_LAYERS["rope_parameters"] = ANGLES
 KINDS = {
     "BERT": ("Bert", BERT),
     "BERT, three types, gelu_new, a large epsilon": ("Bert", BERT | ODD),
@@ -86,9 +81,8 @@ def tokenizer_folders(tmp_path_factory):
     pieces = tmp_path_factory.mktemp("bpe")
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     made = tokenizers.ByteLevelBPETokenizer()
-    made.train_from_iterator(
-        TEXTS[:4], vocab_size=330, min_frequency=1, special_tokens=special, show_progress=False
-    )
+    options = {"vocab_size": 330, "min_frequency": 1, "show_progress": False}
+    made.train_from_iterator(TEXTS[:4], special_tokens=special, **options)
     made.save_model(str(pieces))
     transformers.RobertaTokenizer.from_pretrained(pieces).save_pretrained(pieces)
     folders["bpe"] = pieces
@@ -130,9 +124,8 @@ def run(model, tokenizer, texts, **options):
     """Return their output for some texts. FNet gets each text alone, for it has no mask."""
     with torch.no_grad():
         given = inputs(tokenizer, texts, **options)
-        return given, model(
-            **{k: v for k, v in given.items() if k in FORWARD[model.base_model_prefix]}
-        )
+        taken = FORWARD[model.base_model_prefix]
+        return given, model(**{k: v for k, v in given.items() if k in taken})
 
 
 FORWARD = dict.fromkeys(("roberta", "distilbert", "model"), ("input_ids", "attention_mask"))
@@ -158,9 +151,8 @@ def test_what_a_configuration_leaves_out_is_their_default(kind):
     if kind == "modernbert":
         theirs["global_attn_every_n_layers"] = theirs["layer_types"].index("full_attention", 1)
     assert {key: theirs[key] for key in architecture.defaults} == architecture.defaults
-    assert getattr(transformers, architecture.class_name()).base_model_prefix == (
-        architecture.prefix.rstrip(".")
-    )
+    prefix = getattr(transformers, architecture.class_name()).base_model_prefix
+    assert prefix == architecture.prefix.rstrip(".")
     for head in architecture.heads:
         assert hasattr(transformers, architecture.class_name(head))
 
@@ -185,6 +177,7 @@ def test_ids_masks_and_types_are_those_of_their_tokenizer(make, name, texts, max
         assert types is None
 
 
+CONFIG_FILE = "tokenizer_config.json"
 NAMES = {"model_input_names": ["input_ids", "attention_mask"]}
 SPECIAL = {"bos_token": "a", "mask_token": {"content": "<mask>", "lstrip": True}}
 SPECIAL_FILE = "special_tokens_map.json"
@@ -194,18 +187,14 @@ SPECIAL_FILE = "special_tokens_map.json"
 @pytest.mark.parametrize(
     ("name", "file", "settings"),
     [
-        ("BERT", "tokenizer_config.json", {"bos_token": "the", "unk_token": "a"}),
-        (
-            "BERT",
-            "tokenizer_config.json",
-            {"do_lower_case": False, "extra_special_tokens": ["<x>"]},
-        ),
-        ("BERT", "tokenizer_config.json", {"tokenizer_class": "DistilBertTokenizer"}),
-        ("BERT", "tokenizer_config.json", NAMES),
+        ("BERT", CONFIG_FILE, {"bos_token": "the", "unk_token": "a"}),
+        ("BERT", CONFIG_FILE, {"do_lower_case": False, "extra_special_tokens": ["<x>"]}),
+        ("BERT", CONFIG_FILE, {"tokenizer_class": "DistilBertTokenizer"}),
+        ("BERT", CONFIG_FILE, NAMES),
         ("BERT", SPECIAL_FILE, {"pad_token": "[SEP]", "mask_token": "the"}),
         ("BERT", "added_tokens.json", {"<x>": None}),
-        ("RoBERTa", "tokenizer_config.json", {"add_prefix_space": True}),
-        ("RoBERTa", "tokenizer_config.json", {"bos_token": "the", "eos_token": "a"}),
+        ("RoBERTa", CONFIG_FILE, {"add_prefix_space": True}),
+        ("RoBERTa", CONFIG_FILE, {"bos_token": "the", "eos_token": "a"}),
         ("RoBERTa", SPECIAL_FILE, SPECIAL),
     ],
 )
@@ -489,9 +478,8 @@ def test_what_was_read_is_written_as_it_was(make, name, tmp_path):
     assert_same_state(model, loaded)
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
     assert again(TEXTS, padding=True).data == tokenizer(TEXTS, padding=True).data
-    before, after = (
-        json.loads((f / "config.json").read_text()) for f in (folder, tmp_path / "ours")
-    )
+    files = (place / "config.json" for place in (folder, tmp_path / "ours"))
+    before, after = (json.loads(file.read_text()) for file in files)
     del before["transformers_version"]
     for older_name in ours.architecture.thetas.values():  # which transformers 4 reads
         del after[older_name]
@@ -546,9 +534,8 @@ def test_a_model_that_was_made_here_goes_there(tmp_path, tokenizer_folders):
     config = nf.EncoderConfig(**sizes, **ARCHITECTURES["bert"].fixed, n_token_types=2)
     for kind, task in (("pooler", "Sequence"), ("none", "Token")):
         auto = getattr(transformers, f"AutoModelFor{task}Classification")
-        model = nf.SequenceClassifier(
-            config, 2, vocab_size=tokenizer.vocab_size, pooling=kind, dtype="float64"
-        )
+        options = {"vocab_size": tokenizer.vocab_size, "pooling": kind, "dtype": "float64"}
+        model = nf.SequenceClassifier(config, 2, **options)
         folder = tmp_path / kind
         save_pretrained(model, folder, tokenizer=tokenizer, classes=["no", "yes"])
         theirs = auto.from_pretrained(folder).eval()

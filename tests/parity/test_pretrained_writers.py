@@ -38,11 +38,9 @@ GPT2 = {"n_positions": 24, "n_embd": 16, "n_layer": 2, "n_head": 4, "vocab_size"
 GPT2 |= {"bos_token_id": 0, "eos_token_id": 0}
 GPT2 |= dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
 RELU, GELU = {"activation_function": "relu"}, {"activation_function": "gelu"}
-GPT2_KINDS = {
-    "as published": {},
-    "relu, inner size, large epsilon": RELU | {"n_inner": 20, "layer_norm_epsilon": 1e-3},
-    "an output of its own, exact gelu": GELU | {"tie_word_embeddings": False},
-}
+GPT2_KINDS = {"as published": {}}
+GPT2_KINDS["relu, inner size, large epsilon"] = RELU | {"n_inner": 20, "layer_norm_epsilon": 1e-3}
+GPT2_KINDS["an output of its own, exact gelu"] = GELU | {"tie_word_embeddings": False}
 N_MARIAN = 60
 MARIAN = {"d_model": 16, "max_position_embeddings": 24, "vocab_size": N_MARIAN, "dropout": 0.0}
 MARIAN |= {f"{side}_layers": 2 for side in ("encoder", "decoder")}
@@ -50,11 +48,9 @@ MARIAN |= {f"{side}_attention_heads": 4 for side in ("encoder", "decoder")}
 MARIAN |= {f"{side}_ffn_dim": 24 for side in ("encoder", "decoder")}
 MARIAN |= {"pad_token_id": N_MARIAN - 1, "decoder_start_token_id": N_MARIAN - 1}
 MARIAN |= {"eos_token_id": 0, "forced_eos_token_id": 0, "activation_function": "swish"}
-MARIAN_KINDS = {
-    "swish, scaled": {"scale_embedding": True},
-    "relu": RELU,
-    "other sizes on both sides": {"decoder_layers": 1, "decoder_ffn_dim": 40, "encoder_layers": 3},
-}
+MARIAN_KINDS = {"swish, scaled": {"scale_embedding": True}, "relu": RELU}
+OTHER_SIZES = {"decoder_layers": 1, "decoder_ffn_dim": 40, "encoder_layers": 3}
+MARIAN_KINDS["other sizes on both sides"] = OTHER_SIZES
 
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 300}
@@ -163,11 +159,9 @@ def test_greedy_tokens_of_rows_of_unequal_lengths(kind, tmp_path):
     ours, rng = nf.from_pretrained(tmp_path).model, np.random.default_rng(1)
     rows = [rng.integers(1, 300, n) for n in (7, 2, 5)]
     ids = np.stack([np.pad(row, (7 - len(row), 0)) for row in rows])
-    expected = theirs.generate(
-        torch.from_numpy(ids),
-        attention_mask=torch.from_numpy(ids > 0).long(),
-        **{"max_new_tokens": 15, "do_sample": False, "eos_token_id": None},
-    )[:, 7:].numpy()
+    options = {"max_new_tokens": 15, "do_sample": False, "eos_token_id": None}
+    options["attention_mask"] = torch.from_numpy(ids > 0).long()
+    expected = theirs.generate(torch.from_numpy(ids), **options)[:, 7:].numpy()
     assert len(np.unique(expected)) > 1
     for cache in (True, False):
         np.testing.assert_array_equal(ours.generate(rows, 15, temperature=0, cache=cache), expected)
@@ -217,11 +211,7 @@ def test_older_and_newer_words_of_a_configuration(family, changes, tmp_path):
 @pytest.mark.parametrize(
     ("family", "changes", "said"),
     [
-        (
-            "Llama",
-            {"rope_scaling": LLAMA_3},
-            "rope_type = 'llama3'; expected 'default': .* not scaled",
-        ),
+        ("Llama", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3'; expected 'default': .* scaled"),
         ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "with type = 'linear'; ex"),
         ("Qwen3", {"rope_parameters": LLAMA_3 | {"rope_type": "yarn"}}, "rope_type = 'yarn'"),
         ("Qwen3", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5; expected"),
@@ -258,12 +248,9 @@ def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
     split = [parts.Digits(individual_digits=True), parts.ByteLevel(add_prefix_space=False)]
     library.pre_tokenizer = parts.Sequence(split)
     library.decoder = tokenizers.decoders.ByteLevel()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=290,
-        special_tokens=["<|end|>"],
-        initial_alphabet=parts.ByteLevel.alphabet(),
-        show_progress=False,
-    )
+    options = {"vocab_size": 290, "special_tokens": ["<|end|>"], "show_progress": False}
+    alphabet = parts.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(initial_alphabet=alphabet, **options)
     library.train_from_iterator([*TEXTS, "12 1212"] * 4, trainer)
     theirs = modern(tmp_path, "Llama, grouped", vocab_size=290)
     own = transformers.PreTrainedTokenizerFast(tokenizer_object=library, eos_token="<|end|>")
@@ -392,14 +379,10 @@ def test_greedy_tokens_of_marian(kind, tmp_path):
     padding = N_MARIAN - 1
     source = np.random.default_rng(2).integers(1, padding, (6, 9))
     source[3, 4:] = padding
-    found = theirs.generate(
-        torch.from_numpy(source),
-        attention_mask=torch.from_numpy(source != padding).long(),
-        max_new_tokens=14,
-        num_beams=1,
-        do_sample=False,
-        bad_words_ids=[[padding]],
-    )
+    mask = torch.from_numpy(source != padding).long()
+    options = {"max_new_tokens": 14, "num_beams": 1, "do_sample": False}
+    options |= {"attention_mask": mask, "bad_words_ids": [[padding]]}
+    found = theirs.generate(torch.from_numpy(source), **options)
     rows = [[id for id in row[1:] if id not in (0, padding)] for row in found.tolist()]
     assert ours.model.generate(source, 14) == rows
     assert len({id for row in rows for id in row}) > 1
@@ -466,18 +449,10 @@ def test_texts_of_marian(tmp_path):
         assert tokenizer_of(values | {"clean_up": clean_up}).decode(spaced) == said
     piece, other, *_ = vocabulary.keys() - {"</s>", "<unk>", "<pad>"}
     for file, change, said in (
-        (
-            "tokenizer_config.json",
-            {"sp_model_kwargs": {"alpha": 0.1}},
-            "has sp_model_kwargs of its",
-        ),
+        ("tokenizer_config.json", {"sp_model_kwargs": {"alpha": 0.1}}, "has sp_model_kwargs of"),
         ("special_tokens_map.json", {"eos_token": "<unk>"}, "has eos_token of its own; expected"),
         ("vocab.json", vocabulary | {piece: vocabulary[other]}, "have the same id"),
-        (
-            "vocab.json",
-            vocabulary | {"new": size},
-            f"the tokenizer has {size + 1} ids, and the mod",
-        ),
+        ("vocab.json", vocabulary | {"new": size}, f"the tokenizer has {size + 1} ids, and the"),
         ("source.spm", None, "source.spm or target.spm is damaged: it is empty"),
     ):
         shutil.copytree(tmp_path, folder := tmp_path.with_name(f"{tmp_path.name}-odd"))
@@ -486,9 +461,8 @@ def test_texts_of_marian(tmp_path):
             nf.from_pretrained(folder).generate("a")
         shutil.rmtree(folder)
     ours.save(tmp_path / "again")
-    assert nf.from_pretrained(tmp_path / "again").generate(TEXTS, 10, beams=2) == ours.generate(
-        TEXTS, 10, beams=2
-    )
+    again, ours_beams = nf.from_pretrained(tmp_path / "again"), ours.generate(TEXTS, 10, beams=2)
+    assert again.generate(TEXTS, 10, beams=2) == ours_beams
 
 
 def test_a_model_made_here_is_one_of_theirs(tmp_path):

@@ -55,9 +55,8 @@ def batches(takes_ids):
 @pytest.mark.parametrize("takes_ids", [True, False], ids=["ids", "vectors"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_losses_agree_along_a_whole_training(norm, takes_ids, workers):
-    config = nf.EncoderConfig(
-        d_model=D, n_layers=2, n_heads=2, d_ff=12, max_len=LENGTH, norm=norm, activation="gelu"
-    )
+    sizes = {"d_model": D, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": LENGTH}
+    config = nf.EncoderConfig(**sizes, norm=norm, activation="gelu")
     inputs = {"vocab_size": VOCABULARY} if takes_ids else {"n_features": FEATURES}
     ours = nf.SequenceClassifier(config, CLASSES, **inputs, seed=8, dtype="float64")
     theirs = TorchClassifier(ours)
@@ -65,9 +64,8 @@ def test_losses_agree_along_a_whole_training(norm, takes_ids, workers):
     torch_optimizer = torch.optim.Adam(theirs.parameters(), lr=0.01, betas=(0.9, 0.98))
     losses, torch_losses = [], []
     for x, labels, mask in batches(takes_ids):
-        loss, gradients = ours.loss_and_gradients(
-            x, labels, mask, workers=workers, label_smoothing=0.1
-        )
+        options = {"workers": workers, "label_smoothing": 0.1}
+        loss, gradients = ours.loss_and_gradients(x, labels, mask, **options)
         optimizer.step(gradients)
         losses.append(loss)
 

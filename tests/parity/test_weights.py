@@ -24,9 +24,8 @@ def assert_same(loss, backward, cache, expected, leaves):
 def test_class_weights_are_those_of_cross_entropy_loss(shape, labels, smoothing):
     (logits,) = normals((N, C))
     theirs = leaf(logits)
-    criterion = torch.nn.CrossEntropyLoss(
-        torch.tensor(CLASSES), ignore_index=-1, label_smoothing=smoothing
-    )
+    options = {"ignore_index": -1, "label_smoothing": smoothing}
+    criterion = torch.nn.CrossEntropyLoss(torch.tensor(CLASSES), **options)
     expected = criterion(theirs, torch.tensor(labels))
     options = {"label_smoothing": smoothing, "class_weights": CLASSES}
     ours = logits.reshape(*shape, C)
@@ -42,9 +41,8 @@ def test_sample_weights_make_a_weighted_mean_of_cross_entropies(classes, smoothi
     (logits,) = normals((N, C))
     theirs, labels = leaf(logits), torch.tensor(LABELS)
     w = None if classes is None else torch.tensor(classes)
-    each = torch.nn.functional.cross_entropy(
-        theirs, labels, w, reduction="none", label_smoothing=smoothing
-    )
+    options = {"reduction": "none", "label_smoothing": smoothing}
+    each = torch.nn.functional.cross_entropy(theirs, labels, w, **options)
     s = torch.tensor(SAMPLES)
     counts = s if w is None else s * w[labels]
     expected = (s * each).sum() / counts.sum()
@@ -110,19 +108,13 @@ def test_a_models_weighted_step_is_pytorchs(small_model, rng, workers, micro_bat
     theirs = leaf(model(ids).reshape(-1, 3))
     w = torch.tensor([0.5, 2.0, 1.0], dtype=torch.float64)
     y, s = torch.tensor(labels.ravel()), torch.tensor(weights.ravel())
-    each = torch.nn.functional.cross_entropy(
-        theirs, y, w, ignore_index=-1, reduction="none", label_smoothing=0.1
-    )
+    options = {"ignore_index": -1, "reduction": "none", "label_smoothing": 0.1}
+    each = torch.nn.functional.cross_entropy(theirs, y, w, **options)
     counts = torch.where(y >= 0, s * w[y.clamp(min=0)], 0.0)
     expected = (s * each).sum() / counts.sum()
-    loss, gradients = model.loss_and_gradients(
-        ids,
-        labels,
-        sample_weight=weights,
-        loss=nf.losses.SoftmaxCrossEntropy(0.1, [0.5, 2.0, 1.0]),
-        workers=workers,
-        micro_batch=micro_batch,
-    )
+    options = {"sample_weight": weights, "workers": workers, "micro_batch": micro_batch}
+    options["loss"] = nf.losses.SoftmaxCrossEntropy(0.1, [0.5, 2.0, 1.0])
+    loss, gradients = model.loss_and_gradients(ids, labels, **options)
     assert loss == pytest.approx(float(expected.detach()), rel=1e-12)
     of_logits = torch.autograd.grad(expected, theirs)[0].sum(dim=0)
     assert_close(gradients["classify.bias"], of_logits)

@@ -27,10 +27,6 @@ def linear_but(change):
     return F.linear, lambda dy, cache: change(*F.linear_backward(dy, cache))
 
 
-def wrong_tensors(report):
-    return [t.name for t in report.tensors if not t.error <= report.tolerance]
-
-
 def test_accepts_a_partial_function(xWb):
     forward = partial(F.conv1d, padding="valid")
     x, W, b = xWb
@@ -41,9 +37,6 @@ def test_accepts_a_partial_function(xWb):
 def test_accepts_inputs_whose_steps_are_rounded(rng):
     double = (lambda x: (2.0 * x, None)), (lambda dy, _: 2.0 * dy)
     assert gradcheck(double, 1e4 * rng.normal(size=(100, 100))).error < 1e-8
-
-
-INFINITE = np.array([0.0, -np.inf, 1.0])
 
 
 def softmax(x):
@@ -62,7 +55,9 @@ def test_catches_a_wrong_gradient_of_inputs_so_large_that_a_step_is_lost(size):
     refused(flipped, np.arange(8.0) + size)
 
 
-@pytest.mark.parametrize("x", [np.arange(8.0) + size for size in (0.0, 1e8, 1.2e9)] + [INFINITE])
+@pytest.mark.parametrize(
+    "x", [np.arange(8.0) + size for size in (0.0, 1e8, 1.2e9)] + [np.array([0.0, -np.inf, 1.0])]
+)
 def test_accepts_a_right_gradient_of_large_and_infinite_inputs(x):
     assert gradcheck((softmax, softmax_backward), x).passed
 
@@ -114,7 +109,7 @@ def test_a_function_that_overflows_only_on_complex_numbers_is_checked_by_differe
 @pytest.mark.parametrize("factor", [1.01, np.nan])
 def test_catches_one_wrong_tensor_of_several(xWb, factor):
     report = refused(linear_but(lambda dx, dW, db: (dx, factor * dW, db)), *xWb)
-    assert wrong_tensors(report) == ["W"]
+    assert [t.name for t in report.tensors if not t.error <= report.tolerance] == ["W"]
     assert np.isnan(report.error) == np.isnan(factor)
     assert not report.passed
 
@@ -274,11 +269,7 @@ LINEAR = (6, 5), (5, 4), (4,)
         (CalledOtherwise(), [(4, 4)], "called as a user calls it, it does not give what forward"),
         (Refuses(), [(4, 4)], "called as a user calls it, it raises ValueError: no"),
         (linear_but(lambda dx, dW, db: (dx, dW.T, db)), LINEAR, "W has shape (4, 5), not (5, 4)"),
-        (
-            linear_but(lambda dx, dW, _: (dx, dW, None)),
-            LINEAR,
-            "returned None as the gradient of b",
-        ),
+        (linear_but(lambda x, W, _: (x, W, None)), LINEAR, "returned None as the gradient of b"),
         ((F.tanh, lambda dy, cache: None), [(6, 5)], "returned None as the gradient of x"),
     ],
 )

@@ -221,9 +221,8 @@ def test_a_twin_is_compared_in_both_inputs(a, b, kind):
     twin.__dict__ = layer.__dict__
     dy = np.cos(np.arange(24.0)).reshape(2, 4, 3)
     y, gradients, _ = check_rules(layer_problem(layer, (a, b), nf.Context), dy)
-    reports, broken = check_twin(
-        layer_problem(layer, (a, b), nf.Context, twin), dy, {**gradients, "y": y}, 0.0
-    )
+    problem = layer_problem(layer, (a, b), nf.Context, twin)
+    reports, broken = check_twin(problem, dy, {**gradients, "y": y}, 0.0)
     assert [report.dtype for report in reports] == ["float64", "float32"]
     assert [report.passed for report in reports] == [kind in (Bilinear, ScalesDy)] * 2
     assert ("the backward pass changed its dy" in broken) is (kind is ScalesDy)

@@ -22,24 +22,22 @@ def Y(n):
 
 @in_turn(
     ("bad", "error", "message"),
-    [
-        (X(3, 4, 2), TypeError, r"data is an ndarray; expected \(x, y\) or \(x, y, mask\)"),
-        ((X(3, 4, 2),), TypeError, r"data is a tuple of 1; expected \(x, y\)"),
-        ({"x": 1}, TypeError, r"data is a dict; expected \(x, y\)"),
-        ((X(3, 4, 2), Y(4)), ValueError, "y in data has 4 samples and x has 3"),
-        ((X(3, 4, 2), Y(3), X(2, 4) == 0), ValueError, "mask in data has 2 samples and x has 3"),
-        ((X(3, 4, 2).tolist(), Y(3)), TypeError, "x in data is a list; expected a NumPy array"),
-        ((X(3, 4, 2), [0, 1, 2]), TypeError, "y in data is a list; expected a NumPy array"),
-        ((None, Y(3)), TypeError, "x in data is None; expected a NumPy array"),
-        ((X(3, 4, 2), None), TypeError, "y in data is None; expected a NumPy array"),
-        ((X(0, 4, 2), Y(0)), ValueError, "data has no samples; expected at least 1"),
-        ((X(3, 4, 3), Y(3)), ValueError, r"data, x has shape \(3, 4, 3\); expected"),
-        ((X(3, 4, 2), X(3)), TypeError, "data, y has dtype float64; expected whole numbers"),
-        ((X(3, 4, 2), Y(3) - 1), ValueError, "data, y holds -1; expected whole numbers from 0"),
-        ((X(3, 4, 2), Y(3), X(3, 4)), TypeError, "data, mask has dtype float64; expected a bool"),
-    ],
+    (X(3, 4, 2), TypeError, r"data is an ndarray; expected \(x, y\) or \(x, y, mask\)"),
+    ((X(3, 4, 2),), TypeError, r"data is a tuple of 1; expected \(x, y\)"),
+    ({"x": 1}, TypeError, r"data is a dict; expected \(x, y\)"),
+    ((X(3, 4, 2), Y(4)), ValueError, "y in data has 4 samples and x has 3"),
+    ((X(3, 4, 2), Y(3), X(2, 4) == 0), ValueError, "mask in data has 2 samples and x has 3"),
+    ((X(3, 4, 2).tolist(), Y(3)), TypeError, "x in data is a list; expected a NumPy array"),
+    ((X(3, 4, 2), [0, 1, 2]), TypeError, "y in data is a list; expected a NumPy array"),
+    ((None, Y(3)), TypeError, "x in data is None; expected a NumPy array"),
+    ((X(3, 4, 2), None), TypeError, "y in data is None; expected a NumPy array"),
+    ((X(0, 4, 2), Y(0)), ValueError, "data has no samples; expected at least 1"),
+    ((X(3, 4, 3), Y(3)), ValueError, r"data, x has shape \(3, 4, 3\); expected"),
+    ((X(3, 4, 2), X(3)), TypeError, "data, y has dtype float64; expected whole numbers"),
+    ((X(3, 4, 2), Y(3) - 1), ValueError, "data, y holds -1; expected whole numbers from 0"),
+    ((X(3, 4, 2), Y(3), X(3, 4)), TypeError, "data, mask has dtype float64; expected a bool"),
 )
-@in_turn("where", ["data", "validation"])
+@in_turn("where", "data", "validation")
 def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
     given = {"data": data, "validation": data} | {where: bad}
     with pytest.raises(error, match=message.replace("data", where, 1)):
@@ -48,26 +46,24 @@ def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
 
 @in_turn(
     ("options", "error", "message"),
-    [
-        ({"epochs": 0}, ValueError, "epochs is 0; expected a whole number of at least 1"),
-        ({"epochs": 2.0}, ValueError, "epochs is 2.0; expected a whole number"),
-        ({"batch_size": 0}, ValueError, "batch_size is 0; expected a whole number"),
-        ({"check_every": 0}, ValueError, "check_every is 0; expected a whole number"),
-        ({"on_interrupt": "ask"}, ValueError, "on_interrupt is 'ask'; expected one of 'raise'"),
-        ({"patience": 3}, ValueError, "patience is 3 and there is no validation data"),
-        ({"patience": 0}, ValueError, "patience is 0; expected a whole number of at least 1"),
-        ({"clip_norm": 0.0}, ValueError, "clip_norm is 0.0; expected a number above 0"),
-        ({"micro_batch": "a"}, ValueError, "micro_batch is 'a'; expected a whole number"),
-        ({"weight_decay": "a"}, ValueError, "weight_decay is 'a'; expected 0 or more"),
-        ({"schedule": 3}, TypeError, "schedule is 3; expected a function of the step"),
-        ({"optimizer": 3}, TypeError, "optimizer is an int; expected an Optimizer"),
-        ({"clip_norm": math.inf}, ValueError, "clip_norm is inf; expected a number above 0"),
-        ({"lr": 0.0}, ValueError, "lr is 0.0; expected a number above 0"),
-        ({"label_smoothing": 1.0}, ValueError, "label_smoothing is 1.0; expected a number from 0"),
-        ({"seed": None}, TypeError, "seed is None; expected a whole number"),
-        ({"workers": 0}, ValueError, "workers is 0; expected a whole number"),
-        ({"masks": "gpu"}, ValueError, "masks is 'gpu'; expected one of 'host', 'device'"),
-    ],
+    ({"epochs": 0}, ValueError, "epochs is 0; expected a whole number of at least 1"),
+    ({"epochs": 2.0}, ValueError, "epochs is 2.0; expected a whole number"),
+    ({"batch_size": 0}, ValueError, "batch_size is 0; expected a whole number"),
+    ({"check_every": 0}, ValueError, "check_every is 0; expected a whole number"),
+    ({"on_interrupt": "ask"}, ValueError, "on_interrupt is 'ask'; expected one of 'raise'"),
+    ({"patience": 3}, ValueError, "patience is 3 and there is no validation data"),
+    ({"patience": 0}, ValueError, "patience is 0; expected a whole number of at least 1"),
+    ({"clip_norm": 0.0}, ValueError, "clip_norm is 0.0; expected a number above 0"),
+    ({"micro_batch": "a"}, ValueError, "micro_batch is 'a'; expected a whole number"),
+    ({"weight_decay": "a"}, ValueError, "weight_decay is 'a'; expected 0 or more"),
+    ({"schedule": 3}, TypeError, "schedule is 3; expected a function of the step"),
+    ({"optimizer": 3}, TypeError, "optimizer is an int; expected an Optimizer"),
+    ({"clip_norm": math.inf}, ValueError, "clip_norm is inf; expected a number above 0"),
+    ({"lr": 0.0}, ValueError, "lr is 0.0; expected a number above 0"),
+    ({"label_smoothing": 1.0}, ValueError, "label_smoothing is 1.0; expected a number from 0"),
+    ({"seed": None}, TypeError, "seed is None; expected a whole number"),
+    ({"workers": 0}, ValueError, "workers is 0; expected a whole number"),
+    ({"masks": "gpu"}, ValueError, "masks is 'gpu'; expected one of 'host', 'device'"),
 )
 def test_a_bad_option_is_refused_in_words(make, data, options, error, message):
     with pytest.raises(error, match=message):
@@ -139,10 +135,8 @@ def test_a_tool_may_change_how_fit_is_described(make, data, monkeypatch):
     """Sphinx writes the source of each default into the signature."""
     plain = inspect.unwrap(nf.fit)
     described = inspect.signature(plain)
-    words = [
-        p if p.default is p.empty else p.replace(default=repr(p.default))
-        for p in described.parameters.values()
-    ]
+    stated = described.parameters.values()
+    words = [p if p.default is p.empty else p.replace(default=repr(p.default)) for p in stated]
     changed = described.replace(parameters=words)
     monkeypatch.setattr(plain, "__signature__", changed, raising=False)
     assert nf.fit(make(), data, epochs=1, progress=False).train_loss

@@ -1,4 +1,4 @@
-"""Batches of a training, by length: the same numbers as with all the padding, in less of it."""
+"""Batches by length, in less padding, and updates of several: the same numbers."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from tests.data.test_lengths import LENGTH, model_of, samples
 from tests.in_turn import in_turn
+from tests.training.common import EPOCHS, fit
 
 
 def gradients_of_a_training(model, data, **options):
@@ -15,40 +16,28 @@ def gradients_of_a_training(model, data, **options):
         def before_update(self, state):
             found.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
 
-    nf.fit(
-        model,
-        data,
-        epochs=1,
-        batch_size=8,
-        lr=1e-300,
-        callbacks=[Notes()],
-        progress=False,
-        **options,
-    )
+    usual = {"epochs": 1, "batch_size": 8, "lr": 1e-300, "progress": False}
+    nf.fit(model, data, callbacks=[Notes()], **usual, **options)
     return found
 
 
-@in_turn("mixer", ["attention", "dense_synthesizer", "fourier", "linear"])
-@in_turn("pooling", ["mean", "none"])
+@in_turn("mixer", "attention", "dense_synthesizer", "fourier", "linear")
+@in_turn("pooling", "mean", "none")
 def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     x, y, mask = samples(per_token=pooling == "none")
     model = model_of(mixer, pooling)
     for rows, gradients in gradients_of_a_training(model, (x, y, mask), workers=1):
         _, whole = model.loss_and_gradients(x[rows], y[rows], mask[rows])
         for name, expected in whole.items():
-            np.testing.assert_allclose(
-                gradients[name], expected, rtol=1e-9, atol=1e-12, err_msg=name
-            )
+            found = gradients[name]
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize(
     ("changes", "options", "cut"),
     [
-        ({}, {}, True),
-        ({}, {"batches": "by_length"}, True),
-        ({}, {"batches": "cut"}, True),
-        ({}, {"batches": "shuffled"}, False),
-        ({"pooling": "flatten"}, {}, False),
+        *(({}, {}, True), ({}, {"batches": "by_length"}, True), ({}, {"batches": "cut"}, True)),
+        *(({}, {"batches": "shuffled"}, False), ({"pooling": "flatten"}, {}, False)),
         ({"mixer": "fourier", "padding": "zero"}, {}, False),
     ],
 )
@@ -73,3 +62,58 @@ def test_what_cannot_be_is_said():
         nf.fit(model_of(), (x, y, mask), batches="sorted")
     with pytest.raises(ValueError, match="the amount of padding changes what this model computes"):
         nf.fit(model_of(pooling="flatten"), (x, y, mask), batches="by_length")
+
+
+class Updates(nf.Callback):
+    """Notes how many samples each update had, and its learning rate."""
+
+    def __init__(self):
+        self.sizes, self.steps, self.rates = [], [], []
+
+    def before_update(self, state):
+        self.sizes.append(len(state.rows))
+        self.steps.append(state.step)
+        self.rates.append(state.optimizer.current_lr())
+
+
+@pytest.mark.parametrize(("dropout", "workers"), [(0.0, 1), (0.3, 2)])
+def test_k_batches_are_one_of_k_times_the_size(make, data, dropout, workers):
+    one, other = make(dropout=dropout), make(dropout=dropout)
+    schedule = nf.optim.cosine(6, warmup=1)
+    history = fit(one, data, batch_size=3, accumulate=3, schedule=schedule, workers=workers)
+    again = fit(other, data, batch_size=9, schedule=schedule, workers=workers)
+    assert history.train_loss == pytest.approx(again.train_loss, rel=1e-9)
+    assert history.lr == again.lr
+    for name, value in other.parameters().items():
+        np.testing.assert_allclose(one.parameters()[name], value, rtol=0, atol=1e-8, err_msg=name)
+
+
+def test_steps_and_the_schedule_count_updates_and_the_rest_is_one(make, data):
+    updates = Updates()
+    fit(make(), data, updates, batch_size=3, accumulate=3, schedule=lambda step: 1.0 / step)
+    assert updates.sizes == [9, 9, 2] * EPOCHS
+    assert updates.steps == list(range(1, 3 * EPOCHS + 1))
+    assert updates.rates == pytest.approx([1e-2 / step for step in updates.steps])
+
+
+def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):
+    sizes, forward = [], nf.Encoder.forward
+
+    def noted(self, x, context):
+        if context.training:
+            sizes.append(len(x))
+        return forward(self, x, context)
+
+    monkeypatch.setattr(nf.Encoder, "forward", noted)
+    with nf.use_kernels(False):
+        fit(make(), data, batch_size=4, accumulate=2, epochs=1, workers=1)
+        assert sizes == [4] * 5
+        sizes.clear()
+        fit(make(), data, batch_size=4, accumulate=2, micro_batch=2, epochs=1, workers=1)
+    assert sizes == [2] * 10
+
+
+@in_turn("wrong", 0, -1, 1.5, "2", None)
+def test_wrong_numbers_are_refused(make, data, wrong):
+    with pytest.raises(ValueError, match=r"accumulate is .*; expected a whole number of at least"):
+        fit(make(), data, accumulate=wrong)

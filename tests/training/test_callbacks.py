@@ -71,8 +71,6 @@ def throw(error):
 
 
 # When, and what is seen ---------------------------------------------------------------------------
-
-
 def test_epochs_and_steps_are_counted_from_1(make, data):
     noted = Noted(lambda s: (s.epoch, s.step, s.step_in_epoch, s.n_steps, s.epochs))
     fit(make(), data, noted)
@@ -167,9 +165,8 @@ def test_evaluation_and_history_are_there_after_the_epoch(make, data):
     found = list(zip(history.validation_loss, history.validation_accuracy, strict=True))
     best = [1 + max(range(k), key=lambda i: (found[i][1], -found[i][0])) for k in range(1, 4)]
     assert noted.seen("on_start") == [(None, [], 0, None)]
-    assert noted.seen("after_epoch") == [
-        (found[k], found[: k + 1], k + 1, best[k]) for k in range(EPOCHS)
-    ]
+    expected = [(found[k], found[: k + 1], k + 1, best[k]) for k in range(EPOCHS)]
+    assert noted.seen("after_epoch") == expected
     assert noted.seen("before_update")[STEPS] == (found[0], found[:1], 1, best[0])
     unvalidated = Noted(look)
     fit(make(), data, unvalidated)
@@ -191,8 +188,6 @@ def test_nothing_can_be_assigned_to_the_state(make, data, name):
 
 
 # Stopping -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("hook", ["before_update", "after_step"])
 def test_stop_in_a_step_ends_with_that_step(make, data, hook):
     model, noted = make(), Noted()
@@ -282,8 +277,6 @@ def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data,
 
 
 # What goes wrong ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("hook", "error"),
     [("before_update", KeyError()), ("after_step", MemoryError()), ("after_epoch", SystemExit())],
@@ -362,8 +355,6 @@ def test_a_callback_computes_under_its_callers_settings_for_overflow(make, data)
 
 
 # What a callback may change -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("hook", "number"), [("before_update", 5), ("after_step", 4)])
 def test_a_callback_that_changes_lr_is_a_schedule(make, data, hook, number):
     """From step 5 on; the history has what the last step of an epoch was made with."""
@@ -405,8 +396,6 @@ def test_weights_spoiled_after_the_last_epoch_are_reported(make, data):
 
 
 # Wrong callbacks ----------------------------------------------------------------------------------
-
-
 def having(method, *, base=nf.Callback, takes=lambda self, state: None):
     """Return an object of a class Plugin with one method."""
     return type("Plugin", (base,), {method: takes})()
@@ -414,27 +403,19 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
 
 @in_turn(
     ("callbacks", "message"),
-    [
-        (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
-        (Noted(), r"callbacks is a Noted; expected a list"),
-        (print, "callbacks is the function print; expected a list"),
-        ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
-        ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
-        ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
-        (
-            [having("after_epoch", base=object)],
-            r"callbacks\[0\] is a .* the class from npformer.Callback",
-        ),
-        ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
-        ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
-        ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
-        (
-            [having("after_step", takes=lambda self: None)],
-            r"after_step of callbacks\[0\] cannot be called .*\(self, state\)",
-        ),
-        ([lambda state, history: None], r"callbacks\[0\] cannot be called with the .*'history'"),
-        ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
-    ],
+    (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
+    (Noted(), r"callbacks is a Noted; expected a list"),
+    (print, "callbacks is the function print; expected a list"),
+    ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
+    ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
+    ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
+    ([having("after_epoch", base=object)], r"callbacks\[0\] is a .* the class from npf"),
+    ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
+    ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
+    ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
+    ([having("after_step", takes=lambda self: None)], r"after_step of .* called .*\(self, state\)"),
+    ([lambda state, history: None], r"callbacks\[0\] cannot be called with the .*'history'"),
+    ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
 )
 def test_wrong_callbacks_are_refused_before_the_first_step(make, data, callbacks, message):
     model = make()

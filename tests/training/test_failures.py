@@ -9,9 +9,8 @@ import npformer as nf
 from npformer.engine import team
 from tests.training.common import BATCH, assert_trained, fit
 
+
 # NaN and infinity ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("check_every", [1, 7])
 def test_nan_in_the_data_is_named_with_its_step(make, data, check_every):
     data[0][13, 2, 1] = math.nan
@@ -102,8 +101,6 @@ def test_nan_in_the_validation_data_is_named(make, data, validation):
 
 
 # Ctrl-C -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ctrl_c_inside_a_step_is_caught_too(make, data, monkeypatch, workers):
     model = make()

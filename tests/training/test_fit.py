@@ -12,9 +12,8 @@ from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
+
 # Learning -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "changes",
     [{"dtype": "float32"}, {"dtype": "float64"}, {"n_classes": 2, "output": "sigmoid"}],
@@ -58,9 +57,8 @@ def test_label_smoothing_is_in_the_training_loss_and_not_in_the_validation_loss(
     model = make()
     smoothed, _ = model.loss_and_gradients(*data, label_smoothing=0.3)
     plain = nf.evaluate(model, data).loss
-    history = fit(
-        model, data, validation=data, epochs=1, batch_size=20, lr=1e-300, label_smoothing=0.3
-    )
+    options = {"epochs": 1, "batch_size": 20, "lr": 1e-300, "label_smoothing": 0.3}
+    history = fit(model, data, validation=data, **options)
     assert history.train_loss[0] == pytest.approx(smoothed, rel=1e-12)
     assert history.validation_loss[0] == pytest.approx(plain, rel=1e-12)
     assert abs(smoothed - plain) > 1e-3
@@ -109,8 +107,6 @@ def test_padding_may_hold_nan_and_is_never_named_as_the_cause(make, data):
 
 
 # The same again -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_a_seed_means_the_same_run_bit_for_bit(make, data, validation, workers, dropout):
@@ -146,17 +142,10 @@ def test_dropout_does_not_change_the_order_of_the_samples(make, data):
     assert orders[1] == orders[2] == orders[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "by"),
-    [
-        ({"workers": 1}, "1 worker"),
-        ({"workers": 2}, "2 threads"),
-    ],
-    ids=str,
-)
-def test_history_says_who_computed_the_steps(make, data, options, by):
+@pytest.mark.parametrize(("workers", "by"), [(1, "1 worker"), (2, "2 threads")])
+def test_history_says_who_computed_the_steps(make, data, workers, by):
     x, y = data
-    history = fit(make(), (x[:17], y[:17]), epochs=3, batch_size=4, **options)
+    history = fit(make(), (x[:17], y[:17]), epochs=3, batch_size=4, workers=workers)
     assert history.workers == ({by: 15} if by == "1 worker" else {by: 12, "1 worker": 3})
 
 
@@ -167,8 +156,6 @@ def test_options_of_a_gpu_change_nothing_on_a_cpu(make, data, options):
 
 
 # The best weights ---------------------------------------------------------------------------------
-
-
 def spoiled_from(epoch):
     """Return a schedule under which training goes well, and from some epoch on wildly."""
     return lambda step: 1.0 if step <= STEPS * (epoch - 1) else 1000.0
@@ -210,8 +197,6 @@ def test_patience_stops_after_so_many_epochs_without_a_better_one(make, data, pa
 
 
 # The progress bar ---------------------------------------------------------------------------------
-
-
 def test_the_progress_bar_is_on_stderr_and_shows_the_loss(make, data, capsys):
     fit(make(), data, validation=data, progress=False)
     assert capsys.readouterr() == ("", "")

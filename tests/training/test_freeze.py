@@ -13,15 +13,10 @@ from npformer.optim import Adam
 from tests.in_turn import in_turn
 from tests.training.common import assert_same_weights, fit
 
-PATTERNS = {
-    "embedding": ("embed.*",),
-    "one block": ("embed.*", "encoder.blocks.0.*"),
-    "all but the head": ("embed.*", "encoder.*"),
-    "head": ("classify.*",),
-    "in the middle": ("encoder.blocks.0.*",),
-    "biases": ("*.bias", "*.beta"),
-    "tokens alone": ("embed.tokens*",),
-}
+PATTERNS = {"embedding": ("embed.*",), "one block": ("embed.*", "encoder.blocks.0.*")}
+PATTERNS |= {"all but the head": ("embed.*", "encoder.*"), "head": ("classify.*",)}
+PATTERNS |= {"in the middle": ("encoder.blocks.0.*",), "biases": ("*.bias", "*.beta")}
+PATTERNS["tokens alone"] = ("embed.tokens*",)
 
 
 @pytest.fixture
@@ -38,8 +33,8 @@ def changed(model, before):
     return {name for name, v in values(model).items() if not np.array_equal(v, before[name])}
 
 
-@in_turn("patterns", PATTERNS.values())
-@in_turn("norm", ["post", "pre"])
+@in_turn("patterns", *PATTERNS.values())
+@in_turn("norm", "post", "pre")
 def test_frozen_parameters_do_not_change_and_the_others_do(small_model, words, patterns, norm):
     model = small_model(dropout=0.1, positions="learned", norm=norm).freeze(*patterns)
     before = values(model)
@@ -131,9 +126,8 @@ def test_gradients_and_optimizer_lie_in_one_flat_buffer(small_model, words):
     assert gradients.flat.size == parameters.flat.size
     frozen = Parameters(model.frozen())
     assert frozen.flat is not None
-    assert (
-        frozen.flat.size + parameters.flat.size < 1.1 * model.unfreeze("*").parameters().flat.size
-    )
+    both = frozen.flat.size + parameters.flat.size
+    assert both < 1.1 * model.unfreeze("*").parameters().flat.size
     optimizer = Adam(parameters)
     optimizer.step(gradients)
     assert {name.split(".", 1)[1] for name in optimizer.state()[1]} == set(parameters)
@@ -161,17 +155,15 @@ def test_constants_stay_constants(small_model):
 
 @in_turn(
     ("patterns", "error", "message"),
-    [
-        (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' matches none .* Near it: enc"),
-        (("encoder.blocks.0",), ValueError, r"Did you mean 'encoder.blocks.0.\*'\?"),
-        (("embed.*", "layers.*"), ValueError, r"'layers.\*' matches none of the parameters; exp"),
-        (("zzz",), ValueError, r"There are embed, encoder, classify"),
-        ((), ValueError, "there is no pattern; expected at least one"),
-        ((3,), TypeError, "a pattern is 3; expected a text"),
-        ((["embed.*"],), TypeError, r"a pattern is \['embed.\*'\]; expected a text"),
-    ],
+    (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' matches none .* Near it: enc"),
+    (("encoder.blocks.0",), ValueError, r"Did you mean 'encoder.blocks.0.\*'\?"),
+    (("embed.*", "layers.*"), ValueError, r"'layers.\*' matches none of the parameters; exp"),
+    (("zzz",), ValueError, r"There are embed, encoder, classify"),
+    ((), ValueError, "there is no pattern; expected at least one"),
+    ((3,), TypeError, "a pattern is 3; expected a text"),
+    ((["embed.*"],), TypeError, r"a pattern is \['embed.\*'\]; expected a text"),
 )
-@in_turn("do", ["freeze", "unfreeze"])
+@in_turn("do", "freeze", "unfreeze")
 def test_a_pattern_that_fits_nothing_is_an_error(small_model, do, patterns, error, message):
     model = small_model()
     with pytest.raises(error, match=message):

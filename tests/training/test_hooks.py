@@ -11,20 +11,13 @@ from npformer.training.callbacks import HOOKS
 from npformer.training.storage import checkpoint_folder as folders
 from tests.training.common import STEPS, assert_same_weights, fit
 from tests.training.test_callbacks import At, Noted, SpoiledFrom, stop, throw
+from tests.training.test_resume import usual_handlers  # noqa: F401  a fixture
 
 STEP = ["before_update", "after_step"]
 
 
 def interrupt(state):
     os.kill(os.getpid(), signal.SIGINT)
-
-
-@pytest.fixture(autouse=True)
-def usual_handler():
-    """What runs in the background may ignore SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -127,8 +120,6 @@ def test_a_stop_before_an_epoch_takes_no_step_of_it(run):
 
 
 # What callbacks keep in checkpoints ---------------------------------------------------------------
-
-
 class Keeps(nf.Callback):
     """Keeps a state, and notes the one that it is given."""
 

@@ -1,4 +1,4 @@
-"""The metric by which fit chooses the best epoch, and those of an evaluation."""
+"""By which metric, and on which share of the data, fit chooses the best epoch."""
 
 import importlib
 import json
@@ -9,7 +9,7 @@ import pytest
 import npformer as nf
 from npformer.training.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
 from tests.in_turn import in_turn
-from tests.training.common import STEPS, assert_trained, fit
+from tests.training.common import STEPS, assert_same_weights, assert_trained, fit
 from tests.training.trainable.test_metrics import by_class
 
 
@@ -28,7 +28,6 @@ def test_an_evaluation_has_them_all(small_model, rng, pooling):
 
 
 # Which epoch is the best --------------------------------------------------------------------------
-
 WATCHERS = importlib.import_module("npformer.training.watchers")
 
 EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
@@ -116,14 +115,12 @@ def test_a_loss_without_classes_has_loss_and_functions(make, rng):
 
 @in_turn(
     ("metric", "error", "message"),
-    [
-        ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
-        (3, TypeError, "metric is 3; expected one of accuracy"),
-        (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
-        (lambda y, p: np.nan, ValueError, "metric <lambda> returned nan; expected a number"),
-        (lambda y, p: "good", ValueError, "metric <lambda> returned 'good'; expected a number"),
-        (lambda y, p: p, ValueError, "metric <lambda> returned "),
-    ],
+    ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
+    (3, TypeError, "metric is 3; expected one of accuracy"),
+    (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
+    (lambda y, p: np.nan, ValueError, "metric <lambda> returned nan; expected a number"),
+    (lambda y, p: "good", ValueError, "metric <lambda> returned 'good'; expected a number"),
+    (lambda y, p: p, ValueError, "metric <lambda> returned "),
 )
 def test_wrong_metrics_are_refused_in_words(make, data, metric, error, message):
     with pytest.raises(error, match=message):
@@ -141,3 +138,45 @@ def test_weights_of_samples_held_out_weigh_in_the_metric(make, data):
     assert history.validation_metric == [pytest.approx(found.balanced_accuracy)]
     assert history.validation_loss == [pytest.approx(found.loss)]
     assert len(history.lr) == 1 < STEPS
+
+
+def test_fit_trains_on_the_rest_and_validates_on_the_share(make, data, rng):
+    x, y = data
+    seen = set()
+
+    class Seeing(nf.Callback):
+        def after_step(self, state):
+            seen.update(state.rows.tolist())
+
+    model = make(dropout=0.2)
+    history = fit(model, (x, y), Seeing(), validation=0.25, seed=4)
+    held = history.validation_rows
+    assert len(held) == 5
+    assert seen == set(range(20)) - set(held)
+    assert np.bincount(y[held]).tolist() in ([2, 3], [3, 2])
+    found = nf.evaluate(model, (x[held], y[held]))
+    assert history.validation_loss[history.best_epoch - 1] == pytest.approx(found.loss)
+    # The same as training on the rest, but for the generator.
+    rest = sorted(seen)
+    other = make(dropout=0.2)
+    fit(other, (x[rest], y[rest]), validation=(x[held], y[held]), seed=4)
+    assert_same_weights(model, other)
+
+
+def test_without_a_share_the_history_says_none(make, data):
+    assert fit(make(), data, validation=data).validation_rows is None
+
+
+@in_turn(
+    ("share", "error", "message"),
+    (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
+    (1, ValueError, "validation is 1; expected a share"),
+    (1.5, ValueError, "validation is 1.5; expected a share"),
+    (float("nan"), ValueError, "validation is nan; expected a share"),
+    (True, TypeError, r"validation is a bool; expected \(x, y\)"),
+    ("0.1", TypeError, r"validation is a str; expected \(x, y\)"),
+    (0.01, ValueError, "20 samples are too few to set 0.01 of them aside; expected at least 1"),
+)
+def test_wrong_shares_are_refused_in_words(make, data, share, error, message):
+    with pytest.raises(error, match=message):
+        fit(make(), data, validation=share)

@@ -49,15 +49,9 @@ def begin(make, data, validation, tmp_path):
     """Train with dropout, clipping and a schedule, into a folder."""
 
     def train(*callbacks, folder=tmp_path / "run", **changes):
-        usual = {
-            "validation": validation,
-            "schedule": cosine(EPOCHS * STEPS, warmup=2),
-            "clip_norm": 1.0,
-            "label_smoothing": 0.1,
-            "seed": 3,
-            "checkpoint": folder,
-            "on_interrupt": "return",
-        }
+        usual = {"validation": validation, "schedule": cosine(EPOCHS * STEPS, warmup=2), "seed": 3}
+        usual |= {"clip_norm": 1.0, "label_smoothing": 0.1, "on_interrupt": "return"}
+        usual["checkpoint"] = folder
         options = usual | changes
         model = options.pop("model", None) or make(dropout=0.2)
         return model, fit(model, options.pop("data", data), *callbacks, **options)
@@ -153,8 +147,6 @@ def test_a_training_in_another_thread_leaves_signals_alone(make, data):
 
 
 # Where the training goes on -----------------------------------------------------------------------
-
-
 def test_a_finished_training_gives_its_history_and_best_weights_again(begin, whole):
     begin()
     model, history = begin(resume=True)
@@ -194,9 +186,8 @@ def test_early_stopping_goes_on_counting(begin):
     assert_same_weights(other, one)
     # Nothing is trained further, unless the patience grows.
     assert len(begin(resume=True, **options)[1].train_loss) == len(whole.train_loss)
-    assert len(begin(resume=True, **(options | {"patience": 3}))[1].train_loss) > len(
-        whole.train_loss
-    )
+    _, longer = begin(resume=True, **options | {"patience": 3})
+    assert len(longer.train_loss) > len(whole.train_loss)
 
 
 def test_a_learning_rate_that_a_callback_changed_stays(begin):
@@ -224,8 +215,6 @@ def test_a_generator_of_the_user_goes_on_where_it_was(begin, whole):
 
 
 # What does not agree ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -286,8 +275,6 @@ def test_wrong_arguments_are_explained(begin, changes, error, message):
 
 
 # The folder ---------------------------------------------------------------------------------------
-
-
 def test_a_folder_belongs_to_one_training_at_a_time(begin, tmp_path, monkeypatch):
     monkeypatch.setattr(folders, "WAIT", 0.1)
     with folders.reserve(tmp_path / "run"), pytest.raises(OSError, match="in use by another"):

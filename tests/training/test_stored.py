@@ -101,9 +101,8 @@ def test_weights_of_samples(tmp_path, by_token, stored):
 def test_only_x_in_a_file(tmp_path):
     x, y, mask, types = samples()
     (stored,) = mapped(tmp_path, [x])
-    assert_same(
-        trained((stored, y, mask, types), model_of()), trained((x, y, mask, types), model_of())
-    )
+    of_stored, of_x = (trained((a, y, mask, types), model_of()) for a in (stored, x))
+    assert_same(of_stored, of_x)
 
 
 @pytest.mark.parametrize("padded", [0, 3, N])
@@ -246,8 +245,6 @@ def test_no_label_at_all(tmp_path):
 
 
 # Predictions into a file ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["probabilities", "labels", "outputs"])
 @pytest.mark.parametrize("labels", ["sequence", "token"])
 @pytest.mark.parametrize("files", [0, 4])

@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 
 from tests.in_turn import in_turn
 
-KINDS = {
-    "softmax": {},
-    "sigmoid": {"n_classes": 2, "output": "sigmoid"},
-    "mean_squared_error": {"n_classes": 2, "output": "mean_squared_error"},
-    "tokens": {"pooling": "none"},
-}
+KINDS = {"softmax": {}, "sigmoid": {"n_classes": 2, "output": "sigmoid"}}
+KINDS["mean_squared_error"] = {"n_classes": 2, "output": "mean_squared_error"}
+KINDS["tokens"] = {"pooling": "none"}
 
 
 def samples_of(kind, rng, n=10):
@@ -112,8 +109,6 @@ def test_a_class_of_weight_0_is_left_out_however_it_is_shared(small_model, rng, 
 
 
 # fit ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def imbalanced(rng):
     """20 samples of which 3 are of class 1."""
@@ -173,42 +168,32 @@ class Unweighted(nf.losses.Loss):
 
 @in_turn(
     ("options", "error", "message"),
-    [
-        ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
-        ({"sample_weight": -np.ones(20)}, ValueError, r"sample_weight holds -1.0 at 0; expected"),
-        ({"sample_weight": [np.nan] * 20}, ValueError, "sample_weight holds nan at 0; expected"),
-        ({"sample_weight": np.zeros(20)}, ValueError, "sample_weight is 0 for every sample of dat"),
-        ({"sample_weight": "a"}, TypeError, "sample_weight is a str; expected numbers"),
-        ({"sample_weight": 3.0}, TypeError, "sample_weight is a float; expected numbers"),
-        ({"class_weight": "even"}, ValueError, "class_weight is 'even'; expected one of 'balance"),
-        ({"class_weight": [1.0]}, ValueError, r"class_weight has shape \(1,\); expected \(3,\)"),
-        ({"class_weight": [1.0, 1.0, -1.0]}, ValueError, "class_weight holds -1.0 at 2; expected"),
-        ({"class_weight": [0.0, 0.0, 1.0]}, ValueError, "every label to train on has the weight 0"),
-        ({"class_weight": {3: 1.0}}, ValueError, "is 3; expected .* at most 2"),
-        ({"class_weight": {"b": 1.0}}, ValueError, "of 3 classes. is 'b'; expected a whole number"),
-        ({"class_weight": {0: "a"}}, ValueError, r"class_weight\[0\] is 'a'; expected"),
-        ({"class_weight": 3}, TypeError, "class_weight is 3; expected 'balanced', a number"),
-        (
-            {"class_weight": "balanced", "loss": SoftmaxCrossEntropy()},
-            ValueError,
-            "class_weight and a loss are given; expected one of the two",
-        ),
-        (
-            {"loss": Unweighted(), "sample_weight": np.ones(20)},
-            TypeError,
-            "Unweighted weighs no targets; expected a loss",
-        ),
-        (
-            {"loss": SoftmaxCrossEntropy(class_weight=[1.0, 2.0])},
-            ValueError,
-            "class_weight has 2 numbers and there are 3 classes",
-        ),
-        (
-            {"loss": SoftmaxCrossEntropy(class_weight=[0.0, 0.0, 1.0])},
-            ValueError,
-            "data has no labels; expected at least 1",
-        ),
-    ],
+    ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
+    ({"sample_weight": -np.ones(20)}, ValueError, r"sample_weight holds -1.0 at 0; expected"),
+    ({"sample_weight": [np.nan] * 20}, ValueError, "sample_weight holds nan at 0; expected"),
+    ({"sample_weight": np.zeros(20)}, ValueError, "sample_weight is 0 for every sample of dat"),
+    ({"sample_weight": "a"}, TypeError, "sample_weight is a str; expected numbers"),
+    ({"sample_weight": 3.0}, TypeError, "sample_weight is a float; expected numbers"),
+    ({"class_weight": "even"}, ValueError, "class_weight is 'even'; expected one of 'balance"),
+    ({"class_weight": [1.0]}, ValueError, r"class_weight has shape \(1,\); expected \(3,\)"),
+    ({"class_weight": [1.0, 1.0, -1.0]}, ValueError, "class_weight holds -1.0 at 2; expected"),
+    ({"class_weight": [0.0, 0.0, 1.0]}, ValueError, "every label to train on has the weight 0"),
+    ({"class_weight": {3: 1.0}}, ValueError, "is 3; expected .* at most 2"),
+    ({"class_weight": {"b": 1.0}}, ValueError, "of 3 classes. is 'b'; expected a whole number"),
+    ({"class_weight": {0: "a"}}, ValueError, r"class_weight\[0\] is 'a'; expected"),
+    ({"class_weight": 3}, TypeError, "class_weight is 3; expected 'balanced', a number"),
+    (
+        {"class_weight": "balanced", "loss": SoftmaxCrossEntropy()},
+        ValueError,
+        "class_weight and a loss are given; expected one of the two",
+    ),
+    ({"loss": Unweighted(), "sample_weight": np.ones(20)}, TypeError, "Unweighted weighs no"),
+    (
+        {"loss": SoftmaxCrossEntropy(class_weight=[1.0, 2.0])},
+        ValueError,
+        "class_weight has 2 numbers and there are 3 classes",
+    ),
+    ({"loss": SoftmaxCrossEntropy(class_weight=[0.0, 0.0, 1.0])}, ValueError, "data has no labels"),
 )
 def test_wrong_weights_are_refused_in_words(make, data, options, error, message):
     model = make()

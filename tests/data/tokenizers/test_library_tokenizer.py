@@ -76,13 +76,10 @@ def test_settings_beside_a_vocabulary_act(bert, files, settings, text, tokens):
         assert " ".join(each.tokens(each.ids(text, 4))) == tokens
 
 
-PARTS = ("normalizer", "pre_tokenizer", "post_processor")
-
-
 @pytest.mark.parametrize(
     ("part", "change"),
     [
-        *((part, lambda given: None) for part in PARTS),
+        *((part, lambda given: None) for part in ("normalizer", "pre_tokenizer", "post_processor")),
         ("model", lambda given: given | {"max_input_chars_per_word": 2}),
         ("model", lambda given: given | {"type": "WordLevel"}),
     ],

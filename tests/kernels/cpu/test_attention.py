@@ -70,11 +70,8 @@ def test_a_long_sequence_with_tiles_as_they_are(case):
 @pytest.mark.parametrize(
     ("length", "store", "keep", "stored"),
     [
-        (9, None, True, True),
-        (10, None, True, False),
-        (9, False, True, False),
-        (10, True, True, True),
-        (9, True, False, False),
+        *((9, None, True, True), (10, None, True, False), (9, False, True, False)),
+        *((10, True, True, True), (9, True, False, False)),
     ],
 )
 def test_short_sequences_are_stored_unless_told_otherwise(monkeypatch, length, store, keep, stored):
@@ -90,8 +87,6 @@ def test_stored_and_computed_again_are_the_same_bits(tiling):
 
 
 # Padding ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -138,8 +133,6 @@ def test_no_gradient_reaches_padding(tiling):
 
 
 # Scores of any size -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("scale", [3.0, 4.0, 5.0, 20.0, 1e3, 1e6])
 def test_scores_from_moderate_to_absurd(tiling, scale):
     """Differences of scores of 1e12 are rounding: all that can be asked for is finite numbers."""

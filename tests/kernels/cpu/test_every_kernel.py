@@ -11,22 +11,10 @@ from npformer.engine import context as engine_context
 from npformer.engine.cpu import KERNELS, UPDATES, averaging, tiles
 from npformer.engine.threads import side_by_side
 from npformer.engine.workspace import LINE
-from tests.kernels.cpu.helpers import (
-    CASES,
-    DOUBLE,
-    SINGLE,
-    assert_close,
-    assert_parity,
-    assert_same,
-    backward,
-    expected,
-    forward,
-    gradient_for,
-    run,
-)
+from tests.kernels.cpu import helpers
 
 
-@pytest.fixture(params=CASES.values(), ids=CASES.keys())
+@pytest.fixture(params=helpers.CASES.values(), ids=helpers.CASES.keys())
 def case(request):
     return request.param
 
@@ -52,7 +40,7 @@ LAYOUTS = with_gaps, backwards, np.asfortranarray
 
 
 def test_every_kernel_has_a_case():
-    assert {case.name for case in CASES.values()} == set(KERNELS)
+    assert {case.name for case in helpers.CASES.values()} == set(KERNELS)
     assert set(UPDATES) == {"adam_update"}
 
 
@@ -62,29 +50,31 @@ def test_a_kernel_of_a_pair_bears_its_name():
 
 
 def test_y_and_all_gradients_are_those_of_the_pairs(case):
-    assert_parity(case)
+    helpers.assert_parity(case)
 
 
 def test_arrays_of_any_layout(case):
     for layout in LAYOUTS:
-        y, cache = forward(case, tuple(map(layout, case.arrays)), case.context())
-        dy = gradient_for(y)
-        gradients = backward(case, layout(dy) if y.ndim else dy, cache)
-        assert_close([y, *gradients], expected(case), 1e-12)
+        y, cache = helpers.forward(case, tuple(map(layout, case.arrays)), case.context())
+        dy = helpers.gradient_for(y)
+        gradients = helpers.backward(case, layout(dy) if y.ndim else dy, cache)
+        helpers.assert_close([y, *gradients], helpers.expected(case), 1e-12)
 
 
 def test_a_gradient_that_is_one_number_repeated(case):
-    y, cache = forward(case, case.arrays, case.context())
+    y, cache = helpers.forward(case, case.arrays, case.context())
     dy = np.broadcast_to(np.float64(0.25), y.shape)  # as a mean hands it back; not writable
-    assert_close([y, *backward(case, dy, cache)], expected(case, dy=dy), 1e-12)
+    helpers.assert_close(
+        [y, *helpers.backward(case, dy, cache)], helpers.expected(case, dy=dy), 1e-12
+    )
 
 
 def test_memory_that_is_lent_changes_no_bit(case):
     workspace = Workspace()
     for dtype in ("float64", "float32"):
-        alone = run(case, dtype)
+        alone = helpers.run(case, dtype)
         for _ in range(3):
-            assert_same(run(case, dtype, workspace=workspace), alone)
+            helpers.assert_same(helpers.run(case, dtype, workspace=workspace), alone)
 
 
 IN_PARTS = {
@@ -133,10 +123,10 @@ def calls(monkeypatch):
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_that_share_a_call_change_no_number(case, threads, calls):
     workspace = Workspace()
-    for dtype, bound in (("float64", DOUBLE), ("float32", SINGLE)):
-        ours = run(case, dtype, threads=threads, workspace=workspace)
-        assert_close(ours, expected(case, dtype), bound)
-        assert_same(run(case, dtype, threads=threads), ours)
+    for dtype, bound in (("float64", helpers.DOUBLE), ("float32", helpers.SINGLE)):
+        ours = helpers.run(case, dtype, threads=threads, workspace=workspace)
+        helpers.assert_close(ours, helpers.expected(case, dtype), bound)
+        helpers.assert_same(helpers.run(case, dtype, threads=threads), ours)
     assert bool(calls) == (case.name in IN_PARTS)
 
 
@@ -144,12 +134,12 @@ def test_threads_that_share_a_call_change_no_number(case, threads, calls):
 def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
     monkeypatch.setattr(tiles, "SCORES", 1)
     most = (0, 0)
-    for case in CASES.values():
+    for case in helpers.CASES.values():
         if case.name == name:
             calls.clear()
-            y, cache = forward(case, case.arrays, case.context(threads=2))
+            y, cache = helpers.forward(case, case.arrays, case.context(threads=2))
             ahead = len(calls)
-            backward(case, gradient_for(y), cache)
+            helpers.backward(case, helpers.gradient_for(y), cache)
             most = max(most[0], ahead), max(most[1], len(calls) - ahead)
     assert most == IN_PARTS.get(name, (0, 0))
 
@@ -158,21 +148,21 @@ def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
 def test_no_part_of_a_call_waits_for_another(case, monkeypatch):
     """The order in which parts are computed changes no bit, so that of threads does not either."""
     monkeypatch.setattr(engine_context, "side_by_side", lambda do, parts: [do(p) for p in parts])
-    in_order = run(case, threads=3)
+    in_order = helpers.run(case, threads=3)
     monkeypatch.setattr(
         engine_context, "side_by_side", lambda do, parts: [do(part) for part in parts[::-1]][::-1]
     )
-    assert_same(run(case, threads=3), in_order)
+    helpers.assert_same(helpers.run(case, threads=3), in_order)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_arrays_are_lent(name, dtype):
     largest = 0
-    for case in CASES.values():
+    for case in helpers.CASES.values():
         if case.name == name:
             workspace = Workspace()
-            run(case, dtype, workspace=workspace)
+            helpers.run(case, dtype, workspace=workspace)
             largest = max(largest, workspace.n_bytes)
     assert largest > 0
 
@@ -180,10 +170,10 @@ def test_arrays_are_lent(name, dtype):
 def test_without_a_backward_pass_y_is_the_same(case):
     for dtype in ("float64", "float32"):
         arrays = tuple(a.astype(dtype) for a in case.arrays)
-        kept, _ = forward(case, arrays, case.context())
-        y, _ = forward(case, arrays, case.context(keep=False))
+        kept, _ = helpers.forward(case, arrays, case.context())
+        y, _ = helpers.forward(case, arrays, case.context(keep=False))
         np.testing.assert_array_equal(y, kept)
-        lent, _ = forward(case, arrays, case.context(keep=False, workspace=Workspace()))
+        lent, _ = helpers.forward(case, arrays, case.context(keep=False, workspace=Workspace()))
         np.testing.assert_array_equal(lent, kept)
 
 
@@ -192,55 +182,57 @@ def test_no_argument_changes(case):
     arrays = tuple(a.copy() for a in case.arrays)
     for array in arrays:
         array.flags.writeable = False
-    y, cache = forward(case, arrays, case.context())
-    assert_same(arrays, case.arrays)
-    kept, dy = y.copy(), gradient_for(y)
+    y, cache = helpers.forward(case, arrays, case.context())
+    helpers.assert_same(arrays, case.arrays)
+    kept, dy = y.copy(), helpers.gradient_for(y)
     before = dy.copy()
-    backward(case, dy, cache)
-    assert_same([*arrays, dy, y], [*case.arrays, before, kept])
+    helpers.backward(case, dy, cache)
+    helpers.assert_same([*arrays, dy, y], [*case.arrays, before, kept])
     dy.flags.writeable = False
-    backward(case, dy, cache)
+    helpers.backward(case, dy, cache)
 
 
 def test_backward_twice_gives_the_same_twice(case):
     for workspace in (None, Workspace()):
-        y, cache = forward(case, case.arrays, case.context(workspace=workspace))
-        dy = gradient_for(y)
-        first = backward(case, dy, cache)
+        y, cache = helpers.forward(case, case.arrays, case.context(workspace=workspace))
+        dy = helpers.gradient_for(y)
+        first = helpers.backward(case, dy, cache)
         kept = [g.copy() for g in first]
-        backward(case, 2.0 * dy + 1.0, cache)
-        second = backward(case, dy, cache)
-        assert_same(second, kept)
-        assert_same(first, kept)
+        helpers.backward(case, 2.0 * dy + 1.0, cache)
+        second = helpers.backward(case, dy, cache)
+        helpers.assert_same(second, kept)
+        helpers.assert_same(first, kept)
 
 
 def test_a_cache_and_results_survive_later_calls(case):
-    alone = run(case)
+    alone = helpers.run(case)
     for workspace in (None, Workspace()):
-        y, cache = forward(case, case.arrays, case.context(workspace=workspace))
-        gradients = backward(case, gradient_for(y), cache)
+        y, cache = helpers.forward(case, case.arrays, case.context(workspace=workspace))
+        gradients = helpers.backward(case, helpers.gradient_for(y), cache)
         for later in (1.0, 2.0):
             others = tuple(later + 0.5 * a for a in case.arrays)
-            y_later, cache_later = forward(case, others, case.context(workspace=workspace))
-            backward(case, gradient_for(y_later), cache_later)
+            y_later, cache_later = helpers.forward(case, others, case.context(workspace=workspace))
+            helpers.backward(case, helpers.gradient_for(y_later), cache_later)
             del y_later, cache_later
-        again = backward(case, gradient_for(y), cache)
-        assert_same([y, *gradients], alone)
-        assert_same(again, alone[1:])
+        again = helpers.backward(case, helpers.gradient_for(y), cache)
+        helpers.assert_same([y, *gradients], alone)
+        helpers.assert_same(again, alone[1:])
 
 
 def test_a_cache_outlives_its_workspace(case):
     workspace = Workspace()
-    y, cache = forward(case, case.arrays, case.context(workspace=workspace))
+    y, cache = helpers.forward(case, case.arrays, case.context(workspace=workspace))
     del workspace
-    assert_same([y, *backward(case, gradient_for(y), cache)], run(case))
+    helpers.assert_same(
+        [y, *helpers.backward(case, helpers.gradient_for(y), cache)], helpers.run(case)
+    )
 
 
 def test_memory_comes_back_when_results_and_cache_are_dropped(case):
     workspace = Workspace()
-    run(case, workspace=workspace)
-    run(case, workspace=workspace)
+    helpers.run(case, workspace=workspace)
+    helpers.run(case, workspace=workspace)
     held = workspace.n_bytes
     for _ in range(5):
-        run(case, workspace=workspace)
+        helpers.run(case, workspace=workspace)
     assert workspace.n_bytes == held

@@ -81,7 +81,7 @@ CASES = {
     "losses_of_rows": losses,
     "losses_of_rows, smoothed": lambda n, d: losses(n, d, 0.1),
     "gradients_of_rows": lambda n, d: [
-        *(normals(n, d), np.arange(n) % d, np.arange(n) % 3 > 0, 0.3, 0.1, np.zeros((n, d))),
+        *(normals(n, d), np.arange(n) % d, np.arange(n) % 3 > 0, 0.3, 0.1, np.zeros((n, d)))
     ],
     "adam_step": lambda n, d: [
         *(normals(n * d), normals(n * d), normals(n * d), normals(n * d) ** 2),
@@ -115,9 +115,8 @@ def test_both_bodies_compute_the_same(case, odd):
                     result = run(*(same.get(id(a), a) for a in arguments))
                 found.append(arrays if result is None else [*arrays, result])
             for one, other in zip(*found, strict=True):
-                scale = np.abs(other, where=np.isfinite(other), out=np.zeros(other.shape)).max(
-                    initial=1.0
-                )
+                zeros = np.zeros(other.shape)
+                scale = np.abs(other, where=np.isfinite(other), out=zeros).max(initial=1.0)
                 np.testing.assert_allclose(one, other, rtol=bound, atol=bound * scale)
 
 
@@ -130,7 +129,6 @@ def test_powers_of_2_in_a_loop_are_those_of_numpy(x):
 
 
 # Compiled code on disk ----------------------------------------------------------------------------
-
 SCRIPT = """
 import numpy as np
 import npformer.engine.cpu as cpu
@@ -145,13 +143,8 @@ def run(folder, **environment):
     """Return what the script prints, and what it says about compiling."""
     environment = {"NPFORMER_CACHE": str(folder), VARIABLE: "1", **environment}
     command = [sys.executable, "-W", "error", "-c", SCRIPT]
-    return subprocess.Popen(
-        command,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | environment, **pipes)
 
 
 def answer(process):

@@ -84,9 +84,8 @@ def test_few_logits_are_left_to_the_pair(monkeypatch):
         used.append(arguments[0].size)
         return losses.softmax_cross_entropy(*arguments, **options)
 
-    monkeypatch.setitem(
-        KERNELS, "softmax_cross_entropy", (noted, losses.softmax_cross_entropy_backward)
-    )
+    pair = noted, losses.softmax_cross_entropy_backward
+    monkeypatch.setitem(KERNELS, "softmax_cross_entropy", pair)
     loss = fast_losses.fast_loss(SoftmaxCrossEntropy(0.1), "numpy", EngineContext())
     for rows in (fast_losses.FEW // 8 - 1, fast_losses.FEW // 8):
         logits = np.random.default_rng(0).normal(size=(rows, 8))
@@ -94,10 +93,6 @@ def test_few_logits_are_left_to_the_pair(monkeypatch):
         value, cache = loss.forward(logits, labels)
         plain, plain_cache = SoftmaxCrossEntropy(0.1).forward(logits, labels)
         assert value == pytest.approx(plain, rel=1e-12)
-        np.testing.assert_allclose(
-            loss.backward(0.5, cache),
-            SoftmaxCrossEntropy(0.1).backward(0.5, plain_cache),
-            rtol=0,
-            atol=1e-17,
-        )
+        expected = SoftmaxCrossEntropy(0.1).backward(0.5, plain_cache)
+        np.testing.assert_allclose(loss.backward(0.5, cache), expected, rtol=0, atol=1e-17)
     assert used == [fast_losses.FEW]

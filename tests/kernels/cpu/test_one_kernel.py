@@ -15,9 +15,8 @@ from npformer.engine.cpu.norms import layer_norm, norm_backward
 from tests.kernels import helpers
 from tests.kernels.cpu.helpers import assert_close, expected, forward, run
 
+
 # Layer norm ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("make", [helpers.layer_norm, helpers.residual_norm])
 @pytest.mark.parametrize("mean", [0.0, 1e4, 1e6, -1e6])
 def test_a_large_mean_costs_no_digits(make, mean):
@@ -40,7 +39,6 @@ def test_a_constant_row_is_beta_and_sends_nothing_back_that_is_not_finite(d):
 
 
 # The feed-forward network -------------------------------------------------------------------------
-
 each_activation = pytest.mark.parametrize("activation", sorted(nf.layers.ACTIVATIONS))
 
 
@@ -64,8 +62,6 @@ def test_huge_activations_give_no_warning(activation):
 
 
 # The embedding ------------------------------------------------------------------------------------
-
-
 def test_ids_of_any_layout(rng):
     ids = rng.integers(0, 5, (6, 8))[::2, ::-1]
     table, dy = rng.normal(size=(5, 3)), rng.normal(size=(3, 8, 3))

@@ -73,7 +73,6 @@ def in_order(order: int) -> Iterator[None]:
 
 
 # The compiler -------------------------------------------------------------------------------------
-
 _folder = tempfile.TemporaryDirectory(prefix="npformer-emulated-")
 FOLDER = Path(os.environ.setdefault("NPFORMER_EMULATED", _folder.name))
 """Of compiled sources, which child processes find."""
@@ -121,8 +120,6 @@ def compile_to(file: Path, *source: str) -> None:
 
 
 # Launches -----------------------------------------------------------------------------------------
-
-
 class RawModule:
     """What `cupy.RawModule` is, as far as kernels use it."""
 
@@ -215,9 +212,8 @@ class Memory:
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
         self._places: list[tuple[int, int, np.ndarray, list[np.ndarray]]] = []
-        spans = sorted(
-            ((_address(a), _address(a) + a.nbytes, a) for a in arrays), key=lambda s: s[:2]
-        )
+        spans = [(_address(a), _address(a) + a.nbytes, a) for a in arrays]
+        spans.sort(key=lambda span: span[:2])
         groups: list[tuple[int, int, list[np.ndarray]]] = []
         for start, stop, array in spans:
             if groups and start < groups[-1][1]:
@@ -242,10 +238,8 @@ class Memory:
         raise AssertionError("an array without a place")
 
     def margins_are_intact(self) -> bool:
-        return all(
-            (place[:MARGIN] == 0xFF).all() and (place[-MARGIN:] == 0xFF).all()
-            for _, _, place, _ in self._places
-        )
+        places = [place for _, _, place, _ in self._places]
+        return all((edge == 0xFF).all() for p in places for edge in (p[:MARGIN], p[-MARGIN:]))
 
     def copy_back(self) -> None:
         for start, _, place, members in self._places:
@@ -255,8 +249,6 @@ class Memory:
 
 
 # The module ---------------------------------------------------------------------------------------
-
-
 class EmulatedModule(FakeModule):
     """CuPy's namespace on the fake device, with kernels, and with NaN where nothing was written."""
 

@@ -58,11 +58,8 @@ def compile_source(code: str, architecture: str) -> tuple[str, str]:
         check(getattr(nvrtc(), f"nvrtcGet{what}")(program, buffer))
         return buffer.value.decode()
 
-    check(
-        nvrtc().nvrtcCreateProgram(
-            ctypes.byref(program), code.encode(), b"kernels.cu", 0, None, None
-        )
-    )
+    create = nvrtc().nvrtcCreateProgram
+    check(create(ctypes.byref(program), code.encode(), b"kernels.cu", 0, None, None))
     try:
         # As CuPy does, from version 14 on; and the assembler is to say what it used.
         options = [f"--gpu-architecture={architecture}", "-std=c++17", "--ptxas-options=-v"]

@@ -44,13 +44,10 @@ SOURCE = f"""
 {HEAD} nothing(real* x, index_t n) {{}}
 """
 
-BROKEN = {
-    "past_the_end": "outside of its arrays",
-    "to_a_constant": "which it declares const",
-    "waits_alone": "wait for others that do not come",
-    "shuffles_alone": "wait for others that do not come",
-    "part_of_a_warp": "a shuffle without all lanes",
-}
+ALONE = "wait for others that do not come"
+BROKEN = {"past_the_end": "outside of its arrays", "to_a_constant": "which it declares const"}
+BROKEN |= {"waits_alone": ALONE, "shuffles_alone": ALONE}
+BROKEN["part_of_a_warp"] = "a shuffle without all lanes"
 
 
 def kernel(name: str, code: str = SOURCE) -> Any:
@@ -102,14 +99,9 @@ def test_sums_over_a_block_may_follow_each_other(n_threads) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda x: (x,),
-        lambda x: (x, 3.0),
-        lambda x: (x, np.int32(3)),
-        lambda x: (x, True),
-        lambda x: (None, 3),
-        lambda x: (x.astype("float32"), 3),
-        lambda x: (asarray(np.zeros((3, 3)))[:, 0], 3),
-        lambda x: (np.zeros(3), 3),
+        *(lambda x: (x,), lambda x: (x, 3.0), lambda x: (x, np.int32(3)), lambda x: (x, True)),
+        *(lambda x: (None, 3), lambda x: (x.astype("float32"), 3)),
+        *(lambda x: (asarray(np.zeros((3, 3)))[:, 0], 3), lambda x: (np.zeros(3), 3)),
     ],
 )
 def test_a_launch_with_other_arguments_than_declared_is_refused(wrong) -> None:

@@ -135,9 +135,8 @@ def test_masks_of_a_part_are_those_of_its_samples_in_the_whole_batch(share, sing
 def test_a_part_without_padding_has_the_masks_of_the_tokens_that_are_left(single) -> None:
     key, whole, cut = step_key(gpu.DeviceGenerator(5)), 11, 6
     everything = part_generator(key, 0, 7)
-    masks = [
-        down(everything.dropout_mask(shape, 0.4, single)) for shape in [(7, 11, 5), (7, 3, 11, 11)]
-    ]
+    shapes = [(7, 11, 5), (7, 3, 11, 11)]
+    masks = [down(everything.dropout_mask(shape, 0.4, single)) for shape in shapes]
     folded = down(everything.dropout_mask((7 * whole, 5), 0.4, single)).reshape(7, whole, 5)
     for first, n in ((0, 3), (3, 1), (4, 3)):
         part, own = part_generator(key, first, n, Cut((cut,), (whole,))), slice(first, first + n)
@@ -165,9 +164,8 @@ def test_a_state_is_json_and_a_generator_goes_on_from_it(single) -> None:
         generator.dropout_mask((4, 9), 0.5, single)
     other.restore(json.loads(json.dumps(generator.state())))
     for _ in range(2):
-        found, expected = (
-            step_key(g).dropout_mask((4, 9), 0.5, single) for g in (other, generator)
-        )
+        keys = step_key(other), step_key(generator)
+        found, expected = (key.dropout_mask((4, 9), 0.5, single) for key in keys)
         np.testing.assert_array_equal(down(found), down(expected))
 
 

@@ -176,9 +176,8 @@ def test_attention_of_any_size_of_scores_and_gradients(offset, size, store) -> N
     found = (y, *helpers.backward(there, up(dy, "float32"), cache, gpu.KERNELS))
     # Scores of 60 are rounded by 4e-6 each. Gradients of biases are sums that cancel.
     exact = expected(case, "float32", dy)
-    errors = [
-        np.abs(down(a) - b).max() / np.abs(b).max() for a, b in zip(found, exact, strict=True)
-    ]
+    both = zip(found, exact, strict=True)
+    errors = [np.abs(down(a) - b).max() / np.abs(b).max() for a, b in both]
     assert max(e for e, b in zip(errors, exact, strict=True) if b.ndim > 1) <= 3e-5
 
 

@@ -20,3 +20,10 @@ def solved(solved_folder, monkeypatch):
     """Run in that folder."""
     monkeypatch.chdir(solved_folder)
     return solved_folder
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """Give a folder of exercises as they are handed out."""
+    folder.start(tmp_path)
+    return tmp_path

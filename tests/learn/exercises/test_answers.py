@@ -164,11 +164,7 @@ return dx
             "return theta, m, v",
             "it calls npformer.optim.adam.adam_update",
         ),
-        (
-            "softmax_backward",
-            BY_DIFFERENCES.replace("FORWARD", "softmax(moved)[0]"),
-            "over and over",
-        ),
+        ("softmax_backward", BY_DIFFERENCES.replace("FORWARD", "softmax(moved)[0]"), "over and"),
         (
             "softmax_backward",
             BY_DIFFERENCES.replace(
@@ -217,9 +213,8 @@ def test_a_gradient_of_float32_is_told_what_it_is():
 def test_a_gradient_that_was_float32_on_its_way_is_told_so():
     found = verdict("softmax_backward", with_body("softmax_backward", f"{SOFTMAX}.astype('f4')"))
     assert found.state == "wrong"
-    assert re.match(
-        r"dx: right to [78] digits, where a formula gives 15. Is something rounded to", said(found)
-    )
+    words = r"dx: right to [78] digits, where a formula gives 15. Is something rounded to"
+    assert re.match(words, said(found))
 
 
 # A mixer of one's own -----------------------------------------------------------------------------
@@ -479,9 +474,8 @@ def test_an_encoder_says_which_files_are_still_to_do(solved, encoder_on, text):
     path.unlink() if text is None else path.write_text(text, "utf-8")
     found = encoder_on(20, "linear_backward", exercise("linear_backward").solution, blank)
     assert found.state == "unfinished"
-    assert found.says == [
-        "it needs 01 03 06 07 13 16 17; still to do: 01_linear_backward, 03_relu_backward"
-    ]
+    to_do = "still to do: 01_linear_backward, 03_relu_backward"
+    assert found.says == [f"it needs 01 03 06 07 13 16 17; {to_do}"]
     pair = 'relu, relu_backward = yours("relu", "relu_backward")\n'
     assert own_encoder((pair, "# " + pair)).says == [
         "it needs 01 06 07 13 16 17; still to do: 01_linear_backward"
@@ -542,9 +536,8 @@ def test_what_came_back_is_explained(body, expected):
 def test_a_second_call_may_not_differ():
     """The first calls are for the values and for float32; then gradcheck looks at the rules."""
     body = "calls.append(1)\nreturn np.where(x > 0, dy, 0) * (2.0 if len(calls) == 6 else 1.0)"
-    text = with_body("relu_backward", body).replace(
-        "import numpy as np", "import numpy as np; calls = []"
-    )
+    text = with_body("relu_backward", body)
+    text = text.replace("import numpy as np", "import numpy as np; calls = []")
     assert "called twice gave two results" in said(verdict("relu_backward", text))
 
 
@@ -629,9 +622,8 @@ def test_what_a_file_prints_is_kept_without_the_calls_of_gradcheck():
 
 @pytest.mark.parametrize("body", ["for i in range(3000): print(i)", "print('0' * 3000)"])
 def test_long_printing_is_cut_short(body):
-    printed = verdict(
-        "relu_backward", with_body("relu_backward", f"{body}\nreturn dy * (x > 0)")
-    ).printed
+    text = with_body("relu_backward", f"{body}\nreturn dy * (x > 0)")
+    printed = verdict("relu_backward", text).printed
     assert printed.startswith("0")
     assert len(printed) < 2100
     assert len(printed.splitlines()) <= 21

@@ -16,12 +16,6 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.fixture
-def begun(tmp_path):
-    folder.start(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def prints(capsys, monkeypatch):
     """Run the command, expect a status, and return what is on stdout."""
     monkeypatch.setenv("COLUMNS", "100")  # the page's width, whatever the terminal's
@@ -83,9 +77,8 @@ def test_in_the_folder_names_alone_will_do(prints, begun, monkeypatch, tmp_path_
 def test_an_encoder_finds_the_files_beside_it_from_anywhere(prints, solved, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     out = prints("check", solved, "own_encoder")
-    assert re.fullmatch(
-        r"27_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n", out
-    )
+    said = r"27_own_encoder  right: 9\d\.\d% of 360 digits that it has not seen\n"
+    assert re.fullmatch(said, out)
 
 
 def test_a_folder_that_is_called_like_an_exercise_is_the_folder(prints, begun, monkeypatch):
@@ -183,7 +176,8 @@ def test_list_names_all(prints):
         ("check {} --seconds 0", "--seconds is 0.0; expected"),
         ("hint {}", "0 exercises are named; expected one, as in: hint 5"),
         ("hint {} 1 2", "2 exercises are named"),
-        ("hint {} 30", "no exercise is called '30'"),
+        ("hint {} 30", "no exercise is called '30'; `npformer exercises list` names all"),
+        ("hint {} 0", "no exercise is called '0'; `npformer exercises list` names all"),
         ("hint {}/empty 1", "holds no exercises"),
         ("solution", "the following arguments are required: NAME"),
         ("solution linear", "no exercise is called 'linear'. Did you mean 'linear_backward'?"),

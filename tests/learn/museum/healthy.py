@@ -12,13 +12,7 @@ from npformer import layers as L
 from npformer.core.state import State
 from npformer.learn.museum.attention_by import RIGHT, AttentionBy
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
-from npformer.mixers import (
-    MIXERS,
-    Attention,
-    AveragingMixer,
-    BlockwiseAttention,
-    MixerSettings,
-)
+from npformer.mixers import MIXERS, Attention, AveragingMixer, BlockwiseAttention, MixerSettings
 from npformer.models import EncoderBlock
 from npformer.proof.cases.case import SEEDED
 from npformer.proof.report import GradcheckReport
@@ -58,11 +52,8 @@ def blocks() -> list[nf.Layer]:
 
 def files(*folders: str) -> dict[str, str]:
     """Return every Python file below these folders of the repository: {path: text}."""
-    return {
-        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-        for folder in folders
-        for path in (ROOT / folder).rglob("*.py")
-    }
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
 
 
 def with_dropout() -> nf.Encoder:

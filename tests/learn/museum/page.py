@@ -104,12 +104,8 @@ def write() -> str:
     with np.errstate(all="ignore"):
         noticed = [referees(bug.report()) for bug in bugs]
         sections = [_section(bug) for bug in bugs]
-    counts = {
-        "bugs": len(bugs),
-        "invariants": len(INVARIANTS),
-        "in_models": sum(bool(bug.inputs) for bug in bugs),
-        "noticed": sum(map(bool, noticed)),
-    }
+    counts = {"bugs": len(bugs), "invariants": len(INVARIANTS), "noticed": sum(map(bool, noticed))}
+    counts["in_models"] = sum(bool(bug.inputs) for bug in bugs)
     head = HEAD.format(
         introduction=textwrap.fill(INTRODUCTION.format(**counts), 100),
         gradient_checks=textwrap.fill(GRADIENT_CHECKS.format(**counts), 100),

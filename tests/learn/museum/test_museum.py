@@ -121,9 +121,7 @@ MUSEUM = "npformer.learn.museum."
 def test_is_noticed_in_a_model(bug):
     few = {"max_entries": 4, "directions": 2}
     assert nf.gradcheck(bug.model(bug.right()), TOKENS, **few, **bug.options).passed
-    report = replace(
-        bug, build=bug.model, inputs=(TOKENS,), options={**few, **bug.options}
-    ).report()
+    report = replace(bug, build=bug.model, inputs=(TOKENS,), options=few | bug.options).report()
     noticed = referees(report)
     assert noticed == set(bug.caught_by) & set(REFEREES)
     assert report.twins
@@ -186,10 +184,6 @@ def test_an_invariant_that_finds_nothing_to_look_at_says_so():
         layers_in(nf.layers.Sequential(), nf.layers.GELU)
 
 
-def syntax(folder):
-    return {name: ast.parse(text) for name, text in files(folder).items()}
-
-
 def imports(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -201,9 +195,7 @@ def imports(tree):
 def test_building_and_running_bugs_leaves_the_package_as_it_is():
     def everything():
         modules = {name: m for name, m in sys.modules.items() if name.startswith("npformer.")}
-        found = {
-            (name, key): value for name, m in modules.items() for key, value in vars(m).items()
-        }
+        found = {(name, key): x for name, m in modules.items() for key, x in vars(m).items()}
         for (name, key), value in list(found.items()):
             if isinstance(value, type):
                 found |= {(name, key, k): v for k, v in vars(value).items() if k[:2] != "__"}
@@ -219,11 +211,9 @@ def test_building_and_running_bugs_leaves_the_package_as_it_is():
 
 def test_only_the_exercises_and_the_page_know_of_the_museum():
     own = "npformer/learn/", "npformer/cli/gradcheck.py"
-    knows = [
-        name
-        for name, tree in syntax("npformer").items()
-        if not name.startswith(own) and any("museum" in imported for imported in imports(tree))
-    ]
+    others = {name: text for name, text in files("npformer").items() if not name.startswith(own)}
+    named = {name: list(imports(ast.parse(text))) for name, text in others.items()}
+    knows = [name for name, every in named.items() if any("museum" in one for one in every)]
     assert knows == []
 
 

@@ -127,9 +127,8 @@ class Mean(nf.Layer):
     """The mean of the tokens that the mask keeps, whose gradient goes to padding, too."""
 
     def forward(self, x, context):
-        return np.where(context.mask[..., None], x, 0.0).sum(axis=1) / self.n(context.mask), (
-            context.mask
-        )
+        mask = context.mask
+        return np.where(mask[..., None], x, 0.0).sum(axis=1) / self.n(mask), mask
 
     def n(self, mask):
         return mask.sum(axis=1)[:, None]

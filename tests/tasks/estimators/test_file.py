@@ -15,11 +15,8 @@ from tests.tasks.estimators.conftest import SIZES
 def parts(classifier, tmp_path):
     nf.save(classifier, tmp_path / "model")
     description, tensors = read_model_file(tmp_path / "model")
-    return (
-        tmp_path / "model",
-        {n: v for n, v in description.items() if n != "format"},
-        dict(tensors),
-    )
+    described = {n: v for n, v in description.items() if n != "format"}
+    return tmp_path / "model", described, dict(tensors)
 
 
 def edited(raw, path, change):

@@ -28,15 +28,13 @@ def test_each_mask_has_its_likeliest_words(tmp_path):
 
 @in_turn(
     ("arguments", "message"),
-    [
-        ({"text": "a b"}, r"2 tokens and 0 times \[MASK\].*'the film was \[MASK\]'"),
-        ({"text": "[MASK] b c d e f g"}, "7 tokens .*expected at most 6"),
-        ({"model": nf.layers.Linear(2, 2)}, "model is .*TextFiller"),
-        ({"tokenizer": None}, "tokenizer is None.*tokenizer=..."),
-        ({"tokenizer": train_tokenizer("word", TEXTS)}, "the mask_id None, the model"),
-        ({"k": 0}, "k is 0"),
-        ({"model": "nowhere"}, "there is no"),
-    ],
+    ({"text": "a b"}, r"2 tokens and 0 times \[MASK\].*'the film was \[MASK\]'"),
+    ({"text": "[MASK] b c d e f g"}, "7 tokens .*expected at most 6"),
+    ({"model": nf.layers.Linear(2, 2)}, "model is .*TextFiller"),
+    ({"tokenizer": None}, "tokenizer is None.*tokenizer=..."),
+    ({"tokenizer": train_tokenizer("word", TEXTS)}, "the mask_id None, the model"),
+    ({"k": 0}, "k is 0"),
+    ({"model": "nowhere"}, "there is no"),
 )
 def test_wrong_calls_are_refused(arguments, message):
     usual = {"model": MODEL, "text": "a [MASK]", "tokenizer": TOKENIZER}

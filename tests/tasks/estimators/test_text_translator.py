@@ -98,15 +98,13 @@ def test_a_decoder_of_its_own():
 
 @in_turn(
     ("call", "words"),
-    [
-        (lambda: small().fit(["a"], ["b", "c"]), "sources and targets are 1 and 2; expected"),
-        (lambda: small().fit([], []), "at least one"),
-        (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),
-        (lambda: nf.TextTranslator(tokenizer=("char",) * 3).check(), "tokenizer has 3 names"),
-        (lambda: nf.TextTranslator(tokenizer="letters").check(), "tokenizer is 'letters'"),
-        (lambda: small().fit(SOURCES, TARGETS, metric="loss"), "there is no validation"),
-        (lambda: small().translate(["a"]), "has not been trained"),
-    ],
+    (lambda: small().fit(["a"], ["b", "c"]), "sources and targets are 1 and 2; expected"),
+    (lambda: small().fit([], []), "at least one"),
+    (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),
+    (lambda: nf.TextTranslator(tokenizer=("char",) * 3).check(), "tokenizer has 3 names"),
+    (lambda: nf.TextTranslator(tokenizer="letters").check(), "tokenizer is 'letters'"),
+    (lambda: small().fit(SOURCES, TARGETS, metric="loss"), "there is no validation"),
+    (lambda: small().translate(["a"]), "has not been trained"),
 )
 def test_mistakes_are_said(call, words):
     with pytest.raises(ValueError, match=words):

@@ -113,16 +113,14 @@ def test_a_token_that_ends_within_a_character_waits(tmp_path):
 
 @in_turn(
     ("call", "error", "words"),
-    [
-        (lambda: small().generate("a"), NotTrainedError, "has not been trained"),
-        (lambda: small().fit(["a", "b"]), TypeError, "text"),
-        (lambda: small().fit("a"), ValueError, "the text has 1 tokens; expected at least 2"),
-        (lambda: small().fit(TEXT, patience=1), ValueError, "there is no validation"),
-        (lambda: small().fit(TEXT, data=1), TypeError, "data is given to fit"),
-        (lambda: nf.TextWriter({"mixer": "fourier"}).fit(TEXT), ValueError, "causal"),
-        (lambda: nf.TextWriter(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
-        (lambda: nf.TextWriter({"layers": 2}).check(), ValueError, "a setting in config"),
-    ],
+    (lambda: small().generate("a"), NotTrainedError, "has not been trained"),
+    (lambda: small().fit(["a", "b"]), TypeError, "text"),
+    (lambda: small().fit("a"), ValueError, "the text has 1 tokens; expected at least 2"),
+    (lambda: small().fit(TEXT, patience=1), ValueError, "there is no validation"),
+    (lambda: small().fit(TEXT, data=1), TypeError, "data is given to fit"),
+    (lambda: nf.TextWriter({"mixer": "fourier"}).fit(TEXT), ValueError, "causal"),
+    (lambda: nf.TextWriter(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
+    (lambda: nf.TextWriter({"layers": 2}).check(), ValueError, "a setting in config"),
 )
 def test_mistakes_are_said(call, error, words):
     with pytest.raises(error, match=words):

@@ -58,10 +58,8 @@ def test_every_kind_of_model_is_shown(small_model, rng, shown, changes, labels):
     x = rng.integers(0, 7, (9, 6)) if features is None else rng.normal(size=(9, 6, features))
     x = x if features is None else x.astype(model.dtype)
     y = {
-        "token": rng.integers(-1, 3, (9, 6)),
-        "class": rng.integers(0, 3, 9),
-        "binary": rng.integers(0, 2, 9),
-        "numbers": rng.normal(size=(9, 3)),
+        **{"token": rng.integers(-1, 3, (9, 6)), "class": rng.integers(0, 3, 9)},
+        **{"binary": rng.integers(0, 2, 9), "numbers": rng.normal(size=(9, 3))},
         "token numbers": rng.normal(size=(9, 6, 3)),
     }[labels]
     page = shown(model, x, y, samples=3)
@@ -165,15 +163,9 @@ def test_models_stand_side_by_side(small_model, token_batch, shown):
 def test_names_are_escaped(small_model, token_batch, shown):
     ids, labels, _ = token_batch
     bad = "<script>alert('&\"')</script>"
-    page = shown(
-        {bad: small_model()},
-        ids,
-        labels,
-        title=bad,
-        token_names=[f"{bad[:30]}{i}" for i in range(7)],
-        class_names={0: bad, 2: "x\0\ud800"},
-        notes={bad: bad},
-    )
+    words = {"title": bad, "class_names": {0: bad, 2: "x\0\ud800"}, "notes": {bad: bad}}
+    words["token_names"] = [f"{bad[:30]}{i}" for i in range(7)]
+    page = shown({bad: small_model()}, ids, labels, **words)
     assert bad in page.text
     assert page.of("script") == []
     assert "\0" not in page.text
@@ -330,11 +322,7 @@ def test_a_model_of_nan_can_be_looked_at(small_model, token_batch, shown):
         ({"token_names": {7: "h"}}, ValueError, "a key of token_names is 7"),
         ({"class_names": [1, 2, 3]}, TypeError, r"class_names\[0\] is 1; expected a text"),
         ({"title": 3}, TypeError, "title is 3; expected a text"),
-        (
-            {"path": "no/such/folder.html"},
-            OSError,
-            "folder.html is in a folder that does not exist",
-        ),
+        ({"path": "no/such/folder.html"}, OSError, "html is in a folder that does not exist"),
         ({"notes": "new"}, TypeError, "notes is a str; expected a Mapping"),
         ({"notes": {"b": "new"}}, ValueError, "a name in notes is 'b'; expected one of 'model'"),
         ({"notes": {"model": 1}}, TypeError, r"notes\['model'\] is 1; expected a text"),

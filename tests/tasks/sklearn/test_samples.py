@@ -1,4 +1,4 @@
-"""What X may be, and what is said of an X that it may not be."""
+"""What X may be, texts too, and what is said of an X that it may not be."""
 
 import subprocess
 import sys
@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from npformer.sklearn import EncoderClassifier
 from scipy.sparse import csr_array
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
 
+from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.sklearn.samples import samples_of
 from tests.in_turn import in_turn
 
@@ -19,22 +22,12 @@ FLOATS = IDS * 0.5
 
 @in_turn(
     ("x", "kind"),
-    [
-        (IDS, "tokens"),
-        (IDS.tolist(), "tokens"),
-        (IDS.astype("uint8"), "tokens"),
-        (IDS > 3, "tokens"),
-        ([[1, 2], [3]], "tokens"),
-        (FLOATS, "series"),
-        (FLOATS.tolist(), "series"),
-        (FLOATS[:, :, None], "series"),
-        (IDS[:, :, None], "series"),
-        ([np.ones((2, 3)), np.ones((4, 3))], "series"),
-        (["a text", "another"], "text"),
-        (("a text", "another"), "text"),
-        (np.array(["a text", "another"]), "text"),
-        (np.array([["a text"], ["another"]], object), "text"),
-    ],
+    *((IDS, "tokens"), (IDS.tolist(), "tokens"), (IDS.astype("uint8"), "tokens")),
+    *((IDS > 3, "tokens"), ([[1, 2], [3]], "tokens"), (FLOATS, "series")),
+    *((FLOATS.tolist(), "series"), (FLOATS[:, :, None], "series"), (IDS[:, :, None], "series")),
+    *(([np.ones((2, 3)), np.ones((4, 3))], "series"), (["a text", "another"], "text")),
+    *((("a text", "another"), "text"), (np.array(["a text", "another"]), "text")),
+    (np.array([["a text"], ["another"]], object), "text"),
 )
 def test_the_kind_of_inputs_is_found(x, kind):
     found, samples = samples_of(EncoderClassifier(), x, reset=True)
@@ -44,47 +37,45 @@ def test_the_kind_of_inputs_is_found(x, kind):
 
 @in_turn(
     ("x", "changes", "match"),
-    [
-        # ragged lists
-        ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
-        ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
-        ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"X\[1\] has 1 features; expected 2"),
-        ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, r"X\[0\] is object \(\); expected numbers"),
-        ([[1, 2], []] * 4, {}, r"X\[1\] is empty"),
-        # strings, and texts
-        (IDS.astype(str), {}, r"strings in an array of shape \(8, 3\)"),
-        (IDS.astype(str), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
-        (IDS.astype(str).tolist(), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
-        (["a"] * 8, {"inputs": "series"}, "holds strings and inputs is 'series'"),
-        (IDS, {"inputs": "text"}, "holds no strings and inputs is 'text'"),
-        ("a text", {}, "one text"),
-        (["a", None] * 4, {}, r"X\[1\] is missing: None; expected a string"),
-        (["a", float("nan")] * 4, {}, r"X\[1\] is missing: nan; expected a string"),
-        # NaN
-        (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
-        (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
-        ([np.full((2, 3), np.nan), np.ones((4, 3))] * 4, {}, r"X\[0\] has NaN or inf.* step 0"),
-        # ids
-        (FLOATS, {"inputs": "tokens"}, "holds 0.5 in row 0, column 1, and inputs is 'tokens'"),
-        (IDS[:, :, None], {"inputs": "tokens"}, r"samples of X have shape \(3, 1\)"),
-        (IDS - 1, {}, r"Negative values in data: X holds -1 in row 0"),
-        (IDS + 10**9, {}, "holds the token id 1000000006.*inputs='series'"),
-        (IDS, {"vocab_size": 5}, "token id 6 in row 2; expected ids from 0 to 4"),
-        # shapes and options
-        (np.ones((8, 2, 2, 2)), {}, "dim 4"),
-        (np.ones(8), {}, "Expected 2D array"),
-        (csr_array(FLOATS), {}, "(?i)sparse"),
-        (FLOATS, {"inputs": "numbers"}, "inputs"),
-        (FLOATS, {"max_iter": 0}, "max_iter"),
-        (FLOATS, {"batch_size": 0}, "batch_size"),
-        (FLOATS, {"max_len": 2}, "max_len"),
-        (FLOATS, {"mixer": "attentoin"}, "attention"),
-        (FLOATS, {"d_model": 7}, "d_model"),
-        (FLOATS, {"early_stopping": "yes"}, "early_stopping"),
-        (FLOATS, {"early_stopping": True, "validation_fraction": 2.0}, "share is 2.0"),
-        (FLOATS, {"class_weight": "equal"}, "class_weight"),
-        (FLOATS, {"tol": -1.0}, "tol"),
-    ],
+    # ragged lists
+    ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
+    ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
+    ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"X\[1\] has 1 features; expected 2"),
+    ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, r"X\[0\] is object \(\); expected numbers"),
+    ([[1, 2], []] * 4, {}, r"X\[1\] is empty"),
+    # strings, and texts
+    (IDS.astype(str), {}, r"strings in an array of shape \(8, 3\)"),
+    (IDS.astype(str), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
+    (IDS.astype(str).tolist(), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
+    (["a"] * 8, {"inputs": "series"}, "holds strings and inputs is 'series'"),
+    (IDS, {"inputs": "text"}, "holds no strings and inputs is 'text'"),
+    ("a text", {}, "one text"),
+    (["a", None] * 4, {}, r"X\[1\] is missing: None; expected a string"),
+    (["a", float("nan")] * 4, {}, r"X\[1\] is missing: nan; expected a string"),
+    # NaN
+    (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
+    (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
+    ([np.full((2, 3), np.nan), np.ones((4, 3))] * 4, {}, r"X\[0\] has NaN or inf.* step 0"),
+    # ids
+    (FLOATS, {"inputs": "tokens"}, "holds 0.5 in row 0, column 1, and inputs is 'tokens'"),
+    (IDS[:, :, None], {"inputs": "tokens"}, r"samples of X have shape \(3, 1\)"),
+    (IDS - 1, {}, r"Negative values in data: X holds -1 in row 0"),
+    (IDS + 10**9, {}, "holds the token id 1000000006.*inputs='series'"),
+    (IDS, {"vocab_size": 5}, "token id 6 in row 2; expected ids from 0 to 4"),
+    # shapes and options
+    (np.ones((8, 2, 2, 2)), {}, "dim 4"),
+    (np.ones(8), {}, "Expected 2D array"),
+    (csr_array(FLOATS), {}, "(?i)sparse"),
+    (FLOATS, {"inputs": "numbers"}, "inputs"),
+    (FLOATS, {"max_iter": 0}, "max_iter"),
+    (FLOATS, {"batch_size": 0}, "batch_size"),
+    (FLOATS, {"max_len": 2}, "max_len"),
+    (FLOATS, {"mixer": "attentoin"}, "attention"),
+    (FLOATS, {"d_model": 7}, "d_model"),
+    (FLOATS, {"early_stopping": "yes"}, "early_stopping"),
+    (FLOATS, {"early_stopping": True, "validation_fraction": 2.0}, "share is 2.0"),
+    (FLOATS, {"class_weight": "equal"}, "class_weight"),
+    (FLOATS, {"tol": -1.0}, "tol"),
 )
 def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match):
     with pytest.raises((ValueError, TypeError), match=match):
@@ -93,20 +84,18 @@ def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match)
 
 @in_turn(
     ("y", "weights", "match"),
-    [
-        (None, None, "requires y"),
-        (Y[:5], None, "inconsistent numbers of samples"),
-        (Y * 0, None, "one class, 0, in"),
-        (np.full(8, "a"), None, "one class, 'a', in"),
-        (np.where(Y, "a", "nan"), None, r"of y\[1\] is 'nan', a word for a missing label"),
-        (Y + 0.5, None, "continuous"),
-        (np.where(Y, np.nan, 1.0), None, "NaN"),
-        (Y, np.zeros(8), "(?i)weight.*zero"),
-        (Y, -np.ones(8), "(?i)negative"),
-        (Y, np.ones(7), "sample_weight.shape"),
-        (Y, np.where(Y, np.nan, 1.0), "NaN"),
-        (Y, Y.astype(float), "one class"),
-    ],
+    (None, None, "requires y"),
+    (Y[:5], None, "inconsistent numbers of samples"),
+    (Y * 0, None, "one class, 0, in"),
+    (np.full(8, "a"), None, "one class, 'a', in"),
+    (np.where(Y, "a", "nan"), None, r"of y\[1\] is 'nan', a word for a missing label"),
+    (Y + 0.5, None, "continuous"),
+    (np.where(Y, np.nan, 1.0), None, "NaN"),
+    (Y, np.zeros(8), "(?i)weight.*zero"),
+    (Y, -np.ones(8), "(?i)negative"),
+    (Y, np.ones(7), "sample_weight.shape"),
+    (Y, np.where(Y, np.nan, 1.0), "NaN"),
+    (Y, Y.astype(float), "one class"),
 )
 def test_an_error_says_what_is_wrong_with_y_or_weights(small, y, weights, match):
     with pytest.raises(ValueError, match=match):
@@ -115,18 +104,16 @@ def test_an_error_says_what_is_wrong_with_y_or_weights(small, y, weights, match)
 
 @in_turn(
     ("train", "other", "match"),
-    [
-        (IDS, IDS[:, :2], "X has 2 features, but EncoderClassifier is expecting 3"),
-        (IDS, IDS + 1, r"token id 7 in row 2; expected ids from 0 to 6.*vocab_size=8"),
-        (IDS, IDS - 1, "Negative values"),
-        (IDS, FLOATS, "holds 0.5 in row 0"),
-        (IDS, ["a text"], "holds strings"),
-        (FLOATS, FLOATS[:, :2], "X has 2 features"),
-        (FLOATS, ["a text"], "holds strings"),
-        (FLOATS[:, :, None], FLOATS[:, :, None].repeat(2, axis=2), "X has 2 features.*expecting 1"),
-        (FLOATS[:, :, None], FLOATS[:, :2, None], "length 2; expected max_len = 3"),
-        (["a text"] * 4 + ["another"] * 4, IDS, "holds no strings"),
-    ],
+    (IDS, IDS[:, :2], "X has 2 features, but EncoderClassifier is expecting 3"),
+    (IDS, IDS + 1, r"token id 7 in row 2; expected ids from 0 to 6.*vocab_size=8"),
+    (IDS, IDS - 1, "Negative values"),
+    (IDS, FLOATS, "holds 0.5 in row 0"),
+    (IDS, ["a text"], "holds strings"),
+    (FLOATS, FLOATS[:, :2], "X has 2 features"),
+    (FLOATS, ["a text"], "holds strings"),
+    (FLOATS[:, :, None], FLOATS[:, :, None].repeat(2, axis=2), "X has 2 features.*expecting 1"),
+    (FLOATS[:, :, None], FLOATS[:, :2, None], "length 2; expected max_len = 3"),
+    (["a text"] * 4 + ["another"] * 4, IDS, "holds no strings"),
 )
 def test_what_is_predicted_must_be_of_the_kind_and_size_of_the_training(small, train, other, match):
     classifier = small(max_iter=1).fit(train, Y)
@@ -153,3 +140,52 @@ except ImportError as error:
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 'python -m pip install "npformer[sklearn]"' in found.stdout
+
+
+@pytest.fixture
+def small(small):
+    """Make a small estimator without dropout, which is for more texts and larger models."""
+
+    def make(**changes):
+        return small_(**({"dropout": 0.0, "learning_rate": 0.03} | changes))
+
+    small_ = small
+    return make
+
+
+def test_texts_in_any_container(small, texts):
+    x, y = texts
+    classifier = small(max_iter=40).fit(x, y)
+    assert classifier.inputs_ == "text"
+    assert not hasattr(classifier, "n_features_in_")
+    assert classifier.score(x, y) == 1.0
+    p, brief = classifier.predict_proba(x), small(max_iter=2).fit(x, y).predict_proba(x)
+    for same in (tuple(x), np.array(x), np.array(x, object), np.array(x)[:, None]):
+        np.testing.assert_array_equal(classifier.predict_proba(same), p)
+        np.testing.assert_array_equal(small(max_iter=2).fit(same, y).predict_proba(x), brief)
+
+
+def test_texts_in_a_frame(small, texts):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    x, y = texts
+    frame = pandas.DataFrame({"text": x, "label": y})
+    p = small().fit(x, y).predict_proba(x)
+    np.testing.assert_array_equal(small().fit(frame["text"], y).predict_proba(frame["text"]), p)
+    classifier = small().fit(frame[["text"]], frame["label"])
+    assert classifier.feature_names_in_.tolist() == ["text"]
+    np.testing.assert_array_equal(classifier.predict_proba(frame[["text"]]), p)
+    with pytest.raises(ValueError, match="Choose the column"):
+        small().fit(frame, y)
+    chosen = make_pipeline(make_column_transformer(("passthrough", ["text"])), small())
+    np.testing.assert_array_equal(chosen.fit(frame, y).predict_proba(frame), p)
+
+
+def test_a_tokenizer_of_ones_own_is_used_as_it_is(small, texts):
+    x, y = texts
+    tokenizer = WordTokenizer(["great", "fine", "lovely", "awful"])
+    classifier = small(tokenizer=tokenizer).fit(x, y)
+    assert classifier.model_.vocab_size == 6
+    assert classifier.reader_.tokenizer is tokenizer
+    assert small(vocab_size=5).fit(x, y).model_.vocab_size == 5
+    with pytest.raises(ValueError, match="wordpiece"):
+        small(tokenizer="words").fit(x, y)

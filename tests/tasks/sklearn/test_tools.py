@@ -1,13 +1,16 @@
-"""With the tools of scikit-learn: pipelines, searches, copies, files, routing of weights."""
+"""scikit-learn's own checks, and its tools: pipelines, searches, copies, files, routing."""
 
 import pickle
+import warnings
 
 import joblib
 import numpy as np
 import pytest
 import sklearn
 from joblib.externals.loky import get_reusable_executor
+from npformer.sklearn import EncoderClassifier
 from sklearn.base import clone
+from sklearn.exceptions import SkipTestWarning
 from sklearn.model_selection import (
     RandomizedSearchCV,
     cross_val_predict,
@@ -16,6 +19,9 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from tests.tasks.sklearn.conftest import SMALL
 
 
 @pytest.fixture
@@ -57,9 +63,8 @@ def no_idle_processes():
 @pytest.mark.usefixtures("no_idle_processes")
 def test_a_search_in_processes(small, table):
     distributions = {"learning_rate": [1e-3, 1e-2], "pooling": ["mean", "flatten"]}
-    search = RandomizedSearchCV(
-        small(max_iter=3), distributions, n_iter=2, cv=2, n_jobs=2, random_state=0
-    )
+    options = {"n_iter": 2, "cv": 2, "n_jobs": 2, "random_state": 0}
+    search = RandomizedSearchCV(small(max_iter=3), distributions, **options)
     assert 0.0 <= search.fit(*table).best_score_ <= 1.0
 
 
@@ -102,3 +107,57 @@ def test_sample_weights_are_routed(small, table):
         assert (pipeline.predict(x) == "yes").mean() > 0.7
         found = cross_validate(classifier, x, y, cv=2, params={"sample_weight": weights})
         assert found["test_score"].min() > 0.7
+
+
+NOT_IDS = "its X are floats between the whole numbers, which are no token ids: {}"
+MASKS = "dropout draws a mask for each sample, and a repeated sample gets two"
+
+EXPECTED = {
+    "tokens": {
+        "check_sample_weight_equivalence_on_dense_data": NOT_IDS.format("rng.rand"),
+        "check_classifiers_one_label_sample_weights": NOT_IDS.format("rng.uniform"),
+        "check_class_weight_classifiers": NOT_IDS.format("make_blobs"),
+    },
+    "dropout": {"check_sample_weight_equivalence_on_dense_data": MASKS},
+}
+"""What may fail, and why, in estimators that are not as they come. Nothing else may."""
+
+QUICK = {**SMALL, "max_iter": 20, "learning_rate": 2e-2, "batch_size": 64}
+
+
+def expected(estimator):
+    name = estimator.inputs if estimator.inputs in EXPECTED else ""
+    name = "dropout" if estimator.dropout == 0.1 else name
+    return EXPECTED.get(name, {})
+
+
+@pytest.mark.slow
+@parametrize_with_checks([EncoderClassifier(**QUICK, mixer="fourier", class_weight="balanced")])
+def test_scikit_learn_finds_nothing_wrong(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [
+        EncoderClassifier(max_iter=20),
+        EncoderClassifier(**QUICK, inputs="tokens"),
+        EncoderClassifier(**QUICK, inputs="series", dropout=0.1, early_stopping=True),
+    ],
+    expected_failed_checks=expected,
+)
+def test_scikit_learn_finds_nothing_wrong_with_other_settings(estimator, check):
+    check(estimator)
+
+
+def test_of_texts_scikit_learn_has_no_data_to_check_with():
+    """It says so itself; tests of texts stand in test_samples.py."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkipTestWarning)
+        checks = list(estimator_checks_generator(EncoderClassifier(inputs="text")))
+    assert len(checks) <= 2
+
+
+@pytest.mark.parametrize("inputs", ["auto", "series"])
+def test_nothing_is_expected_to_fail_for_an_estimator_as_it_comes(inputs):
+    assert expected(EncoderClassifier(inputs=inputs)) == {}

@@ -90,18 +90,10 @@ def main(folder, way):
         (folder / "checkpoint").write_text("a file")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        history = nf.fit(
-            model,
-            (x, y, mask),
-            seed=3,
-            checkpoint=folder / "checkpoint",
-            on_interrupt="return",
-            callbacks=[CALLBACKS[way]] if way in CALLBACKS else [],
-            communicator=ranks,
-            progress=False,
-            shard_moments=way == "alone",
-            **settings,
-        )
+        options = {"seed": 3, "checkpoint": folder / "checkpoint", "on_interrupt": "return"}
+        options["callbacks"] = [CALLBACKS[way]] if way in CALLBACKS else []
+        options |= {"communicator": ranks, "progress": False, "shard_moments": way == "alone"}
+        history = nf.fit(model, (x, y, mask), **options, **settings)
     if way == "full" and ranks.rank == 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     end = {"stopped": history.stopped, "steps": sum(history.workers.values())}

@@ -41,14 +41,9 @@ def environment():
 
 def run_ranks(n, program, *arguments, timeout=120, fails=False):
     """Run a program of this folder as n ranks. Check its exit status."""
-    done = subprocess.run(
-        command_of(n, program, *arguments),
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    command = command_of(n, program, *arguments)
+    options = {"capture_output": True, "text": True, "timeout": timeout}
+    done = subprocess.run(command, cwd=ROOT, env=environment(), **options)
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return done
 

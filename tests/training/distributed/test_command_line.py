@@ -8,16 +8,9 @@ import sys
 
 import pytest
 
-from tests.training.distributed.ranks import (
-    ROOT,
-    assert_ended_well,
-    environment,
-    mpiexec,
-    needs_mpi,
-    run_jobs,
-)
+from tests.training.distributed import ranks
 
-pytestmark = [pytest.mark.processes, needs_mpi]
+pytestmark = [pytest.mark.processes, ranks.needs_mpi]
 
 DIGITS = ["train", "digits", "--epochs=2", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1"]
 DIGITS += ["--split=ordered"]
@@ -44,17 +37,15 @@ def runs(tmp_path_factory):
     run, resumed, of_texts = (folder / name for name in ("run", "resumed", "of texts"))
 
     def measure(n):
-        return {
-            "evaluate": ["evaluate", run],
-            "predict": ["predict", run],
-            "predict texts": ["predict", of_texts, *TEXTS],
-            "evaluate texts": ["evaluate", of_texts, texts],
-            "answers": ["predict", of_texts, texts, "--out", folder / f"answers-{n}.csv"],
-        }
+        words = {"evaluate": ["evaluate", run], "predict": ["predict", run]}
+        words["predict texts"] = ["predict", of_texts, *TEXTS]
+        words["evaluate texts"] = ["evaluate", of_texts, texts]
+        answers = folder / f"answers-{n}.csv"
+        return words | {"answers": ["predict", of_texts, texts, "--out", answers]}
 
     def do(n, commands):
         work = {name: ("command", *map(str, words)) for name, words in commands.items()}
-        assert_ended_well(run_jobs(n, folder / str(n), work))
+        ranks.assert_ended_well(ranks.run_jobs(n, folder / str(n), work))
 
     do(2, {"train": [*DIGITS, "--out", run], "texts": [*SENTENCES, "--out", of_texts]})
     shutil.copytree(run, resumed)
@@ -87,10 +78,9 @@ def test_a_task_is_trained_as_by_one_process(runs):
     assert out.count("test accuracy") == 1
     assert "2 ranks, the first on CPU" in out
     assert re.search(r"^2 ranks: 0 is process \d+ on .*, 1 is process \d+ on ", out, re.MULTILINE)
-    of_both, alone = (
-        json.loads((runs / each / "metrics.json").read_text())["splits"]["ordered"]["test_accuracy"]
-        for each in ("run", "alone")
-    )
+    files = (runs / each / "metrics.json" for each in ("run", "alone"))
+    splits = [json.loads(file.read_text())["splits"] for file in files]
+    of_both, alone = (split["ordered"]["test_accuracy"] for split in splits)
     assert abs(of_both - alone) < 0.01  # float32, in another order of sums
 
 
@@ -136,8 +126,8 @@ def test_one_message_says_what_is_wrong(runs, name):
 
 
 def test_a_mistake_is_the_status_of_mpiexec():
-    words = [mpiexec(), "-n", "2", sys.executable, "-m", "npformer", "evaluate", "nowhere"]
-    options = {"cwd": ROOT, "env": environment(), "capture_output": True, "text": True}
+    words = [ranks.mpiexec(), "-n", "2", sys.executable, "-m", "npformer", "evaluate", "nowhere"]
+    options = {"cwd": ranks.ROOT, "env": ranks.environment(), "capture_output": True, "text": True}
     done = subprocess.run(words, **options, timeout=60)
     assert done.returncode == 2
     assert done.stderr.count("npformer evaluate: ") == 1

@@ -78,13 +78,8 @@ def test_the_environment_tells_whether_there_is_a_launcher(variables, n, monkeyp
 
 
 def run(code, **variables):
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=environment() | variables,
-        capture_output=True,
-        text=True,
-    )
+    given = {"env": environment() | variables, "cwd": ROOT, "capture_output": True, "text": True}
+    return subprocess.run([sys.executable, "-c", code], **given)
 
 
 @needs_mpi

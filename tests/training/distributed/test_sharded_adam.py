@@ -18,14 +18,8 @@ from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of
 
 STEPS = 8
-SETTINGS = {
-    "lr": 3e-3,
-    "weight_decay": 0.1,
-    "no_decay": NORMS_AND_BIASES,
-    "layer_decay": 0.8,
-    "schedule": "cosine(total=30, warmup=3)",
-    "betas": (0.9, 0.98),
-}
+SETTINGS = {"lr": 3e-3, "weight_decay": 0.1, "no_decay": NORMS_AND_BIASES, "layer_decay": 0.8}
+SETTINGS |= {"schedule": "cosine(total=30, warmup=3)", "betas": (0.9, 0.98)}
 
 
 def model_in(dtype, frozen=()):
@@ -74,13 +68,8 @@ def bits(arrays):
 
 @in_turn(
     ("n", "dtype", "kernels"),
-    [
-        (2, "float32", True),
-        (2, "float64", False),
-        (3, "float32", False),
-        (3, "float64", True),
-        (7, "float32", True),
-    ],
+    *((2, "float32", True), (2, "float64", False), (3, "float32", False), (3, "float64", True)),
+    (7, "float32", True),
 )
 def test_weights_and_state_have_the_same_bits_as_without(n, dtype, kernels):
     frozen = ("embed.*",) if n == 3 else ()
@@ -108,8 +97,8 @@ def test_a_buffer_that_is_smaller_than_the_number_of_ranks(n):
     assert set(own) == set(whole) == {whole[0]}
 
 
-@in_turn("bad", range(3))
-@in_turn("value", [np.nan, np.inf, -np.inf, 1e300])
+@in_turn("bad", *range(3))
+@in_turn("value", np.nan, np.inf, -np.inf, 1e300)
 def test_a_gradient_that_is_not_finite_raises_on_all_ranks_and_changes_nothing(bad, value):
     def work(ranks):
         model = model_in("float64")
@@ -177,7 +166,7 @@ def test_clipping_over_ranks_is_clipping(size):
     run_threads(3, work)
 
 
-@in_turn(("before", "after"), [(4, 2), (2, 3), (1, 4), (4, 0), (0, 4)])
+@in_turn(("before", "after"), (4, 2), (2, 3), (1, 4), (4, 0), (0, 4))
 def test_a_state_goes_on_with_another_number_of_ranks(before, after):
     """0: without sharding. The gradients are the same whatever the number of ranks."""
 

@@ -28,8 +28,8 @@ def smallest(lengths, n):
     )
 
 
-@in_turn("in_order", [True, False])
-@in_turn("n", [1, 2, 3, 4])
+@in_turn("in_order", True, False)
+@in_turn("n", 1, 2, 3, 4)
 def test_no_other_parts_are_better(n, in_order):
     rng = np.random.default_rng(n)
     for _ in range(100):

@@ -85,10 +85,8 @@ def test_each_rank_reads_its_part_of_each_batch_alone(runs, n, in_memory):
     at_start = read_by(n, folder, "start")
     checked = sorted(row for its in at_start for rows in its if len(rows) <= 7 for row in rows)
     assert checked == list(range(len(DATA[0])))
-    predicted = [
-        sorted({row for rows in its for row in rows} - {0})
-        for its in read_by(n, folder, "predicted")
-    ]
+    read = read_by(n, folder, "predicted")
+    predicted = [sorted({row for rows in its for row in rows} - {0}) for its in read]
     assert sorted(row for its in predicted for row in its) == list(range(1, len(DATA[0])))
 
 

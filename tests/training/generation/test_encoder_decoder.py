@@ -59,8 +59,8 @@ def reference(model, source, max_len, beams, alpha):
     return ended[0][1] if ended else live[0][1]
 
 
-@in_turn("norm", ["post", "pre"])
-@in_turn("seed", range(4))
+@in_turn("norm", "post", "pre")
+@in_turn("seed", *range(4))
 def test_one_beam_is_greedy(seed, norm):
     model = model_of(seed, norm=norm)
     expected = [greedy(model, source, 6) for source in SOURCES]
@@ -81,7 +81,7 @@ def test_more_beams_find_what_a_search_written_out_finds(seed, beams, alpha, cha
     assert model.generate(SOURCES, 6, beams, alpha) == expected
 
 
-@in_turn("seed", range(6))
+@in_turn("seed", *range(6))
 def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all(seed):
     model, length = model_of(seed), 3
     candidates = []

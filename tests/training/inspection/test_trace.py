@@ -1,19 +1,22 @@
+import re
+import weakref
+
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer.training.inspection.non_finite import first_non_finite
+from npformer.training.inspection.trace_table import mean_and_spread, number
+from tests.in_turn import in_turn
 
 BLOCK = """
     .mixer .mixer.query .mixer.key .mixer.value .mixer.output .mixer_dropout .mixer_norm
     .feed_forward .feed_forward.expand .feed_forward.activation .feed_forward.contract
     .feed_forward_dropout .feed_forward_norm
 """
-NAMES = [
-    *("", "embed", "embed.tokens", "embed.positions", "embed.dropout", "encoder"),
-    *(f"encoder.blocks.{i}{part}" for i in range(2) for part in ["", *BLOCK.split()]),
-    *("pool", "classify"),
-]
+NAMES = ["", "embed", "embed.tokens", "embed.positions", "embed.dropout", "encoder"]
+NAMES += [f"encoder.blocks.{i}{part}" for i in range(2) for part in ["", *BLOCK.split()]]
+NAMES += ["pool", "classify"]
 
 
 @pytest.mark.parametrize("share_layers", [False, True])
@@ -63,3 +66,271 @@ def test_the_model_is_not_touched(small_model, ids, look):
     assert {id(layer): dict(vars(layer)) for _, layer in model.layers()} == before
     assert all("forward" not in vars(layer) for _, layer in model.layers())
     np.testing.assert_array_equal(model.parameters().flat, kept)
+
+
+LABELS = np.array([0, 2])
+
+
+NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.array([[5], [3]])
+
+
+@in_turn(
+    ("changes", "labels", "mask"),
+    *(({"mixer": mixer, "norm": norm}, LABELS, None)
+          for mixer in nf.MIXERS for norm in ("post", "pre")),
+        ({"pooling": "none"}, np.array([[0, 1, 2, -1, 0], [1, 1, 2, 0, 0]]), MASK),
+        ({"output": "sigmoid", "n_classes": 2}, np.array([0, 1]), MASK),
+        ({"output": "mean_squared_error"}, NUMBERS, MASK),
+)  # fmt: skip
+def test_gradients_and_loss_are_those_of_a_training_step(small_model, ids, changes, labels, mask):
+    model = small_model(**changes)
+    found = nf.trace(model, ids, mask, labels=labels)
+    with nf.use_kernels(False):
+        loss, gradients = model.loss_and_gradients(ids, labels, mask)
+    assert found.loss == loss
+    assert list(found.gradients) == list(gradients)
+    for name, gradient in gradients.items():
+        np.testing.assert_array_equal(found.gradients[name], gradient)
+        expected = np.sqrt((gradient**2).sum())
+        assert found.gradient_norms[name] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("share_layers", [False, True])
+def test_each_forward_call_has_its_backward_call(small_model, ids, share_layers):
+    found = nf.trace(small_model(share_layers=share_layers), ids, labels=LABELS)
+    calls = {call.name: call for call in found}
+    assert sorted(calls) == sorted(back.name for back in found.backward)
+    for back in found.backward:
+        call = calls[back.name]
+        assert back.layer is call.layer
+        assert back.dy.shape == call.output.shape
+        assert back.dx is None or back.dx.shape == call.input.shape
+    without = {back.name for back in found.backward if back.dx is None}
+    assert without == {"", "embed", "embed.tokens"}  # token ids have no gradient
+    names = [back.name for back in found.backward]
+    assert names[:3] == ["", "classify", "pool"]
+    assert names.index("encoder.blocks.1") < names.index("encoder.blocks.0")
+
+
+def test_dy_starts_the_backward_pass_of_any_layer(rng):
+    layer = nf.layers.Linear(3, 2, seed=0, dtype="float64")
+    x, dy = rng.normal(size=(4, 3)), rng.normal(size=(4, 2))
+    found = nf.trace(layer, x, dy=dy)
+    np.testing.assert_array_equal(found.gradients["weight"], x.T @ dy)
+    np.testing.assert_array_equal(found.backward[0].dx, dy @ layer.weight.value.T)
+    assert found.loss is None
+    assert nf.trace(layer, x).gradients is None
+
+
+def test_several_outputs_take_a_tuple_of_gradients(small_config, ids, rng):
+    encoder = nf.TextEncoder(small_config(), 7, dtype="float64")
+    hidden, pooled = encoder(ids)
+    dy = rng.normal(size=hidden.shape), rng.normal(size=pooled.shape)
+    found = nf.trace(encoder, ids, dy=dy)
+    gradients = nf.Gradients(encoder)
+    _, cache = encoder.forward(ids, nf.Context())
+    encoder.backward(dy, cache, gradients)
+    for name, gradient in gradients.items():
+        np.testing.assert_array_equal(found.gradients[name], gradient)
+    assert nf.trace(encoder, ids, dy=(dy[0], None)).backward[0].dy[1] is None
+    assert "(2, 5, 8), (2, 8)" in str(found).splitlines()[4]
+
+
+def test_dropout_is_off(small_model, ids):
+    model = small_model(dropout=0.5)
+    found = nf.trace(model, ids, labels=LABELS)
+    np.testing.assert_allclose(found[0].output, model(ids), rtol=1e-12)
+    assert "dropout is off" in str(found)
+
+
+def test_bytes_of_a_linear_layer_are_those_of_x(rng):
+    layer = nf.layers.Linear(3, 2, seed=0)
+    x = rng.normal(size=(5, 4, 3)).astype("float32")
+    assert nf.trace(layer, x).bytes_cached == 5 * 4 * 3 * 4
+    assert nf.trace(layer, x[1:3]).bytes_cached == 2 * 4 * 3 * 4  # not those of the data set
+
+
+def test_an_array_that_three_layers_cache_counts_once(rng):
+    x = rng.normal(size=(2, 6, 8))
+    found = nf.trace(nf.mixers.Attention(8, 2, seed=0, dtype="float64"), x)
+    by_name = {call.name: call.bytes_cached for call in found}
+    assert by_name["query"] == x.nbytes
+    assert by_name["key"] == by_name["value"] == 0
+    # Q / sqrt(d), K, V and the weights A: (2, heads, 6, 6); then the heads side by side for W_O.
+    assert by_name[""] == 3 * x.nbytes + 2 * 2 * 6 * 6 * 8
+    assert by_name["output"] == x.nbytes
+    assert found.bytes_cached == sum(by_name.values())
+
+
+class Dropping(nf.Layer):
+    """Runs a layer and drops its cache: it computes it again on the way back."""
+
+    def __init__(self):
+        self.inner = nf.layers.Linear(3, 3, seed=0, dtype="float64")
+
+    def forward(self, x, context):
+        return self.inner.forward(x + 0.0, context)[0] * 2.0, (x, context)
+
+    def backward(self, dy, cache, gradients):
+        x, context = cache
+        _, again = self.inner.forward(x + 0.0, context)
+        return self.inner.backward(dy * 2.0, again, gradients)
+
+
+def test_what_is_dropped_does_not_count_and_what_is_computed_again_is_no_call(rng):
+    found = nf.trace(Dropping(), rng.normal(size=(4, 3)), dy=np.ones((4, 3)))
+    assert [(call.name, call.bytes_cached) for call in found] == [("", 96), ("inner", 0)]
+    assert [back.name for back in found.backward] == ["", "inner"]
+    expected = 2.0 * np.ones((4, 3)) @ found[1].layer.weight.value.T
+    np.testing.assert_allclose(found.backward[1].dx, expected)
+
+
+class Closing(nf.Layer):
+    def forward(self, x, context):
+        kept = x + 1.0
+        return x, [lambda: kept, {"view": kept[1:], "more": (kept.T, None, 3, "words")}]
+
+
+def test_arrays_are_found_in_closures_containers_and_views(rng):
+    assert nf.trace(Closing(), rng.normal(size=(4, 3))).bytes_cached == 4 * 3 * 8
+
+
+def test_a_trace_keeps_no_cache(rng):
+    kept = []
+
+    class Keeping(nf.Layer):
+        def forward(self, x, context):
+            cache = np.ones(5)
+            kept.append(weakref.ref(cache))
+            return x, cache
+
+    assert nf.trace(Keeping(), rng.normal(size=(4, 3)))[0].bytes_cached == 40
+    assert kept[0]() is None
+
+
+class Failing(nf.Layer):
+    def forward(self, x, context):
+        raise ArithmeticError("no")
+
+
+class Trying(nf.Layer):
+    def __init__(self):
+        self.first, self.second = Failing(), nf.layers.Linear(3, 2, seed=0, dtype="float64")
+
+    def forward(self, x, context):
+        try:
+            return self.first.forward(x, context)
+        except ArithmeticError:
+            return self.second.forward(x, context)
+
+    def backward(self, dy, cache, gradients):
+        return self.second.backward(dy, cache, gradients)
+
+
+def test_a_layer_that_fails_inside_another_has_no_output(rng):
+    found = nf.trace(Trying(), rng.normal(size=(4, 3)), dy=np.ones((4, 2)))
+    assert [(c.name, c.output is None) for c in found] == [("", 0), ("first", 1), ("second", 0)]
+    assert re.search(r"^  first +Failing +none +- +- +0$", str(found), re.M)
+    assert [back.name for back in found.backward] == ["", "second"]
+
+
+def test_an_error_names_the_innermost_layer(small_model, ids):
+    model = small_model()
+    model.encoder.blocks[1].feed_forward = nf.layers.Sequential(nf.layers.Sequential(), Failing())
+    with pytest.raises(ArithmeticError) as caught:
+        nf.trace(model, ids)
+    place = "encoder.blocks.1.feed_forward.chain.1 (Failing)"
+    assert caught.value.__notes__ == [f"This was in {place}, whose input has shape (2, 5, 8)"]
+
+
+@in_turn(
+    ("given", "error", "words"),
+    ({"dy": np.ones((2, 3)), "labels": LABELS}, ValueError, "dy and labels are both given"),
+    ({"dy": np.ones((2, 4))}, ValueError, r"dy has shape \(2, 4\); expected \(2, 3\)"),
+    ({"dy": "ones"}, TypeError, "dy is a str; expected an array"),
+    ({"labels": np.array([0, 3])}, ValueError, "y holds 3"),
+    ({"labels": np.array([0])}, ValueError, r"y has shape \(1,\); expected \(2,\)"),
+)
+def test_wrong_starts_are_refused(small_model, ids, given, error, words):
+    with pytest.raises(error, match=words):
+        nf.trace(small_model(), ids, **given)
+
+
+def test_labels_need_a_model_with_a_loss(small_model, small_config, ids, rng):
+    with pytest.raises(TypeError, match=r"layer is an Encoder; expected an npformer\.Model"):
+        nf.trace(small_model().encoder, rng.normal(size=(2, 5, 8)), labels=LABELS)
+    encoder = nf.TextEncoder(small_config(), 7, dtype="float64")
+    with pytest.raises(TypeError, match=r"expected a tuple of 2, .* \(2, 5, 8\), \(2, 8\)"):
+        nf.trace(encoder, ids, dy=np.ones((2, 8)))
+
+
+def test_the_table_has_a_line_a_call_and_numbers_that_are_right(small_model, token_batch):
+    ids, labels, mask = token_batch
+    found = nf.trace(small_model(), ids, mask, labels=labels)
+    forward, backward, parameters = found.tables()
+    assert len(forward[1]) == len(found) + 1
+    assert len(backward[1]) == len(found.backward) + 1
+    assert [row[0] for row in parameters[1][1:]] == list(found.gradients)
+    place = next(i for i, call in enumerate(found) if call.name == "encoder.blocks.1.mixer")
+    kept = found[place].output[mask]  # without padding
+    name, kind, shape, mean, spread, n_bytes = forward[1][place + 1]
+    assert (name.strip(), kind, shape) == ("mixer", "Attention", "(8, 6, 8)")
+    assert (mean, spread) == (f"{kept.mean():#.3g}", f"{kept.std():#.3g}")
+    assert n_bytes == f"{found[place].bytes_cached:,}"
+    text = str(found)
+    assert repr(found) == text
+    assert f"{found.bytes_cached:,} bytes cached" in text
+    assert f"loss {found.loss:.4f}" in text
+    assert max(map(len, text.splitlines())) < 120
+    assert "array(" not in text
+
+
+def test_calls_are_short_to_read(small_model, ids):
+    found = nf.trace(small_model(), ids, labels=LABELS)
+    assert repr(found[1]).startswith("Call(embed (InputEmbedding): (2, 5) -> (2, 5, 8), ")
+    assert repr(found.backward[1]) == "BackwardCall(classify (Linear): dy (2, 3) -> dx (2, 8))"
+    assert max(len(repr(call)) for call in [*found, *found.backward]) < 150
+
+
+def test_a_mean_that_is_nothing_but_rounding_is_zero():
+    assert mean_and_spread(np.array([1.0, -1.0 + 1e-9])) == (0.0, pytest.approx(1.0))
+    assert mean_and_spread(np.array([1.0, -1.0 + 1e-3]))[0] == pytest.approx(5e-4)
+    assert np.isnan(mean_and_spread(np.array([np.inf, 1.0]))[1])
+    mean, spread = mean_and_spread(np.array([1.0, 1.0j]))
+    assert mean == 0.5 + 0.5j
+    assert spread == pytest.approx(np.sqrt(0.5))
+
+
+def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
+    class Sneaky(nf.Layer):
+        def forward(self, x, context):
+            return x, None
+
+    Sneaky.__name__ = "<script>alert(1)</script>"
+    html = nf.trace(Sneaky(), rng.normal(size=(2, 3)))._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert html.count("<tr>") == 2
+
+
+@in_turn(
+    ("value", "written"),
+    *((0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")),
+)
+def test_numbers_have_three_digits(value, written):
+    assert number(value) == written
+
+
+class Adding(nf.layers.Sequential):
+    def backward(self, dy, cache, gradients):
+        dx = super().backward(dy, cache, gradients)
+        dx += 1.0
+        return dx
+
+
+def test_what_a_layer_does_to_the_dx_it_got_changes_no_other_call(rng):
+    inner = nf.layers.Linear(3, 2, seed=0, dtype="float64")
+    dy = rng.normal(size=(4, 2))
+    outer, of_inner = nf.trace(Adding(inner), rng.normal(size=(4, 3)), dy=dy).backward
+    np.testing.assert_array_equal(of_inner.dx, dy @ inner.weight.value.T)
+    np.testing.assert_array_equal(outer.dx, of_inner.dx + 1.0)

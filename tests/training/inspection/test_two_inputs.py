@@ -154,12 +154,10 @@ def test_a_twin_gets_both_inputs(pair, monkeypatch):
     assert found.startswith("the output of Bilinear, computed by the engine only")
 
 
-A, B = np.ones((2, 4, 3)), np.ones((2, 3, 3))
-
-
 @pytest.mark.parametrize("look", [nf.trace, nf.summary, nf.explain, first_non_finite])
 def test_wrong_inputs_are_refused(look):
+    a, b = np.ones((2, 4, 3)), np.ones((2, 3, 3))
     with pytest.raises(TypeError, match="x is an ndarray; expected a tuple of 2, because Bilinear"):
-        look(Bilinear(3, 3), A)
+        look(Bilinear(3, 3), a)
     with pytest.raises(ValueError, match=r"mask\[1\] has shape \(2, 4\); expected \(2, 3\)"):
-        look(Bilinear(3, 3), (A, B), (None, OF_A))
+        look(Bilinear(3, 3), (a, b), (None, OF_A))

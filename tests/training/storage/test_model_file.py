@@ -32,10 +32,6 @@ def flipped(data, place, bit=0):
     return data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :]
 
 
-def first_tensor(data):
-    return 8 + int.from_bytes(data[:8], "little")
-
-
 def change(path, where="config", **changes):
     entries, description, tensors = taken_apart(path.read_bytes())
     (description[where] if where else description).update(changes)
@@ -66,7 +62,8 @@ def test_whatever_bit_is_flipped_the_file_is_refused(path, rng):
 
 def test_anybody_can_check_the_checksum(saved):
     data = saved.read_bytes()
-    digits = json.loads(data[8 : first_tensor(data)])["__metadata__"]["npformer_sha256"]
+    begin = 8 + int.from_bytes(data[:8], "little")
+    digits = json.loads(data[8:begin])["__metadata__"]["npformer_sha256"]
     assert digits == hashlib.sha256(data.replace(digits.encode(), b"0" * 64)).hexdigest()
 
 

@@ -88,10 +88,8 @@ def test_other_tokens_are_hidden_in_each_epoch_and_the_same_in_each_evaluation(s
     ids, _, mask = texts(6)
     whole = {"batch_size": 6, "epochs": 5, "batches": "shuffled"}
     trained(data=(ids, None, mask), **whole)
-    hidden = [
-        {tuple(np.where(y >= 0, y, x)): tuple(y) for x, y in zip(*step, strict=True)}
-        for step in seen
-    ]
+    steps = (zip(*step, strict=True) for step in seen)
+    hidden = [{tuple(np.where(y >= 0, y, x)): tuple(y) for x, y in step} for step in steps]
     assert all(set(each) == {tuple(row) for row in ids} for each in hidden)
     assert min(len({each[tuple(row)] for each in hidden}) for row in ids) > 1
     trained(data=(ids, None, mask), **whole)
@@ -134,16 +132,12 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
 
 @in_turn(
     "changes",
-    [
-        {"batches": "shuffled"},
-        {"mixer": "fourier", "padding": "per_length"},
-        {"continues": range(5, V, 2)},  # of whole words, not always equally many tokens are hidden
-    ],
+    {"batches": "shuffled"},
+    {"mixer": "fourier", "padding": "per_length"},
+    {"continues": range(5, V, 2)},  # of whole words, not always equally many tokens are hidden,
 )
 def test_ranks_and_workers_hide_the_same_tokens(changes):
-    of_model = {
-        name: changes[name] for name in ("mixer", "padding", "continues") if name in changes
-    }
+    of_model = {n: changes[n] for n in ("mixer", "padding", "continues") if n in changes}
     given = {name: value for name, value in changes.items() if name not in of_model}
     once, history = trained(model_of(**of_model), **given)
     for options in ({"workers": 2}, {"micro_batch": 2}):
@@ -215,15 +209,13 @@ def test_an_encoder_is_handed_on():
 
 @in_turn(
     ("change", "error", "message"),
-    [
-        (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
-        (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
-        (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),
-        (lambda: trained(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
-        (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
-        (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
-        (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
-    ],
+    (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
+    (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
+    (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),
+    (lambda: trained(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
+    (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
+    (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
+    (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
 )
 def test_wrong_models_and_data_are_refused(change, error, message):
     with pytest.raises(error, match=message):

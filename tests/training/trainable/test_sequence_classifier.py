@@ -43,7 +43,7 @@ def test_one_logit_stands_for_two_classes(small_model, token_batch):
     np.testing.assert_allclose(p.sum(axis=-1), 1.0)
 
 
-@in_turn("mixer", nf.MIXERS)
+@in_turn("mixer", *nf.MIXERS)
 def test_no_samples_have_no_answers(small_model, mixer):
     ids = np.zeros((2, 6), dtype=int)
     for pooling in ("mean", "first", "flatten", "none", "pooler", "one logit"):
@@ -109,7 +109,7 @@ def test_a_numpy_number_smooths_labels_of_a_float32_model(small_model, token_bat
     assert model.loss_and_gradients(ids, y, mask, label_smoothing=np.float64(0.1))[0] == expected
 
 
-@in_turn("mixer", MIXERS)
+@in_turn("mixer", *MIXERS)
 def test_buffers_used_again_change_no_number(small_model, token_batch, mixer):
     model, (ids, y, _) = small_model(mixer=mixer), token_batch
     _, gradients = model.loss_and_gradients(ids, y)  # with a workspace
@@ -141,7 +141,7 @@ def test_parameters_are_the_model_itself(small_model, token_batch):
     np.testing.assert_array_equal(model(ids), np.tile([1.0, 2.0, 3.0], (8, 1)))
 
 
-@in_turn("mixer", MIXERS)
+@in_turn("mixer", *MIXERS)
 def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, token_batch, mixer):
     model = small_model(mixer=mixer, mixture=tuple(SCORES), padding="per_length")
     before, gradients = model.loss_and_gradients(*token_batch)
@@ -213,13 +213,11 @@ def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model, changes):
 
 @in_turn(
     ("settings", "expected"),
-    [
-        ({}, True),
-        ({"mixer": "fourier"}, True),
-        ({"mixer": "fourier", "padding": "zero"}, False),
-        ({"padding": "zero"}, True),  # attention skips padding, whatever the setting says
-        ({"pooling": "flatten"}, False),
-    ],
+    ({}, True),
+    ({"mixer": "fourier"}, True),
+    ({"mixer": "fourier", "padding": "zero"}, False),
+    ({"padding": "zero"}, True),  # attention skips padding, whatever the setting says
+    ({"pooling": "flatten"}, False),
 )
 def test_whether_the_amount_of_padding_changes_no_output(settings, expected):
     assert model_of(**settings).skips_padding() == expected

@@ -27,8 +27,7 @@ COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
 
 @in_turn(
     ("name", "data", "options", "error", "message"),
-    [
-        (S, (A, SIMILAR), {}, T, "x is an ndarray; expected a tuple of 2"),
+    (S, (A, SIMILAR), {}, T, "x is an ndarray; expected a tuple of 2"),
         (R, ((X, X), Y), {}, T, "x is a tuple of 2; expected one array"),
         (S, (PAIR, SIMILAR, OF_A), {}, T, "mask is an ndarray; expected a tuple of 2"),
         (S, (PAIR, SIMILAR, (OF_B, OF_A)), {}, V,
@@ -51,7 +50,6 @@ COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
         (S, ((A, WITH_NAN), SIMILAR), {}, NON_FINITE,
          "the first tensor that holds NaN or infinity is the input b"),
         (S, ((WITH_NAN, A), SIMILAR), {}, NON_FINITE, "is the input a. Samples with NaN"),
-    ],
 )  # fmt: skip
 def test_wrong_calls_are_refused(name, data, options, error, message):
     with pytest.raises(error, match=re.escape(message)):
@@ -108,15 +106,13 @@ def test_a_loss_of_classes_needs_their_number():
 
 @in_turn(
     ("changes", "error", "message"),
-    [
-        ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
-        ({"loss": "mean_squared_error"}, TypeError, "loss of Own is a str; expected a Loss"),
-        ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),
-        ({"targets_of": 1}, ValueError, "targets_of of Own is 1, and n_inputs is 1"),
-        ({"targets_of": "tokens"}, ValueError, "targets_of of Own is 'tokens'"),
-        ({"figures": {"mine": 3}}, TypeError, r"figures\['mine'\] of Own is 3; expected a func"),
-        ({"figures": {"loss": len}}, ValueError, "figures of Own has 'loss', which every"),
-    ],
+    ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
+    ({"loss": "mean_squared_error"}, TypeError, "loss of Own is a str; expected a Loss"),
+    ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),
+    ({"targets_of": 1}, ValueError, "targets_of of Own is 1, and n_inputs is 1"),
+    ({"targets_of": "tokens"}, ValueError, "targets_of of Own is 'tokens'"),
+    ({"figures": {"mine": 3}}, TypeError, r"figures\['mine'\] of Own is 3; expected a func"),
+    ({"figures": {"loss": len}}, ValueError, "figures of Own has 'loss', which every"),
 )
 def test_what_a_model_says_is_checked(changes, error, message):
     model = type("Own", (Regressor,), changes)()

@@ -7,11 +7,8 @@ from npformer import functional as F
 def maps(rng, *columns, heads=()):
     """Return W1 (4, 6), b1, W2 (6, n) and b2 for each n of columns; W2 (2, 3, n) of two heads."""
     second = (2, 3) if heads else (6,)
-    return [
-        rng.normal(size=shape)
-        for n in columns
-        for shape in ((4, 6), (6,), (*second, n), (*heads, n))
-    ]
+    shapes = [((4, 6), (6,), (*second, n), (*heads, n)) for n in columns]
+    return [rng.normal(size=shape) for of_n in shapes for shape in of_n]
 
 
 @pytest.mark.parametrize("length", [5, 3], ids=["whole", "shorter: the first columns"])
@@ -52,3 +49,31 @@ def test_each_head_is_maps_of_its_own_columns(rng, pair, columns):
         own = slice(3 * head, 3 * head + 3)
         alone = [a[head] if i % 4 > 1 else a[..., own] for i, a in enumerate(weights)]
         np.testing.assert_allclose(scores[:, head], pair(x, *alone, 4)[0], rtol=1e-12)
+
+
+def test_is_the_papers_formula(rng):
+    value, R = rng.normal(size=(2, 4, 3)), rng.normal(size=(4, 4))
+    weights = np.exp(R) / np.exp(R).sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(F.random_synthesizer(value, R)[0], weights @ value, rtol=1e-12)
+
+
+def test_factorized_is_the_synthesizer_of_the_product(rng):
+    value, R1, R2 = (rng.normal(size=shape) for shape in ((3, 2, 5, 3), (2, 6, 2), (2, 6, 2)))
+    y, _ = F.factorized_random_synthesizer(value, R1, R2)
+    whole, _ = F.random_synthesizer(value, R1 @ R2.swapaxes(-1, -2))
+    np.testing.assert_allclose(y, whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("heads", [(), (2,)], ids=["one table", "heads"])
+def test_a_shorter_sequence_uses_the_corner_at_the_top_left(rng, heads):
+    R, R1, R2 = (rng.normal(size=(*heads, 6, n)) for n in (6, 2, 2))
+    np.testing.assert_array_equal(F.random_scores(R, 4)[0], R[..., :4, :4])
+    product = R1 @ R2.swapaxes(-1, -2)
+    scores, _ = F.factorized_random_scores(R1, R2, 4)
+    np.testing.assert_allclose(scores, product[..., :4, :4], rtol=1e-12)
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_the_scores_are_no_view_of_the_table(rng, length):
+    R = rng.normal(size=(4, 4))
+    assert not np.shares_memory(F.random_scores(R, length)[0], R)

@@ -1,4 +1,4 @@
-"""The complex step: what it sees that differences cannot, and where it does not apply."""
+"""Central differences and complex steps by themselves: what each sees, and what it leaves."""
 
 import math
 import threading
@@ -9,11 +9,43 @@ import scipy.fft
 
 from npformer import functional as F
 from npformer import layers as L
+from npformer.proof.central_difference import STEP, Slopes, central_difference
 from npformer.proof.complex_step import NotAnalytic, _complex_world, derivative, guarded
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE
 
 from .test_gradcheck import refused
+
+
+@pytest.mark.parametrize(
+    ("f", "slope"), [(np.sin, np.cos), (np.exp, np.exp), (lambda x: x**3, lambda x: 3 * x**2)]
+)
+def test_derivatives_along_a_direction(f, slope, rng):
+    x, u, v = rng.normal(size=(3, 4, 2))
+    start = x.copy()
+    found = central_difference(lambda: f(x), x, u, v)
+    assert found.central == pytest.approx((slope(start) * u * v).sum(), rel=1e-8)
+    np.testing.assert_array_equal(x, start)
+    assert central_difference(lambda: f(x), x, u, v, y=f(x)) == found
+
+
+@pytest.mark.parametrize("h", [STEP, 0.25])
+def test_slopes_on_the_two_sides_of_a_corner(h):
+    x = np.zeros(1)
+    assert central_difference(lambda: np.maximum(x, 0.0), x, 1.0, h=h) == Slopes(0.0, 1.0)
+
+
+def test_the_array_is_restored_after_an_error():
+    x = np.ones(2)
+
+    def f():
+        if x[0] > 1.0:
+            raise ZeroDivisionError
+        return x
+
+    with pytest.raises(ZeroDivisionError):
+        central_difference(f, x, np.array([1.0, 0.0]))
+    np.testing.assert_array_equal(x, 1.0)
 
 
 def function(forward):
