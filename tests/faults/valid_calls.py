@@ -194,12 +194,9 @@ call("data.mask_tokens", data.mask_tokens, **given)
 fillers = train_tokenizer("word", ["a b c d e"], masks=True)
 filler = nf.MaskedLanguageModel(config(), fillers.vocab_size, mask_id=fillers.mask_id)
 call("fill", nf.fill, model=filler, text="a [MASK] c", k=2, tokenizer=fillers)
-method(
-    "LanguageModel.generate",
-    nf.LanguageModel(causal, 7, seed=0),
-    **{"prompt": IDS, "n": 2, "temperature": 0.5, "top_k": 2, "top_p": 0.5, "seed": 0},
-    **{"cache": True, "stop": 1, "probabilities": False},
-)
+given = {"prompt": IDS, "n": 2, "temperature": 0.5, "top_k": 2, "top_p": 0.5, "seed": 0}
+given |= {"cache": True, "stop": 1, "probabilities": False}
+method("LanguageModel.generate", nf.LanguageModel(causal, 7, seed=0), **given)
 given = {"source": IDS, "max_len": 3, "beams": 2, "mask": KEEP}
 method("EncoderDecoder.generate", nf.EncoderDecoder(config(), 7, 7, seed=0), **given)
 with_types = classifier(n_token_types=2)
@@ -309,14 +306,11 @@ def place(name: str, write: Callable[[Path], Any] = lambda path: None) -> Made:
 rng = np.random.default_rng(0)
 X, Y, KEPT = rng.integers(7, size=(6, 3)), rng.integers(3, size=6), np.ones((6, 3), bool)
 fit = partial(nf.fit, progress=False, workers=1, epochs=1, batch_size=4)
-call(
-    "fit",
-    fit,
-    **{"model": classifier(), "data": (X, Y, KEPT), "validation": 0.5, "metric": "accuracy"},
-    **{"sample_weight": np.ones(6, "float32"), "class_weight": "balanced", "accumulate": 2},
-    **{"clip_norm": 0.5, "patience": 1, "micro_batch": 2, "check_every": 1, "masks": "host"},
-    **{"batches": "auto", "on_interrupt": "raise", "precision": "float32", "callbacks": []},
-)
+given = {"model": classifier(), "data": (X, Y, KEPT), "validation": 0.5, "metric": "accuracy"}
+given |= {"sample_weight": np.ones(6, "float32"), "class_weight": "balanced", "accumulate": 2}
+given |= {"clip_norm": 0.5, "patience": 1, "micro_batch": 2, "check_every": 1, "masks": "host"}
+given |= {"batches": "auto", "on_interrupt": "raise", "precision": "float32", "callbacks": []}
+call("fit", fit, **given)
 
 
 def with_data(run: Any, x: Any, y: Any, mask: Any = None) -> Any:
@@ -332,12 +326,9 @@ given = {"path": place("predicted.npy"), "model": classifier(), "x": X, "mask": 
 call("predict_to_file", nf.predict_to_file, **given)
 call("data.sharded", data.sharded, files=place("shard-0.npy", lambda path: np.save(path, X)))
 call("History.plot", nf.History([1.0], lr=[0.1]).plot, path=place("curve.png"))
-call(
-    "report",
-    nf.report,
-    **{"model": classifier(), "x": IDS, "y": LABELS, "mask": KEEP, "path": place("report.html")},
-    **{"samples": 2, "class_names": ["x", "y", "z"], "title": "A title", "batch_size": 2},
-)
+given = {"model": classifier(), "x": IDS, "y": LABELS, "mask": KEEP, "path": place("report.html")}
+given |= {"samples": 2, "class_names": ["x", "y", "z"], "title": "A title", "batch_size": 2}
+call("report", nf.report, **given)
 saved = place("model.safetensors", lambda path: nf.save(classifier(), path, notes={"a": 1}))
 call("save", nf.save, model=classifier(), path=place("new.safetensors"), notes={"a": 1})
 call("load", nf.load, path=saved, force=False)

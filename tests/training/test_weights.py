@@ -212,8 +212,6 @@ def test_a_loss_without_classes_takes_no_class_weights(make, rng):
 
 def test_weights_too_large_for_the_dtype_are_refused(make, data):
     x, y = data
-    with (
-        warnings.catch_warnings(),
-        pytest.raises(ValueError, match=r"reaches 1e\+39, which is more than float32 holds"),
-    ):
+    refused = pytest.raises(ValueError, match=r"reaches 1e\+39, which is more than float32 holds")
+    with warnings.catch_warnings(), refused:
         fit(make(dtype="float32"), (x.astype("float32"), y), sample_weight=np.full(20, 1e39))
