@@ -23,10 +23,8 @@ def test_each_head_is_drawn_as_a_matrix_of_its_own():
 
 
 def test_float32_is_float64_rounded():
-    drawn = [
-        initializers.draw(initializers.normal(0.02), np.random.default_rng(0), (9, 9), dtype)
-        for dtype in ("float32", "float64")
-    ]
+    draw, rng = initializers.normal(0.02), np.random.default_rng
+    drawn = [initializers.draw(draw, rng(0), (9, 9), dtype) for dtype in ("float32", "float64")]
     np.testing.assert_array_equal(drawn[0], drawn[1].astype("float32"))
     assert (drawn[1] != drawn[0]).any()
     assert drawn[1].std() == pytest.approx(0.02, rel=0.2)

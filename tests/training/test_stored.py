@@ -250,11 +250,8 @@ def test_no_label_at_all(tmp_path):
 @pytest.mark.parametrize("files", [0, 4])
 def test_predictions_are_those_in_memory(tmp_path, kind, labels, files):
     (x, _, mask, types), model = samples(labels), model_of(labels)
-    in_memory = {
-        "probabilities": lambda: model.predict_probabilities(x, mask, types=types),
-        "labels": lambda: model.predict(x, mask, types=types),
-        "outputs": lambda: model(x, mask, types),
-    }[kind]()
+    calls = {"probabilities": model.predict_probabilities, "labels": model.predict}
+    in_memory = (calls | {"outputs": model})[kind](x, mask, types=types)
     x, mask, types = mapped(tmp_path, (x, mask, types), files)
     path = tmp_path / "predictions.npy"
     found = nf.predict_to_file(path, model, x, mask, types, kind=kind)

@@ -57,11 +57,9 @@ def test_every_kind_of_model_is_shown(small_model, rng, shown, changes, labels):
     features = changes.get("n_features")
     x = rng.integers(0, 7, (9, 6)) if features is None else rng.normal(size=(9, 6, features))
     x = x if features is None else x.astype(model.dtype)
-    y = {
-        **{"token": rng.integers(-1, 3, (9, 6)), "class": rng.integers(0, 3, 9)},
-        **{"binary": rng.integers(0, 2, 9), "numbers": rng.normal(size=(9, 3))},
-        "token numbers": rng.normal(size=(9, 6, 3)),
-    }[labels]
+    y = {"token": rng.integers(-1, 3, (9, 6)), "class": rng.integers(0, 3, 9)}
+    y |= {"binary": rng.integers(0, 2, 9), "numbers": rng.normal(size=(9, 3))}
+    y = (y | {"token numbers": rng.normal(size=(9, 6, 3))})[labels]
     page = shown(model, x, y, samples=3)
     expected = nf.evaluate(model, (x, y))
     ((_, _, accuracy, loss, parameters, *_),) = page.table_after("model", "mixer")[0]
