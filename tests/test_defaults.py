@@ -44,11 +44,8 @@ def defaults_of(function: Callable[..., Any]) -> dict[str, Any]:
         arguments = inspect.signature(function).parameters
     except ValueError:  # an exception without an __init__ of its own
         return {}
-    return {
-        name: argument.default
-        for name, argument in arguments.items()
-        if argument.default is not argument.empty and not name.startswith("_")
-    }
+    stated = {name: a.default for name, a in arguments.items() if a.default is not a.empty}
+    return {name: default for name, default in stated.items() if not name.startswith("_")}
 
 
 def public(module: Any) -> Iterator[tuple[str, Any]]:

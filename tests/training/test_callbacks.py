@@ -75,11 +75,8 @@ def test_epochs_and_steps_are_counted_from_1(make, data):
     noted = Noted(lambda s: (s.epoch, s.step, s.step_in_epoch, s.n_steps, s.epochs))
     fit(make(), data, noted)
     assert noted.seen("on_start") == [(0, 0, 0, STEPS, EPOCHS)]
-    steps = [
-        (epoch, (epoch - 1) * STEPS + step, step, STEPS, EPOCHS)
-        for epoch in range(1, EPOCHS + 1)
-        for step in range(1, STEPS + 1)
-    ]
+    both = [(epoch, step) for epoch in range(1, EPOCHS + 1) for step in range(1, STEPS + 1)]
+    steps = [(epoch, (epoch - 1) * STEPS + step, step, STEPS, EPOCHS) for epoch, step in both]
     assert noted.seen("before_update") == noted.seen("after_step") == steps
     assert noted.seen("after_epoch") == steps[STEPS - 1 :: STEPS]
     assert noted.seen("on_end") == steps[-1:]
@@ -153,12 +150,9 @@ def test_evaluation_and_history_are_there_after_the_epoch(make, data):
     def look(state):
         found = state.evaluation
         history = state.history
-        return (
-            None if found is None else (found.loss, found.accuracy),
-            list(zip(history.validation_loss, history.validation_accuracy, strict=True)),
-            len(history.train_loss),
-            state.best_epoch,
-        )
+        both = list(zip(history.validation_loss, history.validation_accuracy, strict=True))
+        figures = None if found is None else (found.loss, found.accuracy)
+        return figures, both, len(history.train_loss), state.best_epoch
 
     noted = Noted(look)
     history = fit(make(), data, noted, validation=data)

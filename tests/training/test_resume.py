@@ -136,11 +136,8 @@ def test_handlers_of_the_user_stay(make, data):
 
 def test_a_training_in_another_thread_leaves_signals_alone(make, data):
     found = []
-    thread = threading.Thread(
-        target=lambda: fit(
-            make(), data, lambda state: found.append(signal.getsignal(signal.SIGTERM))
-        )
-    )
+    look = lambda state: found.append(signal.getsignal(signal.SIGTERM))  # noqa: E731
+    thread = threading.Thread(target=lambda: fit(make(), data, look))
     thread.start()
     thread.join()
     assert found == [signal.SIG_DFL] * EPOCHS

@@ -140,10 +140,9 @@ def test_evaluation(tmp_path, metric):
         assert of_files.accuracy == pytest.approx(of_memory.accuracy, rel=1e-13)
         assert of_files.loss == pytest.approx(of_memory.loss, rel=1e-13)
         assert of_files.macro_f1 == pytest.approx(of_memory.macro_f1, rel=1e-13)
-        values = [
-            trained(each, model_of(labels), metric=metric, validation=0.3)[1].validation_metric
-            for each in (data, stored)
-        ]
+        options = {"metric": metric, "validation": 0.3}
+        histories = [trained(each, model_of(labels), **options)[1] for each in (data, stored)]
+        values = [history.validation_metric for history in histories]
         np.testing.assert_allclose(*values, rtol=1e-13)
 
 

@@ -106,11 +106,9 @@ def write() -> str:
         sections = [_section(bug) for bug in bugs]
     counts = {"bugs": len(bugs), "invariants": len(INVARIANTS), "noticed": sum(map(bool, noticed))}
     counts["in_models"] = sum(bool(bug.inputs) for bug in bugs)
-    head = HEAD.format(
-        introduction=textwrap.fill(INTRODUCTION.format(**counts), 100),
-        gradient_checks=textwrap.fill(GRADIENT_CHECKS.format(**counts), 100),
-        rows="\n".join(map(_row, bugs, noticed)),
-    )
+    texts = {"introduction": INTRODUCTION, "gradient_checks": GRADIENT_CHECKS}
+    texts = {name: textwrap.fill(text.format(**counts), 100) for name, text in texts.items()}
+    head = HEAD.format(**texts, rows="\n".join(map(_row, bugs, noticed)))
     return "\n".join([head, *sections])
 
 

@@ -42,11 +42,9 @@ def witten_bell(train, test, order):
         if history is None:
             return 1 / alphabet
         shorter = history[1:] if history else None
-        follow = Counter(
-            train[i + len(history)]
-            for i in range(len(train) - len(history))
-            if train[i : i + len(history)] == history
-        )
+        n = len(history)
+        places = [i for i in range(len(train) - n) if train[i : i + n] == history]
+        follow = Counter(train[i + n] for i in places)
         n, kinds = sum(follow.values()), len(follow)
         return (follow[w] + kinds * p(shorter, w)) / (n + kinds) if n else p(shorter, w)
 

@@ -117,11 +117,9 @@ def test_confusions_and_worst_mistakes_are_right(small_model, token_batch, shown
     worst = [line for line in page.text.splitlines() if line.startswith("sample ")]
     order = [i for i in np.argsort(-losses) if predicted[i] != labels[i]]
     names = ["low", "middle", "high"]
-    assert worst == [
-        f"sample {i}; label {names[labels[i]]}; predicted {names[predicted[i]]} "
-        f"(p {p[i].max():.2f}), wrong, loss {losses[i]:.3g}"
-        for i in order
-    ]
+    said = [f"sample {i}; label {names[labels[i]]}; predicted {names[predicted[i]]}" for i in order]
+    right = [f"(p {p[i].max():.2f}), wrong, loss {losses[i]:.3g}" for i in order]
+    assert worst == [f"{one} {other}" for one, other in zip(said, right, strict=True)]
 
 
 def test_tensors_and_gradients_are_those_of_the_chosen_samples(small_model, token_batch, shown):

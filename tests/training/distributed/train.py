@@ -54,7 +54,5 @@ def main(folder, settings):
 
 def results(folder):
     """Return weights and history of each mixer."""
-    return {
-        file.stem: (dict(np.load(file)), json.loads(file.with_suffix(".json").read_text()))
-        for file in folder.glob("*.npz")
-    }
+    read = {file.stem: (file, file.with_suffix(".json")) for file in folder.glob("*.npz")}
+    return {name: (dict(np.load(a)), json.loads(j.read_text())) for name, (a, j) in read.items()}
