@@ -11,8 +11,8 @@ PICTURES.attention = {
   title: "Choose a token and move its query and its dY. Its scores, weights and output follow, and then all gradients; a mask hides keys.",
   controls: [
     { name: "token", label: "token", of: ["0", "1", "2", "3"], value: "0" },
-    { name: "q", label: "its q, feature", value: [2, 0], min: -4, max: 4 },
     { name: "mask", label: "mask", of: Object.keys(VISIBLE), value: "none" },
+    { name: "q", label: "its q, feature", value: [2, 0], min: -4, max: 4 },
     { name: "dy", label: "its dY, feature", value: [1, 0], min: -2, max: 2 },
   ],
   numbers({ token, q, mask, dy }) {

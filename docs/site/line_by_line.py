@@ -175,7 +175,10 @@ def page(name: str) -> str:
     in_pytorch.check(code, named, y, gradients_of(name, dy, cache))
     given = named | options | {names_of(backward, 1)[0]: dy}
     begin = "\n\n".join(text for n, v in given.items() for text in numbers(n, v))
-    parts = [f"# `{name}`, line by line", f"**Inputs**\n\n```text\n{begin}\n```"]
+    parts = [
+        f"# `{name}`, line by line",
+        f"**Inputs** (lines that they do not reach are grey)\n\n```text\n{begin}\n```",
+    ]
     for title, function, lines in (("Forward", forward, made), ("Backward", backward, back)):
         words = (inspect.getdoc(function) or "").partition("\nParameters\n")[0].strip()
         html = section(function, lines)
@@ -204,11 +207,12 @@ def names_of(function: Any, n: int) -> list[str]:
 
 @cache
 def chapters() -> dict[str, list[str]]:
-    """Return the pairs that each chapter quotes, in the order of the course."""
+    """Return the pairs that each chapter quotes or has numbers for, in the order of the course."""
     found: dict[str, list[str]] = {}
     course = re.findall(r"^chapters/\w+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.M)
     for file in (ROOT / "docs" / f"{chapter}.md" for chapter in course):
-        quoted = " ".join(SOURCE.findall(file.read_text("utf-8"))).split()
+        quoted = [pair for pair, (chapter, *_) in RUNNING.items() if chapter == file.stem]
+        quoted += " ".join(SOURCE.findall(file.read_text("utf-8"))).split()
         names = [each.removesuffix("_backward") for each in quoted]
         if known := [each for each in dict.fromkeys(names) if each in NAMES]:
             found[file.stem] = known

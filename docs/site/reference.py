@@ -150,7 +150,7 @@ def _index() -> str:
         if (place := _place(name)) is None:
             continue
         summary = (inspect.getdoc(getattr(npformer, name)) or "").partition("\n\n")[0]
-        if name.isupper():  # whose docstring is that of all tables
+        if isinstance(getattr(npformer, name), Registry):  # whose docstring is that of all tables
             summary = f"The table of {name.lower()}, by name."
         rows += [f"   * - {place}", f"     - {' '.join(summary.split())}"]
     return "\n".join(

@@ -347,12 +347,15 @@ def test_estimator_of_sklearn(tmp_path):
         assert words in exported.left
 
 
+PYTHON = r"^```python needs=\S+\n(.*?)^```$"
+
+
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(nf.interop.onnx.table, "CONVERTERS", {**nf.interop.onnx.CONVERTERS})
     page = Path(__file__).resolve().parents[2] / "docs" / "onnx.md"
     namespace = {}
-    for block in re.findall(r"^```py\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
+    for block in re.findall(PYTHON, page.read_text("utf-8"), re.M | re.S):
         exec(block, namespace)
     assert "tokenizer" in capsys.readouterr().out
     assert namespace["classes"] == ["no", "yes"]
@@ -365,7 +368,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
 def test_the_way_out_in_the_readme_runs(tmp_path, monkeypatch):
     readme = Path(__file__).resolve().parents[2] / "README.md"
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"^```py\n(import numpy.*?)^```$", readme.read_text("utf-8"), re.M | re.S)
+    (block,) = re.findall(PYTHON, readme.read_text("utf-8"), re.M | re.S)
     assert block.count("\n") == 7
     model = nf.SequenceClassifier(nf.EncoderConfig(**SMALL), n_classes=10, n_features=8)
     namespace = {"nf": nf, "model": model, "digits": nf.data.digits()}

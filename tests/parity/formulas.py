@@ -147,9 +147,12 @@ def max_pooling(x, mask=None):
 
 
 def softmax_cross_entropy(logits, labels, label_smoothing=0.0):
-    rows, options = logits.reshape(-1, logits.shape[-1]), {"label_smoothing": label_smoothing}
-    labels = torch.tensor(labels).flatten()
-    return torch.nn.functional.cross_entropy(rows, labels, ignore_index=F.NO_LABEL, **options)
+    return torch.nn.functional.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]),
+        torch.tensor(labels).flatten(),
+        ignore_index=F.NO_LABEL,
+        label_smoothing=label_smoothing,
+    )
 
 
 def binary_cross_entropy_with_logits(logits, targets):
