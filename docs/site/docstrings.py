@@ -45,13 +45,15 @@ def spell_out(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: 
     """Mark what Sphinx would take for something else.
 
     Of several names in a line, it would repeat the description for each or take the last as the
-    name and the others as the type; and what stands before a colon in a constant's first line, as
-    its type. The path of a page becomes a link.
+    name and the others as the type; what stands before a colon in a constant's first line, as its
+    type; and the underscore of classes_ as a link. The path of a page becomes one.
     """
     for k, line in enumerate(lines):
         if SEVERAL.match(line):
             names, colon, kind = line.partition(" : ")
             lines[k] = line = f"{names.replace(', ', JOINT)}{colon}{kind}"
+        else:
+            line = re.sub(r"^(\s*\w+)_ : ", r"\1\_ : ", line)
         lines[k] = PAGE.sub(lambda path: leads.link_to(path[1]), line)
     if what in ("attribute", "property", "data") and lines:
         lines[0] = re.sub(r": ", " \N{EN DASH} ", lines[0])

@@ -92,7 +92,7 @@ class EncoderConfig:
     window : int, sequence or None
         Local attention: a token sees those at most window // 2 away (Beltagy et al., 2020) or, with
         `causal`, the last `window` up to itself (Jiang et al., 2023). None sees all. One value, or
-        one for each layer.
+        one for each layer. Attention alone has it, as the settings from `rope_theta` to `qk_norm`.
     qk_norm : bool
         Whether attention has an RMS norm of each head's queries and keys (Henry et al., 2020).
     bias : bool

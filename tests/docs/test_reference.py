@@ -53,6 +53,8 @@ def train(model, data, *misplaced, lr=None, schedule=None):
         Many.
     lr, schedule : optional
         Settings of Adam.
+    classes_ : array
+        Sorted.
     """
 '''
 
@@ -92,8 +94,10 @@ def test_the_first_page_has_modules_and_tables():
         ":doc:`nf.distributed </ranks>`",
         ":py:obj:`nf.MIXERS <npformer.mixers.MIXERS>`",
         ":py:obj:`nf.fit <npformer.training.fit.fit>`",
+        "The table of mixers, by name.",
     ):
         assert line in _index()
+    assert "table of sgd" not in _index()
 
 
 def test_a_file_that_a_page_leads_to_has_a_page_of_its_source():
@@ -120,6 +124,7 @@ def test_names_with_one_description_share_it(page):
     text = re.sub("<[^>]+>", "", page[0])
     assert "lr, schedule (optional)\u00a0\u2013 Settings of Adam." in text
     assert text.count("Settings of Adam.") == 1
+    assert "classes_ (array)" in text
 
 
 def test_what_is_internal_does_not_show(page):
@@ -139,7 +144,7 @@ def test_an_excerpt_is_that_of_an_entry(page):
     entry = page[1]["small_here.train"]
     assert entry.startswith("Train, with")
     assert "data (Samples, or array" in entry  # once
-    assert entry.endswith("Settings of Adam.")
+    assert entry.endswith("Sorted.")
 
 
 def test_every_module_leads_to_a_page_about_it():
