@@ -1,14 +1,15 @@
 """What a copy button copies: a block of Python, below the blocks of its page that it goes on from.
 
-A block goes on from the last one that makes a name that it uses, and from what that one goes on
-from. The rule is here alone: on the site the class of a block says which blocks these are, and
-`copy.js` reads it.
+A block goes on from the last one that makes a name that it uses, or puts it into a table, and from
+what that one goes on from. The rule is here alone: on the site the class of a block says which
+blocks these are, and `copy.js` reads it.
 """
 
 from __future__ import annotations
 
 import builtins
 import dis
+import re
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,17 @@ if TYPE_CHECKING:  # what the tests paste needs no Sphinx
     from sphinx.application import Sphinx
 
 CLASS = "goes-on-from"
+REGISTERED = re.compile(r'\.register\(("\w+)"')
+"""A name in a table, with its opening quote: whoever says it needs the block that put it there."""
 
 
 def needed(codes: list[str]) -> list[list[int]]:
     """Return, for each block of a page, the numbers of the blocks that it goes on from."""
     names = [_used_and_made(compile(code, f"block {k}", "exec")) for k, code in enumerate(codes)]
+    for (used, made), code in zip(names, codes, strict=True):
+        made |= {*REGISTERED.findall(code)}
+        for word in {*REGISTERED.findall("\n".join(codes))} - made:
+            used |= {word} if re.search(rf"{word}\b", code) else set()
     found = []
     for k, (missing, _) in enumerate(names):
         above: list[int] = []

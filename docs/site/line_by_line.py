@@ -152,6 +152,8 @@ def section(function: Any, made: dict[int, dict[str, Any]]) -> str:
     for first, last, comments, code in statements(function):
         at = [k for k in made if first <= k <= last]
         found = [text for k in at for n, v in made[k].items() for text in numbers(n, v)]
+        if re.search(r"\bempty(_like)?\(", code):  # what is there is left from before
+            found = [f"{text.partition(chr(10))[0]}, filled below" for text in found]
         shown = "".join(f"<pre class='numbers'>{escape(text)}</pre>" for text in found)
         ran = "" if at else " not-run"
         said = (comments or said_of(code)).splitlines()
@@ -174,7 +176,9 @@ def page(name: str) -> str:
     code = in_pytorch.block(name, named, options, dy)
     in_pytorch.check(code, named, y, gradients_of(name, dy, cache))
     given = named | options | {names_of(backward, 1)[0]: dy}
-    begin = "\n\n".join(text for n, v in given.items() for text in numbers(n, v))
+    begin = "\n\n".join(
+        text for n, v in given.items() for text in [*numbers(n, v)] or [f"{n} = {v}"]
+    )
     parts = [
         f"# `{name}`, line by line",
         f"**Inputs** (lines that they do not reach are grey)\n\n```text\n{begin}\n```",
@@ -236,8 +240,10 @@ def write(app: Sphinx) -> None:
     rows.append("- without a chapter: " + ", ".join(f"[{name}]({name}.md)" for name in rest))
     tree = "\n".join(NAMES)
     (folder / "index.md").write_text(
-        "# Line by line\n\nEach pair of `npformer.functional`, with the numbers of a small example "
-        "beside every line.\n\n" + "\n".join(rows) + f"\n\n```{{toctree}}\n:hidden:\n{tree}\n```\n",
+        "# Line by line\n\nEach pair of `npformer.functional`, with the numbers that its lines "
+        "make of a small example.\n\n"
+        + "\n".join(rows)
+        + f"\n\n```{{toctree}}\n:hidden:\n{tree}\n```\n",
         "utf-8",
     )
 

@@ -93,11 +93,10 @@ def texts(doctree: nodes.document) -> list[tuple[str, str]]:
         if place is None:
             continue
         words = [
-            text.astext()
-            for text in paragraph.findall(nodes.Text)
             # only those formulas that can be read as text
-            if not (isinstance(text.parent, nodes.math) and "\\" in text)
-            and text.parent.parent.get("condition") != "*"  # a link's other text
+            "\u2026" if isinstance(text.parent, nodes.math) and "\\" in text else text.astext()
+            for text in paragraph.findall(nodes.Text)
+            if text.parent.parent.get("condition") != "*"  # a link's other text
         ]
         if words[:1] == ["Bases: "]:  # of a class
             continue

@@ -59,6 +59,7 @@ def test_a_block_goes_on_from_the_last_that_makes_a_name():
     first, last = "import numpy as np\nx = 1", "x = 2\ndef f(y):\n    return x + y"
     assert needed([first, last, "print([f(z) for z in (1, 2)])", "np.pi"]) == [[], [], [1], [0]]
     assert needed([first, "y = x", "y"]) == [[], [0], [0, 1]]
+    assert needed(['@len.register("glu")\nclass A: pass', 'print("glu(a=1)")']) == [[], [0]]
     with pytest.raises(ValueError, match="no block above makes lost, x"):
         needed(["def f():\n    return lost + x\n", "x = 1"])
 

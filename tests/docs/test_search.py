@@ -74,6 +74,8 @@ FIRST = {
     "npformer train": "your_file",
     "own layer": "extending",
     "write my own layer": "extending",
+    "write your own layer": "extending",
+    "how do I write a layer": "extending",
     "resume": "resume",
     "class_weight": "training",
     "patience": "training",

@@ -100,7 +100,7 @@ def test_in_the_dark_ink_is_light_and_ground_dark_and_colours_stay():
 
 def test_the_texts_for_excerpts_are_those_of_the_sections_without_code(site):
     script = (site / "_static" / "excerpts.js").read_text("utf-8")
-    assert '["layer-norm", "It shifts and scales, x_i and ."]' in script
+    assert '["layer-norm", "It shifts and scales, x_i and \u2026."]' in script
     assert '["backward", "Three ways lead back."]' in script
     assert "lost" not in script
     assert "excerpts.js" in (site / "search.html").read_text("utf-8")

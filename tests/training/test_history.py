@@ -2,10 +2,12 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
 import npformer as nf
+from npformer.training.inspection.curves import figure_of
 from tests.in_turn import in_turn
 from tests.training.common import fit
 
@@ -63,6 +65,9 @@ def test_any_history_has_a_curve(history, right, tmp_path):
     assert b"<svg" in (tmp_path / "curve.svg").read_bytes()
     assert figure.axes[1].get_ylabel() == right
     assert history.plot() is not None
+    tested = figure_of({"": replace(history, best_epoch=1)}, {"": 0.9}).axes[1].lines
+    marks = [line.get_ydata().tolist() for line in tested if line.get_marker() == "*"]
+    assert marks == [[0.9]] * (right == "macro f1")  # an accuracy is no learning rate
 
 
 def test_a_place_that_is_not_there_is_told_before_drawing(tmp_path):

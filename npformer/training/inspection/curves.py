@@ -18,7 +18,8 @@ def figure_of(
 ) -> Any:
     """Return a matplotlib Figure of some `History` objects, each with a name for the legend.
 
-    `tested` has the test accuracy of some, by name; it is drawn at the best epoch.
+    `tested` has the test accuracy of some, by name; it is drawn at the best epoch, beside that of
+    the validation data.
 
     Raises ImportError, which names the extra, if matplotlib is not installed.
     """
@@ -39,9 +40,9 @@ def figure_of(
             losses.plot(*_by_epoch(history.validation_loss), **validation)
         if validated:
             metrics.plot(*_by_epoch(history.validation_metric), **validation)
+            _mark_best(metrics, history, (tested or {}).get(name), prefix, f"C{i}")
         else:
             metrics.plot(*_by_epoch(history.lr), **look, label=f"{prefix}learning rate")
-        _mark_best(metrics, history, (tested or {}).get(name), prefix, f"C{i}")
     losses.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, None))
     named = {history.metric.replace("_", " ") for history in histories.values()}
     measured = named.pop() if len(named) == 1 else "metric"
