@@ -123,6 +123,7 @@ def test_two_answers_count_as_much_as_they_are_right():
     alone = factors(z[:, None], y)[0]
     np.testing.assert_allclose(found, [0.01, 2.0 * alone], rtol=1e-3)  # the least allowed
     np.testing.assert_array_equal(factors(np.stack([z, -z], axis=1), y)[1], 0.01)
+    assert factors(np.eye(3)[:, None], np.arange(3)) == 4.0  # all right: the most allowed
 
 
 def test_the_error_is_that_of_the_confidence():
