@@ -59,7 +59,9 @@ def test_arguments_under_other_names(model, data, what):
         words = rf"^{kind} takes no '{name}'; it takes .*\b{ours}\b.*\. Did you mean '{ours}'\?$"
         with pytest.raises(TypeError, match=words):
             call(**{name: 3})
-    with pytest.raises(TypeError, match=rf"^{kind} takes no 'colour'; it takes [\w, ]*$"):
+    with pytest.raises(
+        TypeError, match=rf"^{kind} takes no 'colour'; it takes (?!.*misplaced)[\w, ]*$"
+    ):
         call(colour=3)
 
 

@@ -109,7 +109,7 @@ ELSEWHERE = dict(pair.split("=") for pair in PAIRS.split())
 
 def in_our_words(call: Callable[P, R]) -> Callable[P, R]:
     """Make a function say which arguments it takes, if it is given another."""
-    known = [name for name in signature(call).parameters if name != "self"]
+    known = [n for n, p in signature(call).parameters.items() if n != "self" and str(p)[0] != "*"]
 
     @wraps(call)
     def checked(*values: P.args, **named: P.kwargs) -> R:
