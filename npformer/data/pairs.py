@@ -59,5 +59,4 @@ def _sum(rng: np.random.Generator) -> str:
 
 
 def _add(source: str) -> str:
-    one, other = source.split("+")
-    return str(int(one) + int(other))[::-1]
+    return str(sum(map(int, source.split("+"))))[::-1]

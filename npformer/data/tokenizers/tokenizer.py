@@ -163,8 +163,9 @@ def checked_texts(texts: Any, name: str = "texts") -> list[str]:
     found = listed(name, texts, "a string for each text")
     for i, text in enumerate(found):
         if not isinstance(text, str):
-            what = "missing" if text is None or text != text else a_type(text)
-            raise TypeError(f"{name}[{i}] is {what}: {described(text)}; expected a string")
+            what = "missing" if str(text) in ("None", "nan", "NaT", "<NA>") else a_type(text)
+            words = ": ".join(dict.fromkeys((what, described(text))))  # not an array twice
+            raise TypeError(f"{name}[{i}] is {words}; expected a string")
         if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
             raise ValueError(
                 f"{name}[{i}] has half of a character, as of a wrong encoding: {text[:40]!a}; "

@@ -58,6 +58,7 @@ def test_it_comes_back_from_json():
     (lambda t: t.encode("a b"), TypeError, r"texts is a str; expected a list with a string"),
     (lambda t: t.encode(["a", None]), TypeError, r"texts\[1\] is missing: None"),
     (lambda t: t.encode(["a", float("nan")]), TypeError, r"texts\[1\] is missing: nan"),
+    (lambda t: t.encode([np.ones(2)]), TypeError, r"texts\[0\] is an ndarray; expected a string"),
     (lambda t: t.encode([3]), TypeError, r"texts\[0\] is an int: 3; expected a string"),
     (lambda t: t.encode(np.array([["a"]])), ValueError, "texts has 2 axes; expected one"),
     (lambda t: t.encode(["a"], max_len=0), ValueError, "max_len is 0"),
