@@ -16,6 +16,7 @@ from npformer.core import checks
 from npformer.data.samples import Data
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.baselines import MAJORITY
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import (
     ClassNames,
@@ -118,8 +119,7 @@ class Classifier(Estimator):
             checks.rate("calibration", calibration)
         reader = self.reader()
         listed = reader.checked(samples, "samples")
-        labels = plain_labels(labels)
-        names = ClassNames.of(labels)
+        names = ClassNames.of(labels := plain_labels(labels))
         y = names.numbers(labels)
         check_as_many(listed, y)
         if (weights := training.get("sample_weight")) is not None:
@@ -247,8 +247,7 @@ class Classifier(Estimator):
         self, samples: Any, labels: Any, batch_size: int = 256, communicator: Any = None
     ) -> Scores:
         """Return accuracy, macro F1, confusions and the worst mistakes on labelled samples."""
-        y = self.names.numbers(labels)
-        listed = self.checked(samples, "samples")
+        y, listed = self.names.numbers(labels), self.checked(samples, "samples")
         check_as_many(listed, y)
         found = self.predict_proba(listed, batch_size, communicator)
         return scores_of(self.names.names, y, found)
@@ -274,11 +273,12 @@ class Classifier(Estimator):
 
         y, listed = self.names.numbers(labels), self.checked(samples, "samples")
         scores = scores or self.evaluate(listed, self.classes_[y])
-        table = compared({"this model": scores, **(beside or {})})
-        opening = [table, TEXTS["results"]["calibration"], scores.by_class()]
+        rows, words = {"this model": scores, **(beside or {})}, TEXTS["results"]
+        about = words["calibration"] + words["majority"] * (MAJORITY in rows)
+        opening = [compared(rows), about, scores.by_class()]
         models: Any = {f"member {i + 1}": model for i, model in enumerate(self.models_)}
         if len(models) > 1:
-            opening.insert(0, TEXTS["results"]["members"].format(n=len(models)))
+            opening.insert(0, words["members"].format(n=len(models)))
         else:
             models = self.model
         kind = "text" if isinstance(listed[0], str) else "series"

@@ -164,9 +164,10 @@ class SeriesReader(Reader):
         series = [checked_series(f"{name}[{i}]", each) for i, each in enumerate(rows)]
         for i, each in enumerate(series):
             if each.shape[1] != (n_features := self.n_features or series[0].shape[1]):
+                alone = f". For a single one write [{name}]" * (each.shape == (n_features, 1))
                 raise ValueError(
                     f"{name}[{i}] has {each.shape[1]} features; expected {n_features}, as in the "
-                    f"{'training samples' if self.n_features else 'first series'}"
+                    f"{f'training samples{alone}' if self.n_features else 'first series'}"
                 )
         return series
 

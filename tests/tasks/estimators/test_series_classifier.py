@@ -86,6 +86,7 @@ TWO = [np.zeros((3, 2)), np.zeros((3, 1))]
     (lambda t: nf.SeriesClassifier(scale=1).check(), TypeError, "scale is 1"),
     (lambda t: t.predict("series"), TypeError, "samples is a str; expected a list with an"),
     (lambda t: t.predict([np.zeros((3, 5))]), ValueError, r"samples\[0\] has 5 features"),
+    (lambda t: t.predict(np.zeros((3, 2))), ValueError, r"1 feat.* a single one write \[samples\]"),
     (lambda t: t.predict([[[1.0, 2.0], [3.0]]]), ValueError, r"samples\[0\] is object"),
     (lambda t: t.predict([["a"]]), ValueError, r"samples\[0\] is <U1 \(1,\); expected numbers"),
     (lambda t: t.predict([np.zeros((0, 2))]), ValueError, r"samples\[0\] is empty"),
