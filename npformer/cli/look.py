@@ -24,13 +24,12 @@ def run(options: argparse.Namespace) -> int:
     split = options.split or first.notes["split"]
     models = {}
     for name, place, trained in zip(_names(places), places, every, strict=True):
-        model, other = trained.model, trained.recipe().name
-        if other != recipe.name:
+        if (other := trained.recipe().name) != recipe.name:
             raise ValueError(
                 f"{place} was trained on {other} and {places[0]} on {recipe.name}; expected "
                 "models of one task"
             )
-        models[name] = model
+        models[name] = trained.model
     seen = {name: trained.seen(split) for name, trained in zip(models, every, strict=True)}
     which = f", {split} split" if len(recipe.splits) > 1 else ""
     path = report(
@@ -56,8 +55,7 @@ def _on_file(options: argparse.Namespace, trained: Trained, samples: int | list[
     shown: dict[str, Any] = {"samples": samples}
     if isinstance(trained.model, Classifier):
         shown["batch_size"] = options.batch_size
-    data = trained.held_out(options).data()
-    print(trained.model.report(*data, _place(options), **shown))
+    print(trained.model.report(*trained.held_out(options).data(), _place(options), **shown))
     return 0
 
 

@@ -91,8 +91,7 @@ def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:
 
 def mistakes(scores: Scores, test: Part, model: Classifier) -> str:
     """Return the mistakes that the model was surest of."""
-    worst = scores.worst[:MOST_COUNTED]
-    if not worst:
+    if not (worst := scores.worst[:MOST_COUNTED]):
         return "no mistakes"
     predicted = model.predict([test.samples[i] for i, _ in worst])
     lines = ["worst mistakes: label, predicted, probability of the label, sample"]

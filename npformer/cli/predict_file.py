@@ -138,7 +138,8 @@ def _labels(options: argparse.Namespace, model: Classifier, part: Part) -> Colum
     if options.probabilities:
         columns |= {f"p({name})": p[:, i] for i, name in enumerate(model.classes_)}
     return {PREDICTED: [label if words else "" for label, words in labels]} | {
-        name: [f"{each:.6f}" for each in column] for name, column in columns.items()
+        name: [f"{each:.6f}" * words for each, words in zip(column, known, strict=True)]
+        for name, column in columns.items()
     }
 
 

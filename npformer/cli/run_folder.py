@@ -162,8 +162,7 @@ class RunFolder:
 
     def _aside(self) -> list[Path]:
         """Return the folders of runs that were set aside, the last one at the end."""
-        places = (self.path / f"replaced-{number}" for number in count(1))
-        return [*takewhile(Path.is_dir, places)]
+        return [*takewhile(Path.is_dir, (self.path / f"replaced-{n}" for n in count(1)))]
 
     def forget_replaced(self) -> None:
         """Remove runs that were set aside: this one has finished."""

@@ -91,8 +91,7 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
         metrics["classes"] = model.classes_.tolist()
     files = [checkpoint_name(), "history.json", "metrics.json"]
     if len(parts["test"]):
-        found = measure(training, model, parts)
-        if found is None:  # the first rank writes and prints
+        if (found := measure(training, model, parts)) is None:  # the first rank writes and prints
             return
         measured, words, written = found
         metrics |= measured
@@ -112,7 +111,7 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
 def _next(kind: str, model: Any, parts: dict[str, Part], path: str) -> str:
     """Return what to do with a trained model; and what it writes, if it does."""
     if kind != "text":
-        return str(NEXT[kind]).format(path)
+        return str(NEXT[kind]).format(path, "" if len(parts["test"]) else " FILE")
     written = model.generate(n=300, temperature=0.8)  # what the first command prints
     first = parts["train"].samples.strip().partition("\n")[0]
     again = f"npformer generate {path} {shlex.quote(first[:LONGEST])}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import suppress
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -59,8 +59,7 @@ class Trained:
                     "train` wrote, or a .safetensors file that npformer.save wrote"
                 ) from error
             notes = read_notes(path, force=options.force) if error.unregistered else {}
-            plugins = notes.get("plugins")
-            if not plugins or not isinstance(plugins, list):
+            if not isinstance(plugins := notes.get("plugins"), list) or not plugins:
                 raise
             again = " ".join(f"--plugin {plugin}" for plugin in plugins)
             raise ValueError(
@@ -137,8 +136,7 @@ class Trained:
         """
         kind, task = self.kind, self.task()
         known = task or FileTask(kind=kind, file=file)
-        given: dict[str, Any] = {"encoding": options.encoding or "utf-8"}
-        given |= {"label": known.label or "label"}
+        given = dict[str, Any](encoding=options.encoding or "utf-8", label=known.label or "label")
         given |= given_options(options, ("skip_empty", "id", "time", "label", "features"))
         roles = [*KINDS[kind].columns]
         if not roles or (kind == "unlabelled" and has_lines(file)):
@@ -164,9 +162,15 @@ class Trained:
             return test
         part = self.read(options.input, options, labelled=True)
         if task is not None and task.kind in ("texts", "series", "unlabelled"):
-            with suppress(OSError, ValueError):  # its files are gone or have changed
-                known = task.keys(self._parts()["train"])
-                doubt_known(KINDS[task.kind].samples, known, task.keys(part), named(options.input))
+            kind, file = KINDS[task.kind].samples, named(options.input)
+            try:
+                doubt_known(kind, task.keys(self._parts()["train"]), task.keys(part), file)
+            except (OSError, ValueError):
+                warnings.warn(
+                    f"the training's files are gone or have changed: whether any {kind} of {file} "
+                    "were also trained on cannot be told",
+                    stacklevel=2,
+                )
         return part
 
     def _parts(self) -> dict[str, Part]:

@@ -85,7 +85,7 @@ def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
     assert len(history["train_loss"]) == 4
     report = (trained_on_texts / "report.html").read_text("utf-8")
     assert "<h1>reviews.csv: 40 test texts</h1>" in report
-    assert "majority class" in report
+    assert "majority class is the baseline" in report
     assert ">precision<" in report
     assert re.search(r'<p class="text">[a-z ]* no\d+</p>', report)
 
@@ -148,6 +148,7 @@ def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, pri
     page = prints("look", trained_on_texts, other, "--label", "kind", "--out", tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text("utf-8").count("<h1") == 1
     assert page.strip() == str(tmp_path / "r.html")
+    assert "majority class" not in (tmp_path / "r.html").read_text("utf-8")  # it has no such row
     assert prints("look", trained_on_texts).strip() == str(trained_on_texts / "report.html")
 
 
@@ -157,7 +158,8 @@ def test_parts_may_be_files_and_a_test_may_be_left_out(tmp_path, prints):
     held_out = write(tmp_path / "b.csv", *texts_and_labels(20, seed=5))
     out = tmp_path / "run"
     words = ("--keep-repeated", "--validation", held_out, "--test", "0", "--out", out)
-    prints("train", table, *TINY, *words)
+    said = prints("train", table, *TINY[1:], *words)
+    assert f"npformer look {out} FILE\n" in said  # without a file, there is nothing to look at
     assert metrics_of(out)["samples"] == {"train": 60, "test": 0, "validation": 20}
     assert "test" not in metrics_of(out)
     assert run("evaluate", out) == 2
@@ -254,14 +256,19 @@ def test_where_there_is_no_run_resume_says_that_one_begins(table, tmp_path, prin
     assert f"--resume, {tmp_path}: no run is there, so one begins" in prints("train", table, *words)
 
 
-def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails):
+def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails, capsys):
     table = write(tmp_path / "a.csv", *texts_and_labels(40))
     prints("train", table, "--keep-repeated", *TINY, "--out", tmp_path / "run")
     prints("evaluate", tmp_path / "run")
     write(table, *texts_and_labels(44))
     assert "has changed since the training" in fails("evaluate", tmp_path / "run")
-    table.unlink()
+    assert run("evaluate", tmp_path / "run", table) == 0
+    untold = "a.csv were also trained on cannot be told"
+    assert untold in capsys.readouterr().err
+    other = table.rename(tmp_path / "b.csv")
     assert "is missing" in fails("evaluate", tmp_path / "run")
+    assert run("evaluate", tmp_path / "run", other) == 0
+    assert untold.replace("a.csv", "b.csv") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -334,7 +341,8 @@ def test_an_empty_text_gets_no_label(trained_on_texts, tmp_path, capsys):
     assert "1 of 3 texts are empty: no label" in capsys.readouterr().err
     with (tmp_path / "b.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["predicted"] != "" for row in rows] == [True, False, True]
+    for column in ("predicted", "probability"):
+        assert [row[column] != "" for row in rows] == [True, False, True]
     assert run("predict", trained_on_texts, "") == 2
     assert "the text is empty; expected words" in capsys.readouterr().err
 
