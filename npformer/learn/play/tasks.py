@@ -56,7 +56,7 @@ def work_of(settings: Settings) -> Work:
     if task == "file" and not settings.file:
         raise ValueError("file is empty; expected the path of a CSV on this machine")
     columns = {"text": settings.text_column or "text", "label": settings.label_column or "label"}
-    split |= {**columns, "keep_repeated": True, "skip_empty": True}
+    split |= {**columns, "skip_empty": True}
     sentences = None if task == "file" else Part(*data.sentences(seed=0).train)
     return TextsWork(settings, FileTask(kind="texts", file=place, **split).parts(sentences)[0])
 
@@ -108,6 +108,7 @@ def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:
     for role in guesses:
         with suppress(ValueError):
             guesses[role] = chosen_column(table, None, role)
-    usual = training("text", max(round((1.0 - float(HELD_OUT)) * len(table)), 1))
+    different = len({*zip(*(texts[name] for name in guesses.values()), strict=True)})
+    usual = training("text", max(round((1.0 - float(HELD_OUT)) * different), 1))
     shared = {name: usual[name] for name in ("epochs", "batch_size")}
     return [*texts], {f"{role}_column": name for role, name in guesses.items()} | shared

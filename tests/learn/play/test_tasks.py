@@ -5,17 +5,25 @@ import pytest
 import npformer as nf
 from npformer.learn.play.tasks import choices, defaults, work_of
 
-LINES = "good film,yes\nbad film,no\n"
+LINES = "".join(f"good film {k},yes\nbad film {k},no\n" for k in range(12))
 
 
 def test_rows_without_a_text_or_label_are_left_out_and_said(tmp_path):
     file = tmp_path / "a.csv"
-    file.write_text(f"text,label\n{LINES * 12} ,yes\nodd film,\n")
+    file.write_text(f"text,label\n{LINES} ,yes\nodd film,\n")
     with pytest.warns(UserWarning, match="2 of 26 rows of .* have no text or no label"):
         work = work_of(defaults("file", file=str(file)))
     train, validation = (work.parts[name] for name in ("train", "validation"))
     assert (len(train), len(validation), len(work)) == (22, 2, 2)
     assert {*work.parts["train"].labels} == {"no", "yes"}
+
+
+def test_no_text_to_validate_on_is_one_to_train_on(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text(f"text,label\n{LINES * 3}")  # which would be in both parts
+    parts = work_of(defaults("file", file=str(file))).parts
+    train, validation = ({*parts[name].samples} for name in ("train", "validation"))
+    assert (len(train), len(validation), train & validation) == (22, 2, set())
 
 
 @pytest.mark.parametrize(
@@ -47,7 +55,7 @@ def test_a_word_that_is_no_number_of_the_task_is_named(word):
 
 def test_a_table_is_what_the_page_opens_with(tmp_path):
     rows = [f"{k % 2},the news number {k} of today,{k}" for k in range(20)]
-    (tmp_path / "news.csv").write_text("\n".join(["topic,headline,number", *rows]), "utf-8")
+    (tmp_path / "news.csv").write_text("\n".join(["topic,headline,number", *rows * 9]), "utf-8")
     found = choices(str(tmp_path / "news.csv"))
     assert (found["first"], found["columns"]) == ("file", ["topic", "headline", "number"])
     usual = next(task for task in found["tasks"] if task["name"] == "file")["defaults"]
