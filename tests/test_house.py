@@ -50,7 +50,7 @@ IN_ALL = 27_776
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
-LINES_OF_TESTS = 49_756
+LINES_OF_TESTS = 49_773
 """Of all files of tests together."""
 
 MOST_FIELDS = 12

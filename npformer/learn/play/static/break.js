@@ -4,7 +4,7 @@ import { ask, post } from "./api.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, number } from "./dom.js";
 import { colourOfDepth, lineChart } from "./charts.js";
-import { colour, nameOfRun, short, stepOf, store } from "./store.js";
+import { colour, endOf, nameOfRun, short, stepOf, store } from "./store.js";
 
 const WRONG = 0.01; // degrees: less is rounding, in 32 bits
 
@@ -84,7 +84,7 @@ export function breakView(root) {
     turned.node.hidden = found.hidden = !both;
     if (!both) return void (words.textContent = "Training it ends the present runs, with a checkpoint; they stay in their folder.");
     fill(words, ...store.runs.map((run, k) =>
-      el("span", { style: "display:inline-block;margin-right:1rem" }, el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""}`)));
+      el("span", { style: "display:inline-block;margin-right:1rem" }, el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)}${endOf(run) ? ` of ${endOf(run)}` : ""}${run.error ? `. ${run.error}` : ""}`)));
     const { run, layers } = broken();
     const points = (store.points[run] ?? []).filter((point) => point.angles);
     turned.draw(layers.map((name, k) => ({

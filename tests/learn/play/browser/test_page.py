@@ -68,10 +68,27 @@ def test_comes_back_after_the_server_was_started_again(page, live):
     wait_for(page, "from an earlier time")  # it does not go on by itself
     assert "parameters" not in page.inner_text(".runs")  # nobody knows how many
     assert steps(page) >= step  # some may have been made after the page was cut off
+    assert "loads it" in page.inner_text(".runs")
+    page.click("#tab-try")
+    assert "from an earlier time" in page.inner_text("#try .empty")
+    page.click("#tab-train")
     page.click("#pause")
     until(page, lambda: steps(page) > step + 20)
     page.click("#stop")
     wait_for(page, "stopped")
+
+
+def test_a_run_that_was_finished_says_how_far_it_came(page, live):
+    start(page, "attention", epochs=2)
+    wait_for(page, "finished")
+    live.stop()
+    live.start()
+    wait_for(page, "from an earlier time")
+    state = page.locator(".runs .state").first.inner_text()
+    assert "epoch 2 of 2 · step 80 of 80 · “Go on”" in state
+    assert page.evaluate("document.querySelector('progress').position") == 1
+    page.click("#pause")
+    wait_for(page, "finished")
 
 
 def test_two_pages_show_the_same_run_and_the_keyboard_is_enough(page, browser, live):
