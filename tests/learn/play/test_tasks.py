@@ -65,11 +65,24 @@ def test_a_table_is_what_the_page_opens_with(tmp_path):
     own.fit([f"text {k}" for k in range(18)], [k % 2 for k in range(18)], progress=False)
     for name in ("epochs", "batch_size", "lr"):
         assert usual[name] == own.settings_[name]
-    (tmp_path / "two.csv").write_text("a,b\n1,2\n", "utf-8")
-    two = choices(str(tmp_path / "two.csv"))["tasks"][-1]["defaults"]
-    assert (two["text_column"], two["label_column"]) == ("a", "b")  # never one for both
     (tmp_path / "book.txt").write_text("a text", "utf-8")
     assert choices(str(tmp_path / "book.txt"))["first"] == "text"
     (tmp_path / "none.csv").write_text("a,b\n1,2,3\n", "utf-8")
     assert choices(str(tmp_path / "none.csv"))["columns"] == []
     assert choices()["first"] is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        ("a,b\n1,2\n3,4\n", ("a", "b")),  # never one for both
+        ("text,notes\nA,A long note\nB,A note\nA,No\n", ("text", "notes")),
+        ("year,topic,title\n2026,x,A long one\n2026,y,Another\n2026,y,C\n", ("title", "topic")),
+        ("text,label,topic\nA,1,x\nB,1,y\nC,1,y\n", ("text", "topic")),
+        ("text,source\nA,web\nB,\n", ("text", "")),  # a single value is no label
+    ],
+)
+def test_a_label_that_is_guessed_has_two_values_at_least(tmp_path, lines, columns):
+    (tmp_path / "a.csv").write_text(lines, "utf-8")
+    usual = choices(str(tmp_path / "a.csv"))["tasks"][-1]["defaults"]
+    assert (usual["text_column"], usual["label_column"]) == columns
