@@ -58,7 +58,12 @@ def work_of(settings: Settings) -> Work:
     columns = {"text": settings.text_column or "text", "label": settings.label_column or "label"}
     split |= {**columns, "skip_empty": True}
     sentences = None if task == "file" else Part(*data.sentences(seed=0).train)
-    return TextsWork(settings, FileTask(kind="texts", file=place, **split).parts(sentences)[0])
+    try:
+        parts, _ = FileTask(kind="texts", file=place, **split).parts(sentences)
+    except ValueError as error:  # a page has menus in place of options
+        menu = "Choose another column of the label"
+        raise ValueError(str(error).replace("--label COLUMN names another column", menu)) from error
+    return TextsWork(settings, parts)
 
 
 def choices(file: str | None = None) -> dict[str, Any]:

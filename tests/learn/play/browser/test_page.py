@@ -73,6 +73,7 @@ def test_comes_back_after_the_server_was_started_again(page, live):
     assert "from an earlier time" in page.inner_text("#try .empty")
     page.click("#tab-train")
     page.click("#pause")
+    assert page.is_hidden("#message")  # what was wrong is over
     until(page, lambda: steps(page) > step + 20)
     page.click("#stop")
     wait_for(page, "stopped")
