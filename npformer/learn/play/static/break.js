@@ -36,7 +36,8 @@ export function breakView(root) {
         el("p", { class: "about" }, "All of these bugs were made by people who wrote a Transformer by hand. Most of these models train: the curves look plausible, only somewhat worse. That is why gradients are checked, and not only curves."),
         field("The bug", select), about,
         el("p", { class: "line" }, button("Train it beside the healthy model", train, { class: "main", id: "break-start" }),
-          button("What does gradcheck say?", check, { id: "gradcheck" })), words),
+          button("What does gradcheck say?", check, { id: "gradcheck" }),
+          el("small", {}, "Both models are trained on handwritten digits, whatever the present runs learn. Starting ends those, with a checkpoint; they stay in their folder.")), words),
       answer, turned.node, found, plots.node);
     update({ kind: "runs" });
   }
@@ -82,7 +83,7 @@ export function breakView(root) {
     const both = Boolean(broken());
     plots.node.classList.toggle("off", !both);
     turned.node.hidden = found.hidden = !both;
-    if (!both) return void (words.textContent = "Training it ends the present runs, with a checkpoint; they stay in their folder.");
+    if (!both) return void fill(words);
     fill(words, ...store.runs.map((run, k) =>
       el("span", { style: "display:inline-block;margin-right:1rem" }, el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)}${endOf(run) ? ` of ${endOf(run)}` : ""}${run.error ? `. ${run.error}` : ""}`)));
     const { run, layers } = broken();

@@ -248,6 +248,7 @@ def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
     page.click("#tab-break")
     page.select_option("#bug", "LayerNormWithoutGamma")
     page.click("#break-start")
+    assert "on handwritten digits" in page.inner_text(".line:has(#break-start)")
     page.click("#gradcheck")
     until(page, lambda: page.locator("#verdict").count() == 1)
     assert "wrong" in page.inner_text("#verdict")
