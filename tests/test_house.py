@@ -33,7 +33,7 @@ BUDGET: dict[str, int] = {
     "training": 3761,
     "interop": 2027,
     "tasks": 2944,
-    "learn": 4418,
+    "learn": 4428,
     "cli": 1728,
     "__init__": 28,
     "__main__": 1,
@@ -44,13 +44,13 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_775
+IN_ALL = 27_785
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
-LINES_OF_TESTS = 49_755
+LINES_OF_TESTS = 49_806
 """Of all files of tests together."""
 
 MOST_FIELDS = 12

@@ -14,11 +14,11 @@ def run(options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     if options.port is not None:
         checks.whole("--port", options.port, at_least=1, at_most=65535)
-    from npformer.learn.play.settings import TASKS
+    from npformer.learn.play.settings import NAMED
     from npformer.learn.play.tasks import defaults
 
     what, folder, file, first = options.what, FOLDER, None, None
-    if what in TASKS and not Path(what).exists():
+    if what in NAMED and not Path(what).exists():
         first = [defaults(what).to_dict()]
     elif what is not None and Path(what).is_file():
         file = str(Path(what).resolve())
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
         runs = ", ".join(sorted(map(str, Path(what).parent.glob("run-*")))) or "a folder with runs"
         raise FileNotFoundError(
             f"{what!r} {problem}; expected a table, a text, {runs}, or one of the tasks "
-            f"{', '.join(TASKS)}{checks.did_you_mean(what, TASKS)}"
+            f"{', '.join(NAMED)}{checks.did_you_mean(what, NAMED)}"
         )
     if options.export is not None:
         if first or file:

@@ -124,6 +124,9 @@ def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
         (["play", ""], "'' is neither a file nor a folder; expected a table"),
         (["play", "pipe"], "'pipe' is neither a file nor a folder; expected a table"),
         (["play", "runs/run-2", "--export", "a.html"], "a text, runs/run-1, or one of the tasks"),
+        (["play", "file"], "'file' does not exist; expected a table, a text"),
+        (["play", "fil"], "reverse, sort, add\n"),  # which is no task to name
+        (["play", "--export", "a.html"], "no run in runs/play yet (no model"),
         (["play", "digits", "--export", "a.html"], "--export is given with digits; expected the"),
         (["play", "a.csv", "--export", "a.html"], "--export is given with a.csv; expected the"),
     ],

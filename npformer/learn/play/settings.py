@@ -16,6 +16,9 @@ from npformer.models import EncoderConfig
 TASKS: dict[str, dict[str, Any]] = {task["name"]: task for task in json.loads(read("tasks.json"))}
 """What the page says about each task, and its usual settings."""
 
+NAMED = [name for name in TASKS if name != "file"]
+"""Tasks that a command line names: a file has a path."""
+
 MOST_RUNS = 4
 
 LIMITS = {"layers": 8, "d_model": 512, "d_ff": 2048, "batch_size": 512, "epochs": 1000}

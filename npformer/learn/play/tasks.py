@@ -56,9 +56,14 @@ def work_of(settings: Settings) -> Work:
     if task == "file" and not settings.file:
         raise ValueError("file is empty; expected the path of a CSV on this machine")
     columns = {"text": settings.text_column or "text", "label": settings.label_column or "label"}
-    split |= {**columns, "keep_repeated": True, "skip_empty": True}
+    split |= {**columns, "skip_empty": True}
     sentences = None if task == "file" else Part(*data.sentences(seed=0).train)
-    return TextsWork(settings, FileTask(kind="texts", file=place, **split).parts(sentences)[0])
+    try:
+        parts, _ = FileTask(kind="texts", file=place, **split).parts(sentences)
+    except ValueError as error:  # a page has menus in place of options
+        menu = "Choose another column of the label"
+        raise ValueError(str(error).replace("--label COLUMN names another column", menu)) from error
+    return TextsWork(settings, parts)
 
 
 def choices(file: str | None = None) -> dict[str, Any]:
@@ -95,19 +100,23 @@ def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:
 
     With them come the epochs and the batch size that `npformer train` has for so many texts.
     Without the usual names these are the column with most to read that does not repeat, and that of
-    the fewest different values. A file that is no table has none: starting a run says why.
+    the fewest different values, two at least: without one the label's is "". A file that is no
+    table has none: starting a run says why.
     """
     try:
         table = read_table(file)
     except (OSError, ValueError):
         return [], {}
     texts = {name: table.texts(name, missing="") for name in table.columns}
-    text = max(texts, key=lambda name: sum(map(len, {*texts[name]})))
-    label = min(texts, key=lambda name: (name == text, len({*texts[name]})))
-    guesses = {"text": text, "label": label}
-    for role in guesses:
+    n_values = {name: len({*column} - {""}) for name, column in texts.items()}
+    guesses = {"text": max(texts, key=lambda name: sum(map(len, {*texts[name]})))}
+    for role in ("text", "label"):
         with suppress(ValueError):
             guesses[role] = chosen_column(table, None, role)
-    usual = training("text", max(round((1.0 - float(HELD_OUT)) * len(table)), 1))
+    if n_values.get(guesses.get("label", ""), 0) < 2:
+        others = [n for n in texts if n != guesses["text"] and n_values[n] > 1]
+        guesses["label"] = min(others, key=n_values.__getitem__, default="")
+    different = n_values[guesses["text"]]
+    usual = training("text", max(round((1.0 - float(HELD_OUT)) * different), 1))
     shared = {name: usual[name] for name in ("epochs", "batch_size")}
     return [*texts], {f"{role}_column": name for role, name in guesses.items()} | shared

@@ -33,7 +33,8 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
     path = folder / checkpoint_name()
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path} does not exist; expected a folder that npformer train or npformer play wrote"
+            f"there is no run in {folder} yet (no {path.name}); expected a folder that npformer "
+            "train or npformer play wrote. To begin a run, type: npformer play"
         )
     found, notes = load(path), read_notes(path)
     try:

@@ -22,7 +22,9 @@ TINY = {"d_model": 8, "n_heads": 2, "d_ff": 8, "epochs": 1, "batch_size": 256}
 POINT = {"step": 1, "epoch": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}
 
 LINES = {
-    "file": "text,label\n" + "A good film,yes\nA bad film,no\n" * 12,
+    "file": "\n".join(
+        ["text,label", *(f"A {w} {k},{w}" for k in range(12) for w in ("good", "bad"))]
+    ),
     "text": "to be or not to be\n" * 30,
 }
 
@@ -65,7 +67,7 @@ def test_a_run_of_every_task_is_exported(task, tmp_path):
         assert found["samples"][0]["text"]
         assert "[PAD]" not in found["samples"][0]["text"]
     if task == "file":  # as it was written
-        assert found["samples"][0]["text"] in ("A good film", "A bad film")
+        assert re.fullmatch(r"A (good|bad) \d+", found["samples"][0]["text"])
         assert found["run"]["alone"] == 0.5
 
 

@@ -5,12 +5,12 @@ import pytest
 import npformer as nf
 from npformer.learn.play.tasks import choices, defaults, work_of
 
-LINES = "good film,yes\nbad film,no\n"
+LINES = "".join(f"good film {k},yes\nbad film {k},no\n" for k in range(12))
 
 
 def test_rows_without_a_text_or_label_are_left_out_and_said(tmp_path):
     file = tmp_path / "a.csv"
-    file.write_text(f"text,label\n{LINES * 12} ,yes\nodd film,\n")
+    file.write_text(f"text,label\n{LINES} ,yes\nodd film,\n")
     with pytest.warns(UserWarning, match="2 of 26 rows of .* have no text or no label"):
         work = work_of(defaults("file", file=str(file)))
     train, validation = (work.parts[name] for name in ("train", "validation"))
@@ -18,11 +18,22 @@ def test_rows_without_a_text_or_label_are_left_out_and_said(tmp_path):
     assert {*work.parts["train"].labels} == {"no", "yes"}
 
 
+def test_no_text_to_validate_on_is_one_to_train_on(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text(f"text,label\n{LINES * 3}")  # which would be in both parts
+    parts = work_of(defaults("file", file=str(file))).parts
+    train, validation = ({*parts[name].samples} for name in ("train", "validation"))
+    assert (len(train), len(validation), train & validation) == (22, 2, set())
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
         (LINES.replace("no", "yes"), "only the class 'yes'; expected at least 2 classes"),
-        ("".join(f"film {i},label {i}\n" for i in range(12)), "12 different labels for 12 samples"),
+        (
+            "".join(f"film {i},label {i}\n" for i in range(12)),
+            "12 different labels for 12 samples.* Choose",
+        ),
     ],
 )
 def test_labels_that_are_no_classes_are_refused(tmp_path, lines, said):
@@ -47,7 +58,7 @@ def test_a_word_that_is_no_number_of_the_task_is_named(word):
 
 def test_a_table_is_what_the_page_opens_with(tmp_path):
     rows = [f"{k % 2},the news number {k} of today,{k}" for k in range(20)]
-    (tmp_path / "news.csv").write_text("\n".join(["topic,headline,number", *rows]), "utf-8")
+    (tmp_path / "news.csv").write_text("\n".join(["topic,headline,number", *rows * 9]), "utf-8")
     found = choices(str(tmp_path / "news.csv"))
     assert (found["first"], found["columns"]) == ("file", ["topic", "headline", "number"])
     usual = next(task for task in found["tasks"] if task["name"] == "file")["defaults"]
@@ -57,11 +68,24 @@ def test_a_table_is_what_the_page_opens_with(tmp_path):
     own.fit([f"text {k}" for k in range(18)], [k % 2 for k in range(18)], progress=False)
     for name in ("epochs", "batch_size", "lr"):
         assert usual[name] == own.settings_[name]
-    (tmp_path / "two.csv").write_text("a,b\n1,2\n", "utf-8")
-    two = choices(str(tmp_path / "two.csv"))["tasks"][-1]["defaults"]
-    assert (two["text_column"], two["label_column"]) == ("a", "b")  # never one for both
     (tmp_path / "book.txt").write_text("a text", "utf-8")
     assert choices(str(tmp_path / "book.txt"))["first"] == "text"
     (tmp_path / "none.csv").write_text("a,b\n1,2,3\n", "utf-8")
     assert choices(str(tmp_path / "none.csv"))["columns"] == []
     assert choices()["first"] is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        ("a,b\n1,2\n3,4\n", ("a", "b")),  # never one for both
+        ("text,notes\nA,A long note\nB,A note\nA,No\n", ("text", "notes")),
+        ("year,topic,title\n2026,x,A long one\n2026,y,Another\n2026,y,C\n", ("title", "topic")),
+        ("text,label,topic\nA,1,x\nB,1,y\nC,1,y\n", ("text", "topic")),
+        ("text,source\nA,web\nB,\n", ("text", "")),  # a single value is no label
+    ],
+)
+def test_a_label_that_is_guessed_has_two_values_at_least(tmp_path, lines, columns):
+    (tmp_path / "a.csv").write_text(lines, "utf-8")
+    usual = choices(str(tmp_path / "a.csv"))["tasks"][-1]["defaults"]
+    assert (usual["text_column"], usual["label_column"]) == columns

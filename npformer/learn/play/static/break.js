@@ -4,7 +4,7 @@ import { ask, post } from "./api.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, number } from "./dom.js";
 import { colourOfDepth, lineChart } from "./charts.js";
-import { colour, nameOfRun, short, stepOf, store } from "./store.js";
+import { colour, endOf, nameOfRun, short, stepOf, store } from "./store.js";
 
 const WRONG = 0.01; // degrees: less is rounding, in 32 bits
 
@@ -36,7 +36,8 @@ export function breakView(root) {
         el("p", { class: "about" }, "All of these bugs were made by people who wrote a Transformer by hand. Most of these models train: the curves look plausible, only somewhat worse. That is why gradients are checked, and not only curves."),
         field("The bug", select), about,
         el("p", { class: "line" }, button("Train it beside the healthy model", train, { class: "main", id: "break-start" }),
-          button("What does gradcheck say?", check, { id: "gradcheck" })), words),
+          button("What does gradcheck say?", check, { id: "gradcheck" }),
+          el("small", {}, "Both models are trained on handwritten digits, whatever the present runs learn. Starting ends those, with a checkpoint; they stay in their folder.")), words),
       answer, turned.node, found, plots.node);
     update({ kind: "runs" });
   }
@@ -82,9 +83,9 @@ export function breakView(root) {
     const both = Boolean(broken());
     plots.node.classList.toggle("off", !both);
     turned.node.hidden = found.hidden = !both;
-    if (!both) return void (words.textContent = "Training it ends the present runs, with a checkpoint; they stay in their folder.");
+    if (!both) return void fill(words);
     fill(words, ...store.runs.map((run, k) =>
-      el("span", { style: "display:inline-block;margin-right:1rem" }, el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)} of ${run.n_steps * run.epochs}${run.error ? `. ${run.error}` : ""}`)));
+      el("span", { style: "display:inline-block;margin-right:1rem" }, el("i", { class: "dot", style: `background:${colour(k)}` }), `${nameOfRun(run)}: ${run.state}, step ${stepOf(run)}${endOf(run) ? ` of ${endOf(run)}` : ""}${run.error ? `. ${run.error}` : ""}`)));
     const { run, layers } = broken();
     const points = (store.points[run] ?? []).filter((point) => point.angles);
     turned.draw(layers.map((name, k) => ({

@@ -18,12 +18,13 @@ export function fill(node, ...children) {
   return node;
 }
 
-// A button whose action may fail: while it works it takes no click, and errors are shown.
+// A button whose action may fail: while it works it takes no click, and errors are shown, no older ones.
 export function button(text, action, properties = {}) {
   const node = el("button", { type: "button", ...properties }, ...[text].flat());
   node.addEventListener("click", async () => {
     if (node.ariaBusy === "true") return;
     node.ariaBusy = "true";
+    document.querySelector("#message").hidden = true;
     try {
       await action();
     } catch (error) {

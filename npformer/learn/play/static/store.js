@@ -46,6 +46,11 @@ export const colour = (k) => `var(--run-${k % 4})`;
 export const colourOfRun = (run) => colour(store.runs.indexOf(run));
 // Points come more often than news of the run itself.
 export const stepOf = (run) => Math.max(run.step, store.points[run.run]?.at(-1)?.step ?? 0);
+// Steps in all; 0 while nobody knows. Of a run from an earlier time its last whole epoch tells.
+export const endOf = (run) => {
+  const whole = store.points[run.run]?.findLast((point) => point.loss === null && point.epoch);
+  return run.epochs * (run.n_steps || (whole ? whole.step / whole.epoch : 0));
+};
 // What a view of a run was made for; null while there is no model to inspect.
 export const keyOf = (run) => (run && !["starting", "stored"].includes(run.state) ? run.run + JSON.stringify(run.settings) : null);
 export const trains = (run) => ["running", "starting"].includes(run?.state);

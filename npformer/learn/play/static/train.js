@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { curves } from "./curves.js";
 import { button, choice, el, field, fill, percent, tell } from "./dom.js";
-import { colour, nameOfRun, stepOf, store, trains } from "./store.js";
+import { colour, endOf, nameOfRun, stepOf, store, trains } from "./store.js";
 
 const NUMBERS = [
   ["d_model", "Width", "numbers that stand for one token (d_model)"],
@@ -190,11 +190,11 @@ export function trainView(root) {
       const run = store.runs[k];
       const points = store.points[run.run] ?? [];
       const step = stepOf(run);
-      const end = run.n_steps * run.epochs;
+      const end = endOf(run);
       const best = points.findLast((point) => point.accuracy !== null);
-      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${run.n_steps ? Math.min(run.epochs, Math.ceil(step / run.n_steps)) : 0} of ${run.epochs} · step `,
-        el("b", { class: "steps" }, String(step)), ` of ${end || "?"}`);
-      [bar.max, bar.value] = [end || 1, Math.min(step, end || 1)];
+      fill(words, el("b", { class: "named-state" }, STATES[run.state] ?? run.state), ` · epoch ${end ? Math.min(run.epochs, Math.ceil((run.epochs * step) / end)) : Math.min(1, step)} of ${run.epochs} · step `,
+        el("b", { class: "steps" }, String(step)), end ? ` of ${end}` : null, run.state === "stored" ? " · “Go on” loads it" : null);
+      [bar.max, bar.value] = [end || 1, Math.min(step, end)];
       const size = run.n_parameters ? `${run.n_parameters.toLocaleString("en")} parameters` : null; // 0: not known yet
       fill(result, size, size && best ? " · " : null,
         best ? ["validation accuracy ", el("b", { class: "accuracy" }, percent(best.accuracy)), run.held_out ? ` of ${run.held_out} samples` : null] : null,

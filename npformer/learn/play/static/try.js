@@ -38,4 +38,6 @@ export function tryView(root) {
 }
 
 export const nothing = () =>
-  el("p", { class: "empty" }, "Nothing has been trained yet. Choose a task under “Train” and start: after a few steps there is already something to see here.");
+  el("p", { class: "empty" }, store.run?.state === "stored"
+    ? "This run is from an earlier time. “Go on” under “Train” loads its model: then it is here."
+    : "Nothing has been trained yet. Choose a task under “Train” and start: after a few steps there is already something to see here.");

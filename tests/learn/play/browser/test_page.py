@@ -68,10 +68,28 @@ def test_comes_back_after_the_server_was_started_again(page, live):
     wait_for(page, "from an earlier time")  # it does not go on by itself
     assert "parameters" not in page.inner_text(".runs")  # nobody knows how many
     assert steps(page) >= step  # some may have been made after the page was cut off
+    assert "loads it" in page.inner_text(".runs")
+    page.click("#tab-try")
+    assert "from an earlier time" in page.inner_text("#try .empty")
+    page.click("#tab-train")
     page.click("#pause")
+    assert page.is_hidden("#message")  # what was wrong is over
     until(page, lambda: steps(page) > step + 20)
     page.click("#stop")
     wait_for(page, "stopped")
+
+
+def test_a_run_that_was_finished_says_how_far_it_came(page, live):
+    start(page, "attention", epochs=2)
+    wait_for(page, "finished")
+    live.stop()
+    live.start()
+    wait_for(page, "from an earlier time")
+    state = page.locator(".runs .state").first.inner_text()
+    assert "epoch 2 of 2 · step 80 of 80 · “Go on”" in state
+    assert page.evaluate("document.querySelector('progress').position") == 1
+    page.click("#pause")
+    wait_for(page, "finished")
 
 
 def test_two_pages_show_the_same_run_and_the_keyboard_is_enough(page, browser, live):
@@ -122,9 +140,12 @@ def test_exports_a_page_that_runs_without_the_server(page, browser, tmp_path):
 def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
     hostile = "<img src=x onerror=alert(1)>"
     lines = [
-        f"it is {good} {word},{good}{hostile}" for good in ("good", "bad") for word in "abcdefgh"
+        f"it is {good} {word} {other},{good}{hostile}"
+        for good in ("good", "bad")
+        for word in "abcdefgh"
+        for other in "vwxyz"
     ]
-    (tmp_path / "own.csv").write_text("\n".join(["words,kind", *lines * 5]), "utf-8")
+    (tmp_path / "own.csv").write_text("\n".join(["words,kind", *lines]), "utf-8")
     start(page, "attention", task="file", epochs=4, file=tmp_path / "own.csv")
     for name, column in {"text_column": "words", "label_column": "kind"}.items():
         assert page.input_value(f"select[name={name}]") == column
@@ -227,6 +248,7 @@ def test_a_bug_trains_beside_the_healthy_model_and_gradcheck_finds_it(page):
     page.click("#tab-break")
     page.select_option("#bug", "LayerNormWithoutGamma")
     page.click("#break-start")
+    assert "on handwritten digits" in page.inner_text(".line:has(#break-start)")
     page.click("#gradcheck")
     until(page, lambda: page.locator("#verdict").count() == 1)
     assert "wrong" in page.inner_text("#verdict")
