@@ -22,9 +22,7 @@ TINY = {"d_model": 8, "n_heads": 2, "d_ff": 8, "epochs": 1, "batch_size": 256}
 POINT = {"step": 1, "epoch": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}
 
 LINES = {
-    "file": "\n".join(
-        ["text,label", *(f"A {w} {k},{w}" for k in range(12) for w in ("good", "bad"))]
-    ),
+    "file": "text,label\n" + "".join(f"A good {k},yes\nA bad {k},no\n" for k in range(12)),
     "text": "to be or not to be\n" * 30,
 }
 

@@ -139,12 +139,7 @@ def test_exports_a_page_that_runs_without_the_server(page, browser, tmp_path):
 
 def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
     hostile = "<img src=x onerror=alert(1)>"
-    lines = [
-        f"it is {good} {word} {other},{good}{hostile}"
-        for good in ("good", "bad")
-        for word in "abcdefgh"
-        for other in "vwxyz"
-    ]
+    lines = [f"it is {good} {k},{good}{hostile}" for good in ("good", "bad") for k in range(40)]
     (tmp_path / "own.csv").write_text("\n".join(["words,kind", *lines]), "utf-8")
     start(page, "attention", task="file", epochs=4, file=tmp_path / "own.csv")
     for name, column in {"text_column": "words", "label_column": "kind"}.items():
