@@ -24,9 +24,7 @@ def test_a_chapter_is_a_valid_notebook(chapter):
     assert not any("<!--" in cell or "](../" in cell for cell in cells)
     code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
     blocks = [found["code"].strip() for found in BLOCK.finditer(text) if not found["source"]]
-    assert [
-        "".join(cell["source"]).strip() for cell in code
-    ] == blocks  # which test_pages runs, in this order
+    assert ["".join(cell["source"]).strip() for cell in code] == blocks  # which test_pasted runs
 
 
 @pytest.mark.parametrize(("page", "there"), [("chapters/softmax", True), ("training", False)])

@@ -1,30 +1,12 @@
-"""Every page's code runs, and prints what the page says that it prints."""
+"""Pages, and how what their code prints is written into them. `test_pasted` runs the code."""
 
 import re
 
 import pytest
 
-from docs.site.pages import DOCS, ROOT, difference, pages, rewritten, same
-from tests.sampling import usually
+from docs.site.pages import DOCS, pages, rewritten, same
 
 PAGES = pages()
-SLOW = [
-    *("chapters/decoder.md", "chapters/training.md", "chapters/language_models.md"),
-    *("chapters/initialization.md", "what_is_a_transformer.md", "five_minutes.md"),
-    *("sklearn.md", "your_file.md", "writing.md", "extending/model.md"),
-    *("resume.md", "pretrained.md", "training.md", "chapters/adam.md", "your_data.md"),
-]
-"""Pages that train models for some seconds."""
-
-
-@pytest.mark.parametrize(
-    "page",
-    usually([page for page in PAGES if page.relative_to(DOCS).as_posix() not in SLOW], PAGES),
-    ids=lambda page: page.relative_to(DOCS).as_posix(),
-)
-def test_a_page_holds_what_its_code_prints(page):
-    name = page.relative_to(ROOT).as_posix()
-    assert difference(page) == "", f"python -m docs.site.pages {name}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())

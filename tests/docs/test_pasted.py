@@ -11,28 +11,35 @@ import pytest
 
 from docs.site import pages as site_pages
 from docs.site.copied import copied, needed
-from docs.site.pages import BLOCK, DOCS, ROOT, lacks, pages, same
-from tests.docs.test_pages import SLOW
+from docs.site.pages import BLOCK, DOCS, ROOT, lacks, pages, same, source
 
 TEXTS = {page.relative_to(DOCS).as_posix(): page.read_text("utf-8") for page in pages()}
 TEXTS["README.md"] = (ROOT / "README.md").read_text("utf-8").replace("epochs=20", "epochs=2")
 FOUND = {name: [*BLOCK.finditer(text)] for name, text in TEXTS.items()}
 OWN = {name: [each for each in found if not each["source"]] for name, found in FOUND.items()}
 QUOTED = [
-    pytest.param(each["code"], id=f"{name}-{each['names']}")
+    pytest.param(each, id=f"{name}-{each['names']}")
     for name, found in FOUND.items()
     for each in found
     if each["source"]
 ]
-LONG = [*SLOW, "chapters/masked_tokens.md"]
+LONG = [
+    *("chapters/decoder.md", "chapters/training.md", "chapters/language_models.md"),
+    *("chapters/initialization.md", "what_is_a_transformer.md", "five_minutes.md"),
+    *("sklearn.md", "your_file.md", "writing.md", "extending/model.md", "chapters/block.md"),
+    *("resume.md", "pretrained.md", "training.md", "chapters/adam.md", "your_data.md"),
+    *("chapters/masked_tokens.md", "chapters/attention.md", "chapters/dropout.md"),
+]
+"""Pages whose blocks take some seconds together."""
 ALONE = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in OWN if OWN[name]]
 
 
-@pytest.mark.parametrize("code", QUOTED)
-def test_a_quotation_runs_alone(code):
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_a_quotation_is_that_of_today_and_runs_alone(quoted):
+    assert quoted["code"] == source(quoted["file"], quoted["names"].split())
     names = {"__name__": "pasted"}
     before = {*names, "__builtins__"}
-    exec(compile(code, "pasted", "exec"), names)
+    exec(compile(quoted["code"], "pasted", "exec"), names)
     assert {*names} - before
 
 

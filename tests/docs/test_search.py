@@ -1,5 +1,6 @@
 """On a site without outputs of examples, queries lead first to their page, and no link is dead."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from html import unescape
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from filelock import FileLock
 
 from docs.site.pages import ROOT
 
@@ -100,10 +102,13 @@ EXCERPTS = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site."""
-    out = tmp_path_factory.mktemp("site")
+    """Build the site, once for all processes that run tests."""
+    base = tmp_path_factory.getbasetemp()
+    out = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
     build = [sys.executable, "-m", "sphinx", "-W", "-q", "-D", "plot_gallery=0", "docs", str(out)]
-    subprocess.run(build, cwd=ROOT, check=True, timeout=900)
+    with FileLock(out.with_suffix(".lock")):
+        if not (out / "search.html").exists():
+            subprocess.run(build, cwd=ROOT, check=True, timeout=900)
     return out
 
 
