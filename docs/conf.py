@@ -98,4 +98,5 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # its page would fetch scripts from elsewhere
     "within_subsection_order": "docs.site.gallery.by_level",
     "abort_on_example_error": True,
+    "parallel": 2,  # examples, each in a process, by joblib, which scikit-learn brings
 }

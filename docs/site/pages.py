@@ -24,6 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
+from npformer.core import BackendUnavailableError, get_backend
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
@@ -67,8 +69,17 @@ def rewritten(text: str, page: str) -> str:
 
 
 def lacks(block: re.Match[str]) -> list[str]:
-    """Return what a block needs that is not here: a package, or a folder of weights."""
-    return [name for name in (block["needs"] or "").split(",") if name and not find_spec(name)]
+    """Return what a block needs that is not here: a package, a GPU, or a folder of weights."""
+    return [name for name in (block["needs"] or "").split(",") if name and not _is_here(name)]
+
+
+def _is_here(name: str) -> bool:
+    if find_spec(name) is None:
+        return False
+    try:
+        return name != "cupy" or get_backend(name) is not None
+    except BackendUnavailableError:
+        return False
 
 
 def source(file: str, names: list[str]) -> str:

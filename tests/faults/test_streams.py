@@ -162,8 +162,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # as by hand
 )
 def test_ctrl_c_while_modules_are_imported_ends_the_page_quietly(tmp_path, module):
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTS)
+    (tmp_path / "runs").mkdir()
     place = os.pathsep.join([str(tmp_path), str(ROOT)])
-    done = npformer_("play", tmp_path, "--no-open", PYTHONPATH=place, AT=module)
+    done = npformer_("play", tmp_path / "runs", "--no-open", PYTHONPATH=place, AT=module)
     serves = module.startswith("uvicorn.")  # it ends as it should
     assert done.returncode in ((0,) if serves else (130, -signal.SIGINT, 128 + signal.SIGINT))
     assert done.stderr in (b"", b"interrupted\n")
