@@ -91,12 +91,12 @@ IN_PARTS = {
 """How many times each kernel calls `in_parts`, forward and backward, at most."""
 
 
-@pytest.fixture(params=[None, 4], ids=["whole rows", "tiles of 4"])
-def long_sequences(request, monkeypatch):
+@pytest.fixture(params=[False, True], ids=["whole rows", "tiles"])
+def long_sequences(request, case, monkeypatch):
     """Have one sample and head at a time, as long sequences have, or tiles of them."""
     monkeypatch.setattr(tiles, "SCORES", 1)
-    if request.param is not None:
-        monkeypatch.setattr(tiles, "TILE", request.param)
+    if request.param:  # some tiles in each direction, also of what is long by itself
+        monkeypatch.setattr(tiles, "TILE", 64 if case.arrays[0].shape[1:2] > (256,) else 4)
         monkeypatch.setattr(averaging, "STORED", 2)
 
 
