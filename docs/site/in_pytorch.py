@@ -59,7 +59,7 @@ def needed(name: str) -> list[str]:
 def written(value: Any) -> str:
     """Return a value as Python that makes it; a generator begins anew."""
     if isinstance(value, np.random.Generator):
-        return f"np.random.default_rng({value.bit_generator.seed_seq.entropy})"  # type: ignore
+        return f"np.random.default_rng({value.bit_generator.seed_seq.entropy})"
     return f"np.array({value.tolist()})" if isinstance(value, np.ndarray) else repr(value)
 
 

@@ -9,6 +9,8 @@ const ABOUT = 50;
 const typed = (new URLSearchParams(window.location.search).get("q") ?? "").trim();
 const lower = typed.toLowerCase();
 const isSymbol = /[._]|[a-z][A-Z]/.test(typed);
+// Pages that as a whole explain what was typed: their excerpts are their beginnings.
+const EXPLAINING = new Set();
 // The heading of a section of a page, as results of its own are called; nothing for the page itself.
 const heading = (page, id) => {
   const file = Search._index.docnames.indexOf(page);
@@ -32,10 +34,13 @@ var Scorer = {
     if (kind === "object") result[3] = null;
     // What else leads to a section is called by its heading, and so is one result with it.
     if (kind === "index") {
-      const section = heading(page, anchor.slice(1));
-      if (anchor.startsWith("#npformer.")) result[1] = anchor.slice(1);
-      else if (section) result[1] = `${title} > ${section}`;
-      else result[2] = "";
+      const name = anchor.slice(1);
+      if (name.startsWith("npformer.")) result[1] = name;
+      else {
+        const section = heading(page, name);
+        [result[1], result[2]] = section ? [`${title} > ${section}`, anchor] : [title, ""];
+        if (!section) EXPLAINING.add(page);
+      }
     }
     return points + inOrder + (named ? EXACT : 0) + (about ? ABOUT : 0) - (method ? 1 : 0);
   },

@@ -40,7 +40,8 @@ SCRIPT = r"""const TEXTS = %s;
 window.fetch = (page) => Promise.resolve(new Response(page.replace(/^\.\/|\.html$/g, "")));
 document.addEventListener("DOMContentLoaded", () => {
   Search.makeSearchSummary = (page, words, anchor) => {
-    const own = TEXTS[page].filter(([id]) => `#${id}` === anchor);
+    const isOwn = ([id], k) => (anchor ? `#${id}` === anchor : k === 0 && EXPLAINING.has(page));
+    const own = TEXTS[page].filter(isOwn);
     const text = (own.length ? own : TEXTS[page]).map(([, words]) => words).join(" ");
     const places = own.length ? [] : [...words].map((word) => text.toLowerCase().indexOf(word));
     const first = Math.min(...places.filter((place) => place >= 0), text.length);

@@ -94,7 +94,7 @@ FIRST = {
 EXCERPTS = {
     "nf.fit": "Train a model in place, and keep its best weights.",
     "fit": "Train a model in place, and keep its best weights.",
-    "own layer": None,
+    "own layer": "How do I add something of my own to a model,",
     "tokens of padding": None,
 }
 """What the excerpt of the first result begins with; None: with a whole word of the page."""

@@ -41,7 +41,10 @@ def test_cross_attention_agrees_with_multihead_attention(kind, n_heads):
     theirs = torch.nn.MultiheadAttention(D, n_heads, batch_first=True, dtype=torch.float64)
     padding = torch.tensor(~OF_MEMORY)
     ours = kind(D, n_heads, seed=0, dtype="float64")
-    call = lambda x, memory: theirs(x, memory, memory, key_padding_mask=padding)[0]  # noqa: E731
+
+    def call(x, memory):
+        return theirs(x, memory, memory, key_padding_mask=padding)[0]
+
     assert_agrees(ours, theirs, h.attention_as_torch, call)
 
 
@@ -54,8 +57,8 @@ def test_block_agrees_with_transformer_decoder_layer(norm, activation, memory):
     masks = {"tgt_key_padding_mask": ~MASK, "memory_key_padding_mask": ~OF_MEMORY}
     masks = {name: torch.tensor(mask) for name, mask in masks.items()}
     ours = nf.DecoderBlock(config, seed=0, dtype="float64")
-    call = lambda x, memory: theirs(x, memory, LATER, **masks)  # noqa: E731
-    assert_agrees(ours, theirs, h.decoder_block_as_torch, call)
+    as_torch = h.decoder_block_as_torch
+    assert_agrees(ours, theirs, as_torch, lambda x, memory: theirs(x, memory, LATER, **masks))
 
 
 class Both(nf.TwoInputLayer):
@@ -85,7 +88,10 @@ def test_encoder_and_decoder_agree_with_transformer(norm):
     padding = {"src": OF_MEMORY, "tgt": MASK, "memory": OF_MEMORY}
     masks = {f"{name}_key_padding_mask": torch.tensor(~mask) for name, mask in padding.items()}
     theirs.encoder.enable_nested_tensor = False
-    call = lambda x, memory: theirs(memory, x, tgt_mask=LATER, **masks)  # noqa: E731
+
+    def call(x, memory):
+        return theirs(memory, x, tgt_mask=LATER, **masks)
+
     assert_agrees(Both(config), theirs, lambda named: h.transformer_as_torch(named, 2), call)
 
 

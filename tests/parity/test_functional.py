@@ -208,10 +208,12 @@ def test_a_pair_agrees_in_this_case(name, inputs, options):
 
 def test_averaging_weights_agree_with_the_formula():
     mask = PADDING[:, None, :]
-    backward = lambda dy, cache: (F.softmax_backward(dy, cache),)  # noqa: E731
-    formula = lambda scores, mask: softmax(scores, mask=mask)  # noqa: E731
-    given = normals((BATCH, LENGTH, LENGTH)), {"mask": mask}
-    assert_agrees(F.averaging_weights, backward, formula, *given)
+    assert_agrees(
+        F.averaging_weights,
+        lambda dy, cache: (F.softmax_backward(dy, cache),),
+        lambda scores, mask: softmax(scores, mask=mask),
+        *(normals((BATCH, LENGTH, LENGTH)), {"mask": mask}),
+    )
 
 
 def test_a_name_that_is_read_means_the_same_function():

@@ -29,8 +29,7 @@ def test_attention_agrees_with_multihead_attention(n_heads, causal, mask):
     later = torch.tensor(~np.tri(5, dtype=bool)) if causal else None
     padding = None if mask is None else torch.tensor(~mask)
     masks = {"key_padding_mask": padding, "attn_mask": later}
-    call = lambda x: theirs(x, x, x, **masks)[0]  # noqa: E731
-    options = {"call": call, "mask": mask, "padding_counts": True}
+    options = {"call": lambda x: theirs(x, x, x, **masks)[0], "mask": mask, "padding_counts": True}
     h.assert_layer_agrees(ours, theirs, h.attention_as_torch, X[:2], DY[:2], **options)
 
 
@@ -53,7 +52,10 @@ def test_block_agrees_with_transformer_encoder_layer(norm, activation):
     ours = nf.EncoderBlock(config, seed=0, dtype="float64")
     h.randomise(ours)
     theirs = h.torch_block(config)
-    call = lambda x: theirs(x, src_key_padding_mask=torch.tensor(~MASK))  # noqa: E731
+
+    def call(x):
+        return theirs(x, src_key_padding_mask=torch.tensor(~MASK))
+
     h.assert_layer_agrees(ours, theirs, h.block_as_torch, X, DY, call=call, mask=MASK)
 
 

@@ -1,4 +1,6 @@
-"""Data that a small classifier learns in a few steps."""
+"""Data that a small classifier learns in a few steps, and signals as they usually are."""
+
+import signal
 
 import numpy as np
 import pytest
@@ -28,3 +30,15 @@ def make(small_model):
         return small_model(**({"n_features": 2, "pooling": "flatten", "max_len": 4} | changes))
 
     return build
+
+
+@pytest.fixture
+def usual_handlers():
+    """What runs in the background may ignore SIGINT and SIGHUP, and so would what it starts."""
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for signum, handler in before.items():
+        signal.signal(signum, handler)

@@ -179,7 +179,10 @@ def test_the_model_ends_with_the_weights_of_the_best_epoch(make, data, validatio
 
 def test_of_epochs_equally_accurate_the_lower_loss_is_better(make, data, monkeypatch):
     found = iter([(0.5, 3.0), (0.9, 2.0), (0.9, 1.0), (0.9, 1.0), (0.8, 0.1)])
-    measure = lambda *_, **__: nf.Evaluation(*reversed(next(found)), labels=1)  # noqa: E731
+
+    def measure(*_, **__):
+        return nf.Evaluation(*reversed(next(found)), labels=1)
+
     monkeypatch.setattr(sys.modules["npformer.training.watchers"], "measure", measure)
     assert fit(make(), data, validation=data, epochs=5).best_epoch == 3
 

@@ -11,7 +11,8 @@ from npformer.training.callbacks import HOOKS
 from npformer.training.storage import checkpoint_folder as folders
 from tests.training.common import STEPS, assert_same_weights, fit
 from tests.training.test_callbacks import At, Noted, SpoiledFrom, stop, throw
-from tests.training.test_resume import usual_handlers  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 STEP = ["before_update", "after_step"]
 

@@ -13,6 +13,8 @@ from npformer.optim import cosine
 from npformer.training.storage import checkpoint_folder as folders
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, fit
 
+pytestmark = pytest.mark.usefixtures("usual_handlers")
+
 FILE = folders.CHECKPOINT
 
 
@@ -30,18 +32,6 @@ class StopAfter(nf.Callback):
 def plain(history):
     """Return a history without what depends on the clock."""
     return {name: value for name, value in history.to_dict().items() if name != "seconds"}
-
-
-@pytest.fixture(autouse=True)
-def usual_handlers():
-    """What runs in the background may ignore SIGINT and SIGHUP, and so would what it starts."""
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    for signum, handler in before.items():
-        signal.signal(signum, handler)
 
 
 @pytest.fixture
@@ -136,7 +126,10 @@ def test_handlers_of_the_user_stay(make, data):
 
 def test_a_training_in_another_thread_leaves_signals_alone(make, data):
     found = []
-    look = lambda state: found.append(signal.getsignal(signal.SIGTERM))  # noqa: E731
+
+    def look(state):
+        found.append(signal.getsignal(signal.SIGTERM))
+
     thread = threading.Thread(target=lambda: fit(make(), data, look))
     thread.start()
     thread.join()
@@ -301,7 +294,11 @@ def test_a_full_disk_costs_nothing_but_the_message(begin, whole, monkeypatch):
         fsync(fd)
 
     monkeypatch.setattr(os, "fsync", fail)
-    fill = lambda state: full.append(state.epoch) if state.epoch == 2 else None  # noqa: E731
+
+    def fill(state):
+        if state.epoch == 2:
+            full.append(state.epoch)
+
     with pytest.warns(UserWarning, match=r"checkpoint.safetensors could not .*\(No space left"):
         model, history = begin(fill)
     assert_same_weights(model, whole[0])

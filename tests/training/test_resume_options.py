@@ -8,7 +8,9 @@ import pytest
 import npformer as nf
 from npformer.training.storage import checkpoint_folder as folders
 from tests.training.common import assert_same_weights, fit
-from tests.training.test_resume import StopAfter, plain, usual_handlers  # noqa: F401  a fixture
+from tests.training.test_resume import StopAfter, plain
+
+pytestmark = pytest.mark.usefixtures("usual_handlers")
 
 
 def tokens(rng):
