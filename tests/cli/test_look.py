@@ -116,7 +116,10 @@ def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_c
         ("--compare {parity}", "was trained on parity and"),
         ("--compare {wide}", "x has dtype float32 and the model float64"),
         ("--out {folder}", "is a folder; expected the name of a file"),
-        ("--out {folder}/no/such.html", "/no/such.html is in a folder that does not exist;"),
+        (
+            "--out {folder}/no/such.html",
+            "/no/such.html is in a folder that does not exist; create it first",
+        ),
         ("--plugin no_such_module", "no_such_module"),
     ],
 )

@@ -275,12 +275,21 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails, capsys):
     ("words", "problem"),
     [
         (["{folder}/none.csv"], "none.csv does not exist"),
-        (["{folder}/a.csv"], "which column of {folder}/a.csv holds the texts? It has 'id', 'words"),
+        (
+            ["{folder}/a.csv"],
+            "which column of {folder}/a.csv holds the texts? It has 'id', 'words', 'kind'",
+        ),
         (["{folder}/a.csv", "--text", "word"], "no column 'word'; it has 'id', 'words', 'kind'."),
         (["{folder}/a.csv", "--text", "words"], "Name it with --label COLUMN"),
-        (["{folder}/a.csv", "--text=words", "--label=id"], "column 'id' has 20 different labels"),
+        (
+            ["{folder}/a.csv", "--text=words", "--label=id"],
+            "the column 'id' has 20 different labels",
+        ),
         (["{folder}/a.csv", "--text=words", "--label=kind", "--test=1"], "validate on is 1"),
-        (["{folder}/a.csv", "--text=words", "--label=kind", "--test=b.csv"], "b.csv does not"),
+        (
+            ["{folder}/a.csv", "--text=words", "--label=kind", "--test=b.csv"],
+            "b.csv does not exist",
+        ),
         (
             ["{folder}/a.csv", "--text=words", "--label=kind", "--tokenizer=letters"],
             "tokenizer is 'letters'; expected one of",
@@ -317,7 +326,10 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
         (["predict", "none.csv"], "none.csv does not exist; expected a file"),
         (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),
         (["predict", "a", "--out", "x.npy"], "expected the name of a file that ends in .csv"),
-        (["predict", "a", "--out", "none/x.csv"], "--out none/x.csv is in a folder that does not"),
+        (
+            ["predict", "a", "--out", "none/x.csv"],
+            "--out none/x.csv is in a folder that does not exist",
+        ),
         (["evaluate", "{folder}/a.csv"], "labels have 'sport' (2 of 2), which training never saw"),
         (["evaluate", "{folder}/gap.csv"], "1 of 2 labels are empty, the first is in line 3"),
         (["predict", "{folder}/notes.txt"], "is the name of a file or folder, not a table"),

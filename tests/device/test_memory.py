@@ -73,7 +73,9 @@ def test_a_single_sequence_that_does_not_fit_needs_something_else() -> None:
     long = classifier("float32", mixer="identity", max_len=600, d_ff=16).to("fake")
     with limit(16 * 600 * 4 - 1), pytest.raises(nf.BatchTooLargeError) as caught:
         long.loss_and_gradients(np.zeros((1, 600), dtype="int64"), LABELS[:1])
-    assert_helpful(caught.value, "with 1 sequence at a time", "shorter sequences or a smaller")
+    assert_helpful(
+        caught.value, "with 1 sequence at a time", "shorter sequences or a smaller model"
+    )
 
 
 def test_the_error_holds_no_activations(wide) -> None:
@@ -106,7 +108,9 @@ def test_the_host_runs_out_of_memory_in_the_same_words(monkeypatch) -> None:
         raise MemoryError("Unable to allocate 7.45 GiB for an array with shape (1000000000,)")
 
     monkeypatch.setattr("npformer.engine.team.accumulate", accumulate)
-    with pytest.raises(nf.BatchTooLargeError, match=r"'numpy' with 3 .* 7.45 GiB .*batch_size=1"):
+    with pytest.raises(
+        nf.BatchTooLargeError, match=r"'numpy' with 3 .* 7.45 GiB .*batch_size=1 or"
+    ):
         model.loss_and_gradients(IDS, LABELS)
 
 

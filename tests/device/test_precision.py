@@ -84,7 +84,9 @@ def test_another_precision_is_refused_with_what_there_is(wrong) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_models_of_half_precision_are_refused_with_what_there_is(dtype) -> None:
-    with pytest.raises(ValueError, match=f"dtype is '{dtype}'; expected one of 'float32'"):
+    with pytest.raises(
+        ValueError, match=f"dtype is '{dtype}'; expected one of 'float32', 'float64'"
+    ):
         classifier(dtype)
 
 

@@ -196,7 +196,11 @@ NORM = "encoder.blocks.1.mixer_norm"
         (f"{FFN}.activation", FirstGelu(), rf"{FFN}.activation is a FirstGelu, and .* a GELU"),
         (f"{FFN}.activation.approximate", "tanh", r"approximate is 'tanh', and .* makes 'none'"),
         (f"{FFN}.forward", lambda x, context: (x, None), rf"^{FFN} has a forward of its own; exp"),
-        (f"{MIXER}.query", MyLinear(8, 8, **DRAWN), rf"^{MIXER}.query is a MyLinear, .* a Linear"),
+        (
+            f"{MIXER}.query",
+            MyLinear(8, 8, **DRAWN),
+            rf"^{MIXER}.query is a MyLinear, and .* a Linear",
+        ),
         (f"{MIXER}.causal", True, rf"^{MIXER}.causal is True, and .* makes False"),
         (f"{NORM}.eps", 1e-3, rf"^{NORM}.eps is 0.001, and .* makes 1e-05"),
         ("encoder.blocks.0.norm", "pre", r"^encoder.blocks.0.norm is 'pre', and .* makes 'post'"),

@@ -66,7 +66,7 @@ WRONG = [
             ("workers many", "'many' is neither a whole number nor 'auto'"),
             *(("d-model 5", "d_model"), ("d-ff 1000000000000", "GiB")),
             ("initializer normal(std=-1)", "std is -1; expected 0 or more"),
-            ("epohcs 3", "train: --epohcs is unknown. Did you mean '--epochs'?"),
+            ("epohcs 3", "npformer train: --epohcs is unknown. Did you mean '--epochs'?"),
             ("nonsense", "--nonsense is unknown; npformer train --help-all shows"),
         )
     ),

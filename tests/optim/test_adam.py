@@ -189,7 +189,7 @@ def test_wrong_settings_are_refused_in_words(change, error, message):
     ({"v": ONES, "w": [1.0, 1.0, 1.0]}, TypeError, "the gradient of w is a list"),
     ({"v": ONES, "w": 1.0}, TypeError, "the gradient of w is a float"),
     ({"v": ONES, "w": ONES.astype(int)}, TypeError, "the gradient of w has dtype int64"),
-    ({"v": ONES, "w": ONES.astype("f")}, ValueError, "w has .* float32, expected .*float64"),
+    ({"v": ONES, "w": ONES.astype("f")}, ValueError, "w has .* dtype float32, expected .*float64"),
     ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"w has shape \(3, 1\) .*expected \(3,\)"),
     ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
 )

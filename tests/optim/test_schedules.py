@@ -65,7 +65,7 @@ def test_a_schedule_is_a_value_that_can_be_copied_pickled_and_written_down(sched
     (lambda: cosine(True), "total is True; expected a whole number"),
     (lambda: cosine(100, warmup=-1), "warmup is -1; expected a whole number of at least 0"),
     (lambda: cosine(100, warmup=None), "warmup is None; expected a whole number"),
-    (lambda: cosine(100, warmup=100), "warmup is 100; .* of at least 0 and at most 99"),
+    (lambda: cosine(100, warmup=100), "warmup is 100; expected .* of at least 0 and at most 99"),
     (lambda: cosine(100, final=-0.1), r"final is -0\.1; expected 0 or more"),
     (lambda: cosine(100, final=math.nan), "final is nan; expected 0 or more"),
     (lambda: cosine(100, final="0"), "final is '0'; expected 0 or more"),

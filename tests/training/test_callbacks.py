@@ -403,7 +403,10 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
     ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
     ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
     ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
-    ([having("after_epoch", base=object)], r"callbacks\[0\] is a .* the class from npf"),
+    (
+        [having("after_epoch", base=object)],
+        r"callbacks\[0\] is a .* the class from npformer.Callback",
+    ),
     ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
     ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
     ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),

@@ -187,13 +187,21 @@ class Unweighted(nf.losses.Loss):
         ValueError,
         "class_weight and a loss are given; expected one of the two",
     ),
-    ({"loss": Unweighted(), "sample_weight": np.ones(20)}, TypeError, "Unweighted weighs no"),
+    (
+        {"loss": Unweighted(), "sample_weight": np.ones(20)},
+        TypeError,
+        "Unweighted weighs no targets; expected a loss",
+    ),
     (
         {"loss": SoftmaxCrossEntropy(class_weight=[1.0, 2.0])},
         ValueError,
         "class_weight has 2 numbers and there are 3 classes",
     ),
-    ({"loss": SoftmaxCrossEntropy(class_weight=[0.0, 0.0, 1.0])}, ValueError, "data has no labels"),
+    (
+        {"loss": SoftmaxCrossEntropy(class_weight=[0.0, 0.0, 1.0])},
+        ValueError,
+        "data has no labels; expected at least 1",
+    ),
 )
 def test_wrong_weights_are_refused_in_words(make, data, options, error, message):
     model = make()

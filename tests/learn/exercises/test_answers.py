@@ -164,7 +164,11 @@ return dx
             "return theta, m, v",
             "it calls npformer.optim.adam.adam_update",
         ),
-        ("softmax_backward", BY_DIFFERENCES.replace("FORWARD", "softmax(moved)[0]"), "over and"),
+        (
+            "softmax_backward",
+            BY_DIFFERENCES.replace("FORWARD", "softmax(moved)[0]"),
+            "over and over",
+        ),
         (
             "softmax_backward",
             BY_DIFFERENCES.replace(

@@ -194,7 +194,7 @@ def fit(*data, **settings):
     (fit(["a", "b"], ["x", "y"], validation=0.1), ValueError, "2 samples are too few to set"),
     (fit(["a", " "], ["x", "y"]), ValueError, "1 of 2 texts .* the first is text number 2"),
     (fit(*FORTY, validation=(["a"], ["fod"])), ValueError, "'fod' .1 of 1., .*Did you mean"),
-    (fit(*FORTY, validation=(["a"],)), TypeError, r"validation is \(\['a'\],\); expected"),
+    (fit(*FORTY, validation=(["a"],)), TypeError, r"validation is \(\['a'\],\); expected a share"),
     (fit(*FORTY, validation=1.5), ValueError, "validation is 1.5; expected a share of"),
     (fit(*FORTY, model=None), TypeError, "model is given to fit, which sets it itself"),
     (fit(*FORTY, epoch=3), TypeError, "takes no 'epoch'; .* Did you mean 'epochs'"),

@@ -54,7 +54,10 @@ def test_a_classifier_begins_with_its_tables_and_blocks(filler, tmp_path):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda f: nf.TextFiller(tokenizer=train_tokenizer("word", TEXTS)).fit(TEXTS), "no .MASK"),
+        (
+            lambda f: nf.TextFiller(tokenizer=train_tokenizer("word", TEXTS)).fit(TEXTS),
+            "has no .MASK",
+        ),
         (lambda f: nf.TextFiller().fit(["", " "]), "texts has no word"),
         (lambda f: nf.TextFiller().fit(TEXTS, patience=2), "there is no validation"),
         (lambda f: nf.TextClassifier({"d_model": 8}, pretrained=f).fit(TEXTS, LABELS), "only pre"),

@@ -318,7 +318,11 @@ def test_a_model_of_nan_can_be_looked_at(small_model, token_batch, shown):
         ({"token_names": {7: "h"}}, ValueError, "a key of token_names is 7"),
         ({"class_names": [1, 2, 3]}, TypeError, r"class_names\[0\] is 1; expected a text"),
         ({"title": 3}, TypeError, "title is 3; expected a text"),
-        ({"path": "no/such/folder.html"}, OSError, "html is in a folder that does not exist"),
+        (
+            {"path": "no/such/folder.html"},
+            OSError,
+            "folder.html is in a folder that does not exist",
+        ),
         ({"notes": "new"}, TypeError, "notes is a str; expected a Mapping"),
         ({"notes": {"b": "new"}}, ValueError, "a name in notes is 'b'; expected one of 'model'"),
         ({"notes": {"model": 1}}, TypeError, r"notes\['model'\] is 1; expected a text"),
