@@ -85,12 +85,15 @@ def test_a_digit_is_drawn_and_read(digits, opened):
     drawn = maps(tab, "#try")
     assert len(drawn) == 8  # two layers of four heads
     assert all(one != other for one, other in zip(empty, drawn, strict=True))
-    images = "(all) => all.map((canvas) => canvas.toDataURL())"
-    light = tab.locator(".paper, .seen canvas, .samples canvas").evaluate_all(images)
-    tab.emulate_media(color_scheme="dark")
-    dark = tab.locator(".paper, .seen canvas, .samples canvas").evaluate_all(images)
-    assert len(light) == 14
-    assert all(one != other for one, other in zip(light, dark, strict=True))
+    drawings = tab.locator(".paper, .seen canvas, .samples canvas")
+    assert drawings.count() == 14
+    light = drawings.evaluate_all("(all) => all.map((canvas) => canvas.toDataURL())")
+    tab.emulate_media(color_scheme="dark")  # the page hears of it later: all are drawn anew
+    tab.wait_for_function(
+        """(light) => [...document.querySelectorAll(".paper, .seen canvas, .samples canvas")]
+            .every((canvas, k) => canvas.toDataURL() !== light[k])""",
+        arg=light,
+    )
     tab.get_by_role("button", name="Empty this row").click()
     assert tab.locator("#try .moved tbody tr").count() == 2
 
