@@ -62,10 +62,12 @@ class Layer(Attachable):
     def children(self) -> Iterator[tuple[str, Parameter | Layer]]:
         """Yield the parameters and layers among the attributes, in the order they were set."""
         for name, attribute in list(vars(self).items()):  # another thread may set one meanwhile
-            several = isinstance(attribute, list | tuple)
-            for i, item in enumerate(attribute if several else (attribute,)):
-                if isinstance(item, Parameter | Layer):
-                    yield f"{name}.{i}" if several else name, item
+            if isinstance(attribute, (Parameter, Layer)):
+                yield name, attribute
+            elif isinstance(attribute, (list, tuple)):
+                for i, item in enumerate(attribute):
+                    if isinstance(item, (Parameter, Layer)):
+                        yield f"{name}.{i}", item
 
     def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
         """Yield this layer and all inside it with their dotted names; shared ones each time."""

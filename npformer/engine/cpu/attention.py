@@ -11,7 +11,7 @@ from npformer.engine.context import EngineContext
 from npformer.engine.cpu.averaging import average, average_backward
 from npformer.engine.cpu.exponentials import longest_squares
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
-from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces, read_only
+from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces, read_only, zeros
 from npformer.functional.heads import repeat_heads
 from npformer.functional.rotary import rotations
 
@@ -81,15 +81,16 @@ def attention_heads(
         checks.shape("x", x, ("batch", "length", W_query.shape[0]))
     batch, length, d = x.shape
     columns = columns_of(n_heads, kv_heads or n_heads, W_query.shape[1] // n_heads)
-    maps = (W_query, b_query), (W_key, b_key), (W_value, b_value)
     scale, d_head = UNIT / math.sqrt(columns.d_head), columns.d_head
     W = context.empty((d, columns.queries + 2 * columns.keys), W_query)
-    bias = np.zeros(W.shape[1], W.dtype)
-    for (of_part, b), some in zip(maps, columns.slices, strict=True):
-        factor = scale if some.start == 0 else 1.0
-        np.multiply(of_part, factor, out=W[:, some])
-        if b is not None:
-            np.multiply(b, factor, out=bias[some])
+    np.concatenate((W_query, W_key, W_value), axis=1, out=W)
+    biases = b_query, b_key, b_value
+    given = zip(biases, columns.slices, strict=True)
+    bias = np.concatenate(
+        [zeros(of.stop - of.start, x.dtype) if b is None else b for b, of in given]
+    )
+    W[:, : columns.queries] *= scale
+    bias[: columns.queries] *= scale
     rows = x.reshape(-1, d)
     qkv = context.empty((len(rows), W.shape[1]), x)
     turns = None if rope_theta is None else turns_of(length, d_head, rope_theta, x.dtype.name)
@@ -97,12 +98,12 @@ def attention_heads(
 
     def project(some: slice) -> Array:
         np.matmul(rows[some], W, out=qkv[some])
-        longest = add_bias(qkv[some], bias, d_head, columns.queries, columns.keys)
+        longest = add_bias(qkv[some], bias, d_head, columns.queries, columns.keys, False)
         if turns is not None:
             turn_rows(qkv[some], *turns, some.start, turned)
         return longest
 
-    squares = np.max(context.in_parts(project, len(rows)), axis=0)
+    squares = np.maximum.reduce(context.in_parts(project, len(rows)))
     query, key, value = columns.by_head(qkv, batch, length)
     if columns.group > 1:
         key, value = (repeat_heads(each, columns.group)[0] for each in (key, value))
@@ -110,7 +111,7 @@ def attention_heads(
     bound = math.sqrt(math.prod(squares.tolist()))
     seen: Any = {"causal": causal, "window": window, "store": store}
     cache = average(query, key, value, y, context, longest=bound, **seen)
-    return y, (rows, [b is not None for _, b in maps], W, scale, cache, x.shape, columns, turns)
+    return y, (rows, [b is not None for b in biases], W, scale, cache, x.shape, columns, turns)
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
@@ -144,12 +145,15 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     return dx.reshape(x_shape), *gradients
 
 
-def _loop(qkv, bias, d_head, queries, keys):  # type: ignore[no-untyped-def]
+def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped-def]
     longest, none = np.zeros(2, qkv.dtype), qkv.dtype.type(0.0)
     for i in range(len(qkv)):
         row = qkv[i]
         for j in range(qkv.shape[1]):
             row[j] += bias[j]
+        if rectify:
+            for j in range(queries):
+                row[j] = none if row[j] < none else row[j]  # NaN remains
         for part in range(2):
             for first in range(part * queries, queries + part * keys, d_head):
                 square, last = none, first + d_head
@@ -165,16 +169,19 @@ def _loop(qkv, bias, d_head, queries, keys):  # type: ignore[no-untyped-def]
 
 
 @leaf(_loop)
-def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int) -> Array:
+def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rectify: bool) -> Array:
     """Add the bias to rows of queries, keys and values; return the largest |q|^2 and |k|^2.
 
     These are of heads, and NaN if there is NaN. There are so many columns of queries and of keys.
+    With `rectify` queries below 0 become 0.
     """
     longest = [np.zeros(2, qkv.dtype)]
     for piece in pieces(len(qkv), qkv.shape[1]):
         projected = qkv[piece]
         projected += bias
         parts = projected[:, :queries], projected[:, queries : queries + keys]
+        if rectify:
+            np.maximum(parts[0], zeros(queries, qkv.dtype), out=parts[0])
         longest.append(np.concatenate([longest_squares(part, d_head) for part in parts]))
     found: Array = np.max(longest, axis=0)
     return found

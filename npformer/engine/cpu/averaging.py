@@ -30,7 +30,7 @@ from npformer.core import Array, backend_of, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.exponentials import Exponentials, divisors
 from npformer.engine.cpu.rows import leaf, ones
-from npformer.engine.cpu.tiles import Tiling, corner, of_group
+from npformer.engine.cpu.tiles import corner, of_group, tiling_of
 from npformer.functional.heads import split_heads
 
 STORED = 512
@@ -89,27 +89,28 @@ def average(
         value = np.where(kept, value, 0.0)
         if key.shape[0] == len(mask):
             key = np.where(kept, key, 0.0)
-    tiling = Tiling(batch, n_heads, length, causal, window)
+    tiling = tiling_of(batch, n_heads, length, causal, window)
     exponentials = Exponentials(query, key, longest, bias, mask, tiling, context)
     if context.keep and (length <= STORED if store is None else store):
         exponentials.stored = context.empty((batch, n_heads, length, length), query)
-    out, totals = split_heads(y, n_heads), exponentials.totals
+    out = y.reshape(batch, length, n_heads, y.shape[-1] // n_heads).swapaxes(1, 2)
+    totals = exponentials.totals
     in_scratch = exponentials.stored is None or not tiling.whole_rows
 
     def compute(part: slice) -> None:
         scratch = tiling.scratch(context, query) if in_scratch else None
         for tile in tiling.tiles(tiling.groups[part]):
-            group, queries, keys = tile
+            group, (queries, keys, _, first, _) = tile
             p, sums = exponentials.of(tile, scratch)
             target = out[group][..., queries, :]
             if not tiling.whole_rows:
                 total = totals[group][..., queries, :]
-                if not tiling.first_of_queries(tile):
+                if not first:
                     sums += total
                     target *= total / divisors(sums)
                 total[...] = sums
                 p = exponentials.divided(p, sums, scratch)
-            _accumulate(p, value[group][..., keys, :], target, tiling.first_of_queries(tile))
+            _accumulate(p, value[group][..., keys, :], target, first)
 
     context.in_parts(compute, len(tiling.groups))
     return exponentials, value, bias is not None, y, context
@@ -141,9 +142,8 @@ def average_backward(
         x_scratch = tiling.scratch(context, query)
         p_scratch = tiling.scratch(context, query) if in_scratch else None
         for tile in tiling.tiles(chain.from_iterable(units[part])):
-            group, queries, keys = tile
+            group, (queries, keys, _, first_of_queries, first) = tile
             q, dy_rows = (a[group][..., queries, :] for a in (query, dout))
-            first = tiling.first_of_keys(tile)
             p = exponentials.weights(tile, p_scratch)
             x = corner(x_scratch, p.shape)
             np.matmul(dy_rows, value[group][..., keys, :].swapaxes(-1, -2), out=x)
@@ -154,7 +154,7 @@ def average_backward(
             _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[group][..., keys, :], first)
             k = of_group(key, group)[..., keys, :]
             of_queries = dquery[group][..., queries, :]
-            _accumulate(x, k, of_queries, tiling.first_of_queries(tile))
+            _accumulate(x, k, of_queries, first_of_queries)
             if not shared:
                 _accumulate(x.swapaxes(-1, -2), q, dkey[group][..., keys, :], first)
             else:

@@ -11,10 +11,11 @@ import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
+from npformer.engine.cpu.attention import add_bias
 from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
 from npformer.engine.cpu.exponentials import longest_squares
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
-from npformer.engine.cpu.rows import UNIT, map_fits, pieces, zeros
+from npformer.engine.cpu.rows import UNIT, map_fits, pieces
 from npformer.functional.dense_synthesizer import check_columns
 
 
@@ -42,27 +43,21 @@ def dense_heads(
     check_columns(length, W2)
     n_heads = len(W2)
     W = context.empty((d, 2 * d), W1)
-    W[:, :d] = W1
-    W[:, d:] = W_value
+    np.concatenate((W1, W_value), axis=1, out=W)
     rows = x.reshape(-1, d)
     hv = context.empty((len(rows), 2 * d), x)
     bias = np.concatenate((b1, b_value))
-    longest = [0.0]
 
-    def project(some: slice) -> None:
+    def project(some: slice) -> Array:
         np.matmul(rows[some], W, out=hv[some])
-        for piece in pieces(some, 2 * d):
-            hv[piece] += bias
-            hidden = hv[piece, :d]
-            np.maximum(hidden, zeros(d, x.dtype), out=hidden)
-            longest.append(float(longest_squares(hidden, d // n_heads)[0]))
+        return add_bias(hv[some], bias, d // n_heads, d, d, True)
 
-    context.in_parts(project, len(rows))
+    longest, _ = np.maximum.reduce(context.in_parts(project, len(rows)))
     query, value = parts_by_head(hv, batch, length, n_heads, 2)
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     longest_key = float(longest_squares(key.reshape(-1, d // n_heads), d // n_heads)[0])
     y = context.empty((batch, length, d), x)
-    bound, bias = math.sqrt(np.max(longest) * longest_key), b2[:, :length]
+    bound, bias = math.sqrt(longest * longest_key), b2[:, :length]
     cache = average(query, key, value, y, context, longest=bound, bias=bias, causal=causal)
     return y, (rows, W, hv, W2, b2, cache, x.shape, context)
 

@@ -87,7 +87,7 @@ class Exponentials:
 
         Return it with the sums of its rows. If it has whole rows, it is divided by them: weights.
         """
-        group, queries, keys = tile
+        group, (queries, keys, band, *_) = tile
         if self.stored is not None:
             e = self.stored[group][..., queries, keys]
         else:
@@ -99,7 +99,6 @@ class Exponentials:
         if self.weight is not None:
             weight = np.ascontiguousarray(of_group(self.weight, group)[..., keys])
         block, masked = np.ascontiguousarray(e), self.mask is not None
-        band = self.tiling.band(tile)
         sums = exponentiate(block, shift, weight, masked, band, self.tiling.whole_rows)
         if block is not e:
             e[...] = block
@@ -113,7 +112,7 @@ class Exponentials:
 
     def weights(self, tile: Tile, scratch: Array | None) -> Array:
         """Return a tile of weights for the backward pass: stored, or computed again."""
-        group, queries, keys = tile
+        group, (queries, keys, *_) = tile
         if self.stored is None:
             e, _ = self.of(tile, scratch)
         else:
@@ -123,7 +122,7 @@ class Exponentials:
         return self.divided(e, self.totals[group][..., queries, :], scratch)
 
     def _scores(self, tile: Tile, out: Array | None = None) -> Array:
-        group, queries, keys = tile
+        group, (queries, keys, *_) = tile
         key = of_group(self.key, group)[..., keys, :]
         s = np.matmul(self.query[group][..., queries, :], key.swapaxes(-1, -2), out=out)
         if self.bias is not None:
@@ -137,11 +136,11 @@ class Exponentials:
 
         def compute(part: slice) -> None:
             for tile in self.tiling.tiles(groups[part]):
-                group, queries, keys = tile
+                group, (queries, keys, band, *_) = tile
                 s = self._scores(tile)
                 if self.mask is not None:
                     np.copyto(s, -np.inf, where=~self.mask[group[0]][..., keys])
-                if (band := self.tiling.band(tile)) is not None:
+                if band is not None:
                     s[..., ~band_of(*s.shape[-2:], *band)] = -np.inf
                 row = top[group][..., queries, :]
                 np.maximum(row, s.max(axis=-1, keepdims=True), out=row)

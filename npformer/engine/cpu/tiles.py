@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +25,22 @@ SCORES = 1 << 18
 Group = tuple[slice, slice]
 """Samples and heads that are computed together."""
 
-Tile = tuple[Group, slice, slice]
-"""Some queries and some keys of a group."""
+
+class Place(NamedTuple):
+    """Where a tile lies: its queries and its keys."""
+
+    queries: slice
+    keys: slice
+    band: tuple[int, int] | None
+    """(low, high): query i of the tile sees its keys i + low to i + high. None: all see all."""
+    first_of_queries: bool
+    """Whether it is the first tile with these queries."""
+    first_of_keys: bool
+    """Whether it is the first tile with these keys."""
+
+
+Tile = tuple[Group, Place]
+"""A place in the scores of a group."""
 
 
 class Tiling:
@@ -34,6 +50,8 @@ class Tiling:
     ----------
     groups : list of Group
         They cover all samples and heads, each once.
+    places : list of Place
+        Those of each group in which some query sees a key, row by row.
     largest : tuple of int
         Shape of the largest tile.
     whole_rows : bool
@@ -43,10 +61,6 @@ class Tiling:
     def __init__(
         self, batch: int, n_heads: int, length: int, causal: bool, window: int | None = None
     ) -> None:
-        behind, ahead = reach(causal, window)
-        self.length = length
-        self.behind = length if behind is None else behind
-        self.ahead = length if ahead is None else ahead
         few = window is not None and length >= FEW_WINDOWS * window
         self.side = max(SMALLEST, min(TILE, window)) if few and window else TILE
         self.whole_rows = length <= self.side
@@ -60,6 +74,25 @@ class Tiling:
             for sample in range(0, batch, samples)
             for head in range(0, n_heads, heads)
         ]
+        self.places = list(self._places(length, *reach(causal, window)))
+
+    def _places(self, length: int, behind: int | None, ahead: int | None) -> Iterator[Place]:
+        """Yield places, with the number of tokens behind and ahead that a query sees."""
+        behind, ahead = (length if n is None else n for n in (behind, ahead))
+        sides = [slice(n, min(n + self.side, length)) for n in range(0, length, self.side)]
+        for queries in sides:
+            first, last = self._side_of(queries.start - behind), queries.stop - 1 + ahead
+            for keys in sides[first : last // self.side + 1]:
+                apart = queries.start - keys.start
+                low, high = apart - behind, apart + ahead
+                rows, columns = queries.stop - queries.start, keys.stop - keys.start
+                band = None if low + rows <= 1 and high >= columns - 1 else (low, high)
+                begins = queries is sides[self._side_of(keys.start - ahead)]
+                yield Place(queries, keys, band, keys is sides[first], begins)
+
+    def _side_of(self, token: int) -> int:
+        """Return which side a token is in; before the first, 0."""
+        return max(token, 0) // self.side
 
     def groups_by_heads(self) -> list[list[Group]]:
         """Return one list of groups for each set of heads, with samples in order."""
@@ -69,49 +102,22 @@ class Tiling:
         return list(found.values())
 
     def tiles(self, groups: Iterable[Group]) -> Iterator[Tile]:
-        """Yield the tiles of some groups, except those in which no query sees a key."""
-        for group in groups:
-            for queries in self._slices(0, self.length):
-                stop = min(queries.stop + self.ahead, self.length)
-                for keys in self._slices(self._tile_of(queries.start - self.behind), stop):
-                    yield group, queries, keys
-
-    def _slices(self, start: int, stop: int) -> Iterator[slice]:
-        for first in range(start, stop, self.side):
-            yield slice(first, min(first + self.side, self.length))
-
-    def _tile_of(self, token: int) -> int:
-        """Return where the tile begins in which a token is; before the first, 0."""
-        return max(token, 0) // self.side * self.side
-
-    def first_of_queries(self, tile: Tile) -> bool:
-        """Return whether this is the first tile with these queries."""
-        _, queries, keys = tile
-        return bool(keys.start == self._tile_of(queries.start - self.behind))
-
-    def first_of_keys(self, tile: Tile) -> bool:
-        """Return whether this is the first tile with these keys."""
-        _, queries, keys = tile
-        return bool(queries.start == self._tile_of(keys.start - self.ahead))
-
-    def band(self, tile: Tile) -> tuple[int, int] | None:
-        """Return (low, high): query i of the tile sees its keys i + low to i + high.
-
-        None if all of its queries see all of its keys.
-        """
-        _, queries, keys = tile
-        apart = queries.start - keys.start
-        low, high = apart - self.behind, apart + self.ahead
-        last_query, last_key = queries.stop - queries.start - 1, keys.stop - keys.start - 1
-        return None if low + last_query <= 0 and high >= last_key else (low, high)
+        """Return the tiles of some groups."""
+        return product(groups, self.places)
 
     def scratch(self, context: EngineContext, reference: Array) -> Array:
         """Return memory for the largest tile."""
         return context.empty(self.largest, reference)
 
 
+tiling_of = lru_cache(maxsize=16)(Tiling)
+"""A `Tiling`, the same for the same arguments."""
+
+
 def corner(scratch: Array, shape: tuple[int, ...]) -> Array:
     """Return the part of the scratch memory that a tile of this shape takes, C-contiguous."""
+    if scratch.shape == shape:
+        return scratch
     return scratch.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 

@@ -23,6 +23,7 @@ TILINGS["a head at once"] = {"SCORES": 1}
 @pytest.fixture(params=TILINGS.values(), ids=TILINGS.keys())
 def tiling(request, monkeypatch):
     """Set how queries, keys, samples and heads are grouped."""
+    monkeypatch.setattr(averaging, "tiling_of", tiles.Tiling)  # which keeps none of other sizes
     for name, value in request.param.items():
         monkeypatch.setattr(averaging if name == "STORED" else tiles, name, value)
     return request.param

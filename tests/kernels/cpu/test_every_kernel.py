@@ -94,6 +94,7 @@ IN_PARTS = {
 @pytest.fixture(params=[False, True], ids=["whole rows", "tiles"])
 def long_sequences(request, case, monkeypatch):
     """Have one sample and head at a time, as long sequences have, or tiles of them."""
+    monkeypatch.setattr(averaging, "tiling_of", tiles.Tiling)  # which keeps none of other sizes
     monkeypatch.setattr(tiles, "SCORES", 1)
     if request.param:  # some tiles in each direction, also of what is long by itself
         monkeypatch.setattr(tiles, "TILE", 64 if case.arrays[0].shape[1:2] > (256,) else 4)
@@ -132,6 +133,7 @@ def test_threads_that_share_a_call_change_no_number(case, threads, calls):
 
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_which_kernels_compute_in_parts(name, calls, monkeypatch):
+    monkeypatch.setattr(averaging, "tiling_of", tiles.Tiling)  # which keeps none of other sizes
     monkeypatch.setattr(tiles, "SCORES", 1)
     most = (0, 0)
     for case in helpers.CASES.values():
