@@ -123,31 +123,31 @@ class Adam(GradientDescent):
         layer_decay: float = 1.0,
     ) -> None:
         self._begin(parameters, schedule, lr)
-        rates = {"weight_decay": weight_decay, "layer_decay": layer_decay}
-        self._set(lr=lr, betas=betas, eps=eps, **rates)
+        self._set(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, layer_decay=layer_decay)
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 
     def _update(self, pieces: list[Piece], lr: float) -> None:
-        numbers: dict[str, Any] = {"t": self.steps, "betas": self.betas, "eps": self.eps}
         if self.layer_decay != 1.0 or (self.no_decay and self.weight_decay):
-            self._update_one_by_one(pieces, lr, numbers)
+            self._update_one_by_one(pieces, lr)
             return
-        numbers |= {"lr": lr, "weight_decay": self.weight_decay}
-        for name, theta, g in pieces:
-            update = faster(adam_update, theta) or adam_update
-            update(theta, g, *self._moments.of(name, theta), **numbers)
+        for place, theta, g in pieces:
+            self._change(lr, self.weight_decay, theta, g, *self._moments.of(place, theta))
 
-    def _update_one_by_one(self, pieces: list[Piece], lr: float, numbers: dict[str, Any]) -> None:
+    def _change(self, lr: float, decay: float, theta: Array, *others: Array) -> None:
+        """Update one array by its gradient and its moments, the others."""
+        update = faster(adam_update, theta) or adam_update
+        settings: Any = {"betas": self.betas, "eps": self.eps, "weight_decay": decay}
+        update(theta, *others, t=self.steps, lr=lr, **settings)
+
+    def _update_one_by_one(self, pieces: list[Piece], lr: float) -> None:
         """Update parameters, each with its own rate and weight decay."""
         factors = layer_factors(self.parameters, self.layer_decay)
         for place, theta, g in pieces:
-            update = faster(adam_update, theta) or adam_update
             arrays = theta, g, *self._moments.of(place, theta)
             parts = [self._moments.parts(place, x) for x in arrays]
             for name in parts[0]:
                 decay = 0.0 if fits_any(name, self.no_decay) else self.weight_decay
-                each = [of[name] for of in parts]
-                update(*each, **numbers, lr=lr * factors[name], weight_decay=decay)
+                self._change(lr * factors[name], decay, *(of[name] for of in parts))
 
     def _made_of(self, g: np.ndarray, *moments: np.ndarray) -> np.ndarray:
         beta2 = self.betas[1]

@@ -175,9 +175,8 @@ class Interrupts(Callback):
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for signum, usual in ENDING.items():
-                if signal.getsignal(signum) == usual:
-                    self._before[signum] = signal.signal(signum, self._receive)
+            usual = [n for n, handler in ENDING.items() if signal.getsignal(n) == handler]
+            self._before = {n: signal.signal(n, self._receive) for n in usual}
         return self
 
     def __exit__(self, *exception: object) -> None:
