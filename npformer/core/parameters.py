@@ -139,11 +139,8 @@ class Parameters(Mapping[str, Array]):
         for (name, p), at in zip(self.named.items(), self.offsets, strict=True):
             first, last = max(at, part.start), min(at + p.size, part.stop)
             if first < last:
-                yield (
-                    name,
-                    slice(first - at, last - at),
-                    slice(first - part.start, last - part.start),
-                )
+                within = slice(first - part.start, last - part.start)
+                yield name, slice(first - at, last - at), within
 
     @property
     def flat(self) -> Array | None:

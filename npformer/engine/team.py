@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -168,7 +169,7 @@ class Team:
         # An overflow still shows in the loss, where `fit` finds it and names the tensor.
         with np.errstate(over="ignore", invalid="ignore"):
             for batch, weight, first, cut in work:
-                drawn = part_generator(key, first, len(batch), cut)
+                drawn = partial(part_generator, key, first, len(batch), cut)
                 context = EngineContext(True, drawn, workspace=memory, threads=threads)
                 loss = fast_loss(self.loss, backend, context)
                 total = total + accumulate(model, loss, batch, context, gradients, weight)

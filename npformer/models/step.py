@@ -1,6 +1,7 @@
 """A training step without the optimizer: the loss of a batch, and its gradients."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from npformer.core import (
@@ -69,7 +70,7 @@ class PlainStep:
 
     def step(self, batch: Samples, generator: Any = None) -> tuple[Array, Gradients]:
         """Return the loss of a batch, and its gradients."""
-        model, drawn = self.model, part_generator(step_key(generator), 0, len(batch))
+        model, drawn = self.model, partial(part_generator, step_key(generator), 0, len(batch))
         context, gradients = Context(True, drawn), Gradients(model.parameters())
         with guarded_computation(model.backend, len(batch)):
             return accumulate(model, self.loss, batch, context, gradients), gradients

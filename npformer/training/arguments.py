@@ -8,7 +8,7 @@ from functools import partial
 from inspect import unwrap
 from typing import Any
 
-from npformer.core import Layer, Seed, checks, described, use_precision
+from npformer.core import Array, Parameters, Seed, checks, described, use_precision
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
@@ -117,7 +117,7 @@ def optimizer_for(model: Model, optimizer: Optimizer | None, *settings: Any) -> 
             f"optimizer is given together with {both}; expected only one of the two, because an "
             "optimizer has its own settings. Pass them to Adam(...)"
         )
-    check_trains(optimizer, model)
+    check_trains(optimizer.parameters, model.parameters())
     return optimizer
 
 
@@ -132,9 +132,10 @@ CHANGED_MODEL = (
 )
 
 
-def check_trains(optimizer: Optimizer, model: Layer, otherwise: str = OTHER_MODEL) -> None:
-    """Raise ValueError unless an optimizer updates the model's own arrays, not copies of them."""
-    theirs, ours = optimizer.parameters, model.parameters()
+def check_trains(
+    theirs: Mapping[str, Array], ours: Parameters, otherwise: str = OTHER_MODEL
+) -> None:
+    """Raise ValueError unless an optimizer's parameters are a model's own, not copies of them."""
     if list(theirs) != list(ours) or any(theirs[name] is not ours[name] for name in ours):
         raise ValueError(otherwise)
 

@@ -111,7 +111,7 @@ class Training:
         """Take a step of the optimizer, and call the watchers."""
         state, now, of_steps = self.state, self.state._now, self.state.history.workers
         if gradients.parameters is not self._trained:  # new, or the model has changed
-            check_trains(state.optimizer, state.model, CHANGED_MODEL)
+            check_trains(state.optimizer.parameters, gradients.parameters, CHANGED_MODEL)
             self._trained = gradients.parameters
         of_steps[self.step.shared_by] = of_steps.get(self.step.shared_by, 0) + 1
         now.step, now.step_in_epoch = state.optimizer.steps + 1, now.step_in_epoch + 1
