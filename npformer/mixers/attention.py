@@ -52,9 +52,9 @@ class AttentionScores(Scores):
             self.query_norm, self.key_norm = norms
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
-        # Both by head: [batch, heads, length, d_head]
-        query, query_cache = self.by_head(self.query, self.query_norm, self.n_heads, x, context)
-        key, key_cache = self.by_head(self.key, self.key_norm, self.n_kv_heads, x, context)
+        # Split into heads: [batch, heads, length, d_head]
+        query, query_cache = self.split(self.query, self.query_norm, self.n_heads, x, context)
+        key, key_cache = self.split(self.key, self.key_norm, self.n_kv_heads, x, context)
         repeat_cache = None
         if self.group > 1:
             key, repeat_cache = F.repeat_heads(key, self.group)
@@ -67,13 +67,13 @@ class AttentionScores(Scores):
         if repeat_cache is not None:
             dkey = F.repeat_heads_backward(dkey, repeat_cache)
         # x is used twice, so its gradient is a sum
-        dx = self.by_head_backward(self.query, self.query_norm, dquery, query_cache, gradients)
-        return dx + self.by_head_backward(self.key, self.key_norm, dkey, key_cache, gradients)
+        dx = self.split_backward(self.key, self.key_norm, dkey, key_cache, gradients)
+        return dx + self.split_backward(self.query, self.query_norm, dquery, query_cache, gradients)
 
-    def by_head(
+    def split(
         self, part: Layer, norm: Layer | None, n: int, x: Array, context: Context, begin: Any = 0
     ) -> tuple[Array, Any]:
-        """Return x W by head, normalised and turned if they are: (batch, n, length, d_head).
+        """Return x W in n heads, normalised and turned if they are: (batch, n, length, d_head).
 
         `part` is `query` or `key`. The first token is at position `begin`, a number or one for each
         row.
@@ -90,10 +90,10 @@ class AttentionScores(Scores):
         """Return queries or keys by head, turned, and what turns their gradient."""
         return F.rotary(heads, places(begin, heads.shape[2]), self.rope_theta)
 
-    def by_head_backward(
+    def split_backward(
         self, part: Layer, norm: Layer | None, dheads: Array, cache: Any, gradients: Gradients
     ) -> Array:
-        """Gradient of `by_head`: add those of the parameters and return dx."""
+        """Gradient of `split`: add those of the parameters and return dx."""
         map_cache, norm_cache, turn = cache
         if turn is not None:
             dheads = F.rotary_backward(dheads, turn)
@@ -105,11 +105,11 @@ class AttentionScores(Scores):
         return {"key": (self.n_kv_heads, length, self.key.weight.shape[1] // self.n_kv_heads)}
 
     def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
-        key, _ = self.by_head(self.key, self.key_norm, self.n_kv_heads, x, context, state.stop)
+        key, _ = self.split(self.key, self.key_norm, self.n_kv_heads, x, context, state.stop)
         return {"key": key}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        query, _ = self.by_head(self.query, self.query_norm, self.n_heads, x, context, state.begin)
+        query, _ = self.split(self.query, self.query_norm, self.n_heads, x, context, state.begin)
         key, _ = F.repeat_heads(state.so_far("key"), self.group)
         return F.attention_scores(query, key)[0]
 
@@ -222,9 +222,9 @@ class BlockwiseAttention(Attention):
             )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        # All by head: [batch, heads, length, d_head]
-        query, query_cache = self.by_head(self.query, self.query_norm, self.n_heads, x, context)
-        key, key_cache = self.by_head(self.key, self.key_norm, self.n_kv_heads, x, context)
+        # Split into heads: [batch, heads, length, d_head]
+        query, query_cache = self.split(self.query, self.query_norm, self.n_heads, x, context)
+        key, key_cache = self.split(self.key, self.key_norm, self.n_kv_heads, x, context)
         value, value_cache = self.value.forward(x, context)
         pair = key, F.split_heads(value, self.n_kv_heads)
         (key, value), repeats = zip(*(F.repeat_heads(a, self.group) for a in pair), strict=True)
@@ -242,8 +242,6 @@ class BlockwiseAttention(Attention):
         dkey, dvalue = (F.repeat_heads_backward(each, repeat_cache) for each in pair)
         # x is used three times, so its gradient is a sum
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
-        dx_key = self.by_head_backward(self.key, self.key_norm, dkey, key_cache, gradients)
-        dx_query = self.by_head_backward(
-            self.query, self.query_norm, dquery, query_cache, gradients
-        )
+        dx_key = self.split_backward(self.key, self.key_norm, dkey, key_cache, gradients)
+        dx_query = self.split_backward(self.query, self.query_norm, dquery, query_cache, gradients)
         return dx_value + dx_key + dx_query
