@@ -133,11 +133,10 @@ class Adam(GradientDescent):
         for place, theta, g in pieces:
             self._change(lr, self.weight_decay, theta, g, *self._moments.of(place, theta))
 
-    def _change(self, lr: float, decay: float, theta: Array, *others: Array) -> None:
-        """Update one array by its gradient and its moments, the others."""
-        update = faster(adam_update, theta) or adam_update
-        settings: Any = {"betas": self.betas, "eps": self.eps, "weight_decay": decay}
-        update(theta, *others, t=self.steps, lr=lr, **settings)
+    def _change(self, lr: float, decay: float, *arrays: Array) -> None:
+        """Update the first of the arrays by the others: its gradient, m and v."""
+        update = faster(adam_update, arrays[0]) or adam_update
+        update(*arrays, t=self.steps, lr=lr, betas=self.betas, eps=self.eps, weight_decay=decay)
 
     def _update_one_by_one(self, pieces: list[Piece], lr: float) -> None:
         """Update parameters, each with its own rate and weight decay."""

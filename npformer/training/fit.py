@@ -14,7 +14,7 @@ from npformer.engine.team import Team
 from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.models.step import PlainStep
-from npformer.optim import Optimizer, Schedule, clip_by_global_norm
+from npformer.optim import Optimizer, Schedule
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
@@ -260,9 +260,8 @@ def fit(
                 files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed)
                 files.begin(state, resume)
                 watching.append(files)
-            clip: Any = step.clip if several else clip_by_global_norm
-            parts = step, dropout, [*watching, interrupts], own["recorder"], interrupts
-            stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
+            parts = step, dropout, clip_norm, [*watching, interrupts], own["recorder"], interrupts
+            stop = Training(state, drawn, *parts).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()
         if stop is not None and on_interrupt == "raise":
