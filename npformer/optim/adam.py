@@ -97,7 +97,7 @@ class Adam(GradientDescent):
     """
 
     must_be: ClassVar = {
-        "lr": checks.not_negative,  # a callback may set it to 0
+        "lr": partial(checks.number, above=0.0),
         "betas": two_rates,
         "eps": partial(checks.number, above=0.0),
         "weight_decay": checks.not_negative,
@@ -122,7 +122,7 @@ class Adam(GradientDescent):
         no_decay: Sequence[str] = (),
         layer_decay: float = 1.0,
     ) -> None:
-        self._begin(parameters, schedule, lr)
+        self._begin(parameters, schedule)
         self._set(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, layer_decay=layer_decay)
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 
