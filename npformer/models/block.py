@@ -70,7 +70,7 @@ RESIDUALS: dict[str, tuple[Any, Any]] = {
 
 
 class Residual:
-    """Half of a block: the two functions of its residual connection, for the half's layers."""
+    """Half of a block: the passes of its residual connection, with its layers filled in."""
 
     def __init__(self, passes: tuple[Any, Any], *layers: Layer) -> None:
         self.forward, self.backward = (partial(each, *layers) for each in passes)
