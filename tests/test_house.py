@@ -24,13 +24,13 @@ BUDGET: dict[str, int] = {
     "core": 1696,
     "functional": 1189,
     "layers": 652,
-    "mixers": 914,
-    "models": 1089,
-    "optim": 458,
+    "mixers": 906,
+    "models": 1082,
+    "optim": 455,
     "proof": 1354,
     "data": 1961,
     "engine": 3555,
-    "training": 3761,
+    "training": 3759,
     "interop": 2027,
     "tasks": 2944,
     "learn": 4428,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_785
+IN_ALL = 27_765
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -218,7 +218,7 @@ def test_words_of_the_engine_are_found(name, text, expected):
 
 
 KNOWS_NO_MODEL = list((ROOT / "training").glob("*.py"))
-KNOWS_NO_MODEL += [ROOT / "engine" / f"{n}.py" for n in ("team", "micro_batches", "snapshot")]
+KNOWS_NO_MODEL += [ROOT / "engine" / f"{n}.py" for n in ("team", "snapshot")]
 """Training and workers, which any model may use: they ask it, and know no class of it."""
 
 OF_ONE_MODEL = {

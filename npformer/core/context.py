@@ -1,6 +1,7 @@
 """Context: what belongs to one call and not to a layer."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 from npformer.core import checks
@@ -10,6 +11,16 @@ from npformer.core.padding import Padding
 from npformer.core.words import a_type
 
 _NOT_GIVEN: Any = object()
+
+
+def _needed(context: Any) -> Any:
+    """Return the generator, made when it is first asked for: without dropout, none is needed."""
+    if isinstance(context._given, partial):
+        context.__dict__["_given"] = context._given()
+    return context._given
+
+
+GENERATOR: Any = property(_needed)
 
 
 @dataclass(frozen=True, init=False)
@@ -23,7 +34,7 @@ class Context:
     ----------
     training : bool
         Whether dropout acts.
-    generator : numpy.random.Generator, optional
+    generator : numpy.random.Generator, or functools.partial that makes it, optional
         Draws the masks of dropout. Needed only if something is random. In a training step of
         npformer each sample has its own dropout masks, whichever part of the batch it is in. What
         a layer itself draws from the generator is different in each part of the batch.
@@ -42,8 +53,8 @@ class Context:
     """
 
     training: bool
-    generator: Any
-    keep: bool
+    generator: Any = GENERATOR
+    keep: bool = True
     padding: Padding | None = None  # these four are set on the object only if given
     types: Array | None = None
     memory_padding: Padding | None = None
@@ -67,12 +78,12 @@ class Context:
         if type(training) is not bool or type(keep) is not bool:  # the usual case costs nothing
             checks.flag("training", training)
             checks.flag("keep", keep)
-        if generator is not None and not hasattr(generator, "random"):
+        if not (generator is None or hasattr(generator, "random") or type(generator) is partial):
             raise TypeError(
                 f"generator is {a_type(generator)}; expected a numpy.random.Generator. "
                 "Make one with numpy.random.default_rng(seed)"
             )
-        self.__dict__.update(training=training, generator=generator, keep=keep, chosen=chosen)
+        self.__dict__.update(training=training, _given=generator, keep=keep, chosen=chosen)
         if mask is not _NOT_GIVEN or padding is not None or types is not None:
             self.__dict__.update(_tokens("", mask, padding, types))
         if memory_mask is not _NOT_GIVEN or memory_padding is not None or memory_types is not None:

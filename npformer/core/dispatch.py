@@ -21,8 +21,7 @@ def register(plain: Any, find: Callable[[Any], Any]) -> None:
 
 def faster(plain: Any, x: Any) -> Any:
     """Return what is to run in place of `plain` for something like x; None if nothing is."""
-    find = _finders.get(plain) if _enabled else None
-    return None if find is None else find(x)
+    return _finders[plain](x) if _enabled and plain in _finders else None
 
 
 class use_kernels:

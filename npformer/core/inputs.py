@@ -101,9 +101,9 @@ class TwoInputLayer(Layer):
 
 def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
     """Return the inputs of a layer from a user's arrays, which are not checked."""
+    if layer.n_inputs == 1 and not any(isinstance(each, tuple) for each in (x, mask, types)):
+        return (Sequences(x, None if mask is None else Padding(mask), types),)  # the usual case
     n, several = layer.n_inputs, []
-    if n == 1 and not any(isinstance(each, tuple) for each in (x, mask, types)):  # the usual case
-        return (Sequences(x, None if mask is None else Padding(mask), types),)
     for name, value in (("x", x), ("mask", mask), ("types", types)):
         entries = value if isinstance(value, tuple) else (value,) * (n if value is None else 1)
         if len(entries) != n:

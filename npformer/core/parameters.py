@@ -98,9 +98,8 @@ class Parameters(Mapping[str, Array]):
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
-        if not isinstance(named, Mapping) or not all(
-            isinstance(parameter, Parameter) for parameter in named.values()
-        ):
+        fits = isinstance(named, Mapping) and all(isinstance(p, Parameter) for p in named.values())
+        if not fits:
             raise TypeError(f"named is {described(named)}; expected a mapping to Parameter objects")
         self.named = dict(named)
         padded = [-(-p.size // ALIGNMENT) * ALIGNMENT for p in self.named.values()]
@@ -140,11 +139,8 @@ class Parameters(Mapping[str, Array]):
         for (name, p), at in zip(self.named.items(), self.offsets, strict=True):
             first, last = max(at, part.start), min(at + p.size, part.stop)
             if first < last:
-                yield (
-                    name,
-                    slice(first - at, last - at),
-                    slice(first - part.start, last - part.start),
-                )
+                within = slice(first - part.start, last - part.start)
+                yield name, slice(first - at, last - at), within
 
     @property
     def flat(self) -> Array | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -20,12 +21,13 @@ from npformer.core import (
     part_generator,
     step_key,
 )
+from npformer.core.cut_masks import Cut
+from npformer.core.inputs import Sequences
 from npformer.data.samples import Batch
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
 from npformer.engine.fast_models import above_frozen
-from npformer.engine.micro_batches import MicroBatch, micro_batches_of_worker, rows_of_worker
 from npformer.engine.snapshot import Snapshot, snapshot_of
 from npformer.engine.threads import in_workers
 from npformer.engine.twin_classes import model_cache
@@ -38,6 +40,18 @@ from npformer.models.losses import Loss
 PREDICTED_AT_ONCE = 1 << 11
 """Tokens that a worker on a CPU predicts at a time. With fewer, Python's overhead shows; with more,
 one layer's results no longer fit into the cache when the next layer reads them."""
+
+
+class MicroBatch(NamedTuple):
+    """The samples that a worker computes at a time, and what it needs to know about them."""
+
+    batch: Batch
+    weight: float = 1.0
+    """How much their mean loss counts in that of the whole batch."""
+    first: int = 0
+    """The number of the first of them in the whole batch."""
+    cut: Cut | None = None
+    """Padding that the whole batch has and they do not."""
 
 
 @dataclass(eq=False)
@@ -168,7 +182,7 @@ class Team:
         # An overflow still shows in the loss, where `fit` finds it and names the tensor.
         with np.errstate(over="ignore", invalid="ignore"):
             for batch, weight, first, cut in work:
-                drawn = part_generator(key, first, len(batch), cut)
+                drawn = partial(part_generator, key, first, len(batch), cut)
                 context = EngineContext(True, drawn, workspace=memory, threads=threads)
                 loss = fast_loss(self.loss, backend, context)
                 total = total + accumulate(model, loss, batch, context, gradients, weight)
@@ -209,3 +223,54 @@ def team_of(
     with Team(model, workers, micro_batch, workspaces, loss=loss) as team:
         yield team
     shelf.append(workspaces)
+
+
+def micro_batches_of_worker(
+    k: int, n: int, batch: Batch, most: int | None, counts: np.ndarray | None, masked: bool
+) -> list[MicroBatch]:
+    """Return what worker k of n computes, at most `most` samples at a time.
+
+    `counts` says how much each sample counts in the loss; None: the batch is computed as a whole.
+    Unless `masked`, samples without padding lose their mask.
+    """
+    if counts is None:
+        return [MicroBatch(batch if masked else without_full_mask(batch))]
+    shard, rows = batch.shard, list(rows_of_worker(k, n, len(batch), most))
+    own = batch.select(slice(rows[0].start, rows[-1].stop))
+    own = own if masked else without_full_mask(own)
+    total = (float(counts.sum()) if shard is None else shard.total) or 1.0
+    before, cut = 0, None
+    if shard is not None:
+        here, before = tuple(each.length for each in own.inputs), shard.first
+        cut = None if shard.lengths in (None, here) else Cut(here, shard.lengths)
+    found, at = [], rows[0].start
+    for some in rows:
+        if some.start < some.stop:  # else there are fewer samples than workers
+            part = own.select(slice(some.start - at, some.stop - at)) if len(rows) > 1 else own
+            weight = float(counts[some].sum()) / total
+            found.append(MicroBatch(part, weight, before + some.start, cut))
+    return found
+
+
+def rows_of_worker(k: int, n: int, n_rows: int, most: int | None) -> Iterator[slice]:
+    """Yield the rows that worker k of n computes, at most `most` at a time."""
+    start, stop = k * n_rows // n, (k + 1) * n_rows // n
+    size = max(stop - start, 1) if most is None else most
+    for first in range(start, max(stop, start + 1), size):
+        yield slice(first, min(first + size, stop))
+
+
+def without_full_mask(batch: Batch) -> Batch:
+    """Return a batch without its mask if no token is padding, as is common in batches by length.
+
+    Then layers need not look at a mask, which takes a few per cent of a short step.
+    """
+    if not any(_has_full_mask(each) for each in batch.inputs):
+        return batch
+    inputs = [replace(e, padding=None) if _has_full_mask(e) else e for e in batch.inputs]
+    return replace(batch, inputs=tuple(inputs))
+
+
+def _has_full_mask(each: Sequences) -> bool:
+    padding = each.padding
+    return padding is not None and type(padding.mask) is np.ndarray and bool(padding.mask.all())

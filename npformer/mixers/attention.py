@@ -39,7 +39,7 @@ class AttentionScores(Scores):
     """
 
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
-        self.rope_theta = settings.rope_theta
+        self.rope_theta: Any = settings.rope_theta
         init = initializers.INITIALIZERS.make(settings.initializer)
         drawn: Any = {"bias": settings.bias, "seed": rng, "dtype": dtype, "init": init}
         d_model, d_head = settings.d_model, settings.head_size
@@ -52,8 +52,9 @@ class AttentionScores(Scores):
             self.query_norm, self.key_norm = norms
 
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.queries(x, context)  # [batch, heads, length, d_head]
-        key, key_cache = self.keys(x, context)
+        # Split into heads: [batch, heads, length, d_head]
+        query, query_cache = self.split(self.query, self.query_norm, self.n_heads, x, context)
+        key, key_cache = self.split(self.key, self.key_norm, self.n_kv_heads, x, context)
         repeat_cache = None
         if self.group > 1:
             key, repeat_cache = F.repeat_heads(key, self.group)
@@ -66,47 +67,33 @@ class AttentionScores(Scores):
         if repeat_cache is not None:
             dkey = F.repeat_heads_backward(dkey, repeat_cache)
         # x is used twice, so its gradient is a sum
-        dx_key = self.keys_backward(dkey, key_cache, gradients)
-        return dx_key + self.queries_backward(dquery, query_cache, gradients)
+        dx = self.split_backward(self.key, self.key_norm, dkey, key_cache, gradients)
+        return dx + self.split_backward(self.query, self.query_norm, dquery, query_cache, gradients)
 
-    def queries(self, x: Array, context: Context, begin: Any = 0) -> tuple[Array, Any]:
-        """Return x W_Q by head, normalised and turned if they are: (batch, heads, length, d_head).
-
-        The first token is at position `begin`, a number or one for each row.
-        """
-        return self._by_head(self.query, self.query_norm, self.n_heads, x, context, begin)
-
-    def queries_backward(self, dquery: Array, cache: Any, gradients: Gradients) -> Array:
-        """Gradient of `queries`: add those of the parameters and return dx."""
-        return self._by_head_backward(self.query, self.query_norm, dquery, cache, gradients)
-
-    def keys(self, x: Array, context: Context, begin: Any = 0) -> tuple[Array, Any]:
-        """Return x W_K like `queries`: (batch, n_kv_heads, length, d_head)."""
-        return self._by_head(self.key, self.key_norm, self.n_kv_heads, x, context, begin)
-
-    def keys_backward(self, dkey: Array, cache: Any, gradients: Gradients) -> Array:
-        """Gradient of `keys`: add those of the parameters and return dx."""
-        return self._by_head_backward(self.key, self.key_norm, dkey, cache, gradients)
-
-    def _by_head(
-        self, part: Layer, norm: Layer | None, n_heads: int, x: Array, context: Context, begin: Any
+    def split(
+        self, part: Layer, norm: Layer | None, n: int, x: Array, context: Context, begin: Any = 0
     ) -> tuple[Array, Any]:
+        """Return x W in n heads, normalised and turned if they are: (batch, n, length, d_head).
+
+        `part` is `query` or `key`. The first token is at position `begin`, a number or one for each
+        row.
+        """
         mapped, map_cache = part.forward(x, context)
-        heads, norm_cache = F.split_heads(mapped, n_heads), None
+        heads, norm_cache, turn = F.split_heads(mapped, n), None, None
         if norm is not None:
             heads, norm_cache = norm.forward(heads, context)
-        heads, turn = self.turned(heads, begin)
+        if self.rope_theta is not None:
+            heads, turn = self.turned(heads, begin)
         return heads, (map_cache, norm_cache, turn)
 
     def turned(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
-        """Return queries or keys by head, turned if they are, and what turns their gradient."""
-        if self.rope_theta is None:
-            return heads, None
+        """Return queries or keys by head, turned, and what turns their gradient."""
         return F.rotary(heads, places(begin, heads.shape[2]), self.rope_theta)
 
-    def _by_head_backward(
+    def split_backward(
         self, part: Layer, norm: Layer | None, dheads: Array, cache: Any, gradients: Gradients
     ) -> Array:
+        """Gradient of `split`: add those of the parameters and return dx."""
         map_cache, norm_cache, turn = cache
         if turn is not None:
             dheads = F.rotary_backward(dheads, turn)
@@ -118,10 +105,11 @@ class AttentionScores(Scores):
         return {"key": (self.n_kv_heads, length, self.key.weight.shape[1] // self.n_kv_heads)}
 
     def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
-        return {"key": self.keys(x, context, state.stop)[0]}
+        key, _ = self.split(self.key, self.key_norm, self.n_kv_heads, x, context, state.stop)
+        return {"key": key}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        query, _ = self.queries(x, context, state.begin)
+        query, _ = self.split(self.query, self.query_norm, self.n_heads, x, context, state.begin)
         key, _ = F.repeat_heads(state.so_far("key"), self.group)
         return F.attention_scores(query, key)[0]
 
@@ -234,8 +222,9 @@ class BlockwiseAttention(Attention):
             )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        query, query_cache = self.queries(x, context)  # [batch, heads, length, d_head]
-        key, key_cache = self.keys(x, context)
+        # Split into heads: [batch, heads, length, d_head]
+        query, query_cache = self.split(self.query, self.query_norm, self.n_heads, x, context)
+        key, key_cache = self.split(self.key, self.key_norm, self.n_kv_heads, x, context)
         value, value_cache = self.value.forward(x, context)
         pair = key, F.split_heads(value, self.n_kv_heads)
         (key, value), repeats = zip(*(F.repeat_heads(a, self.group) for a in pair), strict=True)
@@ -253,5 +242,6 @@ class BlockwiseAttention(Attention):
         dkey, dvalue = (F.repeat_heads_backward(each, repeat_cache) for each in pair)
         # x is used three times, so its gradient is a sum
         dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
-        dx_key = self.keys_backward(dkey, key_cache, gradients)
-        return dx_value + dx_key + self.queries_backward(dquery, query_cache, gradients)
+        dx_key = self.split_backward(self.key, self.key_norm, dkey, key_cache, gradients)
+        dx_query = self.split_backward(self.query, self.query_norm, dquery, query_cache, gradients)
+        return dx_value + dx_key + dx_query

@@ -152,9 +152,8 @@ class AveragingMixer(Mixer, Scores):
             by_head, repeat_cache = F.repeat_heads(by_head, self.group)
         mask, rate = over_heads(context.mask), self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
-        seen: Any = {"causal": self.causal, "window": self.window}
         heads, average_cache = F.average(
-            scores, by_head, mask, rate=rate, generator=generator, **seen
+            scores, by_head, mask, self.causal, rate, generator, window=self.window
         )
         return F.merge_heads(heads), (scores_cache, value_cache, repeat_cache, average_cache)
 

@@ -1,6 +1,7 @@
 """A block of the encoder, and the two kinds of residual connection in it."""
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, array_module, checks, generators
 from npformer.layers import FFNS, Dropout
@@ -68,21 +69,11 @@ RESIDUALS: dict[str, tuple[Any, Any]] = {
 """What ``EncoderConfig(norm=...)`` takes."""
 
 
-class Residual(NamedTuple):
-    """Half of a block: the two functions of its residual connection, and its layers."""
+class Residual:
+    """Half of a block: the passes of its residual connection, with its layers filled in."""
 
-    passes: tuple[Any, Any]
-    sublayer: Layer
-    dropout: Layer
-    norm: Layer
-
-    def forward(self, x: Array, context: Context) -> Any:
-        """Return the result and what `backward` needs."""
-        return self.passes[0](*self[1:], x, context)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Add the gradients of the parameters to `gradients` and return dx."""
-        return self.passes[1](*self[1:], dy, cache, gradients)
+    def __init__(self, passes: tuple[Any, Any], *layers: Layer) -> None:
+        self.forward, self.backward = (partial(each, *layers) for each in passes)
 
 
 class MixerStep:

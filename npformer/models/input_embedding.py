@@ -93,8 +93,7 @@ class InputEmbedding(Layer):
     def chain(self) -> list[Layer]:
         """Return the layers in use, in the order in which they act."""
         added = self.tokens, self.token_dropout, self.positions, self.types
-        some = *added, self.norm, self.projection
-        return [*(part for part in some if part is not None), self.dropout]
+        return [p for p in (*added, self.norm, self.projection, self.dropout) if p is not None]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if self.position_padding_id is not None:

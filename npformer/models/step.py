@@ -1,6 +1,7 @@
 """A training step without the optimizer: the loss of a batch, and its gradients."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from npformer.core import (
@@ -11,7 +12,6 @@ from npformer.core import (
     part_generator,
     step_key,
 )
-from npformer.core.inputs import arrays_of
 from npformer.models.losses import Loss
 
 Samples = Any
@@ -34,7 +34,7 @@ def accumulate(
     the batch is part of a larger one, `weight` is its share of the mean. The result is an array
     with no axes, on the model's backend.
     """
-    outputs, cache = model.forward(*arrays_of(batch.inputs), batch.within(context))
+    outputs, cache = model.forward(*(each.x for each in batch.inputs), batch.within(context))
     value, loss_cache = loss.forward(outputs, *batch.targets())
     model.backward(loss.backward(weight, loss_cache), cache, gradients)
     return value * weight
@@ -69,7 +69,7 @@ class PlainStep:
 
     def step(self, batch: Samples, generator: Any = None) -> tuple[Array, Gradients]:
         """Return the loss of a batch, and its gradients."""
-        model, drawn = self.model, part_generator(step_key(generator), 0, len(batch))
+        model, drawn = self.model, partial(part_generator, step_key(generator), 0, len(batch))
         context, gradients = Context(True, drawn), Gradients(model.parameters())
         with guarded_computation(model.backend, len(batch)):
             return accumulate(model, self.loss, batch, context, gradients), gradients

@@ -97,7 +97,7 @@ class Adam(GradientDescent):
     """
 
     must_be: ClassVar = {
-        "lr": checks.not_negative,  # a callback may set it to 0
+        "lr": partial(checks.number, above=0.0),
         "betas": two_rates,
         "eps": partial(checks.number, above=0.0),
         "weight_decay": checks.not_negative,
@@ -122,32 +122,31 @@ class Adam(GradientDescent):
         no_decay: Sequence[str] = (),
         layer_decay: float = 1.0,
     ) -> None:
-        self._begin(parameters, schedule, lr)
-        rates = {"weight_decay": weight_decay, "layer_decay": layer_decay}
-        self._set(lr=lr, betas=betas, eps=eps, **rates)
+        self._begin(parameters, schedule)
+        self._set(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, layer_decay=layer_decay)
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 
     def _update(self, pieces: list[Piece], lr: float) -> None:
-        numbers: dict[str, Any] = {"t": self.steps, "betas": self.betas, "eps": self.eps}
         if self.layer_decay != 1.0 or (self.no_decay and self.weight_decay):
-            self._update_one_by_one(pieces, lr, numbers)
+            self._update_one_by_one(pieces, lr)
             return
-        numbers |= {"lr": lr, "weight_decay": self.weight_decay}
-        for name, theta, g in pieces:
-            update = faster(adam_update, theta) or adam_update
-            update(theta, g, *self._moments.of(name, theta), **numbers)
+        for place, theta, g in pieces:
+            self._change(lr, self.weight_decay, theta, g, *self._moments.of(place, theta))
 
-    def _update_one_by_one(self, pieces: list[Piece], lr: float, numbers: dict[str, Any]) -> None:
+    def _change(self, lr: float, decay: float, *arrays: Array) -> None:
+        """Update the first of the arrays by the others: its gradient, m and v."""
+        update = faster(adam_update, arrays[0]) or adam_update
+        update(*arrays, t=self.steps, lr=lr, betas=self.betas, eps=self.eps, weight_decay=decay)
+
+    def _update_one_by_one(self, pieces: list[Piece], lr: float) -> None:
         """Update parameters, each with its own rate and weight decay."""
         factors = layer_factors(self.parameters, self.layer_decay)
         for place, theta, g in pieces:
-            update = faster(adam_update, theta) or adam_update
             arrays = theta, g, *self._moments.of(place, theta)
             parts = [self._moments.parts(place, x) for x in arrays]
             for name in parts[0]:
                 decay = 0.0 if fits_any(name, self.no_decay) else self.weight_decay
-                each = [of[name] for of in parts]
-                update(*each, **numbers, lr=lr * factors[name], weight_decay=decay)
+                self._change(lr * factors[name], decay, *(of[name] for of in parts))
 
     def _made_of(self, g: np.ndarray, *moments: np.ndarray) -> np.ndarray:
         beta2 = self.betas[1]

@@ -85,8 +85,8 @@ class GradientDescent:
     parameters: Mapping[str, Array]
     lr: float
 
-    def _begin(self, parameters: Mapping[str, Array], schedule: Any, lr: Any) -> None:
-        """Check what is to be updated, and how fast, and start at step 0."""
+    def _begin(self, parameters: Mapping[str, Array], schedule: Any) -> None:
+        """Check what is to be updated, and start at step 0."""
         if flat_of(parameters) is None:  # a model has checked its own
             advice = f"Write {type(self).__name__}(model.parameters())"
             check_arrays("parameter", "parameters", parameters, advice)
@@ -95,7 +95,6 @@ class GradientDescent:
         self.parameters = parameters
         self.steps = 0
         self._moments = Moments(parameters, self.kinds)
-        checks.number("lr", lr, above=0.0)
 
     def current_lr(self) -> float:
         """Return the learning rate of the next step."""
@@ -143,14 +142,15 @@ class GradientDescent:
                 f"the optimizer's moments are not those of these parameters: {problem}. Restore "
                 "the model they were saved with as well"
             )
-        self._set(**{name: values[name] for name in self.must_be})
+        lr = checks.not_negative("lr", values["lr"])  # a callback may have set it to 0
+        self._set(**{name: values[name] for name in self.must_be if name != "lr"})
+        self.lr = lr
         self._moments.load(arrays)
         self.steps = steps
 
     def _set(self, **settings: Any) -> None:
         """Check settings, and then set them."""
-        checked = {name: self.must_be[name](name, value) for name, value in settings.items()}
-        vars(self).update(checked)
+        vars(self).update({n: self.must_be[n](n, value) for n, value in settings.items()})
 
     def _update(self, pieces: list[Piece], lr: float) -> None:
         """Update all parameters by their gradients, which have been checked."""

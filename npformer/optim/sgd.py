@@ -1,6 +1,7 @@
 """Stochastic gradient descent by hand, with momentum."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from npformer.core import Array, checks
@@ -49,7 +50,7 @@ class SGD(GradientDescent):
     """
 
     must_be: ClassVar = {
-        "lr": checks.not_negative,  # a callback may set it to 0
+        "lr": partial(checks.number, above=0.0),
         "momentum": checks.rate,
         "nesterov": checks.flag,
     }
@@ -66,7 +67,7 @@ class SGD(GradientDescent):
         nesterov: bool = False,
         schedule: Schedule | str | None = None,
     ) -> None:
-        self._begin(parameters, schedule, lr)
+        self._begin(parameters, schedule)
         self._set(lr=lr, momentum=momentum, nesterov=nesterov)
 
     def _set(self, **settings: Any) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from inspect import unwrap
 from typing import Any
 
-from npformer.core import Layer, Seed, checks, described, use_precision
+from npformer.core import Array, Parameters, Seed, checks, described, use_precision
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer
 from npformer.training.batches import WAYS
@@ -96,9 +96,13 @@ def check_arguments(fit: Callable[..., Any], given: Mapping[str, Any]) -> None:
         )
 
 
-def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:
-    """Return the given optimizer, or a new one with those of the settings that are not None."""
-    given = {name: value for name, value in settings.items() if value is not None}
+OF_ADAM = "lr", "schedule", "weight_decay", "no_decay", "layer_decay"
+"""The settings of `Adam` that `fit` takes."""
+
+
+def optimizer_for(model: Model, optimizer: Optimizer | None, *settings: Any) -> Optimizer:
+    """Return the given optimizer, or an Adam with those of its settings that are not None."""
+    given = {n: value for n, value in zip(OF_ADAM, settings, strict=True) if value is not None}
     if not model.parameters():
         raise ValueError(
             "every parameter of the model is frozen, so there is nothing to train; expected at "
@@ -113,7 +117,7 @@ def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) ->
             f"optimizer is given together with {both}; expected only one of the two, because an "
             "optimizer has its own settings. Pass them to Adam(...)"
         )
-    check_trains(optimizer, model)
+    check_trains(optimizer.parameters, model.parameters())
     return optimizer
 
 
@@ -128,9 +132,10 @@ CHANGED_MODEL = (
 )
 
 
-def check_trains(optimizer: Optimizer, model: Layer, otherwise: str = OTHER_MODEL) -> None:
-    """Raise ValueError unless an optimizer updates the model's own arrays, not copies of them."""
-    theirs, ours = optimizer.parameters, model.parameters()
+def check_trains(
+    theirs: Mapping[str, Array], ours: Parameters, otherwise: str = OTHER_MODEL
+) -> None:
+    """Raise ValueError unless an optimizer's parameters are a model's own, not copies of them."""
     if list(theirs) != list(ours) or any(theirs[name] is not ours[name] for name in ours):
         raise ValueError(otherwise)
 

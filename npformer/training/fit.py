@@ -14,7 +14,7 @@ from npformer.engine.team import Team
 from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.models.step import PlainStep
-from npformer.optim import Optimizer, Schedule, clip_by_global_norm
+from npformer.optim import Optimizer, Schedule
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
     check_arguments,
@@ -224,9 +224,7 @@ def fit(
             dropout = device_generator(model.backend, int(dropout.integers(1 << 63))) or dropout
         about = loss, label_smoothing, metric, sample_weight, class_weight
         task = checked_task(model, data, validation, rng, ranks, progress, *about)
-        settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
-        settings |= {"lr": lr, "layer_decay": layer_decay}
-        given = optimizer_for(model, optimizer, **settings)
+        given = optimizer_for(model, optimizer, lr, schedule, weight_decay, no_decay, layer_decay)
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
         if several:
@@ -261,9 +259,8 @@ def fit(
                 files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed)
                 files.begin(state, resume)
                 watching.append(files)
-            clip: Any = step.clip if several else clip_by_global_norm
-            parts = step, dropout, [*watching, interrupts], own["recorder"], interrupts
-            stop = Training(state, drawn, *parts, clip, clip_norm).to_the_end(contexts)
+            parts = step, dropout, clip_norm, [*watching, interrupts], own["recorder"], interrupts
+            stop = Training(state, drawn, *parts).to_the_end(contexts)
         if isinstance(used, ShardedAdam) and optimizer is not None:
             used.give_back()
         if stop is not None and on_interrupt == "raise":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -15,7 +15,7 @@ import numpy as np
 from npformer.core import Array, Gradients, guarded_computation
 from npformer.data.samples import Batch
 from npformer.models.step import Step
-from npformer.optim import NonFiniteGradientError
+from npformer.optim import NonFiniteGradientError, clip_by_global_norm
 from npformer.training.arguments import CHANGED_MODEL, check_trains
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
@@ -31,11 +31,10 @@ class Training:
     batches: Batches
     step: Step  # computes the steps
     dropout: Any  # the generator of dropout's masks
+    clip_norm: float | None  # the norm to which gradients are clipped, if they are
     watchers: Sequence[Callback]  # in the order in which they are called
     recorder: Recorder  # among the watchers
     interrupts: Interrupts  # the last of them
-    clip: Callable[[Gradients, float], object]
-    clip_norm: float | None  # the norm to which gradients are clipped, if they are
     _trained: Any = None  # the parameters that are known to be the optimizer's
 
     def to_the_end(self, contexts: ExitStack) -> BaseException | None:
@@ -111,7 +110,7 @@ class Training:
         """Take a step of the optimizer, and call the watchers."""
         state, now, of_steps = self.state, self.state._now, self.state.history.workers
         if gradients.parameters is not self._trained:  # new, or the model has changed
-            check_trains(state.optimizer, state.model, CHANGED_MODEL)
+            check_trains(state.optimizer.parameters, gradients.parameters, CHANGED_MODEL)
             self._trained = gradients.parameters
         of_steps[self.step.shared_by] = of_steps.get(self.step.shared_by, 0) + 1
         now.step, now.step_in_epoch = state.optimizer.steps + 1, now.step_in_epoch + 1
@@ -119,8 +118,9 @@ class Training:
         self.call("before_update")
         with guarded_computation(state.model.backend, len(rows)), self.interrupts.held():
             try:
-                if self.clip_norm is not None:
-                    self.clip(gradients, self.clip_norm)
+                if self.clip_norm is not None:  # several ranks have their own way
+                    clip = getattr(self.step, "clip", clip_by_global_norm)
+                    clip(gradients, self.clip_norm)
                 state.optimizer.step(gradients)
             except NonFiniteGradientError:
                 self.recorder.read(state)  # a loss that is not finite says where it began
@@ -175,9 +175,8 @@ class Interrupts(Callback):
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for signum, usual in ENDING.items():
-                if signal.getsignal(signum) == usual:
-                    self._before[signum] = signal.signal(signum, self._receive)
+            usual = [n for n, handler in ENDING.items() if signal.getsignal(n) == handler]
+            self._before = {n: signal.signal(n, self._receive) for n in usual}
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -83,7 +83,7 @@ def save_checkpoint(
     path = folders.checked_folder("folder", folder)
     checks.instance("model", model, Layer)
     checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
-    check_trains(optimizer, model)
+    check_trains(optimizer.parameters, model.parameters())
     of_loop = {} if generators is None else generators
     if not isinstance(of_loop, Mapping) or not all(map(is_numpy_generator, of_loop.values())):
         raise TypeError(

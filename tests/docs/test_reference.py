@@ -15,7 +15,7 @@ from docs.site.leads import DOCS, PAGES, pages_of
 from docs.site.pages import ROOT
 from docs.site.reference import PARTS, _index, add_sources, modules
 from docs.site.search import PUBLIC, texts
-from npformer.models.block import Residual
+from npformer.training.batches import Task
 
 DOCUMENTED = [module for _, _, parts in PARTS.values() for module in modules(parts)]
 
@@ -131,7 +131,7 @@ def test_what_is_internal_does_not_show(page):
     text = re.sub("<[^>]+>", "", page[0])
     assert "train(model, data, *, lr=None, schedule=None)" in text
     assert "LIMIT" not in text
-    assert is_internal(None, "class", "passes", Residual.passes, False, None)
+    assert is_internal(None, "class", "samples", Task.samples, False, None)
 
 
 def test_formulas_are_set_also_those_of_parameters(page):

@@ -11,6 +11,7 @@ from npformer.core import Array, Padding, check_ends_in_padding
 from npformer.core.inputs import Sequences
 from npformer.core.telling import tell_once
 from npformer.data.samples import Batch
+from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
 from npformer.training.trainable.model import Model
 
@@ -33,6 +34,11 @@ class Padded(Model):
     expects_mask: bool
     pool: Any = None
     pooling: str = ""
+
+    @property
+    def targets_of(self) -> int | None:  # type: ignore[override]
+        """0 without pooling, when each token has an answer; None with it."""
+        return 0 if isinstance(self.pool, Pooling) and self.pool.per_token else None
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids or vectors, masks and types; without a mask, make one from `padding_id`."""

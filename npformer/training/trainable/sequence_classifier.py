@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from npformer.core import Array, a_type
 from npformer.core.explained_errors import in_our_words
-from npformer.layers import Pooling
 from npformer.models import SequenceModel, TwoAnswers, WideSequenceModel
 from npformer.models.losses import Loss
 from npformer.training.storage.models import MODELS
@@ -39,11 +38,6 @@ class SequenceClassifier(Padded, SequenceModel):
     """
 
     n_classes: int
-
-    @property
-    def targets_of(self) -> int | None:  # type: ignore[override]
-        """0 without pooling, when each token has an answer; None with it."""
-        return 0 if isinstance(self.pool, Pooling) and self.pool.per_token else None
 
     @in_our_words
     def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:  # type: ignore[override]
