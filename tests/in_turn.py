@@ -1,4 +1,4 @@
-"""Many small cases of a test in one: all of them are run, and those that fail are named."""
+"""A table of cases above a test: as one test that names those that fail, or as a test each."""
 
 import functools
 import inspect
@@ -12,7 +12,7 @@ def in_turn(names: str | tuple[str, ...], *values: Any) -> Callable[[Any], Any]:
     """Run a test once for each value, as `pytest.mark.parametrize` does, but as a single test.
 
     For cases of a millisecond or so: each test by itself costs pytest several. Fixtures are made
-    once for all cases, so a case must not change them.
+    once for all cases, so a case must not change them. `separately` takes the same table.
     """
     names = tuple(names.split(", ")) if isinstance(names, str) else names
     cases = [value if len(names) > 1 else (value,) for value in values]
@@ -37,3 +37,8 @@ def in_turn(names: str | tuple[str, ...], *values: Any) -> Callable[[Any], Any]:
         return run_all
 
     return decorate
+
+
+def separately(names: str | tuple[str, ...], *values: Any, **options: Any) -> pytest.MarkDecorator:
+    """Make a test of each value, as `pytest.mark.parametrize`; its table is that of `in_turn`."""
+    return pytest.mark.parametrize(names, values, **options)

@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 import npformer as nf
+from tests.in_turn import separately
 
 LATER = ["concurrent.futures", "cupy", "matplotlib", "multiprocessing", "npformer.learn.exercises"]
 LATER += ["npformer.learn.museum", "npformer.tasks.sklearn", "numpy.random", "safetensors", "scipy"]
@@ -66,16 +67,14 @@ assert values == sorted(values, reverse=True), values
 """
 
 
-@pytest.mark.parametrize(
+@separately(
     "code",
-    [
-        "import npformer as nf; nf.Encoder, nf.functional, nf.Adam, nf.SGD",
-        "import npformer.optim, npformer.proof.gradcheck, npformer.models, npformer.mixers",
-        "import npformer.proof.cases",
-        "import numpy as np, npformer as nf; from npformer.proof.gradcheck import gradcheck; "
-        "gradcheck(nf.layers.LayerNorm(3, dtype='float64'), np.eye(3)[:2])",
-        PLAIN_STEP,
-    ],
+    "import npformer as nf; nf.Encoder, nf.functional, nf.Adam, nf.SGD",
+    "import npformer.optim, npformer.proof.gradcheck, npformer.models, npformer.mixers",
+    "import npformer.proof.cases",
+    "import numpy as np, npformer as nf; from npformer.proof.gradcheck import gradcheck; "
+    "gradcheck(nf.layers.LayerNorm(3, dtype='float64'), np.eye(3)[:2])",
+    PLAIN_STEP,
 )
 def test_the_book_stands_by_itself(code):
     before = modules_after("import npformer")

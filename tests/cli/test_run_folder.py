@@ -12,6 +12,7 @@ import npformer as nf
 from npformer.cli import train_task as command
 from npformer.training.storage import checkpoint_folder as folders
 from tests.cli.conftest import metrics_of, names, run
+from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("no_curves", "few_samples")
 
@@ -103,14 +104,12 @@ def test_a_second_run_says_both_words_before_any_work(tmp_path, refused, monkeyp
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(
+@separately(
     ("words", "message"),
-    [
-        ("--resume --overwrite", "--resume and --overwrite are both given"),
-        ("--resume --mixer fourier", "mixer is 'fourier', and was 'attention'"),
-        ("--resume --lr 0.5", "lr is 0.5, and was 'not given'"),
-        ("--resume --seed 3", "seed is 3, and was 0"),
-    ],
+    ("--resume --overwrite", "--resume and --overwrite are both given"),
+    ("--resume --mixer fourier", "mixer is 'fourier', and was 'attention'"),
+    ("--resume --lr 0.5", "lr is 0.5, and was 'not given'"),
+    ("--resume --seed 3", "seed is 3, and was 0"),
 )
 def test_a_run_goes_on_only_as_it_was_begun(tmp_path, refused, words, message):
     train(tmp_path, "--epochs", 1)

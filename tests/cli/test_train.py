@@ -11,6 +11,7 @@ from npformer.cli import train_task as command
 from npformer.cli.program import make_parser
 from npformer.engine.team import Team
 from tests.cli.conftest import TINY, metrics_of, names, run, train
+from tests.in_turn import separately
 
 RUN = {"run.json", "checkpoints", ".lock"}
 FILES = {"model.safetensors", "model-ordered.safetensors", "history.json", "metrics.json", *RUN}
@@ -183,12 +184,10 @@ def test_a_micro_batch_reaches_the_training(tmp_path, used):
 
 
 # Mistakes -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@separately(
     ("words", "message"),
-    [
-        ("--no-decay nope", "--no-decay is ['nope'], and no parameter matches"),
-        ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
-    ],
+    ("--no-decay nope", "--no-decay is ['nope'], and no parameter matches"),
+    ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
 )
 def test_an_error_during_training_is_one_line(tmp_path, fails, words, message):
     assert message in fails("train", "digits", *TINY, *words.split(), "--out", tmp_path)
@@ -204,13 +203,11 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 
 
 # Ctrl-C -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@separately(
     ("after", "files", "said"),
-    [
-        (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
-        (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
-        (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
-    ],
+    (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
+    (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
+    (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
 )
 def test_ctrl_c_keeps_what_is_whole_and_says_how(tmp_path, capsys, monkeypatch, after, files, said):
     steps, step = [], Team.step

@@ -3,7 +3,7 @@ import pytest
 
 from npformer.core import checks, enough_memory
 from npformer.core.explained_errors import located_errors
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 
 @in_turn(
@@ -49,12 +49,10 @@ def test_floating_names_the_two_arrays_that_differ():
     assert "x.astype('float64') or W.astype('float32')" in message
 
 
-@pytest.mark.parametrize(
+@separately(
     ("check", "values", "expected"),
-    [
-        (checks.positive, [0, -1, 1.0, True, "1", None], "a whole number of at least 1"),
-        (checks.rate, [-0.1, 1.0, 2, float("nan"), "half", None], "a number from 0 up to"),
-    ],
+    (checks.positive, [0, -1, 1.0, True, "1", None], "a whole number of at least 1"),
+    (checks.rate, [-0.1, 1.0, 2, float("nan"), "half", None], "a number from 0 up to"),
 )
 def test_numbers_that_are_refused(check, values, expected):
     for value in values:

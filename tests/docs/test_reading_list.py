@@ -6,6 +6,7 @@ import pytest
 
 from docs.site import reading_list
 from docs.site.reading_list import PAGE, ROOT, STOP, lines_of_code, parts, rewritten
+from tests.in_turn import separately
 
 TEXT = PAGE.read_text("utf-8")
 
@@ -44,13 +45,11 @@ def test_each_stop_says_what_to_look_for_and_asks_a_question_with_an_answer():
         assert len(answers) == 1, stop
 
 
-@pytest.mark.parametrize(
+@separately(
     ("text", "expected"),
-    [
-        ('"""Doc."""\n\nx = 1  # said\n# a comment\n', 1),
-        ('def f():\n    """Doc\n\n    of lines.\n    """\n    return """not\n    doc"""\n', 3),
-        ("", 0),
-    ],
+    ('"""Doc."""\n\nx = 1  # said\n# a comment\n', 1),
+    ('def f():\n    """Doc\n\n    of lines.\n    """\n    return """not\n    doc"""\n', 3),
+    ("", 0),
 )
 def test_lines_of_code_are_neither_empty_nor_comments_nor_docstrings(text, expected):
     assert lines_of_code(text) == expected

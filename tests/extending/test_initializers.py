@@ -6,7 +6,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import INITIALIZERS
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 
 def digest(model):
@@ -85,13 +85,11 @@ def test_every_name_is_tested_above():
     assert set(GOLDEN) == set(nf.MIXERS)
 
 
-@pytest.mark.parametrize(
+@separately(
     ("spec", "error", "message"),
-    [
-        ("orthogonal", ValueError, "initializer is 'orthogonal'; expected one of 'xavier_uniform'"),
-        ("normal(sd=1)", TypeError, "the initializer 'normal' has no option 'sd'; expected std"),
-        ("normal(std=-1)", ValueError, "std is -1"),
-    ],
+    ("orthogonal", ValueError, "initializer is 'orthogonal'; expected one of 'xavier_uniform'"),
+    ("normal(sd=1)", TypeError, "the initializer 'normal' has no option 'sd'; expected std"),
+    ("normal(std=-1)", ValueError, "std is -1"),
 )
 def test_a_mistake_is_explained(small_model, spec, error, message):
     with pytest.raises(error, match=message):

@@ -12,6 +12,7 @@ import pytest
 
 import npformer
 import npformer as nf
+from tests.in_turn import separately
 from tests.sampling import usually
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="it takes a POSIX shell")
@@ -42,15 +43,13 @@ def trained(folder):
     return {"history.json", "metrics.json"} <= {path.name for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize(
+@separately(
     "streams",
-    [
-        "<&- >&- 2>&-",
-        pytest.param(">&-", marks=processes),
-        pytest.param("2>&-", marks=processes),
-        pytest.param(">/dev/full 2>&1", marks=[processes, needs_full]),
-        pytest.param("| true", marks=processes),
-    ],
+    "<&- >&- 2>&-",
+    pytest.param(">&-", marks=processes),
+    pytest.param("2>&-", marks=processes),
+    pytest.param(">/dev/full 2>&1", marks=[processes, needs_full]),
+    pytest.param("| true", marks=processes),
 )
 def test_a_training_runs_whatever_its_streams_are(tmp_path, streams):
     done = npformer_(*TRAIN, "--out", tmp_path / "run", streams=streams)

@@ -8,6 +8,7 @@ from npformer import Context
 from npformer import functional as F
 from npformer.mixers import Attention, BlockwiseAttention, MixerSettings
 from npformer.mixers import attention as module
+from tests.in_turn import separately
 from tests.passes import both_passes
 
 
@@ -41,14 +42,12 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
     assert blockwise.called == in_blocks
 
 
-@pytest.mark.parametrize(
+@separately(
     ("kind", "memory", "lengths"),
-    [
-        (Attention, "stored", [8, 9]),
-        (Attention, "auto", [8]),
-        (BlockwiseAttention, "auto", [8]),
-        (BlockwiseAttention, "blocks", []),
-    ],
+    (Attention, "stored", [8, 9]),
+    (Attention, "auto", [8]),
+    (BlockwiseAttention, "auto", [8]),
+    (BlockwiseAttention, "blocks", []),
 )
 def test_which_lengths_a_twin_stores_the_weights_of(rng, monkeypatch, kind, memory, lengths):
     monkeypatch.setattr("npformer.engine.cpu.averaging.STORED", 8)

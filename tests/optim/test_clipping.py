@@ -6,7 +6,7 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.optim import global_norm
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 from tests.optim.test_adam import make_chain, random_gradients
 
 
@@ -84,14 +84,12 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
 
 
 # Wrong arguments ----------------------------------------------------------------------------------
-@pytest.mark.parametrize(
+@separately(
     ("gradients", "error", "message"),
-    [
-        (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
-        ({}, ValueError, "gradients is empty; expected at least one array"),
-        ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
-        ({"v": {"w": np.ones(3)}}, TypeError, "the gradient of v is a dict"),
-    ],
+    (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
+    ({}, ValueError, "gradients is empty; expected at least one array"),
+    ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
+    ({"v": {"w": np.ones(3)}}, TypeError, "the gradient of v is a dict"),
 )
 def test_wrong_gradients_are_refused_in_words(gradients, error, message):
     for call in (global_norm, lambda g: nf.clip_by_global_norm(g, 1e-3)):

@@ -6,7 +6,7 @@ import pytest
 import npformer as nf
 from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.optim.weight_decay import fits_any
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 
 def model(**changes):
@@ -72,13 +72,11 @@ def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
         np.testing.assert_allclose(ours[name], p.detach().numpy(), rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize(
+@separately(
     ("patterns", "error", "words"),
-    [
-        ("*.bias", TypeError, "expected a list of patterns"),
-        ([3], TypeError, "a pattern in no_decay is 3"),
-        (["*.biases"], ValueError, "no parameter matches; expected patterns for names such as"),
-    ],
+    ("*.bias", TypeError, "expected a list of patterns"),
+    ([3], TypeError, "a pattern in no_decay is 3"),
+    (["*.biases"], ValueError, "no parameter matches; expected patterns for names such as"),
 )
 def test_wrong_patterns_are_explained(patterns, error, words):
     with pytest.raises(error, match=words):

@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.optim import Adam
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 from tests.training.common import assert_same_weights, fit
 
 
@@ -108,13 +108,11 @@ def test_evaluate_finds_a_wrong_label_wherever_it_is(make, data):
         nf.evaluate(make(), data)
 
 
-@pytest.mark.parametrize(
+@separately(
     ("beside", "named"),
-    [
-        ({"lr": 1e-2}, "lr=0.01"),
-        ({"weight_decay": 0.0}, r"weight_decay=0\.0"),
-        ({"schedule": lambda step: 1.0, "weight_decay": 0.1}, r"schedule=.* and weight_decay=0\.1"),
-    ],
+    ({"lr": 1e-2}, "lr=0.01"),
+    ({"weight_decay": 0.0}, r"weight_decay=0\.0"),
+    ({"schedule": lambda step: 1.0, "weight_decay": 0.1}, r"schedule=.* and weight_decay=0\.1"),
 )
 def test_an_optimizer_and_its_settings_are_not_taken_together(make, data, beside, named):
     model = make()

@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.callbacks import HOOKS
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
 
 
@@ -237,13 +237,11 @@ def test_the_first_reason_counts(make, data):
     assert noted.seen("on_end") == [("time is up", "time is up")]
 
 
-@pytest.mark.parametrize(
+@separately(
     ("reason", "error", "message"),
-    [
-        (None, TypeError, "reason is None; expected a reason"),
-        ("", ValueError, "reason is ''; expected a reason of your own"),
-        ("interrupted", ValueError, "reason is 'interrupted'; expected a reason of your own"),
-    ],
+    (None, TypeError, "reason is None; expected a reason"),
+    ("", ValueError, "reason is ''; expected a reason of your own"),
+    ("interrupted", ValueError, "reason is 'interrupted'; expected a reason of your own"),
 )
 def test_a_reason_is_a_word_of_ones_own(make, data, reason, error, message):
     with pytest.raises(error, match=message):

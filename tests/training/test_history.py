@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.curves import figure_of
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 from tests.training.common import fit
 
 VALUES = {"train_loss": [1.0, 0.5], "lr": [0.1, 0.1], "seconds": [0.2, 0.2], "best_epoch": 2}
@@ -52,13 +52,11 @@ def test_a_curve_shows_loss_and_metric(make, data, validation, tmp_path):
 
 
 @pytest.mark.usefixtures("drawn")
-@pytest.mark.parametrize(
+@separately(
     ("history", "right"),
-    [
-        (VALIDATED, "macro f1"),
-        (nf.History(train_loss=[1.0], lr=[0.1]), "learning rate"),
-        (nf.History(), "learning rate"),
-    ],
+    (VALIDATED, "macro f1"),
+    (nf.History(train_loss=[1.0], lr=[0.1]), "learning rate"),
+    (nf.History(), "learning rate"),
 )
 def test_any_history_has_a_curve(history, right, tmp_path):
     figure = history.plot(str(tmp_path / "curve.svg"))

@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 from tests.training.common import STEPS, assert_same_weights, assert_trained, fit
 from tests.training.trainable.test_metrics import by_class
 
@@ -39,15 +39,13 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
 ]
 
 
-@pytest.mark.parametrize(
+@separately(
     ("metric", "best", "values"),
-    [
-        ("accuracy", 2, [0.6, 0.9, 0.8, 0.7, 0.5]),
-        ("macro_f1", 3, [0.2, 0.3, 0.9, 0.4, 0.4]),
-        ("balanced_accuracy", 4, [0.1, 0.2, 0.3, 0.9, 0.4]),
-        ("loss", 5, [0.9, 0.7, 0.8, 0.6, 0.2]),
-        (lambda y, p: 0.0, 5, [3.0, 1.0, 2.0, 2.5, 3.0]),  # 3.0 twice: the lower loss
-    ],
+    ("accuracy", 2, [0.6, 0.9, 0.8, 0.7, 0.5]),
+    ("macro_f1", 3, [0.2, 0.3, 0.9, 0.4, 0.4]),
+    ("balanced_accuracy", 4, [0.1, 0.2, 0.3, 0.9, 0.4]),
+    ("loss", 5, [0.9, 0.7, 0.8, 0.6, 0.2]),
+    (lambda y, p: 0.0, 5, [3.0, 1.0, 2.0, 2.5, 3.0]),  # 3.0 twice: the lower loss
 )
 def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     found = iter(EPOCHS)

@@ -19,6 +19,7 @@ from npformer import functional as F
 from npformer.core import Padding
 from npformer.engine import EngineContext, gpu
 from tests import fake_device
+from tests.in_turn import separately
 from tests.kernels import helpers
 from tests.kernels.gpu import emulated
 from tests.kernels.gpu.helpers import (
@@ -229,13 +230,11 @@ HUGE = np.array([[1e4, -1e4, 1e4 - 1.0], [-3e38, 0.0, 3e38]])
 
 
 @in_both_dtypes
-@pytest.mark.parametrize(
+@separately(
     ("logits", "labels"),
-    [
-        *((LOGITS, LABELS.astype(kind)) for kind in ("int32", "int8", "uint8")),
-        (LOGITS, np.full_like(LABELS, F.NO_LABEL)),
-        (HUGE, [2, 2]),
-    ],
+    *((LOGITS, LABELS.astype(kind)) for kind in ("int32", "int8", "uint8")),
+    (LOGITS, np.full_like(LABELS, F.NO_LABEL)),
+    (HUGE, [2, 2]),
 )
 def test_cross_entropy_of_any_labels_and_logits(logits, labels, dtype) -> None:
     assert_parity(cross_entropy(logits, labels), dtype)
@@ -398,15 +397,13 @@ def test_the_source_refuses_arrays_with_strides_and_of_two_dtypes() -> None:
         gpu.adam.ADAM.launch("multiply", (1, 32), x[0], y, 3)
 
 
-@pytest.mark.parametrize(
+@separately(
     ("wrong", "error", "message"),
-    [
-        ({"x": np.zeros((2, 3, 4), "float32")}, TypeError, "x has dtype float32 and W"),
-        ({"x": np.zeros((2, 3, 5))}, ValueError, "x has shape"),
-        ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64"),
-        ({"mask": np.ones((2, 4), bool)}, ValueError, "mask has shape"),
-        ({"mask": np.ones((2, 1, 1, 3), bool)}, ValueError, "mask has shape"),
-    ],
+    ({"x": np.zeros((2, 3, 4), "float32")}, TypeError, "x has dtype float32 and W"),
+    ({"x": np.zeros((2, 3, 5))}, ValueError, "x has shape"),
+    ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64"),
+    ({"mask": np.ones((2, 4), bool)}, ValueError, "mask has shape"),
+    ({"mask": np.ones((2, 1, 1, 3), bool)}, ValueError, "mask has shape"),
 )
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
 def test_heads_refuse_what_a_kernel_would_misread(mixer, wrong, error, message) -> None:

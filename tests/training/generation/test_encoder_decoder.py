@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 V = 5
 CONFIG = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=12)
@@ -68,12 +68,10 @@ def test_one_beam_is_greedy(seed, norm):
 
 
 @pytest.mark.covering(1)
-@pytest.mark.parametrize(
+@separately(
     ("seed", "beams", "alpha", "changes"),
-    [
-        *product(range(4), (2, 3, 5), (0.0, 0.6, 2.0), [{}]),
-        *product([1], [3], [0.6], [{"mixer": "dense_synthesizer"}, {"norm": "pre"}]),
-    ],
+    *product(range(4), (2, 3, 5), (0.0, 0.6, 2.0), [{}]),
+    *product([1], [3], [0.6], [{"mixer": "dense_synthesizer"}, {"norm": "pre"}]),
 )
 def test_more_beams_find_what_a_search_written_out_finds(seed, beams, alpha, changes):
     model = model_of(seed, **changes)
@@ -125,14 +123,12 @@ def test_padding_is_never_written():
         assert not any(0 in row for row in model.generate(SOURCES, beams=beams))
 
 
-@pytest.mark.parametrize(
+@separately(
     ("sources", "option", "value"),
-    [
-        (SOURCES, "max_len", 0),
-        (SOURCES, "beams", 0),
-        *((SOURCES, "length_penalty", penalty) for penalty in (-1.0, 10.5)),
-        (np.array([[7]]), "vocab_size", 5),
-    ],
+    (SOURCES, "max_len", 0),
+    (SOURCES, "beams", 0),
+    *((SOURCES, "length_penalty", penalty) for penalty in (-1.0, 10.5)),
+    (np.array([[7]]), "vocab_size", 5),
 )
 def test_wrong_calls_are_refused(sources, option, value):
     options = {} if option == "vocab_size" else {option: value}

@@ -15,6 +15,7 @@ import npformer as nf
 from npformer.training.storage import model_file, stated_sizes
 from npformer.training.storage.model_file import read_model_file, write_model_file
 from tests.faults.mutations import joined, sealed, taken_apart
+from tests.in_turn import separately
 
 
 @pytest.fixture
@@ -181,17 +182,15 @@ def test_a_file_without_end_is_not_read(saved):
     is_refused_soon(saved, f"{2**40:,} bytes. is not a whole safetensors file")
 
 
-@pytest.mark.parametrize(
+@separately(
     ("where", "name", "value"),
-    [
-        *(("config", "d_model", n) for n in (2**15, 10**9)),  # nobody should look for divisors
-        *(("config", "n_layers", n) for n in (10**6, 10**400)),
-        *(("config", "d_ff", n) for n in (10**6, 10**9)),
-        *(("config", "max_len", 10**9), ("config", "n_token_types", 60_000)),
-        *(("arguments", "vocab_size", n) for n in (10**5, 10**12)),
-        *(("arguments", "n_classes", 10**9), ("config", "dropout", 10**400)),
-        ("config", "norm_eps", float("nan")),
-    ],
+    *(("config", "d_model", n) for n in (2**15, 10**9)),  # nobody should look for divisors
+    *(("config", "n_layers", n) for n in (10**6, 10**400)),
+    *(("config", "d_ff", n) for n in (10**6, 10**9)),
+    *(("config", "max_len", 10**9), ("config", "n_token_types", 60_000)),
+    *(("arguments", "vocab_size", n) for n in (10**5, 10**12)),
+    *(("arguments", "n_classes", 10**9), ("config", "dropout", 10**400)),
+    ("config", "norm_eps", float("nan")),
 )
 def test_a_size_that_no_tensor_has_costs_neither_memory_nor_time(saved, where, name, value):
     change(saved, where, **{name: value})
@@ -209,15 +208,13 @@ def is_refused_soon(path, message=r"\S"):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
+@separately(
     ("mixer", "changes"),
-    [
-        ("random_synthesizer", {"max_len": 10**5}),
-        ("random_synthesizer", {"n_heads": 8, "max_len": 4000}),
-        ("factorized_random_synthesizer", {"rank": 60_000, "max_len": 10**6}),
-        ("dense_synthesizer", {"max_len": 10**8}),
-        ("linear", {"max_len": 10**5}),
-    ],
+    ("random_synthesizer", {"max_len": 10**5}),
+    ("random_synthesizer", {"n_heads": 8, "max_len": 4000}),
+    ("factorized_random_synthesizer", {"rank": 60_000, "max_len": 10**6}),
+    ("dense_synthesizer", {"max_len": 10**8}),
+    ("linear", {"max_len": 10**5}),
 )
 def test_tables_of_mixers_are_bounded_by_the_file(path, small_model, mixer, changes):
     nf.save(small_model(mixer=mixer, positions="none"), path)

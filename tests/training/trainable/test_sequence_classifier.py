@@ -9,7 +9,7 @@ from npformer.engine import cpu
 from npformer.mixers import MIXERS, SCORES
 from npformer.models import accumulate
 from tests.data.test_lengths import model_of
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 
 @pytest.mark.parametrize(
@@ -192,13 +192,11 @@ def test_an_error_names_the_shape_of_the_whole_input(small_model):
         small_model(n_features=5).predict(x.astype(float), batch_size=2)
 
 
-@pytest.mark.parametrize(
+@separately(
     ("y", "message"),
-    [
-        (np.zeros((4, 1), int), r"y has shape \(4, 1\); expected \(4,\).*: y\[\.\.\., 0\]"),
-        (np.eye(3, dtype=int)[[0, 1, 2, 0]], r"y.argmax\(axis=-1\) if this is one-hot"),
-        (np.array(list("abca")), r"expected whole numbers. numpy.unique\(y, return_inverse=True\)"),
-    ],
+    (np.zeros((4, 1), int), r"y has shape \(4, 1\); expected \(4,\).*: y\[\.\.\., 0\]"),
+    (np.eye(3, dtype=int)[[0, 1, 2, 0]], r"y.argmax\(axis=-1\) if this is one-hot"),
+    (np.array(list("abca")), r"expected whole numbers. numpy.unique\(y, return_inverse=True\)"),
 )
 def test_labels_of_another_kind_are_told_how_to_become_numbers(small_model, y, message):
     with pytest.raises((TypeError, ValueError), match=message):
