@@ -97,12 +97,9 @@ def test_modules_of_public_names_can_be_imported_by_these_names():
         from npformer.losses import SoftmaxEntropy  # noqa: F401
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_is_there_and_others_are_refused():
     for name in nf.__all__:
         assert getattr(nf, name) is not None
-
-
-def test_dir_has_every_public_name_and_others_are_refused():
     assert set(nf.__all__) <= set(dir(nf))
     with pytest.raises(AttributeError, match="no attribute 'gradchek'"):
         _ = nf.gradchek

@@ -39,12 +39,9 @@ def test_each_rank_takes_its_number(monkeypatch, name, rank, devices, expected):
     assert Device.used == expected
 
 
-def test_without_a_launcher_nothing_is_chosen(monkeypatch):
+def test_without_a_launcher_or_where_the_user_has_chosen_the_device_stays(monkeypatch):
     cupy_backend._choose_device(CUPY, 4)
     assert Device.used == 0
-
-
-def test_a_device_that_the_user_has_chosen_stays(monkeypatch):
     monkeypatch.setattr(Device, "used", 2)
     monkeypatch.setenv("MPI_LOCALRANKID", "1")
     cupy_backend._choose_device(CUPY, 4)

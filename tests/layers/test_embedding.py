@@ -9,14 +9,11 @@ from npformer.layers import Embedding, Positions, TokenTypes
 from tests.passes import both_passes
 
 
-def test_scaling_multiplies_rows_and_gradients_by_the_root_of_d_model(either, rng):
+def test_scaling_multiplies_by_the_root_of_d_model_to_a_variance_of_about_1(either, rng):
     layer, ids = either(Embedding(7, 16, scale=True, seed=0, dtype="float64")), np.array([[3, 5]])
     y, _, of_table = both_passes(layer, ids, dy=np.ones((1, 2, 16)))
     np.testing.assert_array_equal(y, 4.0 * layer.weight.value[ids])
     np.testing.assert_array_equal(of_table[[3, 5]], 4.0)
-
-
-def test_scaled_embeddings_begin_with_a_variance_of_about_1(either):
     assert 0.95 < either(Embedding(500, 64, scale=True, seed=0))(np.arange(500)).var() < 1.05
 
 

@@ -50,14 +50,11 @@ def test_sequences_of_a_batch_do_not_see_each_other(mixer, x):
     np.testing.assert_allclose(mixer(x)[[0, 2]], y[[0, 2]], rtol=1e-12)
 
 
-def test_a_padded_sequence_is_the_sequence_alone(mixer, x, padding):
+def test_padding_is_left_out_and_a_mask_that_keeps_everything_is_none(mixer, x, padding):
     padded, alone = mixer(x, padding), mixer(x[1:2, :2])
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
     padded, alone = mixer.explain(x, Context(mask=padding)), mixer.explain(x[1:2, :2], Context())
     np.testing.assert_allclose(padded[1, :, :2, :2], alone[0], rtol=1e-12)
-
-
-def test_a_mask_that_keeps_everything_is_no_mask(mixer, x):
     np.testing.assert_allclose(mixer(x, np.ones((3, 4), dtype=bool)), mixer(x), rtol=1e-12)
 
 

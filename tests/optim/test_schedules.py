@@ -17,9 +17,6 @@ def test_inverse_square_root_is_the_papers_formula():
     for step in (1, 100, 3999, 4000, 4001, 16000, 100_000):
         paper = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
         assert peak * factor(step) == pytest.approx(paper, rel=1e-12)
-
-
-def test_inverse_square_root_halves_when_the_steps_are_fourfold():
     factor = warmup_inverse_sqrt(100)
     assert (factor(50), factor(100), factor(400), factor(1600)) == (0.5, 1.0, 0.5, 0.25)
 

@@ -44,12 +44,9 @@ def test_wrong_types_are_refused_in_words(small_model, pairs, types, error, mess
             use(model, (*pairs[:3], types))
 
 
-def test_a_model_without_types_refuses_them(small_model, pairs):
+def test_types_that_do_not_fit_are_refused(small_model, pairs):
     with pytest.raises(ValueError, match="types is given and the model has no token types"):
         fit(small_model(), pairs)
-
-
-def test_five_parts_are_refused(small_model, pairs):
     with pytest.raises(TypeError, match=r"data is a tuple of 5; expected .*\(x, y, mask, types\)"):
         fit(small_model(), (*pairs, None))
 

@@ -214,13 +214,10 @@ def test_a_file_that_ends_its_process_is_explained(begun):
     assert said == "its process ended with status 3 before it was marked: goodbye"
 
 
-def test_a_file_with_a_syntax_error_gets_words(begun):
+def test_a_file_that_python_cannot_read_gets_words(begun):
     text = with_body("relu_backward", "return dy *")
     (said,) = check_file("relu_backward", answer(begun, "relu_backward", text)).says
     assert said == "Python cannot read line 31, `return dy *`: invalid syntax"
-
-
-def test_a_file_that_is_no_text_gets_words(begun):
     path = begun / "03_relu_backward.py"
     path.write_bytes(b"\xff\xfe")
     (said,) = check_file("relu_backward", path).says

@@ -178,12 +178,9 @@ def test_figures_that_no_training_wrote_are_named(tmp_path, name, words):
         trained(tmp_path)
 
 
-def test_notes_without_a_seed_are_named(tmp_path):
+def test_a_folder_without_a_model_and_notes_without_a_seed_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="npformer train"):
+        trained(tmp_path)
     nf.save(made(), tmp_path / "model.safetensors", notes={"task": "digits"})
     with pytest.raises(ValueError, match=r"does not hold what npformer train writes \(KeyError"):
-        trained(tmp_path)
-
-
-def test_a_folder_without_a_model_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="npformer train"):
         trained(tmp_path)
