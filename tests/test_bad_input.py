@@ -10,6 +10,7 @@ from npformer import data, mixers, optim
 from npformer import functional as F
 from npformer import layers as L
 from npformer.proof.gradcheck import gradcheck
+from tests.in_turn import separately
 
 IDS, LABELS = np.ones((2, 4), dtype=int), np.array([0, 1])
 ONES = np.ones((2, 4), dtype=int)
@@ -423,9 +424,7 @@ WRONG = [
 """Each wrong call, and under it what the error says: ``...`` stands for anything between."""
 
 
-@pytest.mark.parametrize(
-    ("call", "words"), [*zip(WRONG[::2], WRONG[1::2], strict=True)], ids=WRONG[1::2]
-)
+@separately(*zip(WRONG[::2], WRONG[1::2], strict=True), ids=WRONG[1::2])
 def test_a_wrong_call_is_refused_in_words_that_help(call, words):
     with pytest.raises((TypeError, ValueError, KeyError, MemoryError)) as caught:
         call()

@@ -68,7 +68,6 @@ assert values == sorted(values, reverse=True), values
 
 
 @separately(
-    "code",
     "import npformer as nf; nf.Encoder, nf.functional, nf.Adam, nf.SGD",
     "import npformer.optim, npformer.proof.gradcheck, npformer.models, npformer.mixers",
     "import npformer.proof.cases",

@@ -200,7 +200,6 @@ def test_what_people_read_does_not_speak_of_the_engine():
 
 
 @separately(
-    ("name", "text", "expected"),
     ("layers/linear.py", "kernel = 1\nKernels are quick", [(1, "kernel"), (2, "Kernels")]),
     ("layers/linear.py", "x\n# EngineContext", [(2, "Engine")]),
     ("layers/linear.py", "a twin of it, npformer.fast", [(1, "twin"), (1, "fast")]),

@@ -100,7 +100,6 @@ def test_the_padding_id_is_in_the_file(tmp_path):
 
 
 @separately(
-    ("settings", "words"),
     ({"padding_id": 12}, "padding_id is 12; expected a token id from 0 to 11"),
     ({"padding_id": -1}, "padding_id is -1"),
     ({"padding_id": 0, "vocab_size": None, "n_features": 3}, "takes feature vectors"),

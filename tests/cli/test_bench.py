@@ -35,12 +35,11 @@ def test_the_table_shows_ratios():
 
 
 @separately(
-    ("words", "message"),
     (["--workload", "Q"], "workload is 'Q'"),
     (["--mixer", "furier"], "Did you mean 'fourier'?"),
     (["--seconds", "0"], "seconds is 0.0"),
 )
-def test_a_mistake_is_explained(words, message, capsys):
+def test_a_mistake_is_explained(capsys, words, message):
     assert run("bench", *words) == 2
     assert message in capsys.readouterr().err
 

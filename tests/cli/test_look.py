@@ -105,7 +105,6 @@ def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_c
 
 
 @separately(
-    ("words", "said"),
     ("--samples 0", "--samples is '0'; expected how many"),
     ("--samples 1,360", "a number in samples is 360; expected"),
     ("--samples 17", "at most 16"),

@@ -141,7 +141,6 @@ def test_batches_are_chosen(trained, prints, monkeypatch):
 
 # Mistakes -----------------------------------------------------------------------------------------
 @separately(
-    ("name", "content", "message"),
     ("x.npy", None, "x.npy: No such file"),
     ("x.csv", None, "x.csv does not exist; expected a file"),
     ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
@@ -177,7 +176,6 @@ def test_token_ids_that_do_not_fit_are_one_line(tokens, fails, tmp_path, text, m
 
 
 @separately(
-    ("words", "message"),
     # An error before anything is read:
     ("x.npy --out nowhere/y.npy", "--out nowhere/y.npy is in a folder that does not exist"),
     ("--out y", "--out is y; expected the name of a file that ends in .npy"),
@@ -191,7 +189,6 @@ def test_a_wrong_option_is_one_line(trained, fails, tmp_path, monkeypatch, words
 
 
 @separately(
-    ("words", "split"),
     (["."], "stratified"),
     (["model.safetensors"], "stratified"),
     (["model-ordered.safetensors"], "ordered"),

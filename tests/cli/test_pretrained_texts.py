@@ -70,7 +70,6 @@ def test_the_command_line_fine_tunes(folder, tmp_path, prints):
 
 
 @separately(
-    ("settings", "error", "words"),
     ({"pretrained": "bert-base-uncased"}, FileNotFoundError, "bert-base-uncased"),
     ({"pretrained": 3}, TypeError, "pretrained is"),
     ({"freeze": "embed.*"}, TypeError, "expected a list with patterns"),

@@ -120,7 +120,6 @@ def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
 
 
 @separately(
-    ("words", "said"),
     (["play", "-"], "'-' does not exist; expected a table, a text, a folder with"),
     (["play", ""], "'' is neither a file nor a folder; expected a table"),
     (["play", "pipe"], "'pipe' is neither a file nor a folder; expected a table"),
@@ -131,7 +130,7 @@ def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
     (["play", "digits", "--export", "a.html"], "--export is given with digits; expected the"),
     (["play", "a.csv", "--export", "a.html"], "--export is given with a.csv; expected the"),
 )
-def test_what_a_page_cannot_show_is_named(words, said, tmp_path, monkeypatch, fails):
+def test_what_a_page_cannot_show_is_named(tmp_path, monkeypatch, fails, words, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("text,label\nsoup,food\n")
     os.mkfifo(tmp_path / "pipe")
@@ -172,9 +171,6 @@ def test_ctrl_c_is_one_word(trained, capsys, monkeypatch):
     assert capsys.readouterr() == ("", "interrupted\n")
 
 
-@pytest.mark.parametrize(
-    ("n", "kind", "words"),
-    [(1, "texts", "1 text"), (2000, "texts", "2,000 texts"), (1, "series", "1 series")],
-)
+@separately((1, "texts", "1 text"), (2000, "texts", "2,000 texts"), (1, "series", "1 series"))
 def test_one_of_a_kind_is_told_as_one(n, kind, words):
     assert counted(n, kind) == words

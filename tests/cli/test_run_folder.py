@@ -105,7 +105,6 @@ def test_a_second_run_says_both_words_before_any_work(tmp_path, refused, monkeyp
 
 
 @separately(
-    ("words", "message"),
     ("--resume --overwrite", "--resume and --overwrite are both given"),
     ("--resume --mixer fourier", "mixer is 'fourier', and was 'attention'"),
     ("--resume --lr 0.5", "lr is 0.5, and was 'not given'"),

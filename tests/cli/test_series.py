@@ -77,7 +77,6 @@ def test_ragged_arrays(tmp_path, prints):
 
 
 @separately(
-    ("words", "problem"),
     (["--text", "x", "--id", "walk"], "--text is given; it is for texts with labels"),
     (["--features", "x"], "--features is given; it is for"),
     (["--id", "walk", "--label", "gait", "--features", "x,z"], "no column 'z'"),

@@ -273,7 +273,6 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails, capsys):
 
 
 @separately(
-    ("words", "problem"),
     (["{folder}/none.csv"], "none.csv does not exist"),
     (
         ["{folder}/a.csv"],
@@ -313,7 +312,6 @@ def test_wrong_files_are_explained(tmp_path, fails, words, problem):
 
 
 @separately(
-    ("words", "problem"),
     (["predict"], "there is nothing to predict; expected texts in quotes, or one table"),
     (["predict", "none.csv"], "none.csv does not exist; expected a file"),
     (["predict", "a", "--mask", "m.npy"], "--mask is given and the model takes texts"),

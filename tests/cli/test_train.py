@@ -30,10 +30,7 @@ def test_training_writes_models_history_and_metrics(trained):
     assert len(history["stratified"]["train_loss"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("split", "file"),
-    [("stratified", "model.safetensors"), ("ordered", "model-ordered.safetensors")],
-)
+@separately(("stratified", "model.safetensors"), ("ordered", "model-ordered.safetensors"))
 def test_metrics_are_those_of_the_model_that_was_saved(trained, split, file):
     metrics = metrics_of(trained)
     model = nf.load(trained / file)
@@ -160,9 +157,7 @@ def test_options_reach_the_training(tmp_path, used):
     assert used.items() >= {**asked, "workers": 2, "seed": 5, "progress": False}.items()
 
 
-@pytest.mark.parametrize(
-    "name", ["mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers"]
-)
+@separately("mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers")
 def test_what_is_not_asked_for_is_left_to_the_run(name):
     options = make_parser().parse_args(["train", "digits"])
     assert getattr(options, name) is None, "a run that goes on would be asked for another"
@@ -185,7 +180,6 @@ def test_a_micro_batch_reaches_the_training(tmp_path, used):
 
 # Mistakes -----------------------------------------------------------------------------------------
 @separately(
-    ("words", "message"),
     ("--no-decay nope", "--no-decay is ['nope'], and no parameter matches"),
     ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
 )
@@ -204,7 +198,6 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 
 # Ctrl-C -------------------------------------------------------------------------------------------
 @separately(
-    ("after", "files", "said"),
     (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
     (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
     (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),

@@ -184,7 +184,6 @@ def test_a_generated_task(tmp_path, prints, monkeypatch):
 
 
 @separately(
-    ("words", "said"),
     (("train", "BOOK", "--text", "a"), "--text is given; it is for texts with labels"),
     (("train", "BOOK", "--pooling", "cls"), "--pooling is given; it is for texts with labels"),
     (("train", "TABLE", "--source", "sum"), "which column of"),
@@ -200,7 +199,7 @@ def test_a_generated_task(tmp_path, prints, monkeypatch):
     (("predict", "TRANSLATOR", "1+2", "--probabilities"), "--probabilities is given"),
     (("predict", "TRANSLATOR", "1" * 99), "has 100 tokens"),
 )
-def test_mistakes_are_said(words, said, book, table, writer, translator, tmp_path, fails):
+def test_mistakes_are_said(book, table, writer, translator, tmp_path, fails, words, said):
     places = {"BOOK": book, "TABLE": table, "WRITER": writer, "TRANSLATOR": translator}
     given = [places.get(word, word) for word in words]
     more = ["--out", tmp_path / "run"] if words[0] == "train" else []

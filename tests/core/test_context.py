@@ -89,9 +89,8 @@ def test_the_engine_takes_over_both():
     assert taken.memory_padding is context.memory_padding
 
 
-@in_turn("side", "", "memory_")
+@in_turn("", "memory_", of="side")
 @in_turn(
-    ("name", "value", "error", "message"),
     ("mask", [[True]], TypeError, "mask is a list; expected an array"),
     ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
     ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),

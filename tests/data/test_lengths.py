@@ -41,8 +41,8 @@ def test_an_epoch_has_every_sample_once_and_its_batches_little_padding(n):
         assert np.abs(np.diff([batch.mean() for batch in batches])).mean() > 5, "they are sorted"
 
 
-@in_turn("mixer", *SKIP)
-@in_turn("pooling", "mean", "first", "pooler", "none")
+@in_turn(*SKIP, of="mixer")
+@in_turn("mean", "first", "pooler", "none", of="pooling")
 def test_a_prediction_is_that_of_all_the_padding(mixer, pooling):
     x, _, mask = samples()
     model = model_of(mixer, pooling)

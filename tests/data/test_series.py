@@ -63,7 +63,6 @@ def test_times_of_day_are_taken_in_order_only(tmp_path):
 
 
 @separately(
-    ("times", "problem"),
     (["1", "", "2"], "line 3 has no 't'; .* by which the rows of a series are sorted"),
     (["1.2.2024", "10.1.2024"], "line 2 has the time '1.2.2024'.*does not sort by time"),
     (["01.02.2024", "10.01.2024"], "line 2 has the time '01.02.2024'"),
@@ -93,7 +92,6 @@ HEADLESS = "1 {0}0.5{0}0.25{0}4\n2{0}7{0}8{0}10\n"
 
 
 @separately(
-    ("name", "words", "labels"),
     ("a.csv", "label,t0,t1,t2\n1,0.5,0.25,4\n2,7,8,10\n", ["1", "2"]),
     ("a.csv", "label,t10,t1,t9\nup,4,0.5,0.25\ndown,10,7,8\n", ["up", "down"]),
     ("a.csv", "label,0,1,2\nup,0.5,0.25,4\ndown,7,8,10\n", ["up", "down"]),
@@ -119,7 +117,6 @@ def test_shorter_series_end_with_nothing(tmp_path):
 
 
 @separately(
-    ("words", "settings", "problem"),
     (LONG, {}, "says to which series a row belongs"),
     (LONG.replace("a,1", ",1"), {"id": "walk"}, "line 3 has no 'walk'; expected in every row"),
     ("id,x1,x2\n1,2,3\n", {}, "says to which series a row belongs"),
@@ -165,7 +162,6 @@ def test_arrays(tmp_path, flat):
 
 
 @separately(
-    ("arrays", "problem"),
     ({}, "has no array; expected values"),
     ({"values": np.zeros((3, 1))}, "has values; expected values"),
     ({"y": np.zeros(3)}, "has y; expected values"),

@@ -18,7 +18,6 @@ def whole(tmp_path, monkeypatch):
 
 
 @separately(
-    "rows",
     *(slice(None), slice(5, 33), slice(40, 2, -3), slice(7, 7), [3, 49, 3, 0], []),
     *(np.array([-1, -50, 10]), np.arange(50) % 3 == 0, 0, -1, np.int64(20)),
     ids=str,
@@ -62,7 +61,6 @@ def test_columns_of_all_rows(whole):
 
 
 @separately(
-    ("rows", "words"),
     (50, "is read by 50: index 50 is out of bounds"),
     ([0, -51], "index -51 is out of bounds"),
     ((slice(None), 0), r"expected rows from 0 to 49, .*array\[:, 1:\]"),
@@ -79,7 +77,6 @@ def test_wrong_rows(whole, rows, words):
 
 
 @separately(
-    ("files", "error", "words"),
     ("y-*.npy", FileNotFoundError, r"no file matches 'y-\*.npy'; .*The pattern is relative to"),
     (["x-0.npy", "y.npy"], FileNotFoundError, "y.npy does not exist"),
     ([], ValueError, "files is an empty list"),
@@ -94,7 +91,7 @@ def test_wrong_rows(whole, rows, words):
     (["number.npy"], ValueError, "number.npy holds a single number"),
     ids=str,
 )
-def test_wrong_files(whole, files, error, words, tmp_path):
+def test_wrong_files(whole, tmp_path, files, error, words):
     np.save("other.npy", np.zeros((2, 4), int))
     np.save("small.npy", np.zeros((2, 3), "int32"))
     (tmp_path / "words.txt").write_text("no numbers")

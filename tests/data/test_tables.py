@@ -39,7 +39,6 @@ EXPECTED = ["one, two", 'say "x"\nand y'], ["a", "b"]
 
 
 @separately(
-    ("name", "words"),
     ("a.csv", as_csv()),
     ("a.CSV", as_csv()),
     ("a.csv", "\ufeff" + as_csv()),
@@ -130,7 +129,6 @@ def test_a_field_of_ten_million_letters(tmp_path):
 
 
 @separately(
-    ("name", "words", "problem"),
     ("a.csv", "", "a.csv is empty; expected the names of the columns"),
     ("a.csv", "\n1,2\n", "has no heading"),
     ("a.xlsx", "PK", "In Excel or LibreOffice: save as CSV UTF-8"),
@@ -167,7 +165,6 @@ def test_a_wrong_column_and_a_missing_value(tmp_path):
 
 
 @separately(
-    ("value", "problem"),
     ('{"a": 1}', "has a dict in the column 'text'; expected a text or a number"),
     ('["a", "b"]', "has a list in"),
     ("NaN", "has no 'text'; expected a value"),

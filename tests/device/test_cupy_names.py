@@ -109,7 +109,6 @@ def test_a_keyword_exists(name, keywords) -> None:
 
 
 @separately(
-    ("kind", "name", "word"),
     ("cupy.cuda.Stream", "record", "event"),
     ("cupy.cuda.Stream", "wait_event", "event"),
     ("cupy.cuda.Stream", "synchronize", ""),

@@ -109,7 +109,6 @@ HEADS = MASK[:, None, None, :]
 
 
 @separately(
-    "mix",
     lambda x, there: F.linear(there, np.ones((8, 4))),
     lambda x, there: F.layer_norm(x, on_device(np.ones(8)), on_device(np.ones(8))),
     lambda x, there: F.softmax(there, mask=MASK[..., None]),

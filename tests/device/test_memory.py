@@ -116,7 +116,6 @@ def test_the_host_runs_out_of_memory_in_the_same_words(monkeypatch) -> None:
 
 
 @separately(
-    "said",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUFFT_ALLOC_FAILED",
     "cudaErrorMemoryAllocation: out of memory",

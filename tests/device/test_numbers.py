@@ -73,7 +73,6 @@ def test_dropout_takes_a_generator_of_the_device() -> None:
 
 
 @separately(
-    "compute",
     lambda x, v: F.dropout(x, v, np.random.default_rng(0))[0],
     lambda x, v: F.layer_norm(x, x[0, 0], x[0, 0], eps=v)[0],
     lambda x, v: F.softmax_cross_entropy(x[:, 0], nf.asarray(LABELS, "fake"), v)[0],
@@ -84,7 +83,6 @@ def test_a_numpy_number_as_an_option_leaves_float32(compute) -> None:
 
 
 @separately(
-    "options",
     *({"lr": np.float64(0.1)}, {"betas": (np.float64(0.9), np.float64(0.99))}),
     *({"eps": np.float64(1e-8)}, {"weight_decay": np.float64(0.1)}),
     {"schedule": lambda step: np.float64(0.5)},

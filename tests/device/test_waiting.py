@@ -61,7 +61,6 @@ PER_LENGTH = {"mixer": "fourier", "padding": "per_length"}
 
 
 @separately(
-    ("changes", "mask", "n"),
     (PER_LENGTH, lambda: None, 0),
     (PER_LENGTH | {"n_layers": 3}, lambda: on_device(MASK), 1),  # its lengths, once a step
 )
@@ -74,7 +73,6 @@ def test_a_step_waits_for_the_lengths_of_a_mask_on_the_device_alone(changes, mas
 
 
 @separately(
-    ("changes", "uploads"),
     ({}, 3),  # ids, labels, mask
     ({"dropout": 0.1}, 3 + 1 + 2 * 2),  # and the mask of each dropout
     # and the rows of length 5 and of length 2, once for all layers

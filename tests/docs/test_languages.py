@@ -5,7 +5,6 @@ from tests.in_turn import separately
 
 
 @separately(
-    ("page", "language"),
     ("questions/dense_or_conv.zh", "zh"),
     ("questions/dense_or_conv", "en"),
     ("reference/npformer.layers", "en"),

@@ -34,7 +34,6 @@ def test_an_error_names_the_line_of_the_page():
 
 
 @separately(
-    ("one", "other", "expected"),
     ("[0.1250 1.]", "[0.1251 1.]", True),
     ("[0.1250 1.]", "[0.1252 1.]", False),
     ("[0.6931]", "[0.69314718]", False),  # other print options

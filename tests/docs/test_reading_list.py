@@ -46,7 +46,6 @@ def test_each_stop_says_what_to_look_for_and_asks_a_question_with_an_answer():
 
 
 @separately(
-    ("text", "expected"),
     ('"""Doc."""\n\nx = 1  # said\n# a comment\n', 1),
     ('def f():\n    """Doc\n\n    of lines.\n    """\n    return """not\n    doc"""\n', 3),
     ("", 0),

@@ -127,7 +127,6 @@ def test_what_the_caller_said_about_overflow_holds_in_the_threads():
 
 
 @separately(
-    ("cores", "n", "expected"),
     ({0, 1}, 2, [[0], [1]]),
     ({9, 1, 4, 5, 7}, 2, [[1, 5, 9], [4, 7]]),
     ({3, 4, 5}, 3, [[3], [4], [5]]),

@@ -28,7 +28,6 @@ def set_cores(monkeypatch):
 
 # Workers ------------------------------------------------------------------------------------------
 @separately(
-    ("asked", "backend", "samples", "tokens", "seconds", "expected"),
     (1, CPU, 64, MANY, LONG, 1),
     (3, CPU, 64, MANY, LONG, 3),
     (3, CPU, 64, 64, SHORT, 3),
@@ -67,7 +66,6 @@ NO_NUMBER = r"workers is .*; expected a whole number .* or 'auto'"
 
 
 @separately(
-    ("asked", "backend", "message"),
     *((asked, CPU, NO_NUMBER) for asked in (0, -1, True, 2.0, "2", "many", None)),
     (2, GPU, "workers is 2 on backend 'cupy'; expected 1"),
 )
@@ -78,7 +76,6 @@ def test_wrong_numbers_are_refused(asked, backend, message):
 
 # Threads that share calls -------------------------------------------------------------------------
 @separately(
-    ("asked", "samples", "length", "expected"),
     ("auto", 1, 4096, 4),
     ("auto", 2, 4096, 4),
     ("auto", 3, 4096, 1),  # workers have more than half of the cores
@@ -94,10 +91,7 @@ def test_threads_share_long_calls(set_cores, small_model, asked, samples, length
     assert choose_threads(asked, snapshot_of(model), CPU, samples, length) == expected
 
 
-@pytest.mark.parametrize(
-    ("mixer", "expected"),
-    [("attention", 4), ("dense_synthesizer", 4), ("mixture", 1), ("fourier", 1)],
-)
+@separately(("attention", 4), ("dense_synthesizer", 4), ("mixture", 1), ("fourier", 1))
 def test_threads_share_calls_where_all_mixers_do(set_cores, small_model, mixer, expected):
     set_cores(4)
     model = small_model(mixer=[mixer, "attention"], n_layers=2)

@@ -88,7 +88,6 @@ def test_idle_memory_is_given_up_and_used_memory_is_not(workspace):
 
 
 @separately(
-    ("patience", "needed", "most"),
     (4, lambda step: 3, 3),
     (8, lambda step: step % 5 == 0, 1),
     (8, lambda step: 5 if step % 4 == 0 else 1, 5),

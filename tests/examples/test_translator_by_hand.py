@@ -104,7 +104,6 @@ def test_no_word_sees_what_comes_later_and_none_sees_padding(weights, batch):
 
 
 @separately(
-    ("n", "expected"),
     *((1, "one"), (13, "thirteen"), (20, "twenty"), (85, "eighty five"), (100, "one hundred")),
     *((219, "two hundred nineteen"), (1000, "one thousand")),
     (40_213, "forty thousand two hundred thirteen"),

@@ -143,7 +143,6 @@ TAKEN = "import npformer\nnpformer.MIXERS.register('fourier', npformer.mixers.Id
 
 
 @separately(
-    ("name", "text", "message"),
     ("nowhere.py", None, "--plugin nowhere.py: there is no such Python file; expected one"),
     ("a-b", None, "--plugin is 'a-b'; expected the dotted name of a module"),
     ("", None, "--plugin is ''; expected the dotted name of a module"),
@@ -173,7 +172,6 @@ def test_a_module_that_failed_is_run_again(here, fails):
 
 
 @separately(
-    ("word", "message"),
     ("--activation=twice(bye=1)", "the activation 'twice' has no option 'bye'; expected b"),
     ("--activation=twise", "Did you mean 'twice'?"),
     ("--mixer=local", "mixer is 'local'; expected one of 'attention', "),

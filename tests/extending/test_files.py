@@ -136,9 +136,7 @@ OF_A_SCRIPT = "import a module that registers it (a script or notebook did, when
 OF_NOBODY = "import the module that registers it; on the command line, --plugin MODULE."
 
 
-@pytest.mark.parametrize(
-    ("module", "words"), [("__main__", OF_A_SCRIPT), ("", OF_NOBODY), (None, OF_NOBODY)]
-)
+@separately(("__main__", OF_A_SCRIPT), ("", OF_NOBODY), (None, OF_NOBODY))
 @pytest.mark.usefixtures("saved")
 def test_a_name_without_a_module_to_import_says_so(path, module, words):
     names = [{"kind": "mixer", "name": "mine", "module": module}]
@@ -191,7 +189,6 @@ NORM = "encoder.blocks.1.mixer_norm"
 
 
 @separately(
-    ("where", "value", "message"),
     (f"{FFN}.activation", L.ReLU(), rf"{FFN}.activation is a ReLU, and .* makes a GELU"),
     (f"{FFN}.activation", FirstGelu(), rf"{FFN}.activation is a FirstGelu, and .* a GELU"),
     (f"{FFN}.activation.approximate", "tanh", r"approximate is 'tanh', and .* makes 'none'"),
@@ -223,7 +220,6 @@ def is_refused(model, path, message):
 
 
 @separately(
-    ("change", "message"),
     (lambda blocks: blocks[:1], "^encoder.blocks has 1 parts, and the model's .* makes 2"),
     (lambda b: [*b, copy.deepcopy(b[0])], "^encoder.blocks has 3 parts, and the .* makes 2"),
     (lambda blocks: 2 * blocks[:1], r": encoder.blocks.1.* is missing"),
@@ -258,7 +254,6 @@ def copied(model):
 
 
 @separately(
-    "change",
     *(dropout, frozen, trained, copied),
     lambda model: put(model, "encoder.blocks.0.mixer.memory", "stored"),
     lambda model: put(model, "loss", SoftmaxCrossEntropy(label_smoothing=0.2)),

@@ -31,7 +31,6 @@ READ = model_file._read
 
 
 @separately(
-    ("name", "instead", "found"),
     ("_damage", lambda *_: "", ": damage was accepted"),
     ("_read", lambda path, force: READ(path, True), "CheckpointWarning: "),
 )

@@ -44,7 +44,6 @@ def trained(folder):
 
 
 @separately(
-    "streams",
     "<&- >&- 2>&-",
     pytest.param(">&-", marks=processes),
     pytest.param("2>&-", marks=processes),
@@ -135,9 +134,7 @@ sys.exit(len(history.train_loss))
 """
 
 
-@pytest.mark.parametrize(
-    "streams", ["2>&-", pytest.param("2>/dev/full", marks=[processes, needs_full])]
-)
+@separately("2>&-", pytest.param("2>/dev/full", marks=[processes, needs_full]))
 def test_a_progress_bar_that_cannot_be_drawn_is_no_reason_to_stop(streams):
     command = ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, "-W", "error", "-c", FIT]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -156,9 +153,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # as by hand
 
 
 @processes
-@pytest.mark.parametrize(
-    "module", ["npformer.cli.program", "numpy", "starlette.routing", "uvicorn.lifespan.off"]
-)
+@separately("npformer.cli.program", "numpy", "starlette.routing", "uvicorn.lifespan.off")
 def test_ctrl_c_while_modules_are_imported_ends_the_page_quietly(tmp_path, module):
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTS)
     (tmp_path / "runs").mkdir()

@@ -6,7 +6,6 @@ from tests.in_turn import separately
 
 
 @separately(
-    ("name", "x", "expected", "slope"),
     ("relu", [-2.0, -0.0, 0.0, 0.5], [0.0, 0.0, 0.0, 0.5], [0.0, 0.0, 0.0, 1.0]),
     ("sigmoid", [-1000.0, 0.0, 1000.0], [0.0, 0.5, 1.0], [0.0, 0.25, 0.0]),
     ("silu", [-1000.0, 0.0, 1000.0], [0.0, 0.0, 1000.0], [0.0, 0.5, 1.0]),
@@ -19,7 +18,6 @@ def test_values_and_slopes_at_the_middle_and_far_out(name, x, expected, slope):
 
 
 @separately(
-    ("name", "formula", "options"),
     ("sigmoid", lambda x: 1.0 / (1.0 + np.exp(-x)), {}),
     ("silu", lambda x: x / (1.0 + np.exp(-x)), {}),
     ("gelu", lambda x: x * ndtr(x), {}),

@@ -23,7 +23,6 @@ def test_nothing_repeated_is_nothing_summed(rng):
 
 
 @separately(
-    ("one", "other", "together"),
     *(((4, 1, 3), (2, 1), (4, 2, 3)), ((), (3,), (3,)), ((), (), ()), ((2,), (3,), None)),
     ((2, 3), (2, 4), None),
 )

@@ -75,12 +75,11 @@ def test_squared_error_is_the_mean_over_all_entries():
 
 @pytest.mark.parametrize("dloss", [np.float64(0.5), np.float32(0.5), 0.5])
 @separately(
-    ("name", "target"),
     ("softmax_cross_entropy", LABELS),
     ("binary_cross_entropy_with_logits", np.ones((4, 3), "float32")),
     ("mean_squared_error", np.ones((4, 3), "float32")),
 )
-def test_gradients_of_float32_stay_float32_whatever_follows(logits, name, target, dloss):
+def test_gradients_of_float32_stay_float32_whatever_follows(logits, dloss, name, target):
     _, cache = getattr(F, name)(logits.astype("float32"), target)
     backward = getattr(F, f"{name}_backward")
     assert backward(dloss, cache).dtype == "float32"

@@ -59,7 +59,6 @@ def test_each_row_may_have_positions_of_its_own(rng):
 
 
 @separately(
-    ("x", "positions", "options", "said"),
     (np.ones((2, 3)), np.arange(2), {}, "expected an even number of features"),
     (np.ones((2, 4)), np.arange(3), {}, r"positions has shape \(3,\); expected \(2,\)"),
     (np.ones((2, 4)), np.arange(2.0), {}, "positions has dtype float64; expected whole"),

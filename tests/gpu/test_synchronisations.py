@@ -137,7 +137,6 @@ def test_a_step_without_kernels_waits_for_nothing() -> None:
 
 
 @separately(
-    ("copies", "options"),
     (4, {"epochs": 1, "batch_size": 2, "check_every": 3, "clip_norm": 1.0}),  # twice in 6 steps
     (1, {"epochs": 2, "batch_size": 1}),
 )

@@ -244,7 +244,6 @@ def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
 
 
 @separately(
-    ("kinds", "modes", "message"),
     (("Transformer", "Pooling", "LSTM"), ("mean_tokens",), "LSTM; expected Transformer"),
     (("Transformer", "Pooling"), ("mean_tokens", "cls_token"), "asks for mean and first"),
     (("Transformer", "Pooling"), (), "asks for no pooling; expected one of pooling_mode_mean"),
@@ -407,7 +406,6 @@ def test_positions_of_roberta_count_what_is_no_padding(tmp_path):
 
 
 @separately(
-    ("tokenizer", "error", "message"),
     (True, ImportError, r"npformer\[text\]"),
     (False, FileNotFoundError, r"has no tokenizer; expected tokenizer\.json"),
     ids=["no library", "no tokenizer"],
@@ -567,7 +565,6 @@ def test_a_tokenizer_of_another_model_is_refused(folder):
 
 
 @separately(
-    ("arguments", "error", "message"),
     ({"dtype": "float16"}, ValueError, "dtype is 'float16'"),
     ({"pooling": "pooler"}, ValueError, "pooling is 'pooler'; expected one of 'mean'"),
     ({"normalize": 1}, TypeError, "normalize is 1; expected True or False"),
@@ -580,7 +577,6 @@ def test_wrong_arguments_are_explained(folder, arguments, error, message):
 
 
 @separately(
-    ("texts", "error", "message"),
     ("a text", TypeError, "texts is a str; expected a list with a string"),
     ([("a", "b"), "c"], TypeError, r"texts\[1\] is 'c'; expected a pair"),
     ([("a", "b", "c")], TypeError, r"texts\[0\] is \('a', 'b', 'c'\); expected a pair"),
@@ -619,7 +615,6 @@ def test_files_that_are_there_are_kept(folder):
 
 
 @separately(
-    ("changes", "message"),
     ({"norm": "pre"}, "BertModel cannot hold this model: it has norm = 'pre'"),
     ({"mixer": "linear"}, "it has mixer = 'linear'"),
     ({"mixer": "fourier", "n_heads": 1}, "FNetModel cannot hold .* embedding_projection = Fal"),
@@ -630,7 +625,6 @@ def test_a_model_that_transformers_does_not_have_is_refused(tmp_path, changes, m
 
 
 @separately(
-    ("options", "error", "message"),
     ({"classes": ["a"]}, V, r"classes has \['a'\]; expected 3 different names"),
     ({"classes": "abc"}, TypeError, "classes is a str; expected a list"),
     ({"classes": ["\ud800", "b", "c"]}, V, r"classes\[0\] has half of a character"),

@@ -163,11 +163,10 @@ def test_every_stock_layer_has_a_converter():
 
 
 @separately(
-    ("kind", "mixer", "options"),
     *product(["tokens"], MIXERS, ({"pooling": "mean"}, {"pooling": "max"})),
     ("wide", "attention", {"n_pairs": 9}),
 )
-def test_a_row_of_padding_alone(kind, mixer, options, tmp_path):
+def test_a_row_of_padding_alone(tmp_path, kind, mixer, options):
     model = made({**SMALL, "mixer": mixer, "padding": "per_length"}, kind, options)
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
     x = np.random.default_rng(0).integers(0, 31, (2, 9))
@@ -255,7 +254,6 @@ def test_arguments_that_do_not_fit(tmp_path):
 
 
 @separately(
-    ("arguments", "error", "words"),
     ({"path": 3}, TypeError, "path is 3; expected a text"),
     ({"path": ""}, ValueError, "path is ''; expected the name"),
     ({"path": "."}, IsADirectoryError, "is a folder; expected the name of a file"),
@@ -265,7 +263,7 @@ def test_arguments_that_do_not_fit(tmp_path):
     ({"model": None}, TypeError, "model is None; expected a Layer"),
     ({"model": nf.SequenceClassifier}, TypeError, "model is the class SequenceClassifier"),
 )
-def test_what_is_wrong_is_said_before_writing(arguments, error, words, tmp_path, monkeypatch):
+def test_what_is_wrong_is_said_before_writing(tmp_path, monkeypatch, arguments, error, words):
     monkeypatch.chdir(tmp_path)
     given = {"model": made(SMALL, "tokens", {}), "path": "model.onnx", **arguments}
     with pytest.raises(error, match=words):

@@ -50,7 +50,6 @@ def test_of_a_word_that_is_there_twice_the_first_counts(tmp_path):
 
 
 @separately(
-    ("content", "message"),
     (b"", "holds no word vectors; expected lines such as 'the 0.41 0.24'"),
     (b"4 4\n", "holds no word vectors"),
     (b"the 0.1 0.2\nof 0.3\n", "line 2 of .*: 1 numbers, and 2 in the first line"),
@@ -105,7 +104,6 @@ def test_rows_of_words_are_filled(model, words):
 
 
 @in_turn(
-    ("words", "vectors", "error", "message"),
     (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),
     (VOCABULARY, {"the": [np.nan] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
     (VOCABULARY, {"the": ["a"] * 4}, ValueError, "vector of 'the' is .*; expected finite"),

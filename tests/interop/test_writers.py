@@ -58,7 +58,6 @@ def changed(folder, **settings):
 
 
 @separately(
-    ("make", "settings", "said"),
     (gpt2, {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = True"),
     (gpt2, {"add_cross_attention": True}, "add_cross_attention = True; expected False"),
     (gpt2, {"activation_function": "mish"}, "activation_function is 'mish'"),
@@ -83,7 +82,7 @@ def changed(folder, **settings):
     (gpt2, {"n_layer": 10**5}, "n_layers is 100000"),
     (marian, {"d_model": 2**40}, "an array of shape (20, 1099511627776)"),
 )
-def test_what_npformer_has_not_is_said(make, settings, said, tmp_path):
+def test_what_npformer_has_not_is_said(tmp_path, make, settings, said):
     save_pretrained(make(), tmp_path / "folder")
     changed(tmp_path / "folder", **settings)
     with pytest.raises((TypeError, ValueError), match="cannot be read") as raised:
@@ -96,7 +95,6 @@ UPPER = (NEAR.view("uint32") & 0xFFFF0000).view("float32")  # as in bfloat16
 
 
 @separately(
-    ("make", "more", "said"),
     (gpt2, {"score.weight": TABLE}, "score.weight is unknown. Expected .* GPT2LMHeadModel"),
     (gpt2, {"transformer.h.0.attn.lora_A": TABLE}, "transformer.h.0.attn.lora_A is unknown"),
     (gpt2, {"transformer.h.0.attn.bias": TABLE, "transformer.h.0.attn.masked_bias": TABLE}, ""),
@@ -112,7 +110,7 @@ UPPER = (NEAR.view("uint32") & 0xFFFF0000).view("float32")  # as in bfloat16
     (marian, {"model.encoder.embed_positions.weight": NEAR + np.float32(1e-7)}, ""),
     (marian, {"model.encoder.final_norm.weight": TABLE}, "encoder.final_norm.weight is unknown"),
 )
-def test_an_array_is_used_or_refused(make, more, said, tmp_path):
+def test_an_array_is_used_or_refused(tmp_path, make, more, said):
     save_pretrained(make(), tmp_path)
     state = load_file(tmp_path / "model.safetensors")
     same = state.get("model.shared.weight")
@@ -146,7 +144,6 @@ def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
 
 
 @separately(
-    ("make", "said"),
     (lambda: gpt2(norm="post"), "norm = 'post' (expected 'pre')"),
     (lambda: gpt2(mixer="gated_convolution"), "mixer = 'gated_convolution'"),
     (lambda: gpt2(activation="tanh"), "activation = 'tanh'"),
@@ -157,7 +154,7 @@ def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
     (lambda: marian(tied=False), "it has tied = False"),
     (lambda: marian(output_bias=False), "it has output_bias = False"),
 )
-def test_what_transformers_has_not_is_said(make, said, tmp_path):
+def test_what_transformers_has_not_is_said(tmp_path, make, said):
     with pytest.raises(ValueError, match=r"npformer\.save writes any model") as raised:
         save_pretrained(make(), tmp_path / "folder")
     assert said in str(raised.value)

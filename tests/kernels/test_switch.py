@@ -219,7 +219,6 @@ class Own(np.ndarray):
 
 
 @separately(
-    "x",
     *(np.ones((2, 3), kind) for kind in ("complex128", "float16", "bool", "O")),
     np.ones((2, 3)).view(Own),
 )

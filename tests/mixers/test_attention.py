@@ -1,7 +1,6 @@
 from unittest.mock import Mock
 
 import numpy as np
-import pytest
 
 import npformer as nf
 from npformer import Context
@@ -28,10 +27,7 @@ def test_a_head_is_attention_over_its_own_columns(either, rng):
 
 
 # In blocks ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("memory", "length", "in_blocks"),
-    [("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True)],
-)
+@separately(("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True))
 def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, in_blocks):
     monkeypatch.setattr(module, "LONG", 8)
     blockwise = Mock(wraps=F.blockwise_attention)
@@ -43,7 +39,6 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
 
 
 @separately(
-    ("kind", "memory", "lengths"),
     (Attention, "stored", [8, 9]),
     (Attention, "auto", [8]),
     (BlockwiseAttention, "auto", [8]),

@@ -59,7 +59,6 @@ def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
 
 
 @separately(
-    ("name", "count"),
     *(("attention", 2 * D**2), ("random_synthesizer", N**2)),
     *(("fixed_random_synthesizer", N**2), ("factorized_random_synthesizer", 2 * N * K)),
     ("dense_synthesizer", D**2 + D * N),

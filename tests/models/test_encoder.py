@@ -131,7 +131,6 @@ def test_a_generator_goes_on_where_it_was(small_config):
 
 # Configuration ------------------------------------------------------------------------------------
 @in_turn(
-    "changes",
     {},
     {"mixer": ("fourier", "attention"), "dropout": 0.1},
     {"mixer": ["fourier", "attention"]},
@@ -163,7 +162,6 @@ def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(smal
 
 
 @in_turn(
-    ("name", "value", "error", "expected"),
     *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
     *((name, 1, TypeError, "True or False") for name in FLAGS),
 )

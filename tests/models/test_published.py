@@ -42,7 +42,6 @@ def test_both_benchmarks_take_the_same_steps(rng):
 
 
 @separately(
-    ("y", "error", "message"),
     (np.ones((2, 1), int), ValueError, r"y has shape \(2, 1\); expected \(2,\)"),
     (np.array([0, 2]), ValueError, "y holds 2; expected whole numbers from 0 to 1"),
     (np.array([0.0, 1.0]), TypeError, "y has dtype float64; expected whole numbers"),

@@ -40,10 +40,8 @@ GROUPED = {"n_kv_heads": 1, "d_head": 6, "qk_norm": True, "bias": False}
 WINDOWS = {**TODAY, **GROUPED, "window": [4, None], "rope_theta": [20.0, 1e4]}
 
 
-@pytest.mark.parametrize(
-    "options", [{}, TODAY, {"memory": "blocks", "rope_theta": 30.0}, {"window": 3}, WINDOWS]
-)
-def test_a_cache_changes_no_token_in_rows_of_unequal_length(options, rng):
+@separately({}, TODAY, {"memory": "blocks", "rope_theta": 30.0}, {"window": 3}, WINDOWS)
+def test_a_cache_changes_no_token_in_rows_of_unequal_length(rng, options):
     model = writer(**options)
     for value in model.parameters().values():
         value += 0.3 * rng.normal(size=value.shape)
@@ -145,7 +143,6 @@ def test_training_is_the_plain_one_and_a_file_holds_it(workers, options, tmp_pat
 
 
 @separately(
-    ("options", "said"),
     ({"mixer": "fourier"}, "a mixer is fourier, which has no queries and keys"),
     ({"mixer": ["attention", "dense_synthesizer"]}, "a mixer is dense_synthesizer"),
     ({"n_heads": 16}, "a head has 1 features .d_head, or .*; expected an even number"),

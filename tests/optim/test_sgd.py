@@ -23,7 +23,6 @@ def steps(n=3, **settings):
 
 
 @separately(
-    ("settings", "sums"),
     ({}, (1.0, 2.0, 3.0)),
     ({"momentum": 0.5}, (1.0, 1.0 + 1.5, 1.0 + 1.5 + 1.75)),
     ({"momentum": 0.5, "nesterov": True}, (1.5, 1.5 + 1.75, 1.5 + 1.75 + 1.875)),
@@ -60,7 +59,6 @@ def test_it_goes_on_from_its_state_as_if_nothing_had_happened(small_model, token
 
 
 @separately(
-    ("settings", "message"),
     ({"lr": 0.0}, "lr is 0.0"),
     ({"lr": 0.1, "momentum": 1.0}, "momentum is 1.0"),
     ({"lr": 0.1, "nesterov": True}, "nesterov is True and momentum is 0"),

@@ -19,7 +19,7 @@ def gradients_of(parameters, seed):
     return {name: rng.normal(size=p.shape) for name, p in parameters.items()}
 
 
-@in_turn("mixer", *list(nf.MIXERS))
+@in_turn(*list(nf.MIXERS))
 def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
     found = model(mixer=mixer).parameters()
     spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}
@@ -73,7 +73,6 @@ def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
 
 
 @separately(
-    ("patterns", "error", "words"),
     ("*.bias", TypeError, "expected a list of patterns"),
     ([3], TypeError, "a pattern in no_decay is 3"),
     (["*.biases"], ValueError, "no parameter matches; expected patterns for names such as"),

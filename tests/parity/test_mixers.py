@@ -135,7 +135,6 @@ def of_zeros(name, p, x):
 
 
 @separately(
-    ("padding", "formula", "mask"),
     ("refuse", lambda name, p, x: WHOLE[name](p, x), None),
     ("per_length", by_length, MASK),
     ("zero", of_zeros, MASK),

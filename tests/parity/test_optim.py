@@ -81,7 +81,6 @@ def cosine_with_warmup(step):
 @WHERE
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @separately(
-    ("schedule", "lr", "reference", "lr_reference"),
     (optim.constant(), 0.03, lambda step: 1.0, 0.03),
     (optim.warmup_inverse_sqrt(10), 640**-0.5, inverse_sqrt_of_the_paper, 1.0),
     (optim.cosine(80, warmup=10, final=0.1), 0.03, cosine_with_warmup, 0.03),

@@ -186,7 +186,6 @@ SPECIAL_FILE = "special_tokens_map.json"
 
 @pytest.mark.parametrize("old", [True, False])
 @separately(
-    ("name", "file", "settings"),
     ("BERT", CONFIG_FILE, {"bos_token": "the", "unk_token": "a"}),
     ("BERT", CONFIG_FILE, {"do_lower_case": False, "extra_special_tokens": ["<x>"]}),
     ("BERT", CONFIG_FILE, {"tokenizer_class": "DistilBertTokenizer"}),
@@ -197,7 +196,7 @@ SPECIAL_FILE = "special_tokens_map.json"
     ("RoBERTa", CONFIG_FILE, {"bos_token": "the", "eos_token": "a"}),
     ("RoBERTa", SPECIAL_FILE, SPECIAL),
 )
-def test_settings_of_a_tokenizer_act_as_theirs(make, tokenizer_folders, name, file, settings, old):
+def test_settings_of_a_tokenizer_act_as_theirs(make, tokenizer_folders, old, name, file, settings):
     """Also those of older files."""
     folder, _, tokenizer = make(name, vocab_size=400)
     settings = {k: len(tokenizer) if v is None else v for k, v in settings.items()}

@@ -182,7 +182,6 @@ LLAMA_3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_f
 
 
 @separately(
-    ("family", "changes"),
     ("ModernBert", OLDER_MODERNBERT),
     ("ModernBert", OLDER_MODERNBERT | {"local_rope_theta": 20.0, "rope_scaling": None}),
     ("ModernBert", {"rope_parameters": {"full_attention": {"rope_theta": 30.0}}}),
@@ -192,7 +191,7 @@ LLAMA_3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_f
     ("Qwen3", {"rope_parameters": None, "rope_theta": 30.0, "layer_types": None}),
     ("Qwen3", {"sliding_window": 4, "use_sliding_window": False, "max_window_layers": 1}),
 )
-def test_older_and_newer_words_of_a_configuration(family, changes, tmp_path):
+def test_older_and_newer_words_of_a_configuration(tmp_path, family, changes):
     torch.manual_seed(0)
     kind = "Model" if family == "ModernBert" else "ForCausalLM"
     config = getattr(transformers, f"{family}Config")(**SIZES | GROUPED | {"head_dim": 4})
@@ -208,7 +207,6 @@ def test_older_and_newer_words_of_a_configuration(family, changes, tmp_path):
 
 
 @separately(
-    ("family", "changes", "said"),
     ("Llama", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3'; expected 'default': .* not scaled"),
     ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "with type = 'linear'; ex"),
     ("Qwen3", {"rope_parameters": LLAMA_3 | {"rope_type": "yarn"}}, "rope_type = 'yarn'"),
@@ -228,7 +226,7 @@ def test_older_and_newer_words_of_a_configuration(family, changes, tmp_path):
     ("ModernBert", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3'"),
     ("ModernBert", {"local_attention": 0}, "local_attention is 0; expected"),
 )
-def test_what_npformer_has_not_is_refused(family, changes, said, tmp_path):
+def test_what_npformer_has_not_is_refused(tmp_path, family, changes, said):
     kind = "Model" if family == "ModernBert" else "ForCausalLM"
     config = getattr(transformers, f"{family}Config")(**SIZES)
     getattr(transformers, family + kind)(config).save_pretrained(tmp_path)

@@ -196,7 +196,6 @@ class WritesIntoDy(TakesDyForContiguous):
 
 
 @separately(
-    ("layer", "rules"),
     (WrongInFloat32(4, 3, seed=0, dtype="float64"), ["in float32 x differs by 1.0e-02 from"]),
     (
         TakesDyForContiguous(),
@@ -258,7 +257,6 @@ LINEAR = (6, 5), (5, 4), (4,)
 
 
 @separately(
-    ("target", "shapes", "rule"),
     ((F.relu, changes_its_dy), [(3, 4)], "the backward pass changed its dy"),
     ((F.tanh, changes_its_cache), [(3, 4)], "called twice gave two results: it changes its ca"),
     ((changes_its_input, np.multiply), [(3, 4)], "a pass changed an input or a parameter"),
@@ -332,7 +330,6 @@ NORM = L.LayerNorm(6, dtype="float64")
 
 
 @separately(
-    ("target", "inputs", "options", "message"),
     (F.relu, [ONES.astype("float32")], {}, r"x has dtype float32; expected float64.*x\.astype"),
     (L.Linear(6, 4, seed=0), [ONES], {}, "weight has dtype float32; expected float64"),
     (F.split_heads, [ONES, 2], {}, "split_heads has no split_heads_backward.*expected a pair"),

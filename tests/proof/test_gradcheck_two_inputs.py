@@ -249,7 +249,6 @@ def test_a_twin_runs_in_each_dtype(a, b):
 
 
 @separately(
-    ("returned", "what"),
     (lambda da, db: da, "an ndarray"),
     (lambda da, db: None, "None"),
     (lambda da, db: (da,), "a tuple of 1"),
@@ -265,7 +264,6 @@ A, B = np.ones((2, 4, 3)), np.ones((2, 3, 5))
 
 
 @separately(
-    ("inputs", "options", "message"),
     ([A], {}, "got 1 input; expected two, a and b, because Bilinear has two: gradcheck.layer"),
     ([(A, B)], {}, "got 1 input; expected two, a and b"),
     ([], {}, "got 0 inputs; expected two"),

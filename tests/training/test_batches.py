@@ -21,8 +21,8 @@ def gradients_of_a_training(model, data, **options):
     return found
 
 
-@in_turn("mixer", "attention", "dense_synthesizer", "fourier", "linear")
-@in_turn("pooling", "mean", "none")
+@in_turn("attention", "dense_synthesizer", "fourier", "linear", of="mixer")
+@in_turn("mean", "none", of="pooling")
 def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     x, y, mask = samples(per_token=pooling == "none")
     model = model_of(mixer, pooling)
@@ -34,7 +34,6 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
 
 
 @separately(
-    ("changes", "options", "cut"),
     *(({}, {}, True), ({}, {"batches": "by_length"}, True), ({}, {"batches": "cut"}, True)),
     *(({}, {"batches": "shuffled"}, False), ({"pooling": "flatten"}, {}, False)),
     ({"mixer": "fourier", "padding": "zero"}, {}, False),
@@ -111,7 +110,7 @@ def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):
     assert sizes == [2] * 10
 
 
-@in_turn("wrong", 0, -1, 1.5, "2", None)
+@in_turn(0, -1, 1.5, "2", None)
 def test_wrong_numbers_are_refused(make, data, wrong):
     with pytest.raises(ValueError, match=r"accumulate is .*; expected a whole number of at least"):
         fit(make(), data, accumulate=wrong)

@@ -238,7 +238,6 @@ def test_the_first_reason_counts(make, data):
 
 
 @separately(
-    ("reason", "error", "message"),
     (None, TypeError, "reason is None; expected a reason"),
     ("", ValueError, "reason is ''; expected a reason of your own"),
     ("interrupted", ValueError, "reason is 'interrupted'; expected a reason of your own"),
@@ -257,9 +256,7 @@ def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
     assert noted.seen("after_epoch") == [None, "patience"]
 
 
-@pytest.mark.parametrize(
-    ("schedule", "named"), [(lambda _: 1e299, "the loss"), (lambda _: 1e308, "the update")]
-)
+@separately((lambda _: 1e299, "the loss"), (lambda _: 1e308, "the update"))
 def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data, schedule, named):
     """Steps 1 and 2 stay unread until the end; or there is no loss after the only update."""
     stopping = At("after_step", 2 if named == "the loss" else 1, stop)
@@ -394,7 +391,6 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
 
 
 @in_turn(
-    ("callbacks", "message"),
     (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
     (Noted(), r"callbacks is a Noted; expected a list"),
     (print, "callbacks is the function print; expected a list"),

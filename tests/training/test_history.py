@@ -22,7 +22,6 @@ def test_a_history_comes_back_from_json():
 
 
 @in_turn(
-    "values",
     *({k: v for k, v in VALIDATED.to_dict().items() if k != name} for name in VALIDATED.to_dict()),
     *(VALIDATED.to_dict() | {"speed": [1.0]}, None, [1.0]),
 )
@@ -53,12 +52,11 @@ def test_a_curve_shows_loss_and_metric(make, data, validation, tmp_path):
 
 @pytest.mark.usefixtures("drawn")
 @separately(
-    ("history", "right"),
     (VALIDATED, "macro f1"),
     (nf.History(train_loss=[1.0], lr=[0.1]), "learning rate"),
     (nf.History(), "learning rate"),
 )
-def test_any_history_has_a_curve(history, right, tmp_path):
+def test_any_history_has_a_curve(tmp_path, history, right):
     figure = history.plot(str(tmp_path / "curve.svg"))
     assert b"<svg" in (tmp_path / "curve.svg").read_bytes()
     assert figure.axes[1].get_ylabel() == right

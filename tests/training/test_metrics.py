@@ -40,7 +40,6 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
 
 
 @separately(
-    ("metric", "best", "values"),
     ("accuracy", 2, [0.6, 0.9, 0.8, 0.7, 0.5]),
     ("macro_f1", 3, [0.2, 0.3, 0.9, 0.4, 0.4]),
     ("balanced_accuracy", 4, [0.1, 0.2, 0.3, 0.9, 0.4]),
@@ -57,9 +56,7 @@ def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     assert_trained(model, make(), data, epochs=best)
 
 
-@pytest.mark.parametrize(
-    ("metric", "epochs"), [("accuracy", 3), ("loss", 3), ("macro_f1", 4), ("balanced_accuracy", 5)]
-)
+@separately(("accuracy", 3), ("loss", 3), ("macro_f1", 4), ("balanced_accuracy", 5))
 def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
     found = iter(EPOCHS)
     monkeypatch.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
@@ -112,7 +109,6 @@ def test_a_loss_without_classes_has_loss_and_functions(make, rng):
 
 
 @in_turn(
-    ("metric", "error", "message"),
     ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
     (3, TypeError, "metric is 3; expected one of accuracy"),
     (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
@@ -166,7 +162,6 @@ def test_without_a_share_the_history_says_none(make, data):
 
 
 @in_turn(
-    ("share", "error", "message"),
     (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
     (1, ValueError, "validation is 1; expected a share"),
     (1.5, ValueError, "validation is 1.5; expected a share"),

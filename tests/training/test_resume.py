@@ -102,9 +102,7 @@ def test_an_update_is_finished_whatever_comes(make, data, monkeypatch):
     assert_same_weights(model, other)
 
 
-@pytest.mark.parametrize(
-    ("signum", "status"), [(signal.SIGINT, None), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
+@separately((signal.SIGINT, None), (signal.SIGTERM, 143), (signal.SIGHUP, 129))
 def test_signals_end_the_caller_too_unless_it_asks_to_go_on(make, data, signum, status):
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with pytest.raises(KeyboardInterrupt if status is None else SystemExit) as caught:
@@ -207,7 +205,6 @@ def test_a_generator_of_the_user_goes_on_where_it_was(begin, whole):
 
 # What does not agree ------------------------------------------------------------------------------
 @separately(
-    ("change", "message"),
     ({"batch_size": 4}, "batch_size is 4, and was 5"),
     ({"lr": 0.5}, "lr is 0.5, and was 0.01"),
     ({"seed": 4}, "seed is 4, and was 3"),
@@ -247,7 +244,6 @@ def test_another_number_of_workers_is_told(begin):
 
 
 @separately(
-    ("changes", "error", "message"),
     ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a text or"),
     ({"checkpoint": b"run"}, TypeError, "checkpoint is b'run'; expected a text or"),
     ({"checkpoint": "a.safetensors"}, ValueError, "a file's name; expected a folder"),

@@ -75,7 +75,6 @@ def test_a_training_goes_on_bit_for_bit(train, name, step, workers):
 
 
 @separately(
-    ("before", "change", "message"),
     ({}, {"weigh": True}, "data is '.*', and was"),
     ({"weigh": True}, {"weigh": False}, "data is '.*', and was"),
     ({}, {"class_weight": [1, 2, 3]}, r"loss is .*'class_weight': \[1.0, 2.0, 3.0\].* and was"),

@@ -186,7 +186,6 @@ def test_a_checkpoint_goes_on_whatever_the_number_of_files(tmp_path):
 
 
 @separately(
-    ("change", "words"),
     (lambda x, y, m, t: x.__setitem__((55, 2), 99), "samples from 50 to 59, .* x holds 99"),
     (lambda x, y, m, t: y.__setitem__(96, 7), "samples from 90 to 96, .*y holds 7"),
     (lambda x, y, m, t: t.__setitem__((0, 0), 5), "samples from 0 to 9, .*types holds 5"),
@@ -273,7 +272,6 @@ def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
 
 
 @separately(
-    ("arguments", "error", "words"),
     ({"path": "p.npz"}, ValueError, "a name that ends in '.npy'"),
     ({"path": "missing/p.npy"}, FileNotFoundError, "npy is in a folder that does not"),
     ({"kind": "label"}, ValueError, "kind is 'label'; .*Did you mean 'labels'"),

@@ -30,7 +30,6 @@ def test_a_mask_may_be_none(small_model, pairs):
 
 
 @separately(
-    ("types", "error", "message"),
     (np.zeros((20, 5), "int64"), ValueError, r"in data, types has shape \(20, 5\); expected"),
     (np.zeros((19, 6), "int64"), ValueError, "types in data has 19 samples and x has 20"),
     (np.full((20, 6), 2), ValueError, "in data, types holds 2; expected whole numbers from 0"),

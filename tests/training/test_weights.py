@@ -167,7 +167,6 @@ class Unweighted(nf.losses.Loss):
 
 
 @in_turn(
-    ("options", "error", "message"),
     ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
     ({"sample_weight": -np.ones(20)}, ValueError, r"sample_weight holds -1.0 at 0; expected"),
     ({"sample_weight": [np.nan] * 20}, ValueError, "sample_weight holds nan at 0; expected"),

@@ -55,7 +55,6 @@ ADDED = {"10": {"content": "<x>", "special": True, "normalized": False}}
 
 @pytest.mark.parametrize("files", ["vocab.txt", "tokenizer.json"])
 @separately(
-    ("settings", "text", "tokens"),
     ({}, "The c\u00e2t the", "[CLS] the cat [SEP]"),
     ({"do_lower_case": False}, "The cat", "[CLS] [UNK] cat [SEP]"),
     ({"strip_accents": False}, "the c\u00e2t", "[CLS] the [UNK] [SEP]"),
@@ -76,7 +75,6 @@ def test_settings_beside_a_vocabulary_act(bert, files, settings, text, tokens):
 
 
 @separately(
-    ("part", "change"),
     *((part, lambda given: None) for part in ("normalizer", "pre_tokenizer", "post_processor")),
     ("model", lambda given: given | {"max_input_chars_per_word": 2}),
     ("model", lambda given: given | {"type": "WordLevel"}),

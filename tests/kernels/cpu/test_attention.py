@@ -56,7 +56,6 @@ LONG = tiles.TILE + 77
 
 
 @separately(
-    "case",
     helpers.attention_heads(1, tiles.TILE + LONG, 1, 4, "padded", True),
     helpers.attention_heads(1, tiles.TILE + LONG, 1, 4, scale=LARGE),
     helpers.dense_heads(2, LONG, 1, 4, LONG + 5, "padded", True),
@@ -67,7 +66,6 @@ def test_a_long_sequence_with_tiles_as_they_are(case):
 
 
 @separately(
-    ("length", "store", "keep", "stored"),
     *((9, None, True, True), (10, None, True, False), (9, False, True, False)),
     *((10, True, True, True), (9, True, False, False)),
 )
@@ -85,7 +83,6 @@ def test_stored_and_computed_again_are_the_same_bits(tiling):
 
 # Padding ------------------------------------------------------------------------------------------
 @separately(
-    "make",
     helpers.attention_heads,
     partial(helpers.attention_heads, causal=True),
     helpers.dense_heads,
@@ -159,7 +156,6 @@ def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share,
 
 
 @separately(
-    ("case", "biases", "size"),
     (helpers.attention_heads(4, 13, 1, 8, scale=LARGE), (1, 3), 1.0),
     (helpers.dense_heads(4, 13, 1, 8), (1,), 100.0),
 )

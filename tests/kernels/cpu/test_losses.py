@@ -26,7 +26,6 @@ def test_sizes(sizes, smoothing):
 
 
 @separately(
-    ("logits", "labels"),
     *((LOGITS, LABELS.astype(kind)) for kind in ("int32", "int8", "uint8")),
     (LOGITS, np.full_like(LABELS, F.NO_LABEL)),
     (LOGITS[:0], LABELS[:0]),

@@ -96,11 +96,11 @@ def test_a_source_compiles_and_stays_in_registers(name, char, architecture) -> N
 
 
 @separately(
-    "broken",
     ("sum += x", "sum += y"),
     ("index_t n =", "index_t rows ="),
     ("__device__ real block_sum", "__device__ block_sum"),
     ("extern", "external"),
+    of="broken",
 )
 def test_a_broken_source_is_refused(broken) -> None:
     code = Source("sums").text("f")

@@ -98,7 +98,6 @@ def test_sums_over_a_block_may_follow_each_other(n_threads) -> None:
 
 
 @separately(
-    "wrong",
     *(lambda x: (x,), lambda x: (x, 3.0), lambda x: (x, np.int32(3)), lambda x: (x, True)),
     *(lambda x: (None, 3), lambda x: (x.astype("float32"), 3)),
     *(lambda x: (asarray(np.zeros((3, 3)))[:, 0], 3), lambda x: (np.zeros(3), 3)),

@@ -231,12 +231,11 @@ HUGE = np.array([[1e4, -1e4, 1e4 - 1.0], [-3e38, 0.0, 3e38]])
 
 @in_both_dtypes
 @separately(
-    ("logits", "labels"),
     *((LOGITS, LABELS.astype(kind)) for kind in ("int32", "int8", "uint8")),
     (LOGITS, np.full_like(LABELS, F.NO_LABEL)),
     (HUGE, [2, 2]),
 )
-def test_cross_entropy_of_any_labels_and_logits(logits, labels, dtype) -> None:
+def test_cross_entropy_of_any_labels_and_logits(dtype, logits, labels) -> None:
     assert_parity(cross_entropy(logits, labels), dtype)
 
 
@@ -346,9 +345,7 @@ def test_gradients_in_one_buffer_are_clipped_by_the_kernel(monkeypatch) -> None:
     assert norms[1] == pytest.approx(norms[0], rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "norm"), [(np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.inf), (3e38, np.inf)]
-)
+@separately((np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.inf), (3e38, np.inf))
 def test_clipping_shows_what_is_not_finite(wrong, norm) -> None:
     g = asarray(np.array([1.0, wrong, wrong], dtype="float32"))
     np.testing.assert_equal(float(down(gpu.clip_by_global_norm(g, 1.0))), norm)
@@ -398,7 +395,6 @@ def test_the_source_refuses_arrays_with_strides_and_of_two_dtypes() -> None:
 
 
 @separately(
-    ("wrong", "error", "message"),
     ({"x": np.zeros((2, 3, 4), "float32")}, TypeError, "x has dtype float32 and W"),
     ({"x": np.zeros((2, 3, 5))}, ValueError, "x has shape"),
     ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64"),

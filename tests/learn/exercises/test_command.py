@@ -153,7 +153,6 @@ def test_list_names_all(prints):
 
 
 @separately(
-    ("words", "message"),
     ("", "ACTION"),
     ("begin", "'begin' is unknown; expected start, check, hint, solution, list"),
     ("start", "the following arguments are required: DIR"),

@@ -55,7 +55,6 @@ def test_only_named_ones_are_written(tmp_path):
 
 
 @separately(
-    "word",
     *("5", "05", "softmax_backward", "05_softmax_backward", "a/05_softmax_backward.py"),
     *("05_softmax_backward.ipynb", "06_softmax_backward"),  # a name says more than a number
 )

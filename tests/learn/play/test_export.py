@@ -53,7 +53,6 @@ def test_nan_is_no_json_and_becomes_null():
 
 
 @separately(
-    ("model", "why"),
     (nf.Encoder(SMALL), "Encoder"),
     (nf.EncoderDecoder(SMALL, source_vocab=5, target_vocab=5), "EncoderDecoder"),
     (nf.SequenceClassifier(replace(SMALL, position_padding_id=1), 3, vocab_size=5), "positions"),

@@ -132,7 +132,6 @@ def pipe_in(place):
 
 
 @separately(
-    "change",
     *map(damaged, ["", "3", "[" * 100_000, '{"task": "nope"}', '{"task": 1}', "null"]),
     damaged('{"task": "digits", "n_heads": {}}'),
     damaged('{"task": "digits"}' + " " * (1 << 20)),

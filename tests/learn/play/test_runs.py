@@ -89,7 +89,6 @@ def test_questions_change_nothing(client, live):
 
 
 @separately(
-    ("changes", "words"),
     ({"task": "digit"}, "task is 'digit'; expected one of 'digits'"),
     ({"task": None}, "task is None; expected one of 'digits'"),
     ({"mixers": ["attenton"]}, "Did you mean 'attention'?"),

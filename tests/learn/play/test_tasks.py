@@ -20,7 +20,6 @@ def test_repeats_and_rows_without_a_text_or_label_are_left_out(tmp_path):
 
 
 @separately(
-    ("lines", "said"),
     (LINES.replace("no", "yes"), "only the class 'yes'; expected at least 2 classes"),
     ("".join(f"film {i},{i}\n" for i in range(12)), "12 different labels .* Choose another"),
 )
@@ -64,7 +63,6 @@ def test_a_table_is_what_the_page_opens_with(tmp_path):
 
 
 @separately(
-    ("lines", "columns"),
     ("a,b\n1,2\n3,4\n", ("a", "b")),  # never one for both
     ("text,notes\nA,A long note\nB,A note\nA,No\n", ("text", "notes")),
     ("year,topic,title\n2026,x,A long one\n2026,y,Another\n2026,y,C\n", ("title", "topic")),

@@ -33,7 +33,6 @@ def edited(raw, path, change):
 
 
 @separately(
-    "change",
     lambda d, p: p.update(mean=[0.0, 0.0], deviation=[1.0, 1.0]),
     lambda d, p: p.update(mean=[float("nan")]),
     lambda d, p: p.update(deviation=[0.0]),
@@ -63,7 +62,6 @@ def test_a_vocabulary_of_another_size_is_refused(classifier, tmp_path):
 
 
 @separately(
-    "change",
     lambda d, t: d.pop("members"),
     lambda d, t: d.update(classes=3),
     lambda d, t: d.update(classes=["food", "sport", "weather"]),

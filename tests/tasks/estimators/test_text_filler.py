@@ -52,7 +52,6 @@ def test_a_classifier_begins_with_its_tables_and_blocks(filler, tmp_path):
 
 
 @separately(
-    ("call", "words"),
     (lambda f: nf.TextFiller(tokenizer=train_tokenizer("word", TEXTS)).fit(TEXTS), "has no .MASK"),
     (lambda f: nf.TextFiller().fit(["", " "]), "texts has no word"),
     (lambda f: nf.TextFiller().fit(TEXTS, patience=2), "there is no validation"),
@@ -83,7 +82,6 @@ def test_each_mask_has_its_likeliest_words(tmp_path):
 
 
 @in_turn(
-    ("arguments", "message"),
     ({"text": "a b"}, r"2 tokens and 0 times \[MASK\].*'the film was \[MASK\]'"),
     ({"text": "[MASK] b c d e f g"}, "7 tokens .*expected at most 6"),
     ({"model": nf.layers.Linear(2, 2)}, "model is .*TextFiller"),

@@ -41,7 +41,6 @@ def test_padding_within_a_sample_is_grey(small_model, token_batch, shown):
 
 
 @separately(
-    ("changes", "labels"),
     ({"pooling": "none"}, "token"),
     ({"pooling": "flatten", "n_features": 5}, "class"),
     ({"pooling": "pooler", "share_layers": True}, "class"),
@@ -225,7 +224,6 @@ def test_of_long_texts_the_first_tokens_are_at_the_axes(small_model, shown):
 
 
 @separately(
-    ("token", "words"),
     ("##ness", "Tokens: ##ness continues the word before it."),
     ("#<go", "Tokens: #<go is a part of a word"),
     ("[UNK]", "Tokens: [UNK] is a word that is not in the vocabulary."),
@@ -302,7 +300,6 @@ def test_a_model_of_nan_can_be_looked_at(small_model, token_batch, shown):
 
 
 @separately(
-    ("given", "error", "words"),
     ({"samples": 0}, ValueError, "samples is 0; expected a whole number of at least 1"),
     ({"samples": 17}, ValueError, "at most 16"),
     ({"samples": "many"}, ValueError, "samples is 'many'"),

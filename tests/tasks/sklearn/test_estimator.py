@@ -159,7 +159,6 @@ def test_partial_fit_goes_on_after_fit(small, series):
 
 
 @separately(
-    ("arguments", "match"),
     ({}, "classes must be passed on the first call"),
     ({"classes": [0]}, "one class"),
     ({"classes": [0, 2]}, r"y holds the classes \[1\].*first partial_fit"),

@@ -50,7 +50,6 @@ def test_a_word_that_may_be_a_class_is_doubted_while_it_is_rare(tmp_path):
 
 
 @separately(
-    ("heading", "given", "expected"),
     ("label,t0,t1", {}, ("series", "label", None)),
     ("t0,t1,gait", {}, ("series", "gait", None)),
     ("t0,t1,gait", {"label": "gait"}, ("series", "gait", None)),

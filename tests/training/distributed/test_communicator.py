@@ -62,13 +62,12 @@ def test_what_is_no_communicator(value):
 
 
 @separately(
-    ("variables", "n"),
     ({}, None),
     ({"PMI_SIZE": "4"}, 4),
     ({"OMPI_COMM_WORLD_SIZE": "2"}, 2),
     ({"PMIX_RANK": "0"}, 0),
 )
-def test_the_environment_tells_whether_there_is_a_launcher(variables, n, monkeypatch):
+def test_the_environment_tells_whether_there_is_a_launcher(monkeypatch, variables, n):
     for name in (*SIZES, *RANKS):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

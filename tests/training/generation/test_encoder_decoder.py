@@ -59,9 +59,9 @@ def reference(model, source, max_len, beams, alpha):
     return ended[0][1] if ended else live[0][1]
 
 
-@in_turn("norm", "post", "pre")
-@in_turn("seed", *range(4))
-def test_one_beam_is_greedy(seed, norm):
+@in_turn("post", "pre", of="norm")
+@in_turn(*range(4), of="seed")
+def test_one_beam_is_greedy(norm, seed):
     model = model_of(seed, norm=norm)
     expected = [greedy(model, source, 6) for source in SOURCES]
     assert model.generate(SOURCES, 6) == model.generate(SOURCES, 6, beams=1) == expected
@@ -69,7 +69,6 @@ def test_one_beam_is_greedy(seed, norm):
 
 @pytest.mark.covering(1)
 @separately(
-    ("seed", "beams", "alpha", "changes"),
     *product(range(4), (2, 3, 5), (0.0, 0.6, 2.0), [{}]),
     *product([1], [3], [0.6], [{"mixer": "dense_synthesizer"}, {"norm": "pre"}]),
 )
@@ -79,7 +78,7 @@ def test_more_beams_find_what_a_search_written_out_finds(seed, beams, alpha, cha
     assert model.generate(SOURCES, 6, beams, alpha) == expected
 
 
-@in_turn("seed", *range(6))
+@in_turn(*range(6))
 def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all(seed):
     model, length = model_of(seed), 3
     candidates = []
@@ -124,7 +123,6 @@ def test_padding_is_never_written():
 
 
 @separately(
-    ("sources", "option", "value"),
     (SOURCES, "max_len", 0),
     (SOURCES, "beams", 0),
     *((SOURCES, "length_penalty", penalty) for penalty in (-1.0, 10.5)),

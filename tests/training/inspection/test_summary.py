@@ -12,7 +12,6 @@ def counted(table):
 
 
 @separately(
-    "changes",
     *({"mixer": mixer} for mixer in nf.MIXERS),
     {"mixer": ["fourier", "attention"], "positions": "learned"},
     {"share_layers": True},

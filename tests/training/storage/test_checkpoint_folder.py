@@ -42,7 +42,6 @@ def test_names_with_dots_are_told_apart(tmp_path):
 
 
 @separately(
-    ("value", "words"),
     (np.array([1j]), r"progress.mine.0 has dtype complex128; expected numbers or bool"),
     (np.array(["a"]), "progress.mine.0 has dtype <U1; expected numbers or bool"),
     (np.array([None]), "progress.mine.0 has dtype object; expected numbers or bool"),

@@ -130,10 +130,7 @@ def test_a_key_from_a_newer_version_is_refused_by_name(saved, where):
     refused(saved, "has quantized, which this version of npformer does not know.* Update npformer")
 
 
-@pytest.mark.parametrize(
-    ("notes", "message"),
-    [({1: "a", "1": "b"}, "'1' comes twice"), ({"text": 500 * '"'}, "Shorten the notes")],
-)
+@separately(({1: "a", "1": "b"}, "'1' comes twice"), ({"text": 500 * '"'}, "Shorten the notes"))
 def test_what_could_not_be_read_back_is_not_written(path, monkeypatch, notes, message):
     monkeypatch.setattr(model_file, "LONGEST_TEXT", 1000)
     with pytest.raises(ValueError, match=message):
@@ -183,7 +180,6 @@ def test_a_file_without_end_is_not_read(saved):
 
 
 @separately(
-    ("where", "name", "value"),
     *(("config", "d_model", n) for n in (2**15, 10**9)),  # nobody should look for divisors
     *(("config", "n_layers", n) for n in (10**6, 10**400)),
     *(("config", "d_ff", n) for n in (10**6, 10**9)),
@@ -209,7 +205,6 @@ def is_refused_soon(path, message=r"\S"):
 
 
 @separately(
-    ("mixer", "changes"),
     ("random_synthesizer", {"max_len": 10**5}),
     ("random_synthesizer", {"n_heads": 8, "max_len": 4000}),
     ("factorized_random_synthesizer", {"rank": 60_000, "max_len": 10**6}),

@@ -49,7 +49,6 @@ def assert_same_model(loaded, model):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @separately(
-    "changes",
     *({"mixer": mixer} for mixer in nf.MIXERS),
     {"mixer": ["fourier", "attention"]},
     {"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES), "rank": 3},
@@ -92,7 +91,6 @@ def test_a_loaded_model_can_be_trained(saved, token_batch):
 
 
 @separately(
-    ("changes", "tables"),
     ({"mixer": "fixed_random_synthesizer"}, ["R"]),
     ({"mixer": "random"}, ["W_sequence", "W_features"]),
     ({"mixer": "mixture", "mixture": ("attention", "fixed_random_synthesizer")}, ["parts.1.R"]),
@@ -170,7 +168,6 @@ class Subclass(nf.SequenceClassifier):
 
 
 @separately(
-    "layer",
     nf.layers.Linear(2, 2, seed=0),
     Subclass(nf.EncoderConfig(d_model=4, d_ff=4, n_heads=1), 2, vocab_size=3),
     {"weight": np.zeros(3)},
@@ -217,7 +214,6 @@ def test_a_file_of_another_program_is_told_apart(path, metadata):
 
 
 @separately(
-    ("changes", "message"),
     ({"classify.bias": None}, "classify.bias is missing"),
     ({"extra": np.zeros(2)}, "extra is unknown"),
     ({BIAS: np.zeros(4)}, r"s shape \(4,\) and dtype float64, expected \(3,\) and float64"),
@@ -240,7 +236,6 @@ def changed(**changes):
 
 
 @separately(
-    ("header", "message"),
     (changed(format=2), "has format 2; this npformer reads format 1. Update npformer"),
     (changed(format=0), "has format 0; this npformer reads format 1. Update npformer"),
     (changed(format=None), "its npformer configuration is damaged .*Copy or save it again"),

@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.data import stored_samples
+from tests.in_turn import separately
 from tests.training.trainable.outside import MODELS, WORDS, Regressor, as_files, data_of
 
 EPOCHS, STEPS = 3, 5
@@ -90,9 +91,7 @@ def test_two_workers_are_one(name):
 
 
 @every
-@pytest.mark.parametrize(
-    "options", [{"micro_batch": 2}, {"batch_size": 2, "accumulate": 2}], ids=str
-)
+@separately({"micro_batch": 2}, {"batch_size": 2, "accumulate": 2}, ids=str)
 def test_a_batch_in_parts_is_the_batch(name, options):
     whole, _ = trained(name, batches="shuffled")
     parts, _ = trained(name, batches="shuffled", **options)
@@ -100,9 +99,7 @@ def test_a_batch_in_parts_is_the_batch(name, options):
 
 
 @every
-@pytest.mark.parametrize(
-    "shared", [{"workers": 2}, {"workers": 3}, {"micro_batch": 3}, {"workers": 2, "micro_batch": 1}]
-)
+@separately({"workers": 2}, {"workers": 3}, {"micro_batch": 3}, {"workers": 2, "micro_batch": 1})
 def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
     model, (x, y, mask) = MODELS[name](dropout=0.3), data_of(name, 9)
     loss, gradients = model.loss_and_gradients(x, y, mask, seed=4)

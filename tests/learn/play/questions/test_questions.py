@@ -180,14 +180,13 @@ def test_every_mixer_has_lines_of_its_own(mixer):
 
 
 @separately(
-    ("name", "index"),
     ("encoder.blocks.0.mixer.query.weight", [1, 2]),
     ("encoder.blocks.1.mixer_norm.gamma", [3]),
     ("embed.positions.table", [0, 1]),
     ("classify.bias", [4]),
 )
 @pytest.mark.parametrize("batch", [False, True])
-def test_a_weights_three_gradients_agree(digits, name, index, batch):
+def test_a_weights_three_gradients_agree(digits, batch, name, index):
     found = ask(digits, "weight", name=name, index=index, sample=7, batch=batch)
     x, y = nf.data.digits(dtype="float64").validation
     rows = slice(0, 8) if batch else slice(7, 8)
@@ -289,7 +288,6 @@ def test_a_translation_has_three_attentions():
 
 
 @separately(
-    ("question", "arguments", "problem"),
     ("stp", {}, "question is 'stp'; expected one of"),
     ("step", {"sampl": 1}, "an argument of step is 'sampl'; expected one of 'sample'"),
     ("step", {"sample": 10_000}, "sample is 10000; expected a whole number"),
