@@ -37,14 +37,10 @@ def test_it_begins_with_the_weights_of_the_folder(folder, tmp_path):
     np.testing.assert_array_equal(back.predict_probabilities(texts), expected)
 
 
-def test_the_pooling_may_be_another(folder):
+def test_whole_fine_tuning_changes_the_encoder_with_any_pooling(folder):
     texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
     found = nf.TextClassifier(pretrained=folder, pooling="mean").fit(texts, labels, **BRIEF)
     assert found.model.pooling == "mean"
-
-
-def test_whole_fine_tuning_changes_the_encoder(folder):
-    texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
     found = nf.TextClassifier(pretrained=folder).fit(texts, labels, **BRIEF)
     before = nf.from_pretrained(folder).encoder.parameters()
     weight = "encoder.blocks.0.mixer.query.weight"

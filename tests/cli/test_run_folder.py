@@ -94,13 +94,14 @@ def test_epochs_may_grow_and_the_new_schedule_is_told(tmp_path, capsys):
     assert json.loads((tmp_path / "run.json").read_text())["options"]["epochs"] == 2
 
 
-def test_a_second_run_says_both_words_before_any_work(tmp_path, refused, monkeypatch):
+def test_a_second_run_that_is_refused_leaves_the_earlier_one(tmp_path, refused, monkeypatch):
     train(tmp_path, "--epochs", 1)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     monkeypatch.setattr(command, "fit", None)
     line = refused("train", *SMALL, "--out", tmp_path, "--mixer", "fourier")
     assert "holds a run of majority with attention; expected a folder for this run alone" in line
     assert "--resume goes on with that run, --overwrite begins anew" in line
+    assert "lr is 0.0" in refused("train", *SMALL, "--lr", 0, "--overwrite", "--out", tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -135,13 +136,6 @@ def test_overwrite_keeps_the_earlier_run_until_the_new_one_ends(tmp_path, stop_a
     assert not list(tmp_path.glob("replaced-*"))
     assert nf.load(tmp_path / "model.safetensors").config.mixer == "identity"
     assert (tmp_path / "notes.txt").read_text() == "mine"
-
-
-def test_overwrite_with_wrong_options_leaves_the_earlier_run_in_its_place(tmp_path, refused):
-    train(tmp_path, "--epochs", 1)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert "lr is 0.0" in refused("train", *SMALL, "--lr", 0, "--overwrite", "--out", tmp_path)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_model_that_is_not_there_yet_is_explained(tmp_path, refused, stop_after, monkeypatch):

@@ -121,17 +121,11 @@ def test_options_reach_the_model(tmp_path):
 
 
 @quick
-def test_a_model_without_feed_forward_networks_is_trained_and_read_back(tmp_path):
-    train(tmp_path, "--ffn", "none")
+def test_shared_layers_are_one_block_and_may_have_no_feed_forward_network(tmp_path):
+    train(tmp_path, "--ffn", "none", "--layers", 3, "--share-layers")
     model = nf.load(tmp_path / "model.safetensors")
-    assert model.config.ffn == "none"
+    assert (model.config.ffn, model.config.share_layers) == ("none", True)
     assert len(model.encoder.blocks[0].parts()) == 1
-
-
-@quick
-def test_shared_layers_are_one_block(tmp_path):
-    train(tmp_path, "--layers", 3, "--share-layers")
-    assert nf.load(tmp_path / "model.safetensors").config.share_layers
 
 
 @pytest.fixture

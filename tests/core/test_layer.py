@@ -84,7 +84,7 @@ def pickled(layer):
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
-def test_a_copy_is_equal_independent_and_flat_again(chain, duplicate, rng):
+def test_a_copy_is_equal_independent_and_flat_again_and_keeps_its_ties(chain, duplicate, rng):
     x = rng.normal(size=(4, 3)).astype("float32")
     chain(x)  # look at the views once: a copy must not keep these
     y = chain(x)
@@ -99,9 +99,6 @@ def test_a_copy_is_equal_independent_and_flat_again(chain, duplicate, rng):
     with pytest.raises(ValueError, match="move the whole model"):
         twin.chain[0].to("numpy")
 
-
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
-def test_a_copy_keeps_its_ties(duplicate):
     tied = L.Linear(4, 4, seed=0)
     twin = duplicate(L.Sequential(tied, tied).flatten())
     assert twin.chain[0] is twin.chain[1]

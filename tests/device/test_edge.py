@@ -32,7 +32,7 @@ def test_the_first_tensor_that_is_not_finite_is_found() -> None:
 
 
 @pytest.mark.parametrize("part", ["x", "y", "mask"])
-def test_each_part_of_a_batch_may_be_on_the_device(part) -> None:
+def test_each_part_of_a_batch_may_be_on_the_device_of_the_model_and_on_no_other(part) -> None:
     model = classifier("float64").to("fake")
     given = {"x": IDS, "y": LABELS, "mask": MASK}
     loss, gradients = model.loss_and_gradients(**given)
@@ -40,6 +40,8 @@ def test_each_part_of_a_batch_may_be_on_the_device(part) -> None:
     loss_there, gradients_there = model.loss_and_gradients(**given)
     assert loss_there == loss
     same(gradients_there, gradients)
+    with pytest.raises(TypeError, match=rf"{part} is a fake array and the model is on numpy"):
+        classifier("float32").loss_and_gradients(**given)
 
 
 @pytest.mark.parametrize("there", ["", "y", "mask", "y, mask"])
@@ -86,14 +88,6 @@ def test_a_model_on_the_device_refuses(what, output) -> None:
     use, error, message = REFUSED[what]
     with pytest.raises(error, match=message):
         use(classifier("float32", output=output).to("fake"))
-
-
-@pytest.mark.parametrize("part", ["x", "y", "mask"])
-def test_a_model_on_the_host_does_not_fetch_a_device_array(part) -> None:
-    given = {"x": IDS, "y": LABELS, "mask": MASK}
-    given[part] = on_device(given[part])
-    with pytest.raises(TypeError, match=rf"{part} is a fake array and the model is on numpy"):
-        classifier("float32").loss_and_gradients(**given)
 
 
 def test_a_part_of_a_model_does_not_move_alone() -> None:

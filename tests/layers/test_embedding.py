@@ -32,15 +32,10 @@ def test_sinusoids_are_a_constant_and_a_learned_table_is_trained():
     assert list(learned.parameters()) == ["table"]
 
 
-def test_positions_are_added_alike_to_every_sequence(either, rng):
+def test_a_learned_table_is_added_to_every_sequence_and_sums_their_gradients(either, rng):
     layer = either(Positions(9, 4, "learned", seed=0, dtype="float64"))
-    x = rng.normal(size=(3, 5, 4))
+    x, dy = rng.normal(size=(2, 3, 5, 4))
     np.testing.assert_allclose(layer(x) - x, np.tile(layer.table.value[:5], (3, 1, 1)), atol=1e-15)
-
-
-def test_a_learned_table_sums_the_gradients_of_the_batch(either, rng):
-    layer = either(Positions(9, 4, "learned", seed=0, dtype="float64"))
-    dy = rng.normal(size=(3, 5, 4))
     _, dx, of_table = both_passes(layer, np.zeros((3, 5, 4)), dy=dy)
     np.testing.assert_array_equal(dx, dy)
     np.testing.assert_allclose(of_table[:5], dy.sum(axis=0), rtol=1e-14)

@@ -30,11 +30,13 @@ def of_scores(mixer):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_is_average_of_the_values_by_the_scores(either, name, rng, padding):
+def test_is_average_of_the_values_by_the_scores_and_of_padding_the_bias(either, name, rng, padding):
     mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     scores, _ = mixer.scores(x, Context())
     heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
     np.testing.assert_allclose(mixer(x, padding), mixer.output(F.merge_heads(heads)), rtol=1e-12)
+    mixer.output.bias.value[...] = rng.normal(size=D)
+    np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))
 
 
 @pytest.mark.parametrize("name", [f"{kind}_synthesizer" for kind in SYNTHESIZERS], ids=SYNTHESIZERS)
@@ -93,10 +95,3 @@ def test_scores_of_ones_own_make_a_mixer(either, rng):
     (weights,) = mixer.explain(x[:1], Context())[0]
     assert (weights.argmax(axis=-1) == np.arange(5)).all()
     assert both_passes(mixer, x)[1].shape == x.shape
-
-
-@pytest.mark.parametrize("name", AVERAGING)
-def test_a_sequence_of_padding_alone_is_the_bias_of_the_output(either, name, rng, padding):
-    mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
-    mixer.output.bias.value[...] = rng.normal(size=D)
-    np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))

@@ -136,16 +136,11 @@ def test_a_training_in_another_thread_leaves_signals_alone(make, data):
 
 
 # Where the training goes on -----------------------------------------------------------------------
-def test_a_finished_training_gives_its_history_and_best_weights_again(begin, whole):
-    begin()
-    model, history = begin(resume=True)
-    assert_same_weights(model, whole[0])
-    assert plain(history) == plain(whole[1])
-
-
-def test_resume_without_a_checkpoint_begins(begin, whole):
-    model, _ = begin(resume=True)
-    assert_same_weights(model, whole[0])
+def test_resume_begins_without_a_checkpoint_and_gives_a_finished_training_again(begin, whole):
+    for _ in range(2):
+        model, history = begin(resume=True)
+        assert_same_weights(model, whole[0])
+        assert plain(history) == plain(whole[1])
 
 
 def test_the_number_of_epochs_may_grow(begin, make):

@@ -200,14 +200,10 @@ def test_an_endless_loop_is_ended_and_its_line_named(begun):
 
 
 @pytest.mark.slow
-def test_an_endless_loop_outside_of_functions_is_ended(begun):
+def test_an_endless_loop_and_the_end_of_the_process_are_explained(begun):
     path = answer(begun, "relu_backward", "while True: pass\n")
     (said,) = check_file("relu_backward", path, seconds=1.0).says
     assert "it was at line 1, `while True: pass`" in said
-
-
-@pytest.mark.slow
-def test_a_file_that_ends_its_process_is_explained(begun):
     text = "import os, sys\nprint('goodbye', file=sys.__stderr__, flush=True)\nos._exit(3)\n"
     (said,) = check_file("relu_backward", answer(begun, "relu_backward", text)).says
     assert said == "its process ended with status 3 before it was marked: goodbye"
