@@ -9,7 +9,7 @@ import pytest
 import npformer as nf
 from npformer.training.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
 from tests.in_turn import in_turn, separately
-from tests.training.common import STEPS, assert_same_weights, assert_trained, fit
+from tests.training.common import STEPS, assert_same_weights, assert_trained, calling, fit
 
 
 def by_class(y, predicted, n_classes):
@@ -163,12 +163,9 @@ def test_fit_trains_on_the_rest_and_validates_on_the_share(make, data, rng):
     x, y = data
     seen = set()
 
-    class Seeing(nf.Callback):
-        def after_step(self, state):
-            seen.update(state.rows.tolist())
-
+    see = calling("after_step", lambda state: seen.update(state.rows.tolist()))
     model = make(dropout=0.2)
-    history = fit(model, (x, y), Seeing(), validation=0.25, seed=4)
+    history = fit(model, (x, y), see, validation=0.25, seed=4)
     held = history.validation_rows
     assert len(held) == 5
     assert seen == set(range(20)) - set(held)

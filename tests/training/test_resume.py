@@ -12,7 +12,7 @@ import npformer as nf
 from npformer.optim import cosine
 from npformer.training.storage import checkpoint_folder as folders
 from tests.in_turn import separately
-from tests.training.common import EPOCHS, STEPS, assert_same_weights, fit
+from tests.training.common import EPOCHS, STEPS, assert_same_weights, calling, fit
 
 pytestmark = pytest.mark.usefixtures("usual_handlers")
 
@@ -175,14 +175,13 @@ def test_early_stopping_goes_on_counting(begin):
 
 
 def test_a_learning_rate_that_a_callback_changed_stays(begin):
-    class Halve(nf.Callback):
-        def after_step(self, state):
-            if state.step == 2:
-                state.optimizer.lr /= 2
+    def halve(state):
+        if state.step == 2:
+            state.optimizer.lr /= 2
 
-    one, _ = begin(Halve(), checkpoint=None)
-    begin(Halve(), StopAfter(6))
-    other, _ = begin(Halve(), resume=True)
+    one, _ = begin(calling("after_step", halve), checkpoint=None)
+    begin(calling("after_step", halve), StopAfter(6))
+    other, _ = begin(calling("after_step", halve), resume=True)
     assert_same_weights(other, one)
 
 
@@ -263,13 +262,9 @@ def test_a_folder_belongs_to_one_training_at_a_time(begin, tmp_path, monkeypatch
 def test_the_place_is_checked_before_the_training(begin, tmp_path):
     (tmp_path / "run").write_text("a file where the folder should be")
     steps = []
-
-    class Noted(nf.Callback):
-        def after_step(self, state):
-            steps.append(1)
-
+    note = calling("after_step", lambda state: steps.append(state.step))
     with pytest.raises(NotADirectoryError, match=f"{tmp_path}/run.*is a file; expected a folder"):
-        begin(Noted())
+        begin(note)
     assert steps == []
 
 

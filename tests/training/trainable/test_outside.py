@@ -8,6 +8,7 @@ import pytest
 import npformer as nf
 from npformer.data import stored_samples
 from tests.in_turn import separately
+from tests.training.common import calling
 from tests.training.trainable.outside import MODELS, WORDS, Regressor, as_files, data_of
 
 EPOCHS, STEPS = 3, 5
@@ -67,14 +68,13 @@ def test_it_learns_and_is_evaluated(name):
 def test_stopped_at_any_step_it_goes_on_bit_for_bit(name, tmp_path):
     whole, history = trained(name, changes={"dropout": 0.2}, validation=0.2)
 
-    class Stop(nf.Callback):
-        def after_step(self, state):
-            if state.step == at:
-                state.stop()
+    def stop(state):
+        if state.step == at:
+            state.stop()
 
     for at in (1, 4, 6):  # within the first epoch, at its end, and within the next
         given = {"changes": {"dropout": 0.2}, "validation": 0.2, "checkpoint": tmp_path / str(at)}
-        trained(name, callbacks=[Stop()], **given)
+        trained(name, callbacks=[calling("after_step", stop)], **given)
         model, resumed = trained(name, resume=True, **given)
         np.testing.assert_array_equal(weights(model), weights(whole))
         for part in ("train_loss", "validation_loss", "validation_metric", "best_epoch"):
@@ -112,13 +112,9 @@ def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
 @every
 def test_batches_by_length_are_cut_and_change_no_gradient(name):
     seen = []
-
-    class Watch(nf.Callback):
-        def after_step(self, state):
-            seen.append(state.rows)
-
+    watch = calling("after_step", lambda state: seen.append(state.rows))
     x, y, mask = data = data_of(name)
-    trained(name, data, batches="by_length", callbacks=[Watch()])
+    trained(name, data, batches="by_length", callbacks=[watch])
     lengths = sum(each.sum(axis=1) for each in both(mask))
     spread = np.mean([np.ptp(lengths[rows]) for rows in seen])
     shuffled = np.random.default_rng(0).permutation(len(lengths)).reshape(-1, 4)
