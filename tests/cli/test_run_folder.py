@@ -199,15 +199,11 @@ def test_a_damaged_run_json_is_told(tmp_path, refused, text):
     assert "run.json" in line
 
 
-def test_a_key_of_a_later_version_is_refused_by_name(tmp_path, refused):
+def test_a_run_json_of_a_later_version_or_none_is_refused_by_name(tmp_path, refused):
     train(tmp_path, "--epochs", 1)
     saved = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps(saved | {"curriculum": 1}))
     assert "'curriculum'" in refused("train", *SMALL, "--out", tmp_path, "--resume")
-
-
-def test_a_folder_without_its_run_json_cannot_go_on_but_be_replaced(tmp_path, refused):
-    train(tmp_path, "--epochs", 1)
     (tmp_path / "run.json").unlink()
     line = refused("train", *SMALL, "--out", tmp_path, "--resume")
     assert "holds files of an earlier run, which has no run.json and so cannot go on" in line

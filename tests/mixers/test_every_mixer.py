@@ -66,10 +66,15 @@ def test_a_seed_gives_the_same_weights_whatever_the_dtype(name):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_causal_and_padding_hold_both(either, name, rng, padding):
+def test_causal_and_padding_hold_both_and_explained_weights_are_lower_triangles(
+    either, name, rng, padding
+):
     mixer, x = either(build(name, causal=True)), rng.normal(size=(3, 4, 8))
     padded, alone = mixer(x, padding), mixer(x[1:2, :2])
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
+    weights = mixer.explain(x, Context())
+    np.testing.assert_array_equal(np.triu(weights, 1), 0.0)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1.0)
 
 
 def test_a_shorter_sequence_needs_no_other_weights(mixer, x):
@@ -149,13 +154,6 @@ def test_explain_gives_weights_that_average_the_values_as_the_mixer_does(mixer, 
     heads = weights @ F.split_heads(mixer.value(x), 2)
     expected = mixer.output(F.merge_heads(heads))
     np.testing.assert_allclose(mixer(x, padding)[padding], expected[padding], rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", AVERAGING)
-def test_explain_causal_weights_are_lower_triangles(either, name, rng):
-    weights = either(build(name, causal=True)).explain(rng.normal(size=(3, 4, 8)), Context())
-    np.testing.assert_array_equal(np.triu(weights, 1), 0.0)
-    np.testing.assert_allclose(weights.sum(axis=-1), 1.0)
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["full", "padded"])

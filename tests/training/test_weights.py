@@ -124,20 +124,14 @@ def test_balanced_is_n_over_classes_times_count(make, imbalanced, output):
     assert_same_weights(balanced, given)
 
 
-def test_balanced_counts_weights_and_a_class_without_labels_weighs_1(make, imbalanced):
-    _, y = imbalanced
-    weights = np.where(y == 1, 2.0, 1.0)
-    one, other = make(), make()
-    fit(one, imbalanced, class_weight="balanced", sample_weight=weights)
-    fit(other, imbalanced, class_weight=(23 / 34, 23 / 12, 1.0), sample_weight=weights)
-    assert_same_weights(one, other)
-
-
-def test_a_mapping_names_some_classes(make, imbalanced):
-    one, other = make(), make()
-    fit(one, imbalanced, class_weight={1: 5.0})
-    fit(other, imbalanced, class_weight=np.array([1, 5, 1]))
-    assert_same_weights(one, other)
+def test_balanced_counts_weights_and_a_class_not_named_or_without_labels_weighs_1(make, imbalanced):
+    weights = {"sample_weight": np.where(imbalanced[1] == 1, 2.0, 1.0)}
+    counted = ("balanced", (23 / 34, 23 / 12, 1.0), weights)
+    for said, meant, options in (counted, ({1: 5.0}, np.array([1, 5, 1]), {})):
+        one, other = make(), make()
+        fit(one, imbalanced, class_weight=said, **options)
+        fit(other, imbalanced, class_weight=meant, **options)
+        assert_same_weights(one, other)
 
 
 def test_the_model_and_the_evaluation_keep_no_class_weights(make, imbalanced):
