@@ -419,26 +419,16 @@ def test_whatever_fails_the_file_that_is_wrong_is_named(encoder_on, name, right,
         assert name == "relu_backward"
 
 
+CALLED = "from npformer.functional import relu_backward as f\n    return f(dy, x)"
+OTHERS_FAULT = "right, but not all that it uses", "not right itself"
+NO_MASK = "np.where(mask[..., None], share, 0.0)", "share + np.zeros((*mask.shape, 1), share.dtype)"
+
+
 @pytest.mark.slow
 @separately(
-    (
-        "pooling_backward",
-        "np.where(mask[..., None], share, 0.0)",
-        "share + np.zeros((*mask.shape, 1), share.dtype)",
-        *("right, but not all that it uses", "not right itself"),
-    ),
-    (
-        "relu_backward",
-        "return dy *",
-        "dy *= x > 0.0\n    return dy *",
-        *("right, but not all that it uses", "not right itself"),
-    ),
-    (
-        "relu_backward",
-        "return dy * (x > 0.0)",
-        "from npformer.functional import relu_backward as f\n    return f(dy, x)",
-        *("right, but not by hand", "right, but not by hand"),
-    ),
+    ("pooling_backward", *NO_MASK, *OTHERS_FAULT),
+    ("relu_backward", "return dy *", "dy *= x > 0.0\n    return dy *", *OTHERS_FAULT),
+    ("relu_backward", "return dy * (x > 0.0)", CALLED, *["right, but not by hand"] * 2),
 )
 def test_of_a_right_encoder_it_says_which_file_is_not(encoder_on, name, right, wrong, state, what):
     found = encoder_on(12, name, right, wrong)
