@@ -56,11 +56,6 @@ MINE = {
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.safetensors"
-
-
-@pytest.fixture
 def saved(path, small_model):
     model = small_model()
     nf.save(model, path)

@@ -19,11 +19,6 @@ from tests.in_turn import separately
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.safetensors"
-
-
-@pytest.fixture
 def saved(path, small_model):
     nf.save(small_model(), path, notes={"task": "digits"})
     return path

@@ -11,14 +11,11 @@ import pytest
 
 import npformer as nf
 from npformer import functional as F
-from npformer.learn.play import questions, state
+from npformer.learn.play import state
+from npformer.learn.play.questions import ask
 from npformer.learn.play.questions.sources import lines_of
 from tests.in_turn import separately
 from tests.learn.play.questions.conftest import begun
-
-
-def ask(now, question, **arguments):
-    return questions.ask(now, question, **arguments)
 
 
 def array(tensor):
