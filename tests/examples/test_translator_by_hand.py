@@ -63,19 +63,13 @@ def test_it_writes_what_npformer_writes(weights, model, batch):
     assert translator.write(weights, source, H, longest=9) == model.generate(source, max_len=8)
 
 
-def test_its_gradient_check_passes(weights, batch):
-    assert translator.check_gradients(weights, *batch, H) < 1e-8
-
-
 @pytest.mark.parametrize(
     "pair",
     usually(["attention"], ["linear", "layer_norm", "softmax_average", "attention", "block"]),
     ids=lambda pair: f"{pair}_backward",
 )
 def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
-    name = f"{pair}_backward"
-    monkeypatch.setattr(translator, name, common.one_percent_off(getattr(translator, name)))
-    assert translator.check_gradients(weights, *batch, H) > 1e-6
+    common.assert_check_notices(pair, translator, weights, batch, H, monkeypatch)
 
 
 def test_its_gradient_check_notices_a_memory_without_a_gradient(weights, batch, monkeypatch):

@@ -21,10 +21,11 @@ def test_inverse_square_root_is_the_papers_formula():
     assert (factor(50), factor(100), factor(400), factor(1600)) == (0.5, 1.0, 0.5, 0.25)
 
 
-def test_cosine_goes_up_a_line_and_down_half_a_wave():
-    factor = cosine(total=110, warmup=10, final=0.2)
+def test_linear_and_cosine_go_up_a_line_and_down_a_line_or_half_a_wave():
     expected = {5: 0.5, 10: 1.0, 60: 0.6, 110: 0.2, 500: 0.2}
-    assert {step: pytest.approx(factor(step)) for step in expected} == expected
+    for kind in (linear, cosine):
+        factor = kind(total=110, warmup=10, final=0.2)
+        assert {step: pytest.approx(factor(step)) for step in expected} == expected
     assert factor(35) == pytest.approx(0.2 + 0.8 * 0.5 * (1 + math.cos(math.pi / 4)))
     assert cosine(total=1000)(1) == pytest.approx(1.0, abs=1e-5)
 
@@ -39,6 +40,7 @@ def test_cosine_of_a_single_step_that_would_change_nothing_is_refused():
 BUILT = [
     (constant(), "constant()"),
     (warmup_inverse_sqrt(np.int64(40)), "warmup_inverse_sqrt(warmup=40)"),
+    (SCHEDULES.make("linear(total=10)"), "linear(total=10, warmup=0, final=0.0)"),
     (cosine(100), "cosine(total=100, warmup=0, final=0.0)"),
     (cosine(100, np.int32(5), np.float32(0.5)), "cosine(total=100, warmup=5, final=0.5)"),
 ]
@@ -120,10 +122,3 @@ def test_a_factor_of_0_changes_nothing_but_the_moments():
 def test_a_schedule_that_is_none_is_explained(schedule, error, message):
     with pytest.raises(error, match=message):
         nf.Adam({"w": np.ones(2)}, schedule=schedule)
-
-
-def test_linear_goes_up_a_line_and_down_a_line():
-    factor = linear(total=110, warmup=10, final=0.2)
-    expected = {5: 0.5, 10: 1.0, 60: 0.6, 110: 0.2, 500: 0.2}
-    assert {step: pytest.approx(factor(step)) for step in expected} == expected
-    assert repr(SCHEDULES.make("linear(total=10)")) == "linear(total=10, warmup=0, final=0.0)"
