@@ -160,6 +160,10 @@ class Unweighted(nf.losses.Loss):
         return np.stack([dloss * cache / len(cache), *np.zeros((2, len(cache)))], axis=1)
 
 
+def of_classes(weights):
+    return {"loss": SoftmaxCrossEntropy(class_weight=weights)}
+
+
 @in_turn(
     ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
     ({"sample_weight": -np.ones(20)}, ValueError, r"sample_weight holds -1.0 at 0; expected"),
@@ -185,16 +189,8 @@ class Unweighted(nf.losses.Loss):
         TypeError,
         "Unweighted weighs no targets; expected a loss",
     ),
-    (
-        {"loss": SoftmaxCrossEntropy(class_weight=[1.0, 2.0])},
-        ValueError,
-        "class_weight has 2 numbers and there are 3 classes",
-    ),
-    (
-        {"loss": SoftmaxCrossEntropy(class_weight=[0.0, 0.0, 1.0])},
-        ValueError,
-        "data has no labels; expected at least 1",
-    ),
+    (of_classes([1.0, 2.0]), ValueError, "class_weight has 2 numbers and there are 3 classes"),
+    (of_classes([0.0, 0.0, 1.0]), ValueError, "data has no labels; expected at least 1"),
 )
 def test_wrong_weights_are_refused_in_words(make, data, options, error, message):
     model = make()
