@@ -32,7 +32,7 @@ from benchmarks.results_files import ROOT, write
 READ = ROOT / "benchmarks" / "mutants_read.toml"
 VERDICTS = ("equivalent", "speed only", "message only", "gap", "noticed elsewhere")
 
-IGNORED = ("test_house.py", "test_imports.py", "test_documents.py", "test_import_time.py")
+IGNORED = ("test_house.py", "test_imports.py", "docs/test_documents.py", "test_import_time.py")
 """Tests of the form of the source, which fail for meaningless changes."""
 
 PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "benchmarks.mutants_plugin")

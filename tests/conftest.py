@@ -9,6 +9,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 # Several processes run tests at once, on small arrays. NumPy's BLAS reads it as it is loaded.
@@ -152,6 +153,12 @@ def token_batch(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.nd
     ids, labels = rng.integers(0, 7, (8, 6)), rng.integers(0, 3, 8)
     lengths = np.array([6, 3, 1, 6, 5, 2, 4, 6])
     return ids, labels, np.arange(6) < lengths[:, None]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a model's file may lie."""
+    return tmp_path / "model.safetensors"
 
 
 @pytest.fixture(scope="session")

@@ -1,32 +1,50 @@
-"""Many small cases of a test in one: all of them are run, and those that fail are named."""
+"""A table of cases above a test: as one test that names those that fail, or as a test each.
+
+A case is what the last parameters of the test get: a tuple for several, anything else for one.
+"""
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+Row = type(pytest.param())
 
-def in_turn(names: str | tuple[str, ...], *values: Any) -> Callable[[Any], Any]:
-    """Run a test once for each value, as `pytest.mark.parametrize` does, but as a single test.
+
+def names_of(test: Callable[..., None], cases: Sequence[Any], of: str) -> list[str]:
+    """Return the parameters that a table is for: `of`, or the last that no table below it has."""
+    assert cases, "no case"
+    if of:
+        return [of]
+    marks = [mark for mark in getattr(test, "pytestmark", []) if mark.name == "parametrize"]
+    tables = [[mark.args[0]] if isinstance(mark.args[0], str) else mark.args[0] for mark in marks]
+    below = {name for names in tables for name in names}
+    left = [name for name in inspect.signature(test).parameters if name not in below]
+    first = cases[0].values if isinstance(cases[0], Row) else cases[0]
+    return left[-len(first) if isinstance(first, tuple) else -1 :]
+
+
+def in_turn(*cases: Any, of: str = "") -> Callable[[Any], Any]:
+    """Run a test once for each case, as `separately` does, but as a single test.
 
     For cases of a millisecond or so: each test by itself costs pytest several. Fixtures are made
-    once for all cases, so a case must not change them.
+    once for all cases, so a case must not change them. `of` names a parameter that gets tuples.
     """
-    names = tuple(names.split(", ")) if isinstance(names, str) else names
-    cases = [value if len(names) > 1 else (value,) for value in values]
-    assert cases, "no case"
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        names = names_of(test, cases, of)
+
         @functools.wraps(test)
         def run_all(**fixtures: Any) -> None:
             failed = []
             for case in cases:
+                given = dict(zip(names, case if len(names) > 1 else (case,), strict=True))
                 try:
-                    test(**fixtures, **dict(zip(names, case, strict=True)))
+                    test(**fixtures, **given)
                 except (Exception, pytest.fail.Exception) as error:
-                    error.add_note(f"in the case {dict(zip(names, case, strict=True))!r}")
+                    error.add_note(f"in the case {given!r}")
                     failed.append(error)
             if failed:
                 raise BaseExceptionGroup(f"{len(failed)} of {len(cases)} cases fail", failed)
@@ -35,5 +53,16 @@ def in_turn(names: str | tuple[str, ...], *values: Any) -> Callable[[Any], Any]:
         left = [p for name, p in signature.parameters.items() if name not in names]
         run_all.__signature__ = signature.replace(parameters=left)
         return run_all
+
+    return decorate
+
+
+def separately(*cases: Any, of: str = "", **options: Any) -> Callable[[Any], Any]:
+    """Make a test of each case: `pytest.mark.parametrize`, which takes the options."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        names = names_of(test, cases, of)
+        argument = names if len(names) > 1 else names[0]
+        return pytest.mark.parametrize(argument, cases, **options)(test)
 
     return decorate

@@ -18,6 +18,7 @@ from npformer import functional as F
 from npformer.core import initializers
 from npformer.layers import LayerNorm, Positions
 from npformer.tasks.sources.recipes import RECIPES
+from tests.training.common import calling
 
 TABLE = Path(__file__).with_name("defaults.txt")
 
@@ -86,25 +87,19 @@ def test_every_public_default_is_the_one_in_the_table():
 @pytest.mark.parametrize("fast", [True, False])
 def test_fit_takes_ten_epochs_of_batches_of_32_with_adams_learning_rate(fast, small_model, rng):
     x, y, steps = rng.integers(0, 7, (65, 6)), rng.integers(0, 3, 65), []
+
+    def note(state):
+        steps.append((state.rows, state.model.parameters().flat.copy()))
+
     with nf.use_kernels(fast):
         model = small_model()
         before = model.parameters().flat.copy()
-        history = nf.fit(model, (x, y), progress=False, callbacks=[_FirstSteps(steps)])
+        history = nf.fit(model, (x, y), progress=False, callbacks=[calling("after_step", note)])
     assert len(history.train_loss) == 10
     assert history.lr == [1e-3] * 10
     assert [len(rows) for rows, _ in steps] == [32, 32, 1] * 10
     moved = np.abs(steps[0][1] - before)
     assert moved.max() == pytest.approx(1e-3, rel=1e-4)  # Adam's first step is lr sign(g)
-
-
-class _FirstSteps(nf.Callback):
-    """Notes the rows of each step, and the weights after it."""
-
-    def __init__(self, steps):
-        self.steps = steps
-
-    def after_step(self, state):
-        self.steps.append((state.rows, state.model.parameters().flat.copy()))
 
 
 def test_adams_moments_decay_with_the_defaults_of_the_paper():

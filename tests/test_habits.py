@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.data.series import read_series
+from tests.in_turn import separately
 
 METHODS = "fit", "train", "eval", "evaluate", "save", "state_dict", "compile", "cuda"
 
@@ -202,10 +203,8 @@ def test_what_has_no_order_is_no_list(where, what, tmp_path):
         call(ORDERLESS[what](right), tmp_path)
 
 
-@pytest.mark.parametrize(
-    "made", [iter, tuple, deque, np.array, lambda v: dict(enumerate(v)).values()]
-)
-def test_what_has_an_order_is_a_list(made, tmp_path):
+@separately(iter, tuple, deque, np.array, lambda v: dict(enumerate(v)).values())
+def test_what_has_an_order_is_a_list(tmp_path, made):
     expected = texts(validation=(TEXTS, LABELS), sample_weight=WEIGHTS)
     validation = made(TEXTS), made(LABELS)
     found = texts(made(TEXTS), made(LABELS), validation=validation, sample_weight=WEIGHTS)

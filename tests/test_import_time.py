@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 import npformer as nf
+from tests.in_turn import separately
 
 LATER = ["concurrent.futures", "cupy", "matplotlib", "multiprocessing", "npformer.learn.exercises"]
 LATER += ["npformer.learn.museum", "npformer.tasks.sklearn", "numpy.random", "safetensors", "scipy"]
@@ -66,16 +67,13 @@ assert values == sorted(values, reverse=True), values
 """
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import npformer as nf; nf.Encoder, nf.functional, nf.Adam, nf.SGD",
-        "import npformer.optim, npformer.proof.gradcheck, npformer.models, npformer.mixers",
-        "import npformer.proof.cases",
-        "import numpy as np, npformer as nf; from npformer.proof.gradcheck import gradcheck; "
-        "gradcheck(nf.layers.LayerNorm(3, dtype='float64'), np.eye(3)[:2])",
-        PLAIN_STEP,
-    ],
+@separately(
+    "import npformer as nf; nf.Encoder, nf.functional, nf.Adam, nf.SGD",
+    "import npformer.optim, npformer.proof.gradcheck, npformer.models, npformer.mixers",
+    "import npformer.proof.cases",
+    "import numpy as np, npformer as nf; from npformer.proof.gradcheck import gradcheck; "
+    "gradcheck(nf.layers.LayerNorm(3, dtype='float64'), np.eye(3)[:2])",
+    PLAIN_STEP,
 )
 def test_the_book_stands_by_itself(code):
     before = modules_after("import npformer")
@@ -98,12 +96,9 @@ def test_modules_of_public_names_can_be_imported_by_these_names():
         from npformer.losses import SoftmaxEntropy  # noqa: F401
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_is_there_and_others_are_refused():
     for name in nf.__all__:
         assert getattr(nf, name) is not None
-
-
-def test_dir_has_every_public_name_and_others_are_refused():
     assert set(nf.__all__) <= set(dir(nf))
     with pytest.raises(AttributeError, match="no attribute 'gradchek'"):
         _ = nf.gradchek

@@ -13,10 +13,8 @@ NOTHING_IS_RAISED = {
     "core/test_registry.py::"
     "test_what_takes_as_many_arguments_is_taken_and_so_is_what_has_no_signature",
     "core/test_checks.py::test_shapes_that_match",
-    "core/test_layer.py::test_a_constant_is_passed_over",
     "device/test_memory.py::test_validation_fits_where_training_does",
     "engine/test_threads.py::test_where_threads_cannot_choose_their_cores_nothing_happens",
-    "device/test_numbers.py::test_a_model_built_with_numpy_numbers_trains_on_the_device",
 }
 """Tests whose subject refuses what is wrong: that it refuses nothing is what they check."""
 

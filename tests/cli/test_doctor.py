@@ -139,7 +139,7 @@ def test_a_gpu_that_raises_an_error_is_a_problem(diagnosis, monkeypatch):
 
 
 @pytest.fixture
-def verdicts(monkeypatch):
+def verdicts(monkeypatch, gpu):
     """Return what is to be wrong, by dtype, in place of what a process would find."""
     wrong = {}
 
@@ -152,14 +152,12 @@ def verdicts(monkeypatch):
     return wrong
 
 
-@pytest.mark.usefixtures("gpu")
 def test_kernels_are_checked_again(diagnosis, verdicts):
     found = [(mark, rest) for mark, what, rest in diagnosis() if what == "kernels"]
     products = "float32, float32", "float32, tf32", "float64, float32"
     assert found == [("ok", f"{kinds} products: checked in 1.2 s") for kinds in products]
 
 
-@pytest.mark.usefixtures("gpu")
 def test_a_kernel_that_is_left_out_is_a_problem(diagnosis, verdicts):
     verdicts["float64"] = {"linear": "y differs"}
     first, _, last = [line for line in diagnosis(status=1) if line[1] == "kernels"]
@@ -168,7 +166,6 @@ def test_a_kernel_that_is_left_out_is_a_problem(diagnosis, verdicts):
     assert "linear (y differs). GPU a strict fake device, dtype float64" in last[2]
 
 
-@pytest.mark.usefixtures("gpu")
 def test_a_report_has_all_lines_and_the_verdicts(verdicts, capsys, tmp_path):
     verdicts["float32"] = {"linear": "y differs"}
     file = tmp_path / "report.txt"

@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from tests.cli.conftest import metrics_of
 from tests.cli.test_texts import write
+from tests.in_turn import separately
 from tests.interop.folders import tiny
 from tests.tasks.estimators.conftest import texts_and_labels
 
@@ -36,14 +37,10 @@ def test_it_begins_with_the_weights_of_the_folder(folder, tmp_path):
     np.testing.assert_array_equal(back.predict_probabilities(texts), expected)
 
 
-def test_the_pooling_may_be_another(folder):
+def test_whole_fine_tuning_changes_the_encoder_with_any_pooling(folder):
     texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
     found = nf.TextClassifier(pretrained=folder, pooling="mean").fit(texts, labels, **BRIEF)
     assert found.model.pooling == "mean"
-
-
-def test_whole_fine_tuning_changes_the_encoder(folder):
-    texts, labels = ["the cat sat .", "a dog ran ?"] * 20, ["cat", "dog"] * 20
     found = nf.TextClassifier(pretrained=folder).fit(texts, labels, **BRIEF)
     before = nf.from_pretrained(folder).encoder.parameters()
     weight = "encoder.blocks.0.mixer.query.weight"
@@ -68,15 +65,12 @@ def test_the_command_line_fine_tunes(folder, tmp_path, prints):
     prints("predict", tmp_path / "run", "the cat")
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"pretrained": "bert-base-uncased"}, FileNotFoundError, "bert-base-uncased"),
-        ({"pretrained": 3}, TypeError, "pretrained is"),
-        ({"freeze": "embed.*"}, TypeError, "expected a list with patterns"),
-        ({"config": {"d_model": 8}}, ValueError, "pretrained is given together with config"),
-        ({"max_len": 8}, ValueError, "pretrained is given together with config"),
-    ],
+@separately(
+    ({"pretrained": "bert-base-uncased"}, FileNotFoundError, "bert-base-uncased"),
+    ({"pretrained": 3}, TypeError, "pretrained is"),
+    ({"freeze": "embed.*"}, TypeError, "expected a list with patterns"),
+    ({"config": {"d_model": 8}}, ValueError, "pretrained is given together with config"),
+    ({"max_len": 8}, ValueError, "pretrained is given together with config"),
 )
 def test_mistakes_are_explained(folder, settings, error, words):
     with pytest.raises(error, match=words):

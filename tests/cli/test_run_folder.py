@@ -12,6 +12,7 @@ import npformer as nf
 from npformer.cli import train_task as command
 from npformer.training.storage import checkpoint_folder as folders
 from tests.cli.conftest import metrics_of, names, run
+from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("no_curves", "few_samples")
 
@@ -29,6 +30,12 @@ def few_samples():
 def train(folder, *words, status=0):
     assert run("train", *SMALL, "--out", folder, *words) == status
     return folder
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    """The folder of a run of an epoch."""
+    return train(tmp_path, "--epochs", 1)
 
 
 @pytest.fixture
@@ -85,36 +92,31 @@ def test_resume_begins_where_there_is_nothing(tmp_path):
     np.testing.assert_array_equal(weights(first), weights(second))
 
 
-def test_epochs_may_grow_and_the_new_schedule_is_told(tmp_path, capsys):
-    train(tmp_path, "--epochs", 1)
-    assert run("train", "majority", "--quiet", "--out", tmp_path, "--resume", "--epochs", 2) == 0
+def test_epochs_may_grow_and_the_new_schedule_is_told(earlier, capsys):
+    assert run("train", "majority", "--quiet", "--out", earlier, "--resume", "--epochs", 2) == 0
     assert "npformer train: warning: the learning rate's factor at" in capsys.readouterr().err
-    assert metrics_of(tmp_path)["splits"]["generated"]["epochs"] == 2
-    assert json.loads((tmp_path / "run.json").read_text())["options"]["epochs"] == 2
+    assert metrics_of(earlier)["splits"]["generated"]["epochs"] == 2
+    assert json.loads((earlier / "run.json").read_text())["options"]["epochs"] == 2
 
 
-def test_a_second_run_says_both_words_before_any_work(tmp_path, refused, monkeypatch):
-    train(tmp_path, "--epochs", 1)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+def test_a_second_run_that_is_refused_leaves_the_earlier_one(earlier, refused, monkeypatch):
+    before = {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()}
     monkeypatch.setattr(command, "fit", None)
-    line = refused("train", *SMALL, "--out", tmp_path, "--mixer", "fourier")
+    line = refused("train", *SMALL, "--out", earlier, "--mixer", "fourier")
     assert "holds a run of majority with attention; expected a folder for this run alone" in line
     assert "--resume goes on with that run, --overwrite begins anew" in line
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert "lr is 0.0" in refused("train", *SMALL, "--lr", 0, "--overwrite", "--out", earlier)
+    assert {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--resume --overwrite", "--resume and --overwrite are both given"),
-        ("--resume --mixer fourier", "mixer is 'fourier', and was 'attention'"),
-        ("--resume --lr 0.5", "lr is 0.5, and was 'not given'"),
-        ("--resume --seed 3", "seed is 3, and was 0"),
-    ],
+@separately(
+    ("--resume --overwrite", "--resume and --overwrite are both given"),
+    ("--resume --mixer fourier", "mixer is 'fourier', and was 'attention'"),
+    ("--resume --lr 0.5", "lr is 0.5, and was 'not given'"),
+    ("--resume --seed 3", "seed is 3, and was 0"),
 )
-def test_a_run_goes_on_only_as_it_was_begun(tmp_path, refused, words, message):
-    train(tmp_path, "--epochs", 1)
-    assert message in refused("train", "majority", "--quiet", *words.split(), "--out", tmp_path)
+def test_a_run_goes_on_only_as_it_was_begun(earlier, refused, words, message):
+    assert message in refused("train", "majority", "--quiet", *words.split(), "--out", earlier)
 
 
 def test_a_mistake_leaves_the_folder_free(tmp_path, refused):
@@ -139,23 +141,15 @@ def test_overwrite_keeps_the_earlier_run_until_the_new_one_ends(tmp_path, stop_a
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_overwrite_with_wrong_options_leaves_the_earlier_run_in_its_place(tmp_path, refused):
-    train(tmp_path, "--epochs", 1)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    assert "lr is 0.0" in refused("train", *SMALL, "--lr", 0, "--overwrite", "--out", tmp_path)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-
-
-def test_a_model_that_is_not_there_yet_is_explained(tmp_path, refused, stop_after, monkeypatch):
-    train(tmp_path, "--epochs", 1)
+def test_a_model_that_is_not_there_yet_is_explained(earlier, refused, stop_after, monkeypatch):
     words = ("--epochs", 1, "--mixer", "fourier", "--overwrite")
     monkeypatch.setattr(command, "fit", lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL))
     if (child := os.fork()) == 0:
-        run("train", *SMALL, "--out", tmp_path, *words)
+        run("train", *SMALL, "--out", earlier, *words)
     os.waitpid(child, 0)
-    line = refused("evaluate", tmp_path)
+    line = refused("evaluate", earlier)
     assert "has saved no model yet" in line
-    assert f"The model of an earlier run is {tmp_path}/replaced-1/model.safetensors" in line
+    assert f"The model of an earlier run is {earlier}/replaced-1/model.safetensors" in line
 
 
 @pytest.mark.parametrize("moved", [1, 2, 3])
@@ -187,40 +181,33 @@ def test_two_runs_do_not_share_a_folder(tmp_path, refused, monkeypatch):
         assert "is in use by another training" in refused("train", *SMALL, "--out", tmp_path)
 
 
-def test_metrics_never_decide_what_is_deleted(tmp_path):
-    train(tmp_path, "--epochs", 1)
-    precious = tmp_path / "precious.safetensors"
+def test_metrics_never_decide_what_is_deleted(earlier):
+    precious = earlier / "precious.safetensors"
     precious.write_bytes(b"mine")
-    metrics = metrics_of(tmp_path)
+    metrics = metrics_of(earlier)
     metrics["splits"]["generated"]["file"] = "precious.safetensors"
     metrics["splits"]["other"] = {"file": "../precious.safetensors"}
-    (tmp_path / "metrics.json").write_text(json.dumps(metrics))
-    train(tmp_path, "--epochs", 1, "--overwrite")
+    (earlier / "metrics.json").write_text(json.dumps(metrics))
+    train(earlier, "--epochs", 1, "--overwrite")
     assert precious.read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"options": 3, "plugins": []}', "[" * 100_000])
-def test_a_damaged_run_json_is_told(tmp_path, refused, text):
-    train(tmp_path, "--epochs", 1)
-    (tmp_path / "run.json").write_text(text)
-    line = refused("train", *SMALL, "--out", tmp_path, "--resume")
+def test_a_damaged_run_json_is_told(earlier, refused, text):
+    (earlier / "run.json").write_text(text)
+    line = refused("train", *SMALL, "--out", earlier, "--resume")
     assert "run.json" in line
 
 
-def test_a_key_of_a_later_version_is_refused_by_name(tmp_path, refused):
-    train(tmp_path, "--epochs", 1)
-    saved = json.loads((tmp_path / "run.json").read_text())
-    (tmp_path / "run.json").write_text(json.dumps(saved | {"curriculum": 1}))
-    assert "'curriculum'" in refused("train", *SMALL, "--out", tmp_path, "--resume")
-
-
-def test_a_folder_without_its_run_json_cannot_go_on_but_be_replaced(tmp_path, refused):
-    train(tmp_path, "--epochs", 1)
-    (tmp_path / "run.json").unlink()
-    line = refused("train", *SMALL, "--out", tmp_path, "--resume")
+def test_a_run_json_of_a_later_version_or_none_is_refused_by_name(earlier, refused):
+    saved = json.loads((earlier / "run.json").read_text())
+    (earlier / "run.json").write_text(json.dumps(saved | {"curriculum": 1}))
+    assert "'curriculum'" in refused("train", *SMALL, "--out", earlier, "--resume")
+    (earlier / "run.json").unlink()
+    line = refused("train", *SMALL, "--out", earlier, "--resume")
     assert "holds files of an earlier run, which has no run.json and so cannot go on" in line
-    train(tmp_path, "--epochs", 1, "--overwrite")
-    assert "run.json" in names(tmp_path)
+    train(earlier, "--epochs", 1, "--overwrite")
+    assert "run.json" in names(earlier)
 
 
 def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, refused, monkeypatch):

@@ -11,6 +11,7 @@ from npformer.cli import train_task as command
 from npformer.cli.program import make_parser
 from npformer.engine.team import Team
 from tests.cli.conftest import TINY, metrics_of, names, run, train
+from tests.in_turn import separately
 
 RUN = {"run.json", "checkpoints", ".lock"}
 FILES = {"model.safetensors", "model-ordered.safetensors", "history.json", "metrics.json", *RUN}
@@ -29,10 +30,7 @@ def test_training_writes_models_history_and_metrics(trained):
     assert len(history["stratified"]["train_loss"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("split", "file"),
-    [("stratified", "model.safetensors"), ("ordered", "model-ordered.safetensors")],
-)
+@separately(("stratified", "model.safetensors"), ("ordered", "model-ordered.safetensors"))
 def test_metrics_are_those_of_the_model_that_was_saved(trained, split, file):
     metrics = metrics_of(trained)
     model = nf.load(trained / file)
@@ -123,17 +121,11 @@ def test_options_reach_the_model(tmp_path):
 
 
 @quick
-def test_a_model_without_feed_forward_networks_is_trained_and_read_back(tmp_path):
-    train(tmp_path, "--ffn", "none")
+def test_shared_layers_are_one_block_and_may_have_no_feed_forward_network(tmp_path):
+    train(tmp_path, "--ffn", "none", "--layers", 3, "--share-layers")
     model = nf.load(tmp_path / "model.safetensors")
-    assert model.config.ffn == "none"
+    assert (model.config.ffn, model.config.share_layers) == ("none", True)
     assert len(model.encoder.blocks[0].parts()) == 1
-
-
-@quick
-def test_shared_layers_are_one_block(tmp_path):
-    train(tmp_path, "--layers", 3, "--share-layers")
-    assert nf.load(tmp_path / "model.safetensors").config.share_layers
 
 
 @pytest.fixture
@@ -159,9 +151,7 @@ def test_options_reach_the_training(tmp_path, used):
     assert used.items() >= {**asked, "workers": 2, "seed": 5, "progress": False}.items()
 
 
-@pytest.mark.parametrize(
-    "name", ["mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers"]
-)
+@separately("mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers")
 def test_what_is_not_asked_for_is_left_to_the_run(name):
     options = make_parser().parse_args(["train", "digits"])
     assert getattr(options, name) is None, "a run that goes on would be asked for another"
@@ -183,12 +173,9 @@ def test_a_micro_batch_reaches_the_training(tmp_path, used):
 
 
 # Mistakes -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("--no-decay nope", "--no-decay is ['nope'], and no parameter matches"),
-        ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
-    ],
+@separately(
+    ("--no-decay nope", "--no-decay is ['nope'], and no parameter matches"),
+    ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
 )
 def test_an_error_during_training_is_one_line(tmp_path, fails, words, message):
     assert message in fails("train", "digits", *TINY, *words.split(), "--out", tmp_path)
@@ -204,13 +191,10 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 
 
 # Ctrl-C -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("after", "files", "said"),
-    [
-        (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
-        (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
-        (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
-    ],
+@separately(
+    (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
+    (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
+    (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
 )
 def test_ctrl_c_keeps_what_is_whole_and_says_how(tmp_path, capsys, monkeypatch, after, files, said):
     steps, step = [], Team.step

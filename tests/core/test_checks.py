@@ -3,11 +3,10 @@ import pytest
 
 from npformer.core import checks, enough_memory
 from npformer.core.explained_errors import located_errors
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 
 @in_turn(
-    ("shape", "expected"),
     *(((2, 3), (2, 3)), ((2, 3), ("batch", 3)), ((2, 3), ("batch", "length"))),
     *(((7, 2, 3), (None, 2, 3)), ((2, 3), (None, 2, 3)), ((5, 6, 2, 3), (None, "length", 3))),
     *(((), ()), ((), (None,))),
@@ -17,7 +16,6 @@ def test_shapes_that_match(shape, expected):
 
 
 @in_turn(
-    ("shape", "expected", "pattern"),
     *(((2, 3), (2, 4), "(2, 4)"), ((2, 3), ("batch", "length", 3), "(batch, length, 3)")),
     *(((2, 3, 1), (2, 3), "(2, 3)"), ((3,), (None, 2, 3), "(..., 2, 3)")),
     *(((7, 2, 4), (None, "length", 3), "(..., length, 3)"), ((2, 3), ("d",), "(d,)")),
@@ -49,12 +47,9 @@ def test_floating_names_the_two_arrays_that_differ():
     assert "x.astype('float64') or W.astype('float32')" in message
 
 
-@pytest.mark.parametrize(
-    ("check", "values", "expected"),
-    [
-        (checks.positive, [0, -1, 1.0, True, "1", None], "a whole number of at least 1"),
-        (checks.rate, [-0.1, 1.0, 2, float("nan"), "half", None], "a number from 0 up to"),
-    ],
+@separately(
+    (checks.positive, [0, -1, 1.0, True, "1", None], "a whole number of at least 1"),
+    (checks.rate, [-0.1, 1.0, 2, float("nan"), "half", None], "a number from 0 up to"),
 )
 def test_numbers_that_are_refused(check, values, expected):
     for value in values:

@@ -32,11 +32,13 @@ def test_each_input_has_a_mask_and_types_of_its_own(context):
     assert context.memory_padding.mask is OTHER
 
 
-def test_a_padding_is_given_instead_of_a_mask():
+def test_a_padding_is_given_instead_of_a_mask_and_a_wrong_one_is_refused():
     padding = Padding(OTHER)
     context = nf.Context(memory_padding=padding)
     assert context.memory_padding is padding
     assert_holds(context, None, None, OTHER, None)
+    with pytest.raises(TypeError, match="memory_padding is an ndarray; expected a Padding"):
+        nf.Context(memory_padding=OTHER, memory_mask=OTHER)
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -87,9 +89,8 @@ def test_the_engine_takes_over_both():
     assert taken.memory_padding is context.memory_padding
 
 
-@in_turn("side", "", "memory_")
+@in_turn("", "memory_", of="side")
 @in_turn(
-    ("name", "value", "error", "message"),
     ("mask", [[True]], TypeError, "mask is a list; expected an array"),
     ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
     ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),
@@ -104,21 +105,10 @@ def test_wrong_values_are_refused_by_name(side, name, value, error, message):
             make(**{f"{side}{name}": value})
 
 
-def test_a_wrong_padding_is_refused_beside_a_mask():
-    with pytest.raises(TypeError, match="memory_padding is an ndarray; expected a Padding"):
-        nf.Context(memory_padding=OTHER, memory_mask=OTHER)
-
-
-def test_rows_are_grouped_by_length_and_empty_ones_left_out():
+def test_rows_are_grouped_by_length_once_and_empty_ones_left_out():
     mask = np.arange(4) < np.array([4, 2, 0, 2, 1])[:, None]
     groups = [(length, rows.tolist()) for length, rows in Padding(mask).rows_of_length()]
     assert groups == [(1, [4]), (2, [1, 3]), (4, [0])]
-
-
-def test_padding_alone_has_no_groups():
     assert Padding(np.zeros((3, 4), dtype=bool)).rows_of_length() == []
-
-
-def test_rows_are_looked_for_once():
     padding = Padding(np.ones((3, 4), dtype=bool))
     assert padding.rows_of_length() is padding.rows_of_length()

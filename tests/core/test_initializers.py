@@ -10,12 +10,9 @@ from npformer.core import generators, initializers
 from tests.in_turn import in_turn
 
 
-def test_a_kernel_multiplies_both_fans():
+def test_a_kernel_multiplies_both_fans_and_a_head_has_its_own():
     weights = initializers.xavier_uniform(np.random.default_rng(0), (5, 40, 60))
     assert 0.99 < np.abs(weights).max() / math.sqrt(6.0 / (5 * 100)) <= 1.0
-
-
-def test_each_head_is_drawn_as_a_matrix_of_its_own():
     draw = initializers.per_head(initializers.xavier_uniform)
     weights = draw(np.random.default_rng(0), (3, 20, 40))
     assert 0.98 < np.abs(weights).max() / math.sqrt(6.0 / 60) <= 1.0
@@ -44,7 +41,6 @@ def test_he_normal_counts_all_inputs_of_a_convolution():
 
 
 @in_turn(
-    "make",
     *(lambda: L.Linear(4, 3), lambda: L.Embedding(5, 4), lambda: M.Attention(4, 2)),
     lambda: M.DenseSynthesizer(4, 2),
     lambda: nf.Encoder(nf.EncoderConfig(d_model=4, n_heads=2), seed=None),

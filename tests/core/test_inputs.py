@@ -42,7 +42,6 @@ def test_one_input_may_be_token_ids():
 
 
 @in_turn(
-    ("arguments", "error", "message"),
     ((A, None), TypeError, "b is None; expected an array"),
     ((A.tolist(), B), TypeError, "a is a list; expected an array"),
     (

@@ -19,12 +19,9 @@ def chain():
 
 
 # Names --------------------------------------------------------------------------------------------
-def test_a_parameter_is_called_by_the_path_that_leads_to_it(chain):
+def test_a_parameter_is_called_by_the_first_path_that_leads_to_it(chain):
     names = "0.weight 0.bias 1.gamma 1.beta 2.weight 2.bias"
     assert list(chain.parameters()) == [f"chain.{name}" for name in names.split()]
-
-
-def test_a_layer_at_two_places_has_two_names_and_its_parameters_the_first():
     tied = L.Linear(4, 4, seed=0)
     chain = L.Sequential(L.Tanh(), tied, tied)
     assert [name for name, _ in chain.layers()] == ["", "chain.0", "chain.1", "chain.2"]
@@ -74,10 +71,12 @@ def test_a_part_of_a_model_has_no_flat_buffer_to_itself(chain):
     assert chain.chain[0].parameters().flat is None
 
 
-def test_constants_lie_outside_of_the_buffer():
-    chain = L.Sequential(L.Positions(9, 4, seed=0), L.Linear(4, 4, seed=0)).flatten()
+def test_constants_lie_outside_of_the_buffer_and_are_passed_over():
+    positions = L.Positions(9, 4, seed=0)
+    chain = L.Sequential(positions, L.Linear(4, 4, seed=0)).flatten()
     chain.parameters().flat[...] = 0.0
-    assert (chain.chain[0].table.value != 0.0).any()
+    assert (positions.table.value != 0.0).any()
+    nf.Gradients(positions).add(positions.table, np.ones((9, 4), dtype="float32"))
 
 
 def pickled(layer):
@@ -85,7 +84,7 @@ def pickled(layer):
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
-def test_a_copy_is_equal_independent_and_flat_again(chain, duplicate, rng):
+def test_a_copy_is_equal_independent_and_flat_again_and_keeps_its_ties(chain, duplicate, rng):
     x = rng.normal(size=(4, 3)).astype("float32")
     chain(x)  # look at the views once: a copy must not keep these
     y = chain(x)
@@ -100,9 +99,6 @@ def test_a_copy_is_equal_independent_and_flat_again(chain, duplicate, rng):
     with pytest.raises(ValueError, match="move the whole model"):
         twin.chain[0].to("numpy")
 
-
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
-def test_a_copy_keeps_its_ties(duplicate):
     tied = L.Linear(4, 4, seed=0)
     twin = duplicate(L.Sequential(tied, tied).flatten())
     assert twin.chain[0] is twin.chain[1]
@@ -146,11 +142,6 @@ def test_two_layers_tied_to_one_parameter_add_up(rng):
     assert list(tied) == ["chain.0.weight"]
     both = separate["chain.0.weight"] + separate["chain.2.weight"]
     np.testing.assert_allclose(tied["chain.0.weight"], both, rtol=1e-13)
-
-
-def test_a_constant_is_passed_over():
-    layer = L.Positions(9, 4, seed=0)
-    nf.Gradients(layer).add(layer.table, np.ones((9, 4), dtype="float32"))
 
 
 # What belongs to a call ---------------------------------------------------------------------------

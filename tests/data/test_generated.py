@@ -48,7 +48,6 @@ def task(request):
 
 
 @in_turn(
-    ("task", "options", "slow"),
     (reverse, {"length": 5, "symbols": 3}, reversed_tokens),
     (majority, {"length": 3}, more_frequent),
     (recall, {"pairs": 3, "keys": 5}, lambda tokens: looked_up(tokens, 5)),

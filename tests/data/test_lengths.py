@@ -41,8 +41,8 @@ def test_an_epoch_has_every_sample_once_and_its_batches_little_padding(n):
         assert np.abs(np.diff([batch.mean() for batch in batches])).mean() > 5, "they are sorted"
 
 
-@in_turn("mixer", *SKIP)
-@in_turn("pooling", "mean", "first", "pooler", "none")
+@in_turn(*SKIP, of="mixer")
+@in_turn("mean", "first", "pooler", "none", of="pooling")
 def test_a_prediction_is_that_of_all_the_padding(mixer, pooling):
     x, _, mask = samples()
     model = model_of(mixer, pooling)
@@ -60,7 +60,7 @@ def test_a_mask_with_holes_and_a_row_without_tokens():
     np.testing.assert_allclose(model.predict_probabilities(x, mask, 4), whole, rtol=1e-12)
 
 
-def test_every_prediction_goes_through_batches_of_the_longest_first():
+def test_batches_of_a_prediction_are_the_longest_first_and_of_the_size_asked_for():
     x, _, mask = samples()
     batches = LongestFirst((Sequences(x, Padding(mask)),), 8, by_length=True)
     shapes = [part.inputs[0].length for part in batches.share(0, 1)]
@@ -68,10 +68,6 @@ def test_every_prediction_goes_through_batches_of_the_longest_first():
     assert shapes[-1] < LENGTH
     shares = [[part.inputs[0].x[:, :1] for part in batches.share(k, 3)] for k in range(3)]
     np.testing.assert_array_equal(batches.in_order(shares), x[:, :1])
-
-
-def test_batches_of_a_prediction_have_no_more_tokens_than_asked_for():
-    x, _, mask = samples()
     batches = LongestFirst((Sequences(x, Padding(mask)),), 8, by_length=True, tokens=12)
     parts = [part.inputs[0] for part in batches.share(0, 1)]
     assert all(len(part.x) == 1 or len(part.x) * part.length <= 12 for part in parts)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from npformer.core import cupy_backend
+from tests.in_turn import separately
 
 
 class Device:
@@ -30,21 +31,16 @@ def no_launcher(monkeypatch):
 
 
 @pytest.mark.parametrize("name", cupy_backend.LOCAL_RANKS)
-@pytest.mark.parametrize(
-    ("rank", "devices", "expected"), [(0, 4, 0), (3, 4, 3), (5, 4, 1), (2, 1, 0), (1, 2, 1)]
-)
+@separately((0, 4, 0), (3, 4, 3), (5, 4, 1), (2, 1, 0), (1, 2, 1))
 def test_each_rank_takes_its_number(monkeypatch, name, rank, devices, expected):
     monkeypatch.setenv(name, str(rank))
     cupy_backend._choose_device(CUPY, devices)
     assert Device.used == expected
 
 
-def test_without_a_launcher_nothing_is_chosen(monkeypatch):
+def test_without_a_launcher_or_where_the_user_has_chosen_the_device_stays(monkeypatch):
     cupy_backend._choose_device(CUPY, 4)
     assert Device.used == 0
-
-
-def test_a_device_that_the_user_has_chosen_stays(monkeypatch):
     monkeypatch.setattr(Device, "used", 2)
     monkeypatch.setenv("MPI_LOCALRANKID", "1")
     cupy_backend._choose_device(CUPY, 4)

@@ -12,6 +12,7 @@ from npformer.mixers.padding import per_length, zero
 from npformer.training.inspection.non_finite import first_non_finite
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, X, classifier, on_device, same
+from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -31,7 +32,7 @@ def test_the_first_tensor_that_is_not_finite_is_found() -> None:
 
 
 @pytest.mark.parametrize("part", ["x", "y", "mask"])
-def test_each_part_of_a_batch_may_be_on_the_device(part) -> None:
+def test_each_part_of_a_batch_may_be_on_the_device_of_the_model_and_on_no_other(part) -> None:
     model = classifier("float64").to("fake")
     given = {"x": IDS, "y": LABELS, "mask": MASK}
     loss, gradients = model.loss_and_gradients(**given)
@@ -39,6 +40,8 @@ def test_each_part_of_a_batch_may_be_on_the_device(part) -> None:
     loss_there, gradients_there = model.loss_and_gradients(**given)
     assert loss_there == loss
     same(gradients_there, gradients)
+    with pytest.raises(TypeError, match=rf"{part} is a fake array and the model is on numpy"):
+        classifier("float32").loss_and_gradients(**given)
 
 
 @pytest.mark.parametrize("there", ["", "y", "mask", "y, mask"])
@@ -87,14 +90,6 @@ def test_a_model_on_the_device_refuses(what, output) -> None:
         use(classifier("float32", output=output).to("fake"))
 
 
-@pytest.mark.parametrize("part", ["x", "y", "mask"])
-def test_a_model_on_the_host_does_not_fetch_a_device_array(part) -> None:
-    given = {"x": IDS, "y": LABELS, "mask": MASK}
-    given[part] = on_device(given[part])
-    with pytest.raises(TypeError, match=rf"{part} is a fake array and the model is on numpy"):
-        classifier("float32").loss_and_gradients(**given)
-
-
 def test_a_part_of_a_model_does_not_move_alone() -> None:
     model = classifier("float32")
     with pytest.raises(ValueError, match=r"move the whole model: model\.to\('fake'\)"):
@@ -107,46 +102,43 @@ def test_a_part_of_a_model_does_not_move_alone() -> None:
 HEADS = MASK[:, None, None, :]
 
 
-@pytest.mark.parametrize(
-    "mix",
-    [
-        lambda x, there: F.linear(there, np.ones((8, 4))),
-        lambda x, there: F.layer_norm(x, on_device(np.ones(8)), on_device(np.ones(8))),
-        lambda x, there: F.softmax(there, mask=MASK[..., None]),
-        lambda x, there: F.mean_pooling(there, mask=MASK),
-        lambda x, there: F.attention_scores(there, x),
-        lambda x, there: F.average(there, on_device(np.ones((3, 8, 2))), MASK[:, :, None]),
-        lambda x, there: F.average(there, np.ones((3, 8, 2))),
-        lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None]),
-        lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None], causal=True),
-        lambda x, there: F.scaled_dot_product_attention(*[there] * 3, mask=MASK[:, None, :]),
-        lambda x, there: F.scaled_dot_product_attention(there, there, x),
-        lambda x, there: F.blockwise_attention(*[there] * 3, mask=MASK[:, None, :]),
-        lambda x, there: F.blockwise_attention(there, there, x),
-        lambda x, there: F.dense_synthesizer(
-            *[there] * 2,
-            *[on_device(np.ones(s)) for s in ((8, 8), 8, (8, 5), 5)],
-            MASK[:, None, :],
-            True,
-        ),
-        lambda x, there: F.dense_scores(
-            there, *[np.ones(s) for s in ((8, 8), 8, (8, 5), 5)], columns=5
-        ),
-        lambda x, there: F.random_synthesizer(there, np.ones((5, 5))),
-        lambda x, there: F.factorized_random_synthesizer(
-            there, on_device(np.ones((5, 2))), np.ones((5, 2))
-        ),
-        lambda x, there: F.mixture_scores(on_device(np.ones(2)), there, x),
-        lambda x, there: F.linear_mixing(there, np.ones((5, 5)), np.ones((8, 8))),
-        lambda x, there: F.embedding(IDS, there[0]),
-        lambda x, there: F.softmax_cross_entropy(there[:, 0], LABELS),
-        lambda x, there: nf.layers.Linear(8, 4, seed=0, dtype="float64").to("fake")(x),
-        lambda x, there: nf.layers.Flatten()(there, MASK),
-        lambda x, there: zero(F.fourier_mixing, there, Padding(MASK), "fourier"),
-        lambda x, there: per_length(F.fourier_mixing, there, Padding(MASK), "fourier"),
-        lambda x, there: nf.Encoder(cases.config(), dtype="float64").to("fake")(there, MASK),
-        lambda x, there: nf.Encoder(cases.config(), dtype="float64")(x, on_device(MASK)),
-    ],
+@separately(
+    lambda x, there: F.linear(there, np.ones((8, 4))),
+    lambda x, there: F.layer_norm(x, on_device(np.ones(8)), on_device(np.ones(8))),
+    lambda x, there: F.softmax(there, mask=MASK[..., None]),
+    lambda x, there: F.mean_pooling(there, mask=MASK),
+    lambda x, there: F.attention_scores(there, x),
+    lambda x, there: F.average(there, on_device(np.ones((3, 8, 2))), MASK[:, :, None]),
+    lambda x, there: F.average(there, np.ones((3, 8, 2))),
+    lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None]),
+    lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None], causal=True),
+    lambda x, there: F.scaled_dot_product_attention(*[there] * 3, mask=MASK[:, None, :]),
+    lambda x, there: F.scaled_dot_product_attention(there, there, x),
+    lambda x, there: F.blockwise_attention(*[there] * 3, mask=MASK[:, None, :]),
+    lambda x, there: F.blockwise_attention(there, there, x),
+    lambda x, there: F.dense_synthesizer(
+        *[there] * 2,
+        *[on_device(np.ones(s)) for s in ((8, 8), 8, (8, 5), 5)],
+        MASK[:, None, :],
+        True,
+    ),
+    lambda x, there: F.dense_scores(
+        there, *[np.ones(s) for s in ((8, 8), 8, (8, 5), 5)], columns=5
+    ),
+    lambda x, there: F.random_synthesizer(there, np.ones((5, 5))),
+    lambda x, there: F.factorized_random_synthesizer(
+        there, on_device(np.ones((5, 2))), np.ones((5, 2))
+    ),
+    lambda x, there: F.mixture_scores(on_device(np.ones(2)), there, x),
+    lambda x, there: F.linear_mixing(there, np.ones((5, 5)), np.ones((8, 8))),
+    lambda x, there: F.embedding(IDS, there[0]),
+    lambda x, there: F.softmax_cross_entropy(there[:, 0], LABELS),
+    lambda x, there: nf.layers.Linear(8, 4, seed=0, dtype="float64").to("fake")(x),
+    lambda x, there: nf.layers.Flatten()(there, MASK),
+    lambda x, there: zero(F.fourier_mixing, there, Padding(MASK), "fourier"),
+    lambda x, there: per_length(F.fourier_mixing, there, Padding(MASK), "fourier"),
+    lambda x, there: nf.Encoder(cases.config(), dtype="float64").to("fake")(there, MASK),
+    lambda x, there: nf.Encoder(cases.config(), dtype="float64")(x, on_device(MASK)),
 )
 def test_mixed_backends_are_an_error_that_says_what_to_do(mix) -> None:
     expected = (

@@ -9,17 +9,15 @@ import npformer as nf
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, classifier, same
 from tests.fake_device import FakeArray, count
+from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("plain")
 
 
-def test_parameters_are_views_of_one_buffer_after_a_move() -> None:
+def test_parameters_are_views_of_one_buffer_after_a_move_also_those_taken_before() -> None:
     model = classifier("float32").to("fake")
     model.parameters().flat[...] = 0.5
     assert all((nf.to_numpy(x) == 0.5).all() for x in model.parameters().values())
-
-
-def test_parameters_that_were_taken_before_the_move_show_the_device() -> None:
     model = classifier("float32")
     parameters = model.parameters()
     model.to("fake")
@@ -84,24 +82,19 @@ def test_a_copy_of_a_model_stays_on_the_device() -> None:
     assert (nf.to_numpy(model.parameters().flat) != 0.0).any()
 
 
-def test_what_is_saved_on_the_device_loads_on_the_host(tmp_path) -> None:
+def test_a_file_loads_on_the_host_and_onto_the_device(tmp_path) -> None:
     model = classifier("float32").to("fake")
     nf.save(model, tmp_path / "model.safetensors")
     loaded = nf.load(tmp_path / "model.safetensors")
     same(loaded.parameters(), model.parameters())
-
-
-def test_a_file_loads_onto_the_device(tmp_path) -> None:
     nf.save(classifier("float32"), tmp_path / "model.safetensors")
     assert nf.load(tmp_path / "model.safetensors", backend="fake").backend == "fake"
 
 
-@pytest.mark.parametrize(
-    ("here", "there"), [("fake", "numpy"), ("numpy", "fake"), ("fake", "fake")]
-)
+@separately(("fake", "numpy"), ("numpy", "fake"), ("fake", "fake"))
 @pytest.mark.parametrize("by_name", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_state_of_adam_is_on_the_host_and_goes_on_anywhere(here, there, by_name, dtype) -> None:
+def test_the_state_of_adam_is_on_the_host_and_goes_on_anywhere(by_name, dtype, here, there) -> None:
     def made(backend: str) -> tuple[nf.SequenceClassifier, nf.Adam]:
         model = classifier(dtype).to(backend)
         parameters = dict(model.parameters()) if by_name else model.parameters()

@@ -9,6 +9,7 @@ from npformer import optim
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, MASK, X, classifier, fit, on_device, same
 from tests.fake_device import FakeArray, waits
+from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -23,19 +24,13 @@ def test_float32_stays_float32_and_gives_the_numbers_of_numpy(case) -> None:
     cases.assert_agree(case, "fake", "float32", tolerance=1e-6)
 
 
-def test_every_pair_has_a_case() -> None:
+def test_every_pair_layer_and_mixer_has_a_case() -> None:
     pairs = {name.removesuffix("_backward") for name in F.__all__ if name.endswith("_backward")}
     assert pairs - {case.covers for case in cases.PAIRS} == set(), "add a case to cases.PAIRS"
-
-
-def test_every_layer_has_a_case() -> None:
     public = {name: getattr(nf.layers, name) for name in nf.layers.__all__}
     kinds = {n: x for n, x in public.items() if isinstance(x, type) and issubclass(x, nf.Layer)}
     layers = {n for n, x in kinds.items() if x.forward is not nf.Layer.forward}
     assert layers - {case.covers for case in cases.LAYERS} == set(), "add a case to cases.LAYERS"
-
-
-def test_every_mixer_has_a_case() -> None:
     assert {case.covers for case in cases.MIXERS} == set(nf.MIXERS)
 
 
@@ -57,11 +52,8 @@ def test_fit_gives_the_history_and_the_model_of_numpy() -> None:
     same(models[0], models[1])
 
 
-def test_a_seed_means_the_same_weights() -> None:
+def test_a_seed_means_the_same_weights_and_dropout() -> None:
     same(classifier("float64").to("fake").parameters(), classifier("float64").parameters())
-
-
-def test_a_seed_means_the_same_dropout() -> None:
     here = F.dropout(X, 0.5, np.random.default_rng(3))[0]
     there = F.dropout(on_device(X), 0.5, np.random.default_rng(3))[0]
     np.testing.assert_array_equal(nf.to_numpy(there), here)
@@ -80,26 +72,20 @@ def test_dropout_takes_a_generator_of_the_device() -> None:
 # NumPy's numbers as options: they come from numpy.linspace and friends
 
 
-@pytest.mark.parametrize(
-    "compute",
-    [
-        lambda x, v: F.dropout(x, v, np.random.default_rng(0))[0],
-        lambda x, v: F.layer_norm(x, x[0, 0], x[0, 0], eps=v)[0],
-        lambda x, v: F.softmax_cross_entropy(x[:, 0], nf.asarray(LABELS, "fake"), v)[0],
-    ],
+@separately(
+    lambda x, v: F.dropout(x, v, np.random.default_rng(0))[0],
+    lambda x, v: F.layer_norm(x, x[0, 0], x[0, 0], eps=v)[0],
+    lambda x, v: F.softmax_cross_entropy(x[:, 0], nf.asarray(LABELS, "fake"), v)[0],
 )
 def test_a_numpy_number_as_an_option_leaves_float32(compute) -> None:
     y = compute(on_device(X.astype("float32")), np.float64(0.25))
     assert y.dtype == "float32"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({"lr": np.float64(0.1)}, {"betas": (np.float64(0.9), np.float64(0.99))}),
-        *({"eps": np.float64(1e-8)}, {"weight_decay": np.float64(0.1)}),
-        {"schedule": lambda step: np.float64(0.5)},
-    ],
+@separately(
+    *({"lr": np.float64(0.1)}, {"betas": (np.float64(0.9), np.float64(0.99))}),
+    *({"eps": np.float64(1e-8)}, {"weight_decay": np.float64(0.1)}),
+    {"schedule": lambda step: np.float64(0.5)},
     ids=lambda options: next(iter(options)),
 )
 def test_adam_takes_numpy_numbers(options) -> None:
@@ -109,12 +95,9 @@ def test_adam_takes_numpy_numbers(options) -> None:
     assert model.dtype == "float32"
 
 
-def test_clipping_takes_a_numpy_number() -> None:
+def test_clipping_and_settings_take_numpy_numbers() -> None:
     model = classifier("float32").to("fake")
     _, gradients = model.loss_and_gradients(IDS, LABELS)
     assert optim.clip_by_global_norm(gradients, np.float64(0.1)).dtype == "float32"
-
-
-def test_a_model_built_with_numpy_numbers_trains_on_the_device() -> None:
     model = classifier("float32", dropout=np.float64(0.1), norm_eps=np.float64(1e-5)).to("fake")
     model.loss_and_gradients(IDS, LABELS, label_smoothing=np.float64(0.1), seed=0)

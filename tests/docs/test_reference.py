@@ -120,15 +120,11 @@ def test_a_path_of_a_page_is_a_link(page):
     assert 'href="../training.html"><span class="doc">Training: what fit can do</span>' in page[0]
 
 
-def test_names_with_one_description_share_it(page):
+def test_words_of_an_entry_stand_once_and_what_is_internal_nowhere(page):
     text = re.sub("<[^>]+>", "", page[0])
     assert "lr, schedule (optional)\u00a0\u2013 Settings of Adam." in text
     assert text.count("Settings of Adam.") == 1
     assert "classes_ (array)" in text
-
-
-def test_what_is_internal_does_not_show(page):
-    text = re.sub("<[^>]+>", "", page[0])
     assert "train(model, data, *, lr=None, schedule=None)" in text
     assert "LIMIT" not in text
     assert is_internal(None, "class", "samples", Task.samples, False, None)

@@ -14,6 +14,7 @@ from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
 from npformer.layers import Dropout, Sequential, TimeDistributed
 from npformer.mixers import AveragingMixer
+from tests.in_turn import separately
 
 N, LENGTH, CUTS = 13, 12, (0, 4, 4, 9, 13)
 """Samples and tokens of a batch, and the rows with which parts begin; one part is empty."""
@@ -87,9 +88,7 @@ def test_each_kind_of_dropout_by_itself(rate, norm):
     assert_sum(model_of(**dict.fromkeys(RATES, 0.0) | {rate: 0.4}, norm=norm))
 
 
-@pytest.mark.parametrize(
-    "how", [{"workers": 2}, {"micro_batch": 2}, {"workers": 2, "micro_batch": 3}]
-)
+@separately({"workers": 2}, {"micro_batch": 2}, {"workers": 2, "micro_batch": 3})
 def test_parts_that_are_shared_among_workers(how):
     assert_sum(model_of(), **how)
 

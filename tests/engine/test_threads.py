@@ -14,6 +14,7 @@ import pytest
 from npformer.engine import EngineContext as Context
 from npformer.engine import threads
 from npformer.engine.threads import side_by_side, slices
+from tests.in_turn import separately
 
 
 @pytest.mark.parametrize(
@@ -125,14 +126,11 @@ def test_what_the_caller_said_about_overflow_holds_in_the_threads():
         assert np.isinf(side_by_side(overflow, [0, 1])).all()
 
 
-@pytest.mark.parametrize(
-    ("cores", "n", "expected"),
-    [
-        ({0, 1}, 2, [[0], [1]]),
-        ({9, 1, 4, 5, 7}, 2, [[1, 5, 9], [4, 7]]),
-        ({3, 4, 5}, 3, [[3], [4], [5]]),
-        ({3, 4}, 3, []),
-    ],
+@separately(
+    ({0, 1}, 2, [[0], [1]]),
+    ({9, 1, 4, 5, 7}, 2, [[1, 5, 9], [4, 7]]),
+    ({3, 4, 5}, 3, [[3], [4], [5]]),
+    ({3, 4}, 3, []),
 )
 def test_each_thread_gets_every_nth_core_if_there_are_enough(monkeypatch, cores, n, expected):
     given = []

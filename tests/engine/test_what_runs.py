@@ -7,6 +7,7 @@ import npformer as nf
 from npformer import layers as L
 from npformer.mixers import DenseSynthesizer, Fourier
 from tests.engine import users
+from tests.in_turn import separately
 from tests.sampling import usually
 
 
@@ -145,11 +146,9 @@ def test_a_twin_that_was_kept_follows(change, batch):
     np.testing.assert_allclose(twin.forward(x, context)[0], plain, rtol=0, atol=users.DOUBLE)
 
 
-@pytest.mark.parametrize(
-    "name", ["an activation of one's own", "a mixer of one's own", "a subclassed query", "no norm"]
-)
+@separately("an activation of one's own", "a mixer of one's own", "a subclassed query", "no norm")
 @pytest.mark.usefixtures("fake_backend")
-def test_the_same_on_a_device(name, batch):
+def test_the_same_on_a_device(batch, name):
     model = users.make()
     CHANGES[name](model)
     expected = users.plain_step(model, *batch)

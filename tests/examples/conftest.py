@@ -67,6 +67,14 @@ def one_percent_off(backward):
     return wrong
 
 
+def assert_check_notices(pair, module, weights, batch, n_heads, monkeypatch):
+    """Check that an example checks gradients: right ones pass, and those of a wrong pair do not."""
+    assert module.check_gradients(weights, *batch, n_heads) < 1e-8
+    name = f"{pair}_backward"
+    monkeypatch.setattr(module, name, one_percent_off(getattr(module, name)))
+    assert module.check_gradients(weights, *batch, n_heads) > 1e-6
+
+
 def imported_by(text):
     """Return the modules that a text imports."""
     nodes = list(ast.walk(ast.parse(text)))

@@ -69,15 +69,9 @@ def test_drawn_characters_are_the_same_with_and_without_a_cache(weights):
     assert len(set(both[0])) > 3
 
 
-def test_its_gradient_check_passes(weights, batch):
-    assert gpt.check_gradients(weights, *batch, H) < 1e-8
-
-
 @pytest.mark.parametrize("pair", ["linear", "layer_norm", "gelu", "attention"])
 def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
-    name = f"{pair}_backward"
-    monkeypatch.setattr(gpt, name, common.one_percent_off(getattr(gpt, name)))
-    assert gpt.check_gradients(weights, *batch, H) > 1e-6
+    common.assert_check_notices(pair, gpt, weights, batch, H, monkeypatch)
 
 
 def test_no_character_sees_what_comes_later(weights, batch):

@@ -7,6 +7,7 @@ from threadpoolctl import threadpool_limits
 import npformer as nf
 from tests.examples import conftest as common
 from tests.examples.conftest import EXAMPLES, example
+from tests.in_turn import separately
 from tests.sampling import usually
 
 translator = example("translator_by_hand")
@@ -62,19 +63,13 @@ def test_it_writes_what_npformer_writes(weights, model, batch):
     assert translator.write(weights, source, H, longest=9) == model.generate(source, max_len=8)
 
 
-def test_its_gradient_check_passes(weights, batch):
-    assert translator.check_gradients(weights, *batch, H) < 1e-8
-
-
 @pytest.mark.parametrize(
     "pair",
     usually(["attention"], ["linear", "layer_norm", "softmax_average", "attention", "block"]),
     ids=lambda pair: f"{pair}_backward",
 )
 def test_its_gradient_check_notices_a_wrong_backward_pass(weights, batch, pair, monkeypatch):
-    name = f"{pair}_backward"
-    monkeypatch.setattr(translator, name, common.one_percent_off(getattr(translator, name)))
-    assert translator.check_gradients(weights, *batch, H) > 1e-6
+    common.assert_check_notices(pair, translator, weights, batch, H, monkeypatch)
 
 
 def test_its_gradient_check_notices_a_memory_without_a_gradient(weights, batch, monkeypatch):
@@ -102,14 +97,11 @@ def test_no_word_sees_what_comes_later_and_none_sees_padding(weights, batch):
     np.testing.assert_allclose(others, logits, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("n", "expected"),
-    [
-        *((1, "one"), (13, "thirteen"), (20, "twenty"), (85, "eighty five"), (100, "one hundred")),
-        *((219, "two hundred nineteen"), (1000, "one thousand")),
-        (40_213, "forty thousand two hundred thirteen"),
-        (999_999, "nine hundred ninety nine thousand nine hundred ninety nine"),
-    ],
+@separately(
+    *((1, "one"), (13, "thirteen"), (20, "twenty"), (85, "eighty five"), (100, "one hundred")),
+    *((219, "two hundred nineteen"), (1000, "one thousand")),
+    (40_213, "forty thousand two hundred thirteen"),
+    (999_999, "nine hundred ninety nine thousand nine hundred ninety nine"),
 )
 def test_it_knows_the_words_of_numbers(n, expected):
     assert " ".join(translator.in_words(n)) == expected

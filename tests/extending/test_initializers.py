@@ -6,7 +6,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import INITIALIZERS
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 
 def digest(model):
@@ -29,7 +29,7 @@ GOLDEN = {
 """Hashes of the weights of one seed."""
 
 
-@in_turn("mixer", *GOLDEN)
+@in_turn(*GOLDEN)
 def test_a_seed_stands_for_the_same_bits_everywhere(mixer):
     sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
     config = nf.EncoderConfig(**sizes, mixer=mixer)
@@ -41,9 +41,9 @@ NOT_PROJECTIONS = {"R", "R1", "R2", "W_sequence", "W_features", "logits"}
 NOT_PROJECTIONS |= {"short", "kernel", "log_decay", "frequency", "C"}
 
 
-@in_turn("ffn", "linear", "conv1d")
-@in_turn("mixer", *nf.MIXERS)
-def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, mixer, ffn):
+@in_turn("linear", "conv1d", of="ffn")
+@in_turn(*nf.MIXERS, of="mixer")
+def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, ffn, mixer):
     usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
     for name, parameter in model.named_parameters().items():
@@ -67,7 +67,6 @@ def test_it_reaches_nested_layers(small_model, changes):
 
 
 @in_turn(
-    ("spec", "std"),
     *(("xavier_uniform", math.sqrt(2 / 300)), ("xavier_normal", math.sqrt(2 / 300))),
     *(("he_normal", math.sqrt(2 / 200)), ("normal", 0.02), ("normal(std=0.5)", 0.5)),
     *(("zeros", 0.0), ("ones", 0.0)),
@@ -85,13 +84,10 @@ def test_every_name_is_tested_above():
     assert set(GOLDEN) == set(nf.MIXERS)
 
 
-@pytest.mark.parametrize(
-    ("spec", "error", "message"),
-    [
-        ("orthogonal", ValueError, "initializer is 'orthogonal'; expected one of 'xavier_uniform'"),
-        ("normal(sd=1)", TypeError, "the initializer 'normal' has no option 'sd'; expected std"),
-        ("normal(std=-1)", ValueError, "std is -1"),
-    ],
+@separately(
+    ("orthogonal", ValueError, "initializer is 'orthogonal'; expected one of 'xavier_uniform'"),
+    ("normal(sd=1)", TypeError, "the initializer 'normal' has no option 'sd'; expected std"),
+    ("normal(std=-1)", ValueError, "std is -1"),
 )
 def test_a_mistake_is_explained(small_model, spec, error, message):
     with pytest.raises(error, match=message):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from npformer import functional as F
+from tests.in_turn import separately
 
 
 def maps(rng, *columns, heads=()):
@@ -39,9 +40,7 @@ def test_factorized_by_hand_is_the_average_of_its_scores(rng, length):
     np.testing.assert_array_equal(y, F.average(scores, value)[0])
 
 
-@pytest.mark.parametrize(
-    ("pair", "columns"), [(F.dense_scores, (5,)), (F.factorized_dense_scores, (3, 2))]
-)
+@separately((F.dense_scores, (5,)), (F.factorized_dense_scores, (3, 2)))
 def test_each_head_is_maps_of_its_own_columns(rng, pair, columns):
     x, weights = rng.normal(size=(2, 4, 4)), maps(rng, *columns, heads=(2,))
     scores, _ = pair(x, *weights, 4)
@@ -51,13 +50,10 @@ def test_each_head_is_maps_of_its_own_columns(rng, pair, columns):
         np.testing.assert_allclose(scores[:, head], pair(x, *alone, 4)[0], rtol=1e-12)
 
 
-def test_is_the_papers_formula(rng):
+def test_is_the_papers_formula_and_factorized_that_of_the_product(rng):
     value, R = rng.normal(size=(2, 4, 3)), rng.normal(size=(4, 4))
     weights = np.exp(R) / np.exp(R).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(F.random_synthesizer(value, R)[0], weights @ value, rtol=1e-12)
-
-
-def test_factorized_is_the_synthesizer_of_the_product(rng):
     value, R1, R2 = (rng.normal(size=shape) for shape in ((3, 2, 5, 3), (2, 6, 2), (2, 6, 2)))
     y, _ = F.factorized_random_synthesizer(value, R1, R2)
     whole, _ = F.random_synthesizer(value, R1 @ R2.swapaxes(-1, -2))

@@ -12,6 +12,7 @@ from npformer.core import arrays as backends
 from npformer.engine import verdict
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.gpu import hold_up, require_gpu
+from tests.in_turn import separately
 
 require_gpu()
 
@@ -177,10 +178,8 @@ def test_the_doctor_is_content() -> None:
 # Kernels
 
 
-@pytest.mark.parametrize(
-    ("dtype", "precision"), [("float32", "float32"), ("float32", "tf32"), ("float64", "float32")]
-)
-def test_a_process_of_its_own_finds_kernels_right(dtype, precision, monkeypatch, tmp_path) -> None:
+@separately(("float32", "float32"), ("float32", "tf32"), ("float64", "float32"))
+def test_a_process_of_its_own_finds_kernels_right(monkeypatch, tmp_path, dtype, precision) -> None:
     monkeypatch.delenv(verdict.CHECK_VARIABLE)
     monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path))
     verdict.verdict(dtype, precision)  # CuPy's own kernels are compiled at first

@@ -10,14 +10,11 @@ def training():
     return Context(training=True, generator=np.random.default_rng(0))
 
 
-def test_nothing_happens_at_evaluation_even_with_a_generator(either, rng):
+def test_nothing_happens_at_evaluation_or_at_rate_0(either, rng):
     layer, x = either(Dropout(0.5)), rng.normal(size=(4, 5))
     y, cache = layer.forward(x, Context(training=False, generator=np.random.default_rng(0)))
     np.testing.assert_array_equal(y, x)
     np.testing.assert_array_equal(layer.backward(x, cache, Gradients(layer)), x)
-
-
-def test_rate_0_needs_no_generator(either, rng):
     x = rng.normal(size=(4, 5))
     np.testing.assert_array_equal(either(Dropout(0.0)).forward(x, Context(training=True))[0], x)
 

@@ -9,14 +9,11 @@ from npformer.layers import Embedding, Positions, TokenTypes
 from tests.passes import both_passes
 
 
-def test_scaling_multiplies_rows_and_gradients_by_the_root_of_d_model(either, rng):
+def test_scaling_multiplies_by_the_root_of_d_model_to_a_variance_of_about_1(either, rng):
     layer, ids = either(Embedding(7, 16, scale=True, seed=0, dtype="float64")), np.array([[3, 5]])
     y, _, of_table = both_passes(layer, ids, dy=np.ones((1, 2, 16)))
     np.testing.assert_array_equal(y, 4.0 * layer.weight.value[ids])
     np.testing.assert_array_equal(of_table[[3, 5]], 4.0)
-
-
-def test_scaled_embeddings_begin_with_a_variance_of_about_1(either):
     assert 0.95 < either(Embedding(500, 64, scale=True, seed=0))(np.arange(500)).var() < 1.05
 
 
@@ -35,15 +32,10 @@ def test_sinusoids_are_a_constant_and_a_learned_table_is_trained():
     assert list(learned.parameters()) == ["table"]
 
 
-def test_positions_are_added_alike_to_every_sequence(either, rng):
+def test_a_learned_table_is_added_to_every_sequence_and_sums_their_gradients(either, rng):
     layer = either(Positions(9, 4, "learned", seed=0, dtype="float64"))
-    x = rng.normal(size=(3, 5, 4))
+    x, dy = rng.normal(size=(2, 3, 5, 4))
     np.testing.assert_allclose(layer(x) - x, np.tile(layer.table.value[:5], (3, 1, 1)), atol=1e-15)
-
-
-def test_a_learned_table_sums_the_gradients_of_the_batch(either, rng):
-    layer = either(Positions(9, 4, "learned", seed=0, dtype="float64"))
-    dy = rng.normal(size=(3, 5, 4))
     _, dx, of_table = both_passes(layer, np.zeros((3, 5, 4)), dy=dy)
     np.testing.assert_array_equal(dx, dy)
     np.testing.assert_allclose(of_table[:5], dy.sum(axis=0), rtol=1e-14)

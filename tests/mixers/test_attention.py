@@ -1,13 +1,13 @@
 from unittest.mock import Mock
 
 import numpy as np
-import pytest
 
 import npformer as nf
 from npformer import Context
 from npformer import functional as F
 from npformer.mixers import Attention, BlockwiseAttention, MixerSettings
 from npformer.mixers import attention as module
+from tests.in_turn import separately
 from tests.passes import both_passes
 
 
@@ -27,10 +27,7 @@ def test_a_head_is_attention_over_its_own_columns(either, rng):
 
 
 # In blocks ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("memory", "length", "in_blocks"),
-    [("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True)],
-)
+@separately(("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True))
 def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, in_blocks):
     monkeypatch.setattr(module, "LONG", 8)
     blockwise = Mock(wraps=F.blockwise_attention)
@@ -41,14 +38,11 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
     assert blockwise.called == in_blocks
 
 
-@pytest.mark.parametrize(
-    ("kind", "memory", "lengths"),
-    [
-        (Attention, "stored", [8, 9]),
-        (Attention, "auto", [8]),
-        (BlockwiseAttention, "auto", [8]),
-        (BlockwiseAttention, "blocks", []),
-    ],
+@separately(
+    (Attention, "stored", [8, 9]),
+    (Attention, "auto", [8]),
+    (BlockwiseAttention, "auto", [8]),
+    (BlockwiseAttention, "blocks", []),
 )
 def test_which_lengths_a_twin_stores_the_weights_of(rng, monkeypatch, kind, memory, lengths):
     monkeypatch.setattr("npformer.engine.cpu.averaging.STORED", 8)

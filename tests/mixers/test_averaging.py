@@ -8,6 +8,7 @@ import pytest
 from npformer import Context
 from npformer import functional as F
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings, MixtureScores
+from tests.in_turn import separately
 from tests.passes import both_passes
 
 D, N, K = 16, 24, 3
@@ -29,11 +30,13 @@ def of_scores(mixer):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_is_average_of_the_values_by_the_scores(either, name, rng, padding):
+def test_is_average_of_the_values_by_the_scores_and_of_padding_the_bias(either, name, rng, padding):
     mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
     scores, _ = mixer.scores(x, Context())
     heads, _ = F.average(scores, F.split_heads(mixer.value(x), 4), padding[:, None, None])
     np.testing.assert_allclose(mixer(x, padding), mixer.output(F.merge_heads(heads)), rtol=1e-12)
+    mixer.output.bias.value[...] = rng.normal(size=D)
+    np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))
 
 
 @pytest.mark.parametrize("name", [f"{kind}_synthesizer" for kind in SYNTHESIZERS], ids=SYNTHESIZERS)
@@ -57,13 +60,10 @@ def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
         np.testing.assert_array_equal(mixer.named_parameters()[key].value, parameter.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        *(("attention", 2 * D**2), ("random_synthesizer", N**2)),
-        *(("fixed_random_synthesizer", N**2), ("factorized_random_synthesizer", 2 * N * K)),
-        ("dense_synthesizer", D**2 + D * N),
-    ],
+@separately(
+    *(("attention", 2 * D**2), ("random_synthesizer", N**2)),
+    *(("fixed_random_synthesizer", N**2), ("factorized_random_synthesizer", 2 * N * K)),
+    ("dense_synthesizer", D**2 + D * N),
 )
 def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):
     parameters = of_scores(build(name))
@@ -95,10 +95,3 @@ def test_scores_of_ones_own_make_a_mixer(either, rng):
     (weights,) = mixer.explain(x[:1], Context())[0]
     assert (weights.argmax(axis=-1) == np.arange(5)).all()
     assert both_passes(mixer, x)[1].shape == x.shape
-
-
-@pytest.mark.parametrize("name", AVERAGING)
-def test_a_sequence_of_padding_alone_is_the_bias_of_the_output(either, name, rng, padding):
-    mixer, x = either(build(name, n_heads=4)), rng.normal(size=(3, 4, D))
-    mixer.output.bias.value[...] = rng.normal(size=D)
-    np.testing.assert_array_equal(mixer(x, padding)[2], np.tile(mixer.output.bias.value, (4, 1)))

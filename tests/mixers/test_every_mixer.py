@@ -50,14 +50,11 @@ def test_sequences_of_a_batch_do_not_see_each_other(mixer, x):
     np.testing.assert_allclose(mixer(x)[[0, 2]], y[[0, 2]], rtol=1e-12)
 
 
-def test_a_padded_sequence_is_the_sequence_alone(mixer, x, padding):
+def test_padding_is_left_out_and_a_mask_that_keeps_everything_is_none(mixer, x, padding):
     padded, alone = mixer(x, padding), mixer(x[1:2, :2])
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
     padded, alone = mixer.explain(x, Context(mask=padding)), mixer.explain(x[1:2, :2], Context())
     np.testing.assert_allclose(padded[1, :, :2, :2], alone[0], rtol=1e-12)
-
-
-def test_a_mask_that_keeps_everything_is_no_mask(mixer, x):
     np.testing.assert_allclose(mixer(x, np.ones((3, 4), dtype=bool)), mixer(x), rtol=1e-12)
 
 
@@ -69,10 +66,15 @@ def test_a_seed_gives_the_same_weights_whatever_the_dtype(name):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_causal_and_padding_hold_both(either, name, rng, padding):
+def test_causal_and_padding_hold_both_and_explained_weights_are_lower_triangles(
+    either, name, rng, padding
+):
     mixer, x = either(build(name, causal=True)), rng.normal(size=(3, 4, 8))
     padded, alone = mixer(x, padding), mixer(x[1:2, :2])
     np.testing.assert_allclose(padded[1, :2], alone[0], rtol=1e-12)
+    weights = mixer.explain(x, Context())
+    np.testing.assert_array_equal(np.triu(weights, 1), 0.0)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1.0)
 
 
 def test_a_shorter_sequence_needs_no_other_weights(mixer, x):
@@ -142,25 +144,14 @@ def test_explain_changes_neither_x_nor_the_mixer(mixer, x, padding):
 
 
 @pytest.mark.parametrize("name", AVERAGING)
-def test_explain_weights_are_positive_and_rows_of_tokens_sum_to_1(mixer, x, padding):
+def test_explain_gives_weights_that_average_the_values_as_the_mixer_does(mixer, x, padding):
     weights = mixer.explain(x, Context(mask=padding))
     assert (weights >= 0.0).all()
     sums = weights.sum(axis=-1)
     tokens = np.broadcast_to(padding[:, None], sums.shape)
     np.testing.assert_allclose(sums[tokens], 1.0)
     np.testing.assert_array_equal(sums[~tokens], 0.0)
-
-
-@pytest.mark.parametrize("name", AVERAGING)
-def test_explain_causal_weights_are_lower_triangles(either, name, rng):
-    weights = either(build(name, causal=True)).explain(rng.normal(size=(3, 4, 8)), Context())
-    np.testing.assert_array_equal(np.triu(weights, 1), 0.0)
-    np.testing.assert_allclose(weights.sum(axis=-1), 1.0)
-
-
-@pytest.mark.parametrize("name", AVERAGING)
-def test_explain_weights_times_values_is_what_the_mixer_does(mixer, x, padding):
-    heads = mixer.explain(x, Context(mask=padding)) @ F.split_heads(mixer.value(x), 2)
+    heads = weights @ F.split_heads(mixer.value(x), 2)
     expected = mixer.output(F.merge_heads(heads))
     np.testing.assert_allclose(mixer(x, padding)[padding], expected[padding], rtol=1e-12)
 

@@ -30,21 +30,12 @@ def test_attention_stands_where_the_published_rule_says(layout):
         assert hybrid(n_layers, n, layout) == expected
 
 
-def test_fnet_hybrid_has_attention_in_the_last_two_of_twelve():
+def test_a_hybrid_names_the_mixer_of_each_layer():
     assert hybrid(12) == ("fourier",) * 10 + ("attention",) * 2
-
-
-def test_any_two_mixers_make_a_hybrid():
     names = hybrid(3, 1, "bottom", mixer="linear", attention="dense_synthesizer")
     assert names == ("dense_synthesizer", "linear", "linear")
-
-
-def test_a_configuration_takes_it():
     config = EncoderConfig(n_layers=4, mixer=hybrid(4, 1))
     assert config.mixers() == ("fourier", "fourier", "fourier", "attention")
-
-
-def test_numbers_may_be_numpys():
     assert hybrid(np.int64(3), np.int64(1)) == ("fourier", "fourier", "attention")
 
 

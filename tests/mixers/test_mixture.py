@@ -41,12 +41,9 @@ def test_with_the_same_weights_it_is_the_mixer_of_its_only_part(either, chosen, 
     np.testing.assert_allclose(mixer(x, padding), alone(x, padding), rtol=1e-12)
 
 
-def test_every_part_is_named_by_its_place():
+def test_every_part_is_named_by_its_place_and_a_fixed_one_stays():
     names = set(build("attention", "random_synthesizer").parameters())
     assert {"logits", "parts.0.query.weight", "parts.1.R", "value.weight"} <= names
-
-
-def test_a_fixed_part_stays_as_it_was_drawn():
     mixer = build("attention", "fixed_random_synthesizer")
     assert "parts.1.R" in mixer.named_parameters()
     assert "parts.1.R" not in mixer.parameters()

@@ -7,6 +7,7 @@ import npformer as nf
 from npformer import functional as F
 from npformer.core import Context
 from npformer.mixers import MixerSettings, WholeSequenceMixer
+from tests.in_turn import separately
 
 MASK = np.array([[True] * 5, [True, True, False, False, False], [False] * 5])
 
@@ -106,11 +107,9 @@ def test_of_softmax_in_both_passes():
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(
-    "attend", [F.scaled_dot_product_attention, F.blockwise_attention], ids=["whole", "in blocks"]
-)
+@separately(F.scaled_dot_product_attention, F.blockwise_attention, ids=["whole", "in blocks"])
 @pytest.mark.parametrize("shape", ["keys", "queries and keys", "of one sequence"])
-def test_of_attention(attend, causal, shape):
+def test_of_attention(causal, shape, attend):
     """Rows of keys and values that no query sees, and rows of queries that see nothing."""
     query, key, value, dy = np.random.default_rng(0).normal(size=(4, 3, 2, 5, 4))
     seen = MASK[1] if shape == "of one sequence" else np.broadcast_to(MASK[:, None], (3, 2, 5))

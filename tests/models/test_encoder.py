@@ -27,18 +27,14 @@ def encoder(small_config):
 
 
 # What a block computes ----------------------------------------------------------------------------
-def test_post_norm_is_the_papers_block(encoder, x):
-    block = encoder(norm="post").blocks[0]
-    middle = block.mixer_norm(x + block.mixer(x))
-    by_hand = block.feed_forward_norm(middle + block.feed_forward(middle))
-    np.testing.assert_array_equal(block(x), by_hand)
-
-
-def test_pre_norm_normalises_what_goes_into_a_sublayer(encoder, x):
-    block = encoder(norm="pre").blocks[0]
-    middle = x + block.mixer(block.mixer_norm(x))
-    by_hand = middle + block.feed_forward(block.feed_forward_norm(middle))
-    np.testing.assert_array_equal(block(x), by_hand)
+def test_blocks_are_those_of_the_papers_with_the_norm_behind_and_in_front(encoder, x):
+    post, pre = (encoder(norm=norm).blocks[0] for norm in ("post", "pre"))
+    middle = post.mixer_norm(x + post.mixer(x))
+    by_hand = post.feed_forward_norm(middle + post.feed_forward(middle))
+    np.testing.assert_array_equal(post(x), by_hand)
+    middle = x + pre.mixer(pre.mixer_norm(x))
+    by_hand = middle + pre.feed_forward(pre.feed_forward_norm(middle))
+    np.testing.assert_array_equal(pre(x), by_hand)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -131,7 +127,6 @@ def test_a_generator_goes_on_where_it_was(small_config):
 
 # Configuration ------------------------------------------------------------------------------------
 @in_turn(
-    "changes",
     {},
     {"mixer": ("fourier", "attention"), "dropout": 0.1},
     {"mixer": ["fourier", "attention"]},
@@ -163,7 +158,6 @@ def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(smal
 
 
 @in_turn(
-    ("name", "value", "error", "expected"),
     *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
     *((name, 1, TypeError, "True or False") for name in FLAGS),
 )

@@ -120,7 +120,6 @@ def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
 
 # Wrong calls --------------------------------------------------------------------------------------
 @in_turn(
-    ("types", "error", "message"),
     (np.full((8, 6), 3), ValueError, "types holds 3; expected whole numbers from 0 to 2"),
     (np.full((8, 6), -1), ValueError, "types holds -1; expected whole numbers from 0 to 2"),
     (np.zeros((8, 5), int), ValueError, r"types has shape \(8, 5\); expected \(8, 6\)"),

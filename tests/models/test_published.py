@@ -8,6 +8,7 @@ import pytest
 import npformer as nf
 from npformer.layers.feed_forward import MAPS
 from npformer.learn.museum import published as published
+from tests.in_turn import separately
 
 
 # A convolution with kernel size 1 is a dense layer ------------------------------------------------
@@ -40,13 +41,10 @@ def test_both_benchmarks_take_the_same_steps(rng):
     assert losses["linear"][-1] < 0.3 * losses["linear"][0]
 
 
-@pytest.mark.parametrize(
-    ("y", "error", "message"),
-    [
-        (np.ones((2, 1), int), ValueError, r"y has shape \(2, 1\); expected \(2,\)"),
-        (np.array([0, 2]), ValueError, "y holds 2; expected whole numbers from 0 to 1"),
-        (np.array([0.0, 1.0]), TypeError, "y has dtype float64; expected whole numbers"),
-    ],
+@separately(
+    (np.ones((2, 1), int), ValueError, r"y has shape \(2, 1\); expected \(2,\)"),
+    (np.array([0, 2]), ValueError, "y holds 2; expected whole numbers from 0 to 1"),
+    (np.array([0.0, 1.0]), TypeError, "y has dtype float64; expected whole numbers"),
 )
 def test_labels_that_do_not_fit_are_refused(y, error, message):
     model = published.benchmark_model(4, 8, 32)
@@ -60,14 +58,10 @@ def synthesizer():
     return published.AskersSynthesizer(4, 5, seed=0, dtype="float64")
 
 
-def test_a_batch_is_each_sequence_by_itself(synthesizer, rng):
+def test_each_row_is_an_average_of_values_and_each_sequence_by_itself(synthesizer, rng):
     x, v = rng.normal(size=(2, 3, 4, 5))
     alone = [synthesizer(*pair) for pair in zip(x, v, strict=True)]
     np.testing.assert_allclose(synthesizer(x, v), alone, rtol=1e-13)
-
-
-def test_each_row_is_an_average_of_values(synthesizer, rng):
-    x = rng.normal(size=(3, 4, 5))
     np.testing.assert_allclose(synthesizer(x, np.ones((3, 4, 2))), 1.0, rtol=1e-14)
 
 

@@ -96,10 +96,10 @@ def test_gradients_of_the_same_names_and_other_shapes_are_refused(chain):
 
 
 # Large gradients ----------------------------------------------------------------------------------
-@in_turn("enabled", True, False)
-@in_turn("shape", (4,), (2, 2))
-@in_turn("size", 1e18, 2e19, 5e20)
-def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, enabled):
+@in_turn(True, False, of="enabled")
+@in_turn((4,), (2, 2), of="shape")
+@in_turn(1e18, 2e19, 5e20, of="size")
+def test_gradients_up_to_5e20_move_float32_as_they_move_float64(enabled, shape, size):
     rng = np.random.default_rng(0)
     start, theta, wide = rng.normal(size=shape), {}, {}
     theta["w"], wide["w"] = start.astype("float32"), start.copy()
@@ -113,17 +113,16 @@ def test_gradients_up_to_5e20_move_float32_as_they_move_float64(size, shape, ena
     assert (np.abs(theta["w"] - start) > 0.1).all()
 
 
-@in_turn("flat", True, False)
-@in_turn("enabled", True, False)
+@in_turn(True, False, of="flat")
+@in_turn(True, False, of="enabled")
 @in_turn(
-    ("value", "problem"),
     (np.nan, "holds NaN"),
     (np.inf, "holds infinity"),
     (-np.inf, "holds infinity"),
     (1e30, r"reaches 1e\+30: its square is more than float32 can hold"),
     (7e20, r"reaches 7e\+20: its square is more"),
 )
-def test_a_gradient_not_finite_is_named_before_anything_changes(value, problem, enabled, flat):
+def test_a_gradient_not_finite_is_named_before_anything_changes(flat, enabled, value, problem):
     layer = L.Sequential(L.Linear(3, 5, seed=0), L.LayerNorm(5)).flatten()
     parameters, gradients = layer.parameters(), random_gradients(layer, np.random.default_rng(0))
     optimizer = nf.Adam(parameters if flat else dict(parameters))
@@ -152,7 +151,6 @@ ONES = np.ones(3)
 
 
 @in_turn(
-    ("change", "error", "message"),
     ({"parameters": {"w": [1.0]}}, TypeError, "parameter w is a list; expected an array"),
     ({"parameters": {"w": None}}, TypeError, "parameter w is None; expected an array"),
     ({"parameters": {"w": 1.0}}, TypeError, "parameter w is a float; expected an array"),
@@ -178,7 +176,6 @@ def test_wrong_settings_are_refused_in_words(change, error, message):
 
 
 @in_turn(
-    ("gradients", "error", "message"),
     (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
     ({}, ValueError, "gradients is empty; expected at least one array"),
     ([ONES], TypeError, "gradients is a list; expected a Mapping"),
@@ -212,7 +209,6 @@ def test_a_learning_rate_that_a_callback_sets_wrong_is_refused(lr):
 
 
 @in_turn(
-    ("wrong", "error", "message"),
     ({"g": np.ones((3, 3))}, ValueError, r"theta, g, m and v have the shapes .*\(3, 3\)"),
     ({"v": np.ones(1)}, ValueError, "theta, g, m and v have the shapes"),
     ({"v": None}, TypeError, "v is None; expected an array"),

@@ -93,9 +93,9 @@ def in_layout(model, flat):
     return model.parameters() if flat else dict(model.parameters())
 
 
-@in_turn("dtype", "float32", "float64")
-@in_turn("steps", 0, 3)
-@in_turn(("flat", "flat_again"), (1, 1), (1, 0), (0, 1), (0, 0))
+@in_turn("float32", "float64", of="dtype")
+@in_turn(0, 3, of="steps")
+@in_turn((1, 1), (1, 0), (0, 1), (0, 0))
 def test_a_training_goes_on_bit_for_bit_from_its_state(dtype, steps, flat, flat_again):
     model = classifier(dtype)
     options = {"betas": (0.8, 0.95), "weight_decay": 0.1, "schedule": cosine(9, warmup=2)}
@@ -173,7 +173,7 @@ BROKEN = [
 ]
 
 
-@in_turn(("name", "value", "message"), *BROKEN)
+@in_turn(*BROKEN)
 def test_a_state_that_does_not_fit_is_refused_in_words_and_changes_nothing(name, value, message):
     optimizer = nf.Adam(L.Linear(2, 3, seed=0, dtype="float64").parameters())
     optimizer.step({"weight": np.ones((2, 3)), "bias": np.ones(3)})

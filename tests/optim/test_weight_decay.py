@@ -6,7 +6,7 @@ import pytest
 import npformer as nf
 from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.optim.weight_decay import fits_any
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 
 def model(**changes):
@@ -19,7 +19,7 @@ def gradients_of(parameters, seed):
     return {name: rng.normal(size=p.shape) for name, p in parameters.items()}
 
 
-@in_turn("mixer", *list(nf.MIXERS))
+@in_turn(*list(nf.MIXERS))
 def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
     found = model(mixer=mixer).parameters()
     spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}
@@ -72,13 +72,10 @@ def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
         np.testing.assert_allclose(ours[name], p.detach().numpy(), rtol=1e-11, atol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("patterns", "error", "words"),
-    [
-        ("*.bias", TypeError, "expected a list of patterns"),
-        ([3], TypeError, "a pattern in no_decay is 3"),
-        (["*.biases"], ValueError, "no parameter matches; expected patterns for names such as"),
-    ],
+@separately(
+    ("*.bias", TypeError, "expected a list of patterns"),
+    ([3], TypeError, "a pattern in no_decay is 3"),
+    (["*.biases"], ValueError, "no parameter matches; expected patterns for names such as"),
 )
 def test_wrong_patterns_are_explained(patterns, error, words):
     with pytest.raises(error, match=words):

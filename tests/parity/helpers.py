@@ -17,6 +17,13 @@ torch = pytest.importorskip(
 torch.set_num_threads(1)
 
 AGREEMENT = 1e-10
+D, HEADS, D_FF = 8, 2, 12
+
+
+def small(**options: Any) -> nf.EncoderConfig:
+    """Return a configuration of these sizes, with changes."""
+    sizes = {"d_model": D, "n_layers": 2, "n_heads": HEADS, "d_ff": D_FF, "max_len": 5}
+    return nf.EncoderConfig(**sizes | options)
 
 
 def normals(*shapes: tuple[int, ...], seed: int = 0) -> list[np.ndarray]:

@@ -5,19 +5,13 @@ import npformer as nf
 from npformer.layers import BlockwiseCrossAttention, CrossAttention
 from npformer.models import Transformer
 from tests.parity import helpers as h
-from tests.parity.helpers import torch
+from tests.parity.helpers import D_FF, HEADS, D, small, torch
 
-D, HEADS, D_FF = 8, 2, 12
 MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]], dtype=bool)
 OF_MEMORY = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 0]], dtype=bool)
 X, MEMORY, DY = h.normals((*MASK.shape, D), (*OF_MEMORY.shape, D), (*MASK.shape, D), seed=2)
 KEPT = MASK[..., None].astype("float64")
 LATER = torch.tensor(~np.tri(MASK.shape[1], dtype=bool))
-
-
-def small(**options):
-    sizes = {"d_model": D, "n_layers": 2, "n_heads": HEADS, "d_ff": D_FF, "max_len": 5}
-    return nf.EncoderConfig(**sizes | options)
 
 
 def assert_agrees(ours, theirs, as_torch, call):

@@ -7,16 +7,10 @@ import npformer as nf
 from npformer.mixers import Attention
 from tests.parity import helpers as h
 from tests.parity.formulas import rotary
-from tests.parity.helpers import torch
+from tests.parity.helpers import D_FF, HEADS, D, small, torch
 
-D, HEADS, D_FF = 8, 2, 12
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 1, 1, 1, 0]], dtype=bool)
 X, DY = h.normals((*MASK.shape, D), (*MASK.shape, D), seed=2)
-
-
-def small(**options):
-    sizes = {"d_model": D, "n_layers": 2, "n_heads": HEADS, "d_ff": D_FF, "max_len": 5}
-    return nf.EncoderConfig(**sizes | options)
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 8])

@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings, WholeSequenceMixer
+from tests.in_turn import separately
 
 from . import formulas
 from .helpers import assert_close, leaf, normals, randomise, torch
@@ -133,13 +134,10 @@ def of_zeros(name, p, x):
     return WHOLE[name](p, torch.where(torch.tensor(MASK[..., None]), x, 0.0))
 
 
-@pytest.mark.parametrize(
-    ("padding", "formula", "mask"),
-    [
-        ("refuse", lambda name, p, x: WHOLE[name](p, x), None),
-        ("per_length", by_length, MASK),
-        ("zero", of_zeros, MASK),
-    ],
+@separately(
+    ("refuse", lambda name, p, x: WHOLE[name](p, x), None),
+    ("per_length", by_length, MASK),
+    ("zero", of_zeros, MASK),
 )
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_mixer_of_whole_sequences_agrees_with_its_formula(name, padding, formula, mask):

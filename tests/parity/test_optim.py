@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer import optim
+from tests.in_turn import separately
 
 from .helpers import assert_close, leaf, torch
 
@@ -79,13 +80,10 @@ def cosine_with_warmup(step):
 
 @WHERE
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-@pytest.mark.parametrize(
-    ("schedule", "lr", "reference", "lr_reference"),
-    [
-        (optim.constant(), 0.03, lambda step: 1.0, 0.03),
-        (optim.warmup_inverse_sqrt(10), 640**-0.5, inverse_sqrt_of_the_paper, 1.0),
-        (optim.cosine(80, warmup=10, final=0.1), 0.03, cosine_with_warmup, 0.03),
-    ],
+@separately(
+    (optim.constant(), 0.03, lambda step: 1.0, 0.03),
+    (optim.warmup_inverse_sqrt(10), 640**-0.5, inverse_sqrt_of_the_paper, 1.0),
+    (optim.cosine(80, warmup=10, final=0.1), 0.03, cosine_with_warmup, 0.03),
     ids=["constant", "inverse sqrt", "cosine"],
 )
 def test_schedule_agrees_with_lambda_lr(where, weight_decay, schedule, lr, reference, lr_reference):

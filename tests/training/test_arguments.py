@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.optim import Adam
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 from tests.training.common import assert_same_weights, fit
 
 
@@ -21,7 +21,6 @@ def Y(n):
 
 
 @in_turn(
-    ("bad", "error", "message"),
     (X(3, 4, 2), TypeError, r"data is an ndarray; expected \(x, y\) or \(x, y, mask\)"),
     ((X(3, 4, 2),), TypeError, r"data is a tuple of 1; expected \(x, y\)"),
     ({"x": 1}, TypeError, r"data is a dict; expected \(x, y\)"),
@@ -37,7 +36,7 @@ def Y(n):
     ((X(3, 4, 2), Y(3) - 1), ValueError, "data, y holds -1; expected whole numbers from 0"),
     ((X(3, 4, 2), Y(3), X(3, 4)), TypeError, "data, mask has dtype float64; expected a bool"),
 )
-@in_turn("where", "data", "validation")
+@in_turn("data", "validation", of="where")
 def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
     given = {"data": data, "validation": data} | {where: bad}
     with pytest.raises(error, match=message.replace("data", where, 1)):
@@ -45,7 +44,6 @@ def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
 
 
 @in_turn(
-    ("options", "error", "message"),
     ({"epochs": 0}, ValueError, "epochs is 0; expected a whole number of at least 1"),
     ({"epochs": 2.0}, ValueError, "epochs is 2.0; expected a whole number"),
     ({"batch_size": 0}, ValueError, "batch_size is 0; expected a whole number"),
@@ -108,13 +106,10 @@ def test_evaluate_finds_a_wrong_label_wherever_it_is(make, data):
         nf.evaluate(make(), data)
 
 
-@pytest.mark.parametrize(
-    ("beside", "named"),
-    [
-        ({"lr": 1e-2}, "lr=0.01"),
-        ({"weight_decay": 0.0}, r"weight_decay=0\.0"),
-        ({"schedule": lambda step: 1.0, "weight_decay": 0.1}, r"schedule=.* and weight_decay=0\.1"),
-    ],
+@separately(
+    ({"lr": 1e-2}, "lr=0.01"),
+    ({"weight_decay": 0.0}, r"weight_decay=0\.0"),
+    ({"schedule": lambda step: 1.0, "weight_decay": 0.1}, r"schedule=.* and weight_decay=0\.1"),
 )
 def test_an_optimizer_and_its_settings_are_not_taken_together(make, data, beside, named):
     model = make()

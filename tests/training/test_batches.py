@@ -5,24 +5,23 @@ import pytest
 
 import npformer as nf
 from tests.data.test_lengths import LENGTH, model_of, samples
-from tests.in_turn import in_turn
-from tests.training.common import EPOCHS, fit
+from tests.in_turn import in_turn, separately
+from tests.training.common import EPOCHS, calling, fit
 
 
 def gradients_of_a_training(model, data, **options):
     found = []
 
-    class Notes(nf.Callback):
-        def before_update(self, state):
-            found.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
+    def note(state):
+        found.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
 
     usual = {"epochs": 1, "batch_size": 8, "lr": 1e-300, "progress": False}
-    nf.fit(model, data, callbacks=[Notes()], **usual, **options)
+    nf.fit(model, data, callbacks=[calling("before_update", note)], **usual, **options)
     return found
 
 
-@in_turn("mixer", "attention", "dense_synthesizer", "fourier", "linear")
-@in_turn("pooling", "mean", "none")
+@in_turn("attention", "dense_synthesizer", "fourier", "linear", of="mixer")
+@in_turn("mean", "none", of="pooling")
 def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     x, y, mask = samples(per_token=pooling == "none")
     model = model_of(mixer, pooling)
@@ -33,13 +32,10 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize(
-    ("changes", "options", "cut"),
-    [
-        *(({}, {}, True), ({}, {"batches": "by_length"}, True), ({}, {"batches": "cut"}, True)),
-        *(({}, {"batches": "shuffled"}, False), ({"pooling": "flatten"}, {}, False)),
-        ({"mixer": "fourier", "padding": "zero"}, {}, False),
-    ],
+@separately(
+    *(({}, {}, True), ({}, {"batches": "by_length"}, True), ({}, {"batches": "cut"}, True)),
+    *(({}, {"batches": "shuffled"}, False), ({"pooling": "flatten"}, {}, False)),
+    ({"mixer": "fourier", "padding": "zero"}, {}, False),
 )
 def test_fit_goes_by_length_if_it_can(changes, options, cut):
     seen, model = [], model_of(**changes)
@@ -64,18 +60,6 @@ def test_what_cannot_be_is_said():
         nf.fit(model_of(pooling="flatten"), (x, y, mask), batches="by_length")
 
 
-class Updates(nf.Callback):
-    """Notes how many samples each update had, and its learning rate."""
-
-    def __init__(self):
-        self.sizes, self.steps, self.rates = [], [], []
-
-    def before_update(self, state):
-        self.sizes.append(len(state.rows))
-        self.steps.append(state.step)
-        self.rates.append(state.optimizer.current_lr())
-
-
 @pytest.mark.parametrize(("dropout", "workers"), [(0.0, 1), (0.3, 2)])
 def test_k_batches_are_one_of_k_times_the_size(make, data, dropout, workers):
     one, other = make(dropout=dropout), make(dropout=dropout)
@@ -89,11 +73,17 @@ def test_k_batches_are_one_of_k_times_the_size(make, data, dropout, workers):
 
 
 def test_steps_and_the_schedule_count_updates_and_the_rest_is_one(make, data):
-    updates = Updates()
-    fit(make(), data, updates, batch_size=3, accumulate=3, schedule=lambda step: 1.0 / step)
-    assert updates.sizes == [9, 9, 2] * EPOCHS
-    assert updates.steps == list(range(1, 3 * EPOCHS + 1))
-    assert updates.rates == pytest.approx([1e-2 / step for step in updates.steps])
+    updates = []
+
+    def note(state):
+        updates.append((len(state.rows), state.step, state.optimizer.current_lr()))
+
+    options = {"batch_size": 3, "accumulate": 3, "schedule": lambda step: 1.0 / step}
+    fit(make(), data, calling("before_update", note), **options)
+    sizes, steps, rates = zip(*updates, strict=True)
+    assert sizes == (9, 9, 2) * EPOCHS
+    assert steps == (*range(1, 3 * EPOCHS + 1),)
+    assert rates == pytest.approx([1e-2 / step for step in steps])
 
 
 def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):
@@ -113,7 +103,7 @@ def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):
     assert sizes == [2] * 10
 
 
-@in_turn("wrong", 0, -1, 1.5, "2", None)
+@in_turn(0, -1, 1.5, "2", None)
 def test_wrong_numbers_are_refused(make, data, wrong):
     with pytest.raises(ValueError, match=r"accumulate is .*; expected a whole number of at least"):
         fit(make(), data, accumulate=wrong)

@@ -2,14 +2,15 @@
 
 import math
 from functools import partialmethod
+from itertools import count
 
 import numpy as np
 import pytest
 
 import npformer as nf
 from npformer.training.callbacks import HOOKS
-from tests.in_turn import in_turn
-from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
+from tests.in_turn import in_turn, separately
+from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, calling, fit
 
 
 class Noted(nf.Callback):
@@ -29,23 +30,14 @@ class Noted(nf.Callback):
         return [name for name, _ in self.calls]
 
 
-class At(nf.Callback):
-    """Does something at one call of one hook."""
-
-    def __init__(self, hook, number, action):
-        self.hook, self.number, self.action = hook, number, action
-        self.count = 0
-
-    def _call(self, hook, state):
-        if hook == self.hook:
-            self.count += 1
-            if self.count == self.number:
-                self.action(state)
+for hook in HOOKS:
+    setattr(Noted, hook, partialmethod(Noted._call, hook))
 
 
-for kind in (Noted, At):
-    for hook in HOOKS:
-        setattr(kind, hook, partialmethod(kind._call, hook))
+def at(hook, number, action):
+    """Return a callback that does something at one call of one hook."""
+    calls = count(1)
+    return calling(hook, lambda state: action(state) if next(calls) == number else None)
 
 
 class SpoiledFrom(nf.Callback):
@@ -115,7 +107,7 @@ def test_the_rows_are_those_of_the_batch(make, data):
         loss, _ = model.loss_and_gradients(x[state.rows], y[state.rows])
         seen.append((state.rows.tolist(), float(loss), state.loss))
 
-    fit(model, data, At("before_update", 2, look), epochs=1)
+    fit(model, data, at("before_update", 2, look), epochs=1)
     ((rows, loss, of_the_step),) = seen
     assert len(set(rows)) == 5
     assert of_the_step == pytest.approx(loss, rel=1e-12)
@@ -128,7 +120,7 @@ def test_gradients_are_seen_before_and_after_clipping(make, data):
     noted, broken = Noted(norm), Noted(norm)
     fit(make(), data, noted, clip_norm=0.01)
     with pytest.raises(ZeroDivisionError):
-        fit(make(), data, broken, At("after_step", 2, throw(ZeroDivisionError())))
+        fit(make(), data, broken, at("after_step", 2, throw(ZeroDivisionError())))
     assert broken.seen("on_end") == [None]
     assert min(noted.seen("before_update")) > 0.01 >= max(noted.seen("after_step"))
     for hook in ("on_start", "after_epoch", "on_end"):
@@ -186,7 +178,7 @@ def test_nothing_can_be_assigned_to_the_state(make, data, name):
 def test_stop_in_a_step_ends_with_that_step(make, data, hook):
     model, noted = make(), Noted()
     optimizer = nf.Adam(model.parameters(), lr=1e-2)
-    history = fit(model, data, noted, At(hook, 6, stop), optimizer=optimizer)
+    history = fit(model, data, noted, at(hook, 6, stop), optimizer=optimizer)
     assert optimizer.steps == 6
     assert noted.names()[-3:] == ["after_step", "after_training", "on_end"]
     assert (history.stopped, history.best_epoch, len(history.train_loss)) == ("callback", None, 1)
@@ -194,7 +186,7 @@ def test_stop_in_a_step_ends_with_that_step(make, data, hook):
 
 def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
     model, noted = make(), Noted(lambda state: state.model.parameters().flat.copy())
-    history = fit(model, data, noted, At("after_step", 2, stop), validation=data)
+    history = fit(model, data, noted, at("after_step", 2, stop), validation=data)
     np.testing.assert_array_equal(model.parameters().flat, noted.seen("after_step")[-1])
     assert (history.best_epoch, history.train_loss, history.seconds) == (None, [], [])
 
@@ -202,7 +194,7 @@ def test_stop_in_the_first_epoch_leaves_the_weights_as_they_are(make, data):
 @pytest.mark.parametrize("hook", ["before_update", "after_step"])
 def test_stop_in_the_last_step_of_an_epoch_brings_it_to_its_end(make, data, hook):
     model, noted = make(), Noted()
-    history = fit(model, data, noted, At(hook, 2 * STEPS, stop), validation=data)
+    history = fit(model, data, noted, at(hook, 2 * STEPS, stop), validation=data)
     assert noted.names()[-3:] == ["after_epoch", "after_training", "on_end"]
     assert len(history.train_loss) == len(history.validation_loss) == 2
     assert_trained(model, make(), data, epochs=2, validation=data)
@@ -212,7 +204,7 @@ def test_stop_in_the_last_step_of_an_epoch_brings_it_to_its_end(make, data, hook
 def test_stop_after_an_epoch(make, data, validated):
     model, again = make(), make()
     options = {"validation": data if validated else None}
-    history = fit(model, data, SpoiledFrom(2), At("after_epoch", 2, stop), **options)
+    history = fit(model, data, SpoiledFrom(2), at("after_epoch", 2, stop), **options)
     assert (history.stopped, len(history.train_loss)) == ("callback", 2)
     assert history.best_epoch == (1 if validated else 2)
     fit(again, data, SpoiledFrom(2), epochs=history.best_epoch)
@@ -221,7 +213,7 @@ def test_stop_after_an_epoch(make, data, validated):
 
 def test_stop_at_the_start_takes_no_step(make, data):
     model, noted = make(), Noted()
-    history = fit(model, data, At("on_start", 1, stop), noted)
+    history = fit(model, data, at("on_start", 1, stop), noted)
     assert noted.names() == ["on_start", "after_training", "on_end"]
     assert (history.stopped, history.best_epoch, history.train_loss) == ("callback", None, [])
     assert_same_weights(model, make())
@@ -229,21 +221,18 @@ def test_stop_at_the_start_takes_no_step(make, data):
 
 def test_the_first_reason_counts(make, data):
     noted = Noted(lambda state: (state.stopping, state.history.stopped))
-    first = At("after_step", 6, lambda state: state.stop("time is up"))
-    second = At("after_step", 6, lambda state: state.stop("enough"))
+    first = at("after_step", 6, lambda state: state.stop("time is up"))
+    second = at("after_step", 6, lambda state: state.stop("enough"))
     assert fit(make(), data, first, second, noted).stopped == "time is up"
-    assert fit(make(), data, At("on_end", 1, stop)).stopped == "finished"  # too late
+    assert fit(make(), data, at("on_end", 1, stop)).stopped == "finished"  # too late
     assert noted.seen("after_step")[-2:] == [(None, "finished"), ("time is up", "finished")]
     assert noted.seen("on_end") == [("time is up", "time is up")]
 
 
-@pytest.mark.parametrize(
-    ("reason", "error", "message"),
-    [
-        (None, TypeError, "reason is None; expected a reason"),
-        ("", ValueError, "reason is ''; expected a reason of your own"),
-        ("interrupted", ValueError, "reason is 'interrupted'; expected a reason of your own"),
-    ],
+@separately(
+    (None, TypeError, "reason is None; expected a reason"),
+    ("", ValueError, "reason is ''; expected a reason of your own"),
+    ("interrupted", ValueError, "reason is 'interrupted'; expected a reason of your own"),
 )
 def test_a_reason_is_a_word_of_ones_own(make, data, reason, error, message):
     with pytest.raises(error, match=message):
@@ -252,19 +241,17 @@ def test_a_reason_is_a_word_of_ones_own(make, data, reason, error, message):
 
 def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
     noted = Noted(lambda state: state.stopping)
-    stopping = At("after_epoch", 2, stop)
+    stopping = at("after_epoch", 2, stop)
     options = {"validation": data, "epochs": 9, "lr": 1e-300, "patience": 1}
     history = fit(make(), data, noted, stopping, **options)
     assert (history.stopped, len(history.train_loss)) == ("patience", 2)
     assert noted.seen("after_epoch") == [None, "patience"]
 
 
-@pytest.mark.parametrize(
-    ("schedule", "named"), [(lambda _: 1e299, "the loss"), (lambda _: 1e308, "the update")]
-)
+@separately((lambda _: 1e299, "the loss"), (lambda _: 1e308, "the update"))
 def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data, schedule, named):
     """Steps 1 and 2 stay unread until the end; or there is no loss after the only update."""
-    stopping = At("after_step", 2 if named == "the loss" else 1, stop)
+    stopping = at("after_step", 2 if named == "the loss" else 1, stop)
     options = {"validation": data, "check_every": 100, "lr": 10.0, "schedule": schedule}
     with pytest.raises(nf.NonFiniteLossError, match=f"^{named} is not finite"):
         fit(make(), data, stopping, **options)
@@ -278,7 +265,7 @@ def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data,
 def test_an_error_in_a_callback_is_raised_and_the_best_weights_are_back(make, data, hook, error):
     model = make()
     noted = Noted(lambda state: (state.history.stopped, state.history.best_epoch))
-    failing = At(hook, 2 if hook == "after_epoch" else 6, throw(error))
+    failing = at(hook, 2 if hook == "after_epoch" else 6, throw(error))
     with pytest.raises(type(error)) as caught:
         fit(model, data, SpoiledFrom(2), noted, failing, validation=data)
     assert caught.value is error
@@ -289,7 +276,7 @@ def test_an_error_in_a_callback_is_raised_and_the_best_weights_are_back(make, da
 @pytest.mark.parametrize("on_interrupt", ["raise", "return"])
 def test_ctrl_c_in_a_callback(make, data, on_interrupt):
     model, noted = make(), Noted(lambda state: state.history.stopped)
-    interrupt = At("after_step", 6, throw(KeyboardInterrupt()))
+    interrupt = at("after_step", 6, throw(KeyboardInterrupt()))
     options = {"validation": data, "on_interrupt": on_interrupt}
     if on_interrupt == "raise":
         with pytest.raises(KeyboardInterrupt):
@@ -302,28 +289,26 @@ def test_ctrl_c_in_a_callback(make, data, on_interrupt):
 
 
 def test_ctrl_c_between_two_epochs_leaves_the_weights_of_the_first(make, data):
-    model = make()
-    interrupt = At("after_epoch", 2, throw(KeyboardInterrupt()))
-    history = fit(model, data, interrupt, on_interrupt="return")
+    model, interrupt = make(), throw(KeyboardInterrupt())
+    history = fit(model, data, at("after_epoch", 2, interrupt), on_interrupt="return")
     assert (history.stopped, history.best_epoch) == ("interrupted", 2)
     assert_trained(model, make(), data, epochs=2)
-    stopping, interrupt = At("after_epoch", 2, stop), At("after_epoch", 2, interrupt.action)
-    history = fit(make(), data, stopping, interrupt, on_interrupt="return")
-    assert history.stopped == "interrupted"
+    both = at("after_epoch", 2, stop), at("after_epoch", 2, interrupt)
+    assert fit(make(), data, *both, on_interrupt="return").stopped == "interrupted"
 
 
 def test_only_what_was_started_is_ended(make, data):
     calls = []
     first, last = Noted(calls=calls), Noted(calls=calls)
     with pytest.raises(ZeroDivisionError):
-        fit(make(), data, first, At("on_start", 1, throw(ZeroDivisionError())), last)
+        fit(make(), data, first, at("on_start", 1, throw(ZeroDivisionError())), last)
     assert calls == [("on_start", None), ("on_end", None)]
 
 
 def test_an_error_at_the_end_of_one_does_not_keep_the_others_from_ending(make, data):
     model, noted = make(), Noted()
     with pytest.raises(ZeroDivisionError):
-        fit(model, data, At("on_end", 1, throw(ZeroDivisionError())), noted)
+        fit(model, data, at("on_end", 1, throw(ZeroDivisionError())), noted)
     assert noted.names()[-1] == "on_end"
     assert_trained(model, make(), data, EPOCHS)
 
@@ -353,7 +338,7 @@ def test_a_callback_computes_under_its_callers_settings_for_overflow(make, data)
 def test_a_callback_that_changes_lr_is_a_schedule(make, data, hook, number):
     """From step 5 on; the history has what the last step of an epoch was made with."""
     model, halve = make(), lambda state: setattr(state.optimizer, "lr", 0.5 * 1e-2)
-    history = fit(model, data, At(hook, number, halve))
+    history = fit(model, data, at(hook, number, halve))
     assert_trained(model, make(), data, EPOCHS, schedule=lambda step: 1.0 if step < 5 else 0.5)
     assert history.lr == [1e-2, 5e-3, 5e-3]
 
@@ -366,7 +351,7 @@ def test_weights_that_a_callback_writes_are_those_of_the_next_step(make, data, w
 
     model, noted = make(), Noted(lambda state: state.loss)
     options = {"workers": workers, "epochs": 2}
-    fit(model, data, At("after_step", 6, zero), noted, **options)
+    fit(model, data, at("after_step", 6, zero), noted, **options)
     assert noted.seen("before_update")[6] == pytest.approx(math.log(3), rel=1e-12)
     assert noted.seen("before_update")[5] != pytest.approx(math.log(3), rel=1e-3)
 
@@ -386,7 +371,7 @@ def test_weights_spoiled_after_the_last_epoch_are_reported(make, data):
         state.model.parameters()["classify.weight"][...] = math.nan
 
     with pytest.raises(nf.NonFiniteLossError, match=r"parameter classify\.weight"):
-        fit(make(), data, At("after_epoch", EPOCHS, spoil))
+        fit(make(), data, at("after_epoch", EPOCHS, spoil))
 
 
 # Wrong callbacks ----------------------------------------------------------------------------------
@@ -396,7 +381,6 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
 
 
 @in_turn(
-    ("callbacks", "message"),
     (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
     (Noted(), r"callbacks is a Noted; expected a list"),
     (print, "callbacks is the function print; expected a list"),

@@ -53,9 +53,9 @@ def test_data_without_any_label_are_refused(small_model, token_batch, without):
         nf.fit(model, good, validation=(ids, labels, mask), progress=False)
 
 
-@in_turn("bad", np.nan, np.inf)
-@in_turn("output", "softmax", "sigmoid", "mean_squared_error")
-def test_outputs_that_are_no_numbers_are_refused_with_their_sample(make, data, output, bad):
+@in_turn(np.nan, np.inf, of="bad")
+@in_turn("softmax", "sigmoid", "mean_squared_error", of="output")
+def test_outputs_that_are_no_numbers_are_refused_with_their_sample(make, data, bad, output):
     model, (x, y) = make(n_classes=2, output=output), data
     x[7, 1, 0] = bad
     y = np.zeros((20, 2)) if output == "mean_squared_error" else y

@@ -10,7 +10,7 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
-from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, fit
+from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, calling, fit
 
 
 # Learning -----------------------------------------------------------------------------------------
@@ -130,14 +130,11 @@ def test_another_seed_means_another_order_and_other_masks(make, data, dropout, s
 
 
 def test_dropout_does_not_change_the_order_of_the_samples(make, data):
-    class Noting(nf.Callback):
-        def after_step(self, state):
-            orders[-1].extend(state.rows)
-
     orders = []
+    note = calling("after_step", lambda state: orders[-1].extend(state.rows))
     for dropout, workers in ((0.0, 1), (0.3, 1), (0.3, 2)):
         orders.append([])
-        fit(make(dropout=dropout), data, Noting(), workers=workers)
+        fit(make(dropout=dropout), data, note, workers=workers)
     assert len(orders[0]) == EPOCHS * 20
     assert orders[1] == orders[2] == orders[0]
 

@@ -33,8 +33,8 @@ def changed(model, before):
     return {name for name, v in values(model).items() if not np.array_equal(v, before[name])}
 
 
-@in_turn("patterns", *PATTERNS.values())
-@in_turn("norm", "post", "pre")
+@in_turn(*PATTERNS.values(), of="patterns")
+@in_turn("post", "pre", of="norm")
 def test_frozen_parameters_do_not_change_and_the_others_do(small_model, words, patterns, norm):
     model = small_model(dropout=0.1, positions="learned", norm=norm).freeze(*patterns)
     before = values(model)
@@ -154,7 +154,6 @@ def test_constants_stay_constants(small_model):
 
 
 @in_turn(
-    ("patterns", "error", "message"),
     (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' matches none .* Near it: enc"),
     (("encoder.blocks.0",), ValueError, r"Did you mean 'encoder.blocks.0.\*'\?"),
     (("embed.*", "layers.*"), ValueError, r"'layers.\*' matches none of the parameters; exp"),
@@ -163,8 +162,8 @@ def test_constants_stay_constants(small_model):
     ((3,), TypeError, "a pattern is 3; expected a text"),
     ((["embed.*"],), TypeError, r"a pattern is \['embed.\*'\]; expected a text"),
 )
-@in_turn("do", "freeze", "unfreeze")
-def test_a_pattern_that_fits_nothing_is_an_error(small_model, do, patterns, error, message):
+@in_turn("freeze", "unfreeze", of="do")
+def test_a_pattern_that_fits_nothing_is_an_error(small_model, patterns, error, message, do):
     model = small_model()
     with pytest.raises(error, match=message):
         getattr(model, do)(*patterns)

@@ -8,7 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.curves import figure_of
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 from tests.training.common import fit
 
 VALUES = {"train_loss": [1.0, 0.5], "lr": [0.1, 0.1], "seconds": [0.2, 0.2], "best_epoch": 2}
@@ -22,7 +22,6 @@ def test_a_history_comes_back_from_json():
 
 
 @in_turn(
-    "values",
     *({k: v for k, v in VALIDATED.to_dict().items() if k != name} for name in VALIDATED.to_dict()),
     *(VALIDATED.to_dict() | {"speed": [1.0]}, None, [1.0]),
 )
@@ -52,15 +51,12 @@ def test_a_curve_shows_loss_and_metric(make, data, validation, tmp_path):
 
 
 @pytest.mark.usefixtures("drawn")
-@pytest.mark.parametrize(
-    ("history", "right"),
-    [
-        (VALIDATED, "macro f1"),
-        (nf.History(train_loss=[1.0], lr=[0.1]), "learning rate"),
-        (nf.History(), "learning rate"),
-    ],
+@separately(
+    (VALIDATED, "macro f1"),
+    (nf.History(train_loss=[1.0], lr=[0.1]), "learning rate"),
+    (nf.History(), "learning rate"),
 )
-def test_any_history_has_a_curve(history, right, tmp_path):
+def test_any_history_has_a_curve(tmp_path, history, right):
     figure = history.plot(str(tmp_path / "curve.svg"))
     assert b"<svg" in (tmp_path / "curve.svg").read_bytes()
     assert figure.axes[1].get_ylabel() == right

@@ -10,7 +10,7 @@ import npformer as nf
 from npformer.training.callbacks import HOOKS
 from npformer.training.storage import checkpoint_folder as folders
 from tests.training.common import STEPS, assert_same_weights, fit
-from tests.training.test_callbacks import At, Noted, SpoiledFrom, stop, throw
+from tests.training.test_callbacks import Noted, SpoiledFrom, at, stop, throw
 
 pytestmark = pytest.mark.usefixtures("usual_handlers")
 
@@ -61,10 +61,10 @@ def test_the_order_of_all_hooks_and_checkpoints(run, monkeypatch, every):
 
 def test_an_epoch_begins_once_however_often_it_is_resumed(run):
     look = Noted(lambda state: (state.epoch, state.step_in_epoch, state.rows, state.step))
-    run(look, At("after_step", STEPS + 1, interrupt))
+    run(look, at("after_step", STEPS + 1, interrupt))
     assert look.seen("before_epoch") == [(1, 0, None, 0), (2, 0, None, STEPS)]
     within = Noted(lambda state: (state.epoch, state.step_in_epoch))
-    run(within, At("after_step", 2, interrupt), resume=True)
+    run(within, at("after_step", 2, interrupt), resume=True)
     assert within.names() == ["on_start", *STEP * 2, "after_training", "on_end"]
     last = Noted(lambda state: (state.epoch, state.step_in_epoch))
     run(last, resume=True)
@@ -74,7 +74,7 @@ def test_an_epoch_begins_once_however_often_it_is_resumed(run):
 
 def test_an_epoch_stopped_at_its_last_step_is_only_evaluated(run):
     """By a signal, after which the epoch still lacks its evaluation."""
-    run(At("after_step", STEPS, interrupt))
+    run(at("after_step", STEPS, interrupt))
     noted = Noted(lambda state: state.epoch)
     run(noted, epochs=2, resume=True)
     assert noted.names()[:3] == ["on_start", "after_epoch", "before_epoch"]
@@ -85,7 +85,7 @@ def test_an_epoch_stopped_at_its_last_step_is_only_evaluated(run):
 def test_no_hook_follows_an_error_but_the_end(make, data, hook):
     noted = Noted()
     with pytest.raises(ZeroDivisionError):
-        fit(make(), data, noted, At(hook, 2, throw(ZeroDivisionError())))
+        fit(make(), data, noted, at(hook, 2, throw(ZeroDivisionError())))
     assert noted.names()[-2:] == [hook, "on_end"]
     assert "after_training" not in noted.names()
 
@@ -96,7 +96,7 @@ def test_after_training_sees_the_last_weights_and_on_end_the_best(make, data, en
     model, noted = make(), Noted(lambda state: state.model.parameters().flat.copy())
     callbacks = [SpoiledFrom(2), noted]
     if ended_by is not None:
-        callbacks.append(At("after_step", 2 * STEPS + 1, ended_by))
+        callbacks.append(at("after_step", 2 * STEPS + 1, ended_by))
     history = fit(model, data, *callbacks, validation=data, on_interrupt="return")
     stopped = {stop: "callback", interrupt: "interrupted", None: "finished"}[ended_by]
     assert (history.stopped, history.best_epoch) == (stopped, 1)
@@ -110,7 +110,7 @@ def test_after_training_sees_the_last_weights_and_on_end_the_best(make, data, en
 def test_a_stop_before_an_epoch_takes_no_step_of_it(run):
     """The epoch has begun, so it is the one that a resumed training goes on with."""
     noted = Noted()
-    _, history = run(noted, At("before_epoch", 2, stop))
+    _, history = run(noted, at("before_epoch", 2, stop))
     assert noted.names()[-3:] == ["before_epoch", "after_training", "on_end"]
     assert (history.stopped, len(history.train_loss)) == ("callback", 1)
     again = Noted(lambda state: state.epoch)
@@ -147,7 +147,7 @@ def test_an_array_that_a_callback_gathers_goes_on(run):
 
     whole, stopped, resumed = Mean(None), Mean(None), Mean(None)
     run(whole, checkpoint=None)
-    run(stopped, At("after_step", STEPS + 2, interrupt))
+    run(stopped, at("after_step", STEPS + 2, interrupt))
     run(resumed, resume=True)
     assert (stopped.state != whole.state).any()
     np.testing.assert_array_equal(resumed.state, whole.state)

@@ -8,9 +8,34 @@ import pytest
 
 import npformer as nf
 from npformer.training.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
-from tests.in_turn import in_turn
-from tests.training.common import STEPS, assert_same_weights, assert_trained, fit
-from tests.training.trainable.test_metrics import by_class
+from tests.in_turn import in_turn, separately
+from tests.training.common import STEPS, assert_same_weights, assert_trained, calling, fit
+
+
+def by_class(y, predicted, n_classes):
+    counts = [np.bincount(of, minlength=n_classes) for of in (y[y == predicted], y, predicted)]
+    return np.stack(counts).astype(float)
+
+
+def test_a_prediction_of_a_class_without_labels_counts_in_f1_alone():
+    counts = by_class(np.array([0, 0]), np.array([0, 1]), 3)
+    assert macro_f1(counts) == pytest.approx((2 / 3 + 0) / 2)
+    assert balanced_accuracy(counts) == 0.5
+
+
+def test_metrics_are_those_of_scikit_learn(rng):
+    metrics = pytest.importorskip(
+        "sklearn.metrics", reason="scikit-learn is not installed, with which metrics are compared"
+    )
+    for n_classes in (2, 3, 9):
+        y, predicted = rng.integers(0, n_classes, (2, 30))
+        counts = by_class(y, predicted, n_classes)
+        assert macro_f1(counts) == pytest.approx(metrics.f1_score(y, predicted, average="macro"))
+        y[y == 1] = 0
+        counts = by_class(y, predicted, n_classes)
+        assert balanced_accuracy(counts) == pytest.approx(
+            np.mean(metrics.recall_score(y, predicted, average=None, labels=np.unique(y)))
+        )
 
 
 @pytest.mark.parametrize("pooling", ["mean", "none"])
@@ -39,15 +64,12 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
 ]
 
 
-@pytest.mark.parametrize(
-    ("metric", "best", "values"),
-    [
-        ("accuracy", 2, [0.6, 0.9, 0.8, 0.7, 0.5]),
-        ("macro_f1", 3, [0.2, 0.3, 0.9, 0.4, 0.4]),
-        ("balanced_accuracy", 4, [0.1, 0.2, 0.3, 0.9, 0.4]),
-        ("loss", 5, [0.9, 0.7, 0.8, 0.6, 0.2]),
-        (lambda y, p: 0.0, 5, [3.0, 1.0, 2.0, 2.5, 3.0]),  # 3.0 twice: the lower loss
-    ],
+@separately(
+    ("accuracy", 2, [0.6, 0.9, 0.8, 0.7, 0.5]),
+    ("macro_f1", 3, [0.2, 0.3, 0.9, 0.4, 0.4]),
+    ("balanced_accuracy", 4, [0.1, 0.2, 0.3, 0.9, 0.4]),
+    ("loss", 5, [0.9, 0.7, 0.8, 0.6, 0.2]),
+    (lambda y, p: 0.0, 5, [3.0, 1.0, 2.0, 2.5, 3.0]),  # 3.0 twice: the lower loss
 )
 def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     found = iter(EPOCHS)
@@ -59,9 +81,7 @@ def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     assert_trained(model, make(), data, epochs=best)
 
 
-@pytest.mark.parametrize(
-    ("metric", "epochs"), [("accuracy", 3), ("loss", 3), ("macro_f1", 4), ("balanced_accuracy", 5)]
-)
+@separately(("accuracy", 3), ("loss", 3), ("macro_f1", 4), ("balanced_accuracy", 5))
 def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
     found = iter(EPOCHS)
     monkeypatch.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
@@ -114,7 +134,6 @@ def test_a_loss_without_classes_has_loss_and_functions(make, rng):
 
 
 @in_turn(
-    ("metric", "error", "message"),
     ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
     (3, TypeError, "metric is 3; expected one of accuracy"),
     (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
@@ -144,12 +163,9 @@ def test_fit_trains_on_the_rest_and_validates_on_the_share(make, data, rng):
     x, y = data
     seen = set()
 
-    class Seeing(nf.Callback):
-        def after_step(self, state):
-            seen.update(state.rows.tolist())
-
+    see = calling("after_step", lambda state: seen.update(state.rows.tolist()))
     model = make(dropout=0.2)
-    history = fit(model, (x, y), Seeing(), validation=0.25, seed=4)
+    history = fit(model, (x, y), see, validation=0.25, seed=4)
     held = history.validation_rows
     assert len(held) == 5
     assert seen == set(range(20)) - set(held)
@@ -168,7 +184,6 @@ def test_without_a_share_the_history_says_none(make, data):
 
 
 @in_turn(
-    ("share", "error", "message"),
     (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
     (1, ValueError, "validation is 1; expected a share"),
     (1.5, ValueError, "validation is 1.5; expected a share"),

@@ -11,7 +11,8 @@ import pytest
 import npformer as nf
 from npformer.optim import cosine
 from npformer.training.storage import checkpoint_folder as folders
-from tests.training.common import EPOCHS, STEPS, assert_same_weights, fit
+from tests.in_turn import separately
+from tests.training.common import EPOCHS, STEPS, assert_same_weights, calling, fit
 
 pytestmark = pytest.mark.usefixtures("usual_handlers")
 
@@ -101,9 +102,7 @@ def test_an_update_is_finished_whatever_comes(make, data, monkeypatch):
     assert_same_weights(model, other)
 
 
-@pytest.mark.parametrize(
-    ("signum", "status"), [(signal.SIGINT, None), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
+@separately((signal.SIGINT, None), (signal.SIGTERM, 143), (signal.SIGHUP, 129))
 def test_signals_end_the_caller_too_unless_it_asks_to_go_on(make, data, signum, status):
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with pytest.raises(KeyboardInterrupt if status is None else SystemExit) as caught:
@@ -137,16 +136,11 @@ def test_a_training_in_another_thread_leaves_signals_alone(make, data):
 
 
 # Where the training goes on -----------------------------------------------------------------------
-def test_a_finished_training_gives_its_history_and_best_weights_again(begin, whole):
-    begin()
-    model, history = begin(resume=True)
-    assert_same_weights(model, whole[0])
-    assert plain(history) == plain(whole[1])
-
-
-def test_resume_without_a_checkpoint_begins(begin, whole):
-    model, _ = begin(resume=True)
-    assert_same_weights(model, whole[0])
+def test_resume_begins_without_a_checkpoint_and_gives_a_finished_training_again(begin, whole):
+    for _ in range(2):
+        model, history = begin(resume=True)
+        assert_same_weights(model, whole[0])
+        assert plain(history) == plain(whole[1])
 
 
 def test_the_number_of_epochs_may_grow(begin, make):
@@ -181,14 +175,13 @@ def test_early_stopping_goes_on_counting(begin):
 
 
 def test_a_learning_rate_that_a_callback_changed_stays(begin):
-    class Halve(nf.Callback):
-        def after_step(self, state):
-            if state.step == 2:
-                state.optimizer.lr /= 2
+    def halve(state):
+        if state.step == 2:
+            state.optimizer.lr /= 2
 
-    one, _ = begin(Halve(), checkpoint=None)
-    begin(Halve(), StopAfter(6))
-    other, _ = begin(Halve(), resume=True)
+    one, _ = begin(calling("after_step", halve), checkpoint=None)
+    begin(calling("after_step", halve), StopAfter(6))
+    other, _ = begin(calling("after_step", halve), resume=True)
     assert_same_weights(other, one)
 
 
@@ -205,18 +198,15 @@ def test_a_generator_of_the_user_goes_on_where_it_was(begin, whole):
 
 
 # What does not agree ------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"batch_size": 4}, "batch_size is 4, and was 5"),
-        ({"lr": 0.5}, "lr is 0.5, and was 0.01"),
-        ({"seed": 4}, "seed is 4, and was 3"),
-        ({"clip_norm": None}, "clip_norm is None, and was 1.0"),
-        ({"label_smoothing": 0.0}, "loss: label_smoothing is 0.0, and was"),
-        ({"validation": None}, "validation is None, and was"),
-        ({"schedule": cosine(50)}, "factor at step 1 is .*, and was"),
-        ({"resume": False}, r"holds the checkpoint of an earlier .* Pass resume=True"),
-    ],
+@separately(
+    ({"batch_size": 4}, "batch_size is 4, and was 5"),
+    ({"lr": 0.5}, "lr is 0.5, and was 0.01"),
+    ({"seed": 4}, "seed is 4, and was 3"),
+    ({"clip_norm": None}, "clip_norm is None, and was 1.0"),
+    ({"label_smoothing": 0.0}, "loss: label_smoothing is 0.0, and was"),
+    ({"validation": None}, "validation is None, and was"),
+    ({"schedule": cosine(50)}, "factor at step 1 is .*, and was"),
+    ({"resume": False}, r"holds the checkpoint of an earlier .* Pass resume=True"),
 )
 def test_another_training_or_one_anew_is_refused(begin, tmp_path, change, message):
     begin()
@@ -247,17 +237,14 @@ def test_another_number_of_workers_is_told(begin):
         begin(StopAfter(9), workers=1, resume=True)
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a text or"),
-        ({"checkpoint": b"run"}, TypeError, "checkpoint is b'run'; expected a text or"),
-        ({"checkpoint": "a.safetensors"}, ValueError, "a file's name; expected a folder"),
-        ({"every": 0}, ValueError, "every is 0; expected a whole number of at least 1"),
-        ({"resume": "yes"}, TypeError, "resume is 'yes'; expected True or False"),
-        ({"checkpoint": None, "resume": True}, ValueError, "resume=True without a checkpoint"),
-        ({"checkpoint": None, "every": 2}, ValueError, "every=2 without a checkpoint"),
-    ],
+@separately(
+    ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a text or"),
+    ({"checkpoint": b"run"}, TypeError, "checkpoint is b'run'; expected a text or"),
+    ({"checkpoint": "a.safetensors"}, ValueError, "a file's name; expected a folder"),
+    ({"every": 0}, ValueError, "every is 0; expected a whole number of at least 1"),
+    ({"resume": "yes"}, TypeError, "resume is 'yes'; expected True or False"),
+    ({"checkpoint": None, "resume": True}, ValueError, "resume=True without a checkpoint"),
+    ({"checkpoint": None, "every": 2}, ValueError, "every=2 without a checkpoint"),
 )
 def test_wrong_arguments_are_explained(begin, changes, error, message):
     with pytest.raises(error, match=message):
@@ -275,13 +262,9 @@ def test_a_folder_belongs_to_one_training_at_a_time(begin, tmp_path, monkeypatch
 def test_the_place_is_checked_before_the_training(begin, tmp_path):
     (tmp_path / "run").write_text("a file where the folder should be")
     steps = []
-
-    class Noted(nf.Callback):
-        def after_step(self, state):
-            steps.append(1)
-
+    note = calling("after_step", lambda state: steps.append(state.step))
     with pytest.raises(NotADirectoryError, match=f"{tmp_path}/run.*is a file; expected a folder"):
-        begin(Noted())
+        begin(note)
     assert steps == []
 
 

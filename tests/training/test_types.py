@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.in_turn import separately
 from tests.training.common import fit
 
 
@@ -28,15 +29,12 @@ def test_a_mask_may_be_none(small_model, pairs):
     fit(small_model(), (ids, y, None, None))
 
 
-@pytest.mark.parametrize(
-    ("types", "error", "message"),
-    [
-        (np.zeros((20, 5), "int64"), ValueError, r"in data, types has shape \(20, 5\); expected"),
-        (np.zeros((19, 6), "int64"), ValueError, "types in data has 19 samples and x has 20"),
-        (np.full((20, 6), 2), ValueError, "in data, types holds 2; expected whole numbers from 0"),
-        (np.zeros((20, 6)), TypeError, "in data, types has dtype float64; expected whole numbers"),
-        ([[0] * 6] * 20, TypeError, "types in data is a list; expected a NumPy array"),
-    ],
+@separately(
+    (np.zeros((20, 5), "int64"), ValueError, r"in data, types has shape \(20, 5\); expected"),
+    (np.zeros((19, 6), "int64"), ValueError, "types in data has 19 samples and x has 20"),
+    (np.full((20, 6), 2), ValueError, "in data, types holds 2; expected whole numbers from 0"),
+    (np.zeros((20, 6)), TypeError, "in data, types has dtype float64; expected whole numbers"),
+    ([[0] * 6] * 20, TypeError, "types in data is a list; expected a NumPy array"),
 )
 def test_wrong_types_are_refused_in_words(small_model, pairs, types, error, message):
     model = small_model(n_token_types=2)
@@ -45,12 +43,9 @@ def test_wrong_types_are_refused_in_words(small_model, pairs, types, error, mess
             use(model, (*pairs[:3], types))
 
 
-def test_a_model_without_types_refuses_them(small_model, pairs):
+def test_types_that_do_not_fit_are_refused(small_model, pairs):
     with pytest.raises(ValueError, match="types is given and the model has no token types"):
         fit(small_model(), pairs)
-
-
-def test_five_parts_are_refused(small_model, pairs):
     with pytest.raises(TypeError, match=r"data is a tuple of 5; expected .*\(x, y, mask, types\)"):
         fit(small_model(), (*pairs, None))
 

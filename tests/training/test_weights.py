@@ -124,20 +124,14 @@ def test_balanced_is_n_over_classes_times_count(make, imbalanced, output):
     assert_same_weights(balanced, given)
 
 
-def test_balanced_counts_weights_and_a_class_without_labels_weighs_1(make, imbalanced):
-    _, y = imbalanced
-    weights = np.where(y == 1, 2.0, 1.0)
-    one, other = make(), make()
-    fit(one, imbalanced, class_weight="balanced", sample_weight=weights)
-    fit(other, imbalanced, class_weight=(23 / 34, 23 / 12, 1.0), sample_weight=weights)
-    assert_same_weights(one, other)
-
-
-def test_a_mapping_names_some_classes(make, imbalanced):
-    one, other = make(), make()
-    fit(one, imbalanced, class_weight={1: 5.0})
-    fit(other, imbalanced, class_weight=np.array([1, 5, 1]))
-    assert_same_weights(one, other)
+def test_balanced_counts_weights_and_a_class_not_named_or_without_labels_weighs_1(make, imbalanced):
+    weights = {"sample_weight": np.where(imbalanced[1] == 1, 2.0, 1.0)}
+    counted = ("balanced", (23 / 34, 23 / 12, 1.0), weights)
+    for said, meant, options in (counted, ({1: 5.0}, np.array([1, 5, 1]), {})):
+        one, other = make(), make()
+        fit(one, imbalanced, class_weight=said, **options)
+        fit(other, imbalanced, class_weight=meant, **options)
+        assert_same_weights(one, other)
 
 
 def test_the_model_and_the_evaluation_keep_no_class_weights(make, imbalanced):
@@ -166,8 +160,11 @@ class Unweighted(nf.losses.Loss):
         return np.stack([dloss * cache / len(cache), *np.zeros((2, len(cache)))], axis=1)
 
 
+def of_classes(weights):
+    return {"loss": SoftmaxCrossEntropy(class_weight=weights)}
+
+
 @in_turn(
-    ("options", "error", "message"),
     ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
     ({"sample_weight": -np.ones(20)}, ValueError, r"sample_weight holds -1.0 at 0; expected"),
     ({"sample_weight": [np.nan] * 20}, ValueError, "sample_weight holds nan at 0; expected"),
@@ -192,16 +189,8 @@ class Unweighted(nf.losses.Loss):
         TypeError,
         "Unweighted weighs no targets; expected a loss",
     ),
-    (
-        {"loss": SoftmaxCrossEntropy(class_weight=[1.0, 2.0])},
-        ValueError,
-        "class_weight has 2 numbers and there are 3 classes",
-    ),
-    (
-        {"loss": SoftmaxCrossEntropy(class_weight=[0.0, 0.0, 1.0])},
-        ValueError,
-        "data has no labels; expected at least 1",
-    ),
+    (of_classes([1.0, 2.0]), ValueError, "class_weight has 2 numbers and there are 3 classes"),
+    (of_classes([0.0, 0.0, 1.0]), ValueError, "data has no labels; expected at least 1"),
 )
 def test_wrong_weights_are_refused_in_words(make, data, options, error, message):
     model = make()

@@ -54,7 +54,6 @@ def test_it_comes_back_from_json():
 
 
 @in_turn(
-    ("call", "error", "words"),
     (lambda t: t.encode("a b"), TypeError, r"texts is a str; expected a list with a string"),
     (lambda t: t.encode(["a", None]), TypeError, r"texts\[1\] is missing: None"),
     (lambda t: t.encode(["a", float("nan")]), TypeError, r"texts\[1\] is missing: nan"),

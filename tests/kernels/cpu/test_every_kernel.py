@@ -39,12 +39,9 @@ def backwards(x):
 LAYOUTS = with_gaps, backwards, np.asfortranarray
 
 
-def test_every_kernel_has_a_case():
+def test_every_kernel_has_a_case_and_the_name_of_its_pair():
     assert {case.name for case in helpers.CASES.values()} == set(KERNELS)
     assert set(UPDATES) == {"adam_update"}
-
-
-def test_a_kernel_of_a_pair_bears_its_name():
     layers = {"linear", "layer_norm", "rms_norm", "embedding", "dropout", "fourier_mixing"}
     assert {name for name in KERNELS if hasattr(F, name)} == layers | {"softmax_cross_entropy"}
 

@@ -16,6 +16,7 @@ from npformer.engine.cpu.fourier import fourier_mixing
 from npformer.engine.cpu.tiles import TILE
 from npformer.engine.team import Team
 from npformer.engine.twin_classes import model_cache
+from tests.in_turn import separately
 
 
 @contextmanager
@@ -38,10 +39,7 @@ def peak_of(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("mixer", "workers"),
-    [("attention", 1), ("dense_synthesizer", 1), ("fourier", 1), ("attention", 2)],
-)
+@separately(("attention", 1), ("dense_synthesizer", 1), ("fourier", 1), ("attention", 2))
 def test_a_training_step_uses_its_memory_again(mixer, workers):
     sizes = {"d_model": 64, "n_layers": 1, "n_heads": 4, "d_ff": 256, "max_len": 64}
     config = nf.EncoderConfig(**sizes, mixer=mixer, dropout=0.1)

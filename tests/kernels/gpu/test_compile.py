@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from npformer.engine.gpu.source import FOLDER, REAL, Source
+from tests.in_turn import separately
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 """A100, H100 and H200, B200."""
@@ -94,14 +95,12 @@ def test_a_source_compiles_and_stays_in_registers(name, char, architecture) -> N
         assert ".f64" not in ptx
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        ("sum += x", "sum += y"),
-        ("index_t n =", "index_t rows ="),
-        ("__device__ real block_sum", "__device__ block_sum"),
-        ("extern", "external"),
-    ],
+@separately(
+    ("sum += x", "sum += y"),
+    ("index_t n =", "index_t rows ="),
+    ("__device__ real block_sum", "__device__ block_sum"),
+    ("extern", "external"),
+    of="broken",
 )
 def test_a_broken_source_is_refused(broken) -> None:
     code = Source("sums").text("f")

@@ -12,6 +12,7 @@ from npformer.learn.play import bundle, export
 from npformer.learn.play.played import page_of_folder
 from npformer.learn.play.seen import Names
 from npformer.learn.play.trained import points_of, trained
+from tests.in_turn import separately
 
 SMALL = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
 ROBERTA = replace(SMALL, positions="learned", position_padding_id=1)
@@ -51,16 +52,10 @@ def test_nan_is_no_json_and_becomes_null():
     assert contents(html)["points"] == [{"step": 1, "loss": None, "norms": [2.0, None]}]
 
 
-@pytest.mark.parametrize(
-    ("model", "why"),
-    [
-        (nf.Encoder(SMALL), "Encoder"),
-        (nf.EncoderDecoder(SMALL, source_vocab=5, target_vocab=5), "EncoderDecoder"),
-        (
-            nf.SequenceClassifier(replace(SMALL, position_padding_id=1), 3, vocab_size=5),
-            "positions",
-        ),
-    ],
+@separately(
+    (nf.Encoder(SMALL), "Encoder"),
+    (nf.EncoderDecoder(SMALL, source_vocab=5, target_vocab=5), "EncoderDecoder"),
+    (nf.SequenceClassifier(replace(SMALL, position_padding_id=1), 3, vocab_size=5), "positions"),
 )
 def test_models_that_it_does_not_know_are_named(model, why):
     with pytest.raises(export.NotRunnableError, match=why):
@@ -182,12 +177,9 @@ def test_figures_that_no_training_wrote_are_named(tmp_path, name, words):
         trained(tmp_path)
 
 
-def test_notes_without_a_seed_are_named(tmp_path):
+def test_a_folder_without_a_model_and_notes_without_a_seed_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="npformer train"):
+        trained(tmp_path)
     nf.save(made(), tmp_path / "model.safetensors", notes={"task": "digits"})
     with pytest.raises(ValueError, match=r"does not hold what npformer train writes \(KeyError"):
-        trained(tmp_path)
-
-
-def test_a_folder_without_a_model_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="npformer train"):
         trained(tmp_path)

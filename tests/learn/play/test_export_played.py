@@ -1,7 +1,6 @@
 """A run of `npformer play`, exported while it trains, and from its folder."""
 
 import base64
-import json
 import re
 
 import numpy as np
@@ -15,6 +14,7 @@ from npformer.learn.play.settings import Settings
 from npformer.learn.play.state import Now
 from npformer.learn.play.tasks import TASKS, work_of
 from npformer.training.callbacks import Callback
+from tests.learn.play.test_export import contents
 from tests.sampling import usually
 
 TINY = {"d_model": 8, "n_heads": 2, "d_ff": 8, "epochs": 1, "batch_size": 256}
@@ -39,11 +39,6 @@ class Asks(Callback):
         for name, parameter in state.model.named_parameters().items():
             np.testing.assert_array_equal(parameter.value, before[name])
         state.stop("asked")
-
-
-def contents(html):
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html)
-    return json.loads(found[1])
 
 
 @pytest.mark.filterwarnings("ignore:.*only their beginning")

@@ -81,7 +81,6 @@ TWO = [np.zeros((3, 2)), np.zeros((3, 1))]
 
 
 @in_turn(
-    ("call", "error", "words"),
     (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),
     (lambda t: nf.SeriesClassifier(scale=1).check(), TypeError, "scale is 1"),
     (lambda t: t.predict("series"), TypeError, "samples is a str; expected a list with an"),

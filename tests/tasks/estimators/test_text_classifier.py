@@ -169,7 +169,6 @@ def fit(*data, **settings):
 
 
 @in_turn(
-    ("call", "error", "words"),
     (lambda: nf.TextClassifier(64).check(), TypeError, "config is 64; expected an Encoder"),
     (lambda: nf.TextClassifier({"layers": 2}).check(), ValueError, "'layers'.*Did you mean"),
     (lambda: small(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
@@ -275,7 +274,7 @@ def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
     assert [defaults.calibration("text", n) for n in (400, 100, 99)] == [0.1, 0.1, 0.0]
 
 
-@in_turn("share", 1.5, 1.0, -0.1, "x", True)
+@in_turn(1.5, 1.0, -0.1, "x", True)
 def test_a_wrong_share_for_the_temperature_is_named(share):
     texts, labels = ["good", "bad"] * 10, ["a", "b"] * 10
     with pytest.raises(ValueError, match=f"calibration is {share!r}; expected a number from 0"):

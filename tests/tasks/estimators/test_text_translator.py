@@ -97,7 +97,6 @@ def test_a_decoder_of_its_own():
 
 
 @in_turn(
-    ("call", "words"),
     (lambda: small().fit(["a"], ["b", "c"]), "sources and targets are 1 and 2; expected"),
     (lambda: small().fit([], []), "at least one"),
     (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),

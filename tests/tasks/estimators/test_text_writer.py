@@ -110,7 +110,6 @@ def test_a_token_that_ends_within_a_character_waits(tmp_path):
 
 
 @in_turn(
-    ("call", "error", "words"),
     (lambda: small().generate("a"), NotTrainedError, "has not been trained"),
     (lambda: small().fit(["a", "b"]), TypeError, "text"),
     (lambda: small().fit("a"), ValueError, "the text has 1 tokens; expected at least 2"),

@@ -21,7 +21,6 @@ FLOATS = IDS * 0.5
 
 
 @in_turn(
-    ("x", "kind"),
     *((IDS, "tokens"), (IDS.tolist(), "tokens"), (IDS.astype("uint8"), "tokens")),
     *((IDS > 3, "tokens"), ([[1, 2], [3]], "tokens"), (FLOATS, "series")),
     *((FLOATS.tolist(), "series"), (FLOATS[:, :, None], "series"), (IDS[:, :, None], "series")),
@@ -36,7 +35,6 @@ def test_the_kind_of_inputs_is_found(x, kind):
 
 
 @in_turn(
-    ("x", "changes", "match"),
     # ragged lists
     ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
     ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
@@ -83,7 +81,6 @@ def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match)
 
 
 @in_turn(
-    ("y", "weights", "match"),
     (None, None, "requires y"),
     (Y[:5], None, "inconsistent numbers of samples"),
     (Y * 0, None, "one class, 0, in"),
@@ -103,7 +100,6 @@ def test_an_error_says_what_is_wrong_with_y_or_weights(small, y, weights, match)
 
 
 @in_turn(
-    ("train", "other", "match"),
     (IDS, IDS[:, :2], "X has 2 features, but EncoderClassifier is expecting 3"),
     (IDS, IDS + 1, r"token id 7 in row 2; expected ids from 0 to 6.*vocab_size=8"),
     (IDS, IDS - 1, "Negative values"),

@@ -5,18 +5,16 @@ installed on the last rank), "shared" (two ranks on one GPU), "unlike" (one rank
 CPU), or "cupy": real GPUs.
 """
 
-import json
 import warnings
 
-import numpy as np
 from mpi4py import MPI
 
 import npformer as nf
-from npformer.core import Link, arrays, to_numpy
+from npformer.core import Link, arrays
 from npformer.training.distributed import as_communicator
 from tests import fake_device
 from tests.training.distributed.fake_nccl import STREAM, FakeNCCL
-from tests.training.distributed.train import model_of, samples
+from tests.training.distributed.train import keep, model_of, samples
 
 
 class Waits(nf.Callback):
@@ -57,11 +55,6 @@ def main(folder, way, settings):
             warnings.simplefilter("always")
             usual = {"batch_size": 16, "seed": 3, "progress": False, "callbacks": [watch]}
             history = nf.fit(model, samples(), communicator=ranks, **(usual | settings))
-        weights = {name: to_numpy(value) for name, value in model.parameters().items()}
-        bits = ranks.gather(b"".join(value.tobytes() for value in weights.values()))
-        assert all(of_rank == bits[0] for of_rank in bits), "ranks ended with different weights"
         told = ranks.gather([str(each.message) for each in said])
-        if ranks.rank == 0:
-            np.savez(folder / f"{mixer}.npz", **weights)
-            found = {"warnings": told, "waits": watch.of_steps, "calls": len(nccl.calls)}
-            (folder / f"{mixer}.json").write_text(json.dumps(history.to_dict() | found))
+        found = {"warnings": told, "waits": watch.of_steps, "calls": len(nccl.calls)}
+        keep(folder / mixer, ranks, model, history.to_dict() | found)

@@ -26,7 +26,6 @@ def trained(unlike, data=lambda x, y, mask: (x, y, mask), model=model_of):
 
 
 @in_turn(
-    ("unlike", "message"),
     ({"epochs": 2}, "epochs is 2 on rank 1, and 1 on rank 0; expected the same on all ranks"),
     ({"lr": 0.5}, "lr is 0.5 on rank 1, and 0.001 on rank 0"),
     ({"schedule": "cosine(total=9)"}, "schedule: 1 is 0.9.* on rank 1, and 1.0 on rank 0"),

@@ -7,6 +7,7 @@ import pytest
 
 from npformer.training.distributed import Communicator, as_communicator, launched_ranks
 from npformer.training.distributed.world import RANKS, SIZES
+from tests.in_turn import separately
 from tests.training.distributed.ranks import ROOT, environment, needs_mpi, run_ranks
 from tests.training.distributed.talk import exchange
 
@@ -60,16 +61,13 @@ def test_what_is_no_communicator(value):
         as_communicator(value)
 
 
-@pytest.mark.parametrize(
-    ("variables", "n"),
-    [
-        ({}, None),
-        ({"PMI_SIZE": "4"}, 4),
-        ({"OMPI_COMM_WORLD_SIZE": "2"}, 2),
-        ({"PMIX_RANK": "0"}, 0),
-    ],
+@separately(
+    ({}, None),
+    ({"PMI_SIZE": "4"}, 4),
+    ({"OMPI_COMM_WORLD_SIZE": "2"}, 2),
+    ({"PMIX_RANK": "0"}, 0),
 )
-def test_the_environment_tells_whether_there_is_a_launcher(variables, n, monkeypatch):
+def test_the_environment_tells_whether_there_is_a_launcher(monkeypatch, variables, n):
     for name in (*SIZES, *RANKS):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

@@ -28,9 +28,9 @@ def smallest(lengths, n):
     )
 
 
-@in_turn("in_order", True, False)
-@in_turn("n", 1, 2, 3, 4)
-def test_no_other_parts_are_better(n, in_order):
+@in_turn(True, False, of="in_order")
+@in_turn(1, 2, 3, 4, of="n")
+def test_no_other_parts_are_better(in_order, n):
     rng = np.random.default_rng(n)
     for _ in range(100):
         lengths = rng.integers(1, 9, size=rng.integers(0, 9))

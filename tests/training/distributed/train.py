@@ -44,12 +44,17 @@ def main(folder, settings):
         # Ranks begin with other weights than the first, whose weights all of them should get.
         model = model_of(mixer, seed=1 + ranks.rank, **of_model)
         history = nf.fit(model, samples(), communicator=ranks, **(usual | settings))
-        weights = {name: np.array(value) for name, value in model.parameters().items()}
-        bits = ranks.gather(b"".join(value.tobytes() for value in weights.values()))
-        assert all(of_rank == bits[0] for of_rank in bits), "ranks ended with different weights"
-        if ranks.rank == 0:
-            np.savez(folder / f"{mixer}.npz", **weights)
-            (folder / f"{mixer}.json").write_text(json.dumps(history.to_dict()))
+        keep(folder / mixer, ranks, model, history.to_dict())
+
+
+def keep(path, ranks, model, found):
+    """Write weights and what was found, once rank 0 has seen that all have the same weights."""
+    weights = {name: nf.to_numpy(value) for name, value in model.parameters().items()}
+    bits = ranks.gather(b"".join(value.tobytes() for value in weights.values()))
+    assert all(of_rank == bits[0] for of_rank in bits), "ranks ended with different weights"
+    if ranks.rank == 0:
+        np.savez(path.with_suffix(".npz"), **weights)
+        path.with_suffix(".json").write_text(json.dumps(found))
 
 
 def results(folder):

@@ -39,7 +39,7 @@ def by_hand(model, prompt, n):
     return found
 
 
-@in_turn("kernels", False, True)
+@in_turn(False, True)
 def test_greedy_tokens_are_those_of_the_whole_model(model, kernels):
     with nf.use_kernels(kernels):
         tokens = model.generate(PROMPTS, 12, temperature=0)
@@ -100,7 +100,6 @@ def test_the_bytes_of_a_state_are_known_before_and_right(model):
 
 
 @in_turn(
-    ("prompt", "options", "error", "message"),
     ([], {}, ValueError, r"prompt has shape \(0,\); expected at least one token id"),
     ([[1], []], {}, ValueError, r"prompt\[1\] has shape \(0,\)"),
     ("ROMEO", {}, TypeError, "prompt is .*expected token ids"),
@@ -127,7 +126,6 @@ LOGITS = np.log(P)[None]
 
 
 @in_turn(
-    ("options", "expected"),
     ({}, P),
     ({"temperature": 0.5}, P**2 / (P**2).sum()),
     ({"temperature": 0.0}, [0, 1, 0, 0]),
@@ -159,10 +157,7 @@ class Given:
         return self.number
 
 
-@in_turn(
-    ("number", "token"),
-    *((0.0, 0), (0.0999, 0), (0.1001, 1), (0.4999, 1), (0.7001, 3), (1 - 2**-53, 3)),
-)
+@in_turn(*((0.0, 0), (0.0999, 0), (0.1001, 1), (0.4999, 1), (0.7001, 3), (1 - 2**-53, 3)))
 def test_a_number_is_turned_into_the_token_whose_part_it_lies_in(number, token):
     assert Choice().draw(LOGITS, [Given(number)]).tolist() == [token]
 
@@ -188,7 +183,6 @@ def test_rows_draw_from_the_seed_and_their_number():
 
 
 @in_turn(
-    ("options", "message"),
     ({"temperature": -1.0}, "temperature is -1.0; expected 0 or more"),
     ({"temperature": float("nan")}, "temperature is nan"),
     ({"top_k": 0}, "top_k is 0; expected a whole number of at least 1"),

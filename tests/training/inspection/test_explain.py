@@ -6,7 +6,7 @@ from npformer.training.inspection.non_finite import first_non_finite
 from tests.in_turn import in_turn
 
 
-@in_turn("mixer", *nf.MIXERS)
+@in_turn(*nf.MIXERS)
 def test_explain_gives_one_explanation_a_layer_from_the_bottom_up(small_model, token_batch, mixer):
     model, (ids, _, mask) = small_model(mixer=mixer, padding="per_length"), token_batch
     explanations = model.explain(ids, mask)

@@ -75,7 +75,6 @@ NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.
 
 
 @in_turn(
-    ("changes", "labels", "mask"),
     *(({"mixer": mixer, "norm": norm}, LABELS, None)
           for mixer in nf.MIXERS for norm in ("post", "pre")),
         ({"pooling": "none"}, np.array([[0, 1, 2, -1, 0], [1, 1, 2, 0, 0]]), MASK),
@@ -244,7 +243,6 @@ def test_an_error_names_the_innermost_layer(small_model, ids):
 
 
 @in_turn(
-    ("given", "error", "words"),
     ({"dy": np.ones((2, 3)), "labels": LABELS}, ValueError, "dy and labels are both given"),
     ({"dy": np.ones((2, 4))}, ValueError, r"dy has shape \(2, 4\); expected \(2, 3\)"),
     ({"dy": "ones"}, TypeError, "dy is a str; expected an array"),
@@ -313,10 +311,7 @@ def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
     assert html.count("<tr>") == 2
 
 
-@in_turn(
-    ("value", "written"),
-    *((0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")),
-)
+@in_turn(*((0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")))
 def test_numbers_have_three_digits(value, written):
     assert number(value) == written
 

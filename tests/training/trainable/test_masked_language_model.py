@@ -131,7 +131,6 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
 
 
 @in_turn(
-    "changes",
     {"batches": "shuffled"},
     {"mixer": "fourier", "padding": "per_length"},
     {"continues": range(5, V, 2)},  # of whole words, not always equally many tokens are hidden,
@@ -208,7 +207,6 @@ def test_an_encoder_is_handed_on():
 
 
 @in_turn(
-    ("change", "error", "message"),
     (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
     (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
     (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),

@@ -7,6 +7,8 @@ import pytest
 
 import npformer as nf
 from npformer.data import stored_samples
+from tests.in_turn import separately
+from tests.training.common import calling
 from tests.training.trainable.outside import MODELS, WORDS, Regressor, as_files, data_of
 
 EPOCHS, STEPS = 3, 5
@@ -66,14 +68,13 @@ def test_it_learns_and_is_evaluated(name):
 def test_stopped_at_any_step_it_goes_on_bit_for_bit(name, tmp_path):
     whole, history = trained(name, changes={"dropout": 0.2}, validation=0.2)
 
-    class Stop(nf.Callback):
-        def after_step(self, state):
-            if state.step == at:
-                state.stop()
+    def stop(state):
+        if state.step == at:
+            state.stop()
 
     for at in (1, 4, 6):  # within the first epoch, at its end, and within the next
         given = {"changes": {"dropout": 0.2}, "validation": 0.2, "checkpoint": tmp_path / str(at)}
-        trained(name, callbacks=[Stop()], **given)
+        trained(name, callbacks=[calling("after_step", stop)], **given)
         model, resumed = trained(name, resume=True, **given)
         np.testing.assert_array_equal(weights(model), weights(whole))
         for part in ("train_loss", "validation_loss", "validation_metric", "best_epoch"):
@@ -90,9 +91,7 @@ def test_two_workers_are_one(name):
 
 
 @every
-@pytest.mark.parametrize(
-    "options", [{"micro_batch": 2}, {"batch_size": 2, "accumulate": 2}], ids=str
-)
+@separately({"micro_batch": 2}, {"batch_size": 2, "accumulate": 2}, ids=str)
 def test_a_batch_in_parts_is_the_batch(name, options):
     whole, _ = trained(name, batches="shuffled")
     parts, _ = trained(name, batches="shuffled", **options)
@@ -100,9 +99,7 @@ def test_a_batch_in_parts_is_the_batch(name, options):
 
 
 @every
-@pytest.mark.parametrize(
-    "shared", [{"workers": 2}, {"workers": 3}, {"micro_batch": 3}, {"workers": 2, "micro_batch": 1}]
-)
+@separately({"workers": 2}, {"workers": 3}, {"micro_batch": 3}, {"workers": 2, "micro_batch": 1})
 def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
     model, (x, y, mask) = MODELS[name](dropout=0.3), data_of(name, 9)
     loss, gradients = model.loss_and_gradients(x, y, mask, seed=4)
@@ -115,13 +112,9 @@ def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
 @every
 def test_batches_by_length_are_cut_and_change_no_gradient(name):
     seen = []
-
-    class Watch(nf.Callback):
-        def after_step(self, state):
-            seen.append(state.rows)
-
+    watch = calling("after_step", lambda state: seen.append(state.rows))
     x, y, mask = data = data_of(name)
-    trained(name, data, batches="by_length", callbacks=[Watch()])
+    trained(name, data, batches="by_length", callbacks=[watch])
     lengths = sum(each.sum(axis=1) for each in both(mask))
     spread = np.mean([np.ptp(lengths[rows]) for rows in seen])
     shuffled = np.random.default_rng(0).permutation(len(lengths)).reshape(-1, 4)

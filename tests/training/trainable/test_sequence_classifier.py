@@ -9,13 +9,10 @@ from npformer.engine import cpu
 from npformer.mixers import MIXERS, SCORES
 from npformer.models import accumulate
 from tests.data.test_lengths import model_of
-from tests.in_turn import in_turn
+from tests.in_turn import in_turn, separately
 
 
-@pytest.mark.parametrize(
-    ("pooling", "shape"),
-    [("mean", (5, 3)), ("first", (5, 3)), ("flatten", (5, 3)), ("none", (5, 6, 3))],
-)
+@separately(("mean", (5, 3)), ("first", (5, 3)), ("flatten", (5, 3)), ("none", (5, 6, 3)))
 def test_poolings_give_an_answer_a_sequence_or_a_token(small_model, rng, pooling, shape):
     model, ids = small_model(pooling=pooling), rng.integers(0, 7, (5, 6))
     assert small_model(pooling=pooling, n_features=2)(rng.normal(size=(5, 6, 2))).shape == shape
@@ -43,7 +40,7 @@ def test_one_logit_stands_for_two_classes(small_model, token_batch):
     np.testing.assert_allclose(p.sum(axis=-1), 1.0)
 
 
-@in_turn("mixer", *nf.MIXERS)
+@in_turn(*nf.MIXERS)
 def test_no_samples_have_no_answers(small_model, mixer):
     ids = np.zeros((2, 6), dtype=int)
     for pooling in ("mean", "first", "flatten", "none", "pooler", "one logit"):
@@ -109,7 +106,7 @@ def test_a_numpy_number_smooths_labels_of_a_float32_model(small_model, token_bat
     assert model.loss_and_gradients(ids, y, mask, label_smoothing=np.float64(0.1))[0] == expected
 
 
-@in_turn("mixer", *MIXERS)
+@in_turn(*MIXERS)
 def test_buffers_used_again_change_no_number(small_model, token_batch, mixer):
     model, (ids, y, _) = small_model(mixer=mixer), token_batch
     _, gradients = model.loss_and_gradients(ids, y)  # with a workspace
@@ -141,7 +138,7 @@ def test_parameters_are_the_model_itself(small_model, token_batch):
     np.testing.assert_array_equal(model(ids), np.tile([1.0, 2.0, 3.0], (8, 1)))
 
 
-@in_turn("mixer", *MIXERS)
+@in_turn(*MIXERS)
 def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, token_batch, mixer):
     model = small_model(mixer=mixer, mixture=tuple(SCORES), padding="per_length")
     before, gradients = model.loss_and_gradients(*token_batch)
@@ -192,13 +189,10 @@ def test_an_error_names_the_shape_of_the_whole_input(small_model):
         small_model(n_features=5).predict(x.astype(float), batch_size=2)
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (np.zeros((4, 1), int), r"y has shape \(4, 1\); expected \(4,\).*: y\[\.\.\., 0\]"),
-        (np.eye(3, dtype=int)[[0, 1, 2, 0]], r"y.argmax\(axis=-1\) if this is one-hot"),
-        (np.array(list("abca")), r"expected whole numbers. numpy.unique\(y, return_inverse=True\)"),
-    ],
+@separately(
+    (np.zeros((4, 1), int), r"y has shape \(4, 1\); expected \(4,\).*: y\[\.\.\., 0\]"),
+    (np.eye(3, dtype=int)[[0, 1, 2, 0]], r"y.argmax\(axis=-1\) if this is one-hot"),
+    (np.array(list("abca")), r"expected whole numbers. numpy.unique\(y, return_inverse=True\)"),
 )
 def test_labels_of_another_kind_are_told_how_to_become_numbers(small_model, y, message):
     with pytest.raises((TypeError, ValueError), match=message):
@@ -212,7 +206,6 @@ def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model, changes):
 
 
 @in_turn(
-    ("settings", "expected"),
     ({}, True),
     ({"mixer": "fourier"}, True),
     ({"mixer": "fourier", "padding": "zero"}, False),

@@ -80,7 +80,6 @@ def test_a_gradient_without_its_output_is_refused(encoder, batch):
 
 
 @in_turn(
-    ("arguments", "error", "message"),
     ({"vocab_size": 0}, ValueError, "vocab_size is 0; expected a whole number"),
     ({"vocab_size": None}, ValueError, "vocab_size is None; expected a whole number"),
     ({"vocab_size": 7, "pooler": 1}, TypeError, "pooler is 1; expected True or False"),

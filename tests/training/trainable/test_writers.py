@@ -87,7 +87,6 @@ def test_one_table_is_one_parameter_and_is_saved_once(tmp_path):
 
 
 @in_turn(
-    ("change", "error", "message"),
     (lambda s, t: (s, t[:, 0]), ValueError, r"y has shape \(12,\).*whole sequences of ids"),
     (lambda s, t: (s, t[:, :1]), ValueError, "at least two tokens in each target"),
     (lambda s, t: (s, t + 3), ValueError, "y has 10|x has|8"),

@@ -26,7 +26,6 @@ COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
 
 
 @in_turn(
-    ("name", "data", "options", "error", "message"),
     (S, (A, SIMILAR), {}, T, "x is an ndarray; expected a tuple of 2"),
         (R, ((X, X), Y), {}, T, "x is a tuple of 2; expected one array"),
         (S, (PAIR, SIMILAR, OF_A), {}, T, "mask is an ndarray; expected a tuple of 2"),
@@ -105,7 +104,6 @@ def test_a_loss_of_classes_needs_their_number():
 
 
 @in_turn(
-    ("changes", "error", "message"),
     ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
     ({"loss": "mean_squared_error"}, TypeError, "loss of Own is a str; expected a Loss"),
     ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),

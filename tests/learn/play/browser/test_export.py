@@ -8,18 +8,9 @@ from npformer.cli import main
 from npformer.learn.play.export import export_page
 from npformer.learn.play.played import page_of_folder
 from npformer.learn.play.seen import Names
+from tests.learn.play.browser.drawing import DIGITS, draw
 
 pytestmark = pytest.mark.browser
-
-THREE = [
-    (0.32, 0.22),
-    (0.62, 0.2),
-    (0.66, 0.36),
-    (0.42, 0.48),
-    (0.68, 0.6),
-    (0.6, 0.8),
-    (0.3, 0.76),
-]
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +43,6 @@ def opened(browser):
     assert sum(url.startswith("file:") for url in asked) == 1
 
 
-def draw(tab, points):
-    box = tab.locator(".paper").bounding_box()
-    at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in points]
-    tab.mouse.move(*at[0])
-    tab.mouse.down()
-    for point in at[1:]:
-        tab.mouse.move(*point, steps=5)
-    tab.mouse.up()
-
-
 def shares(tab, within):
     """Return the shown probabilities, by class."""
     lines = tab.locator(f"{within} .bars li").all()
@@ -80,7 +61,7 @@ def maps(tab, within):
 def test_a_digit_is_drawn_and_read(digits, opened):
     tab = opened(digits / "page.html")
     empty = maps(tab, "#try")
-    draw(tab, THREE)
+    draw(tab, DIGITS["3"])
     assert tab.locator("#digit").inner_text() == "3"
     drawn = maps(tab, "#try")
     assert len(drawn) == 8  # two layers of four heads

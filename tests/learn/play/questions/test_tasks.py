@@ -8,16 +8,12 @@ import pytest
 
 import npformer as nf
 from npformer.core import Context
-from npformer.learn.play import questions
+from npformer.learn.play.questions import ask
 from npformer.proof.central_difference import STEP
 from tests.learn.play.questions.conftest import begun
 from tests.sampling import usually
 
 TASKS = ("digits", "sentences", "parity", "pointer", "text", "reverse")
-
-
-def ask(now, question, **arguments):
-    return questions.ask(now, question, **arguments)
 
 
 @pytest.fixture(scope="module", params=usually(["digits", "text", "reverse"], TASKS))

@@ -1,0 +1,129 @@
+"""What is written: each mixer's row, the glossary, the chapters' questions, the reading list."""
+
+import re
+
+import pytest
+
+import npformer
+from docs.site import reading_list
+from docs.site.languages import language_of
+from docs.site.pages import DOCS
+from docs.site.reading_list import PAGE, ROOT, STOP, lines_of_code, parts, rewritten
+from tests.in_turn import separately
+
+
+@pytest.mark.parametrize("name", npformer.MIXERS)
+def test_every_mixer_has_a_row_on_its_page(name):
+    page = (DOCS / "mixers.md").read_text("utf-8")
+    assert f"\n| `{name}` |" in page
+
+
+@separately(
+    ("questions/dense_or_conv.zh", "zh"),
+    ("questions/dense_or_conv", "en"),
+    ("reference/npformer.layers", "en"),
+)
+def test_the_end_of_a_name_tells_the_language(page, language):
+    assert language_of(page) == language
+
+
+# The glossary -------------------------------------------------------------------------------------
+TEXT = (DOCS / "glossary.md").read_text("utf-8")
+ENTRIES = {
+    found[1]: found[2]
+    for found in re.finditer(r"^\*\*(.+?)\.\*\* (.+?)(?=\n\n|\Z)", TEXT, re.MULTILINE | re.DOTALL)
+}
+LINK = re.compile(r"\[[^\]]+\]\(([^)]+)\)")
+
+
+def test_the_words_are_in_their_order():
+    words = [word.casefold() for word in ENTRIES]
+    assert words == sorted(words)
+    assert len(words) > 140
+
+
+@pytest.mark.parametrize("word", ENTRIES)
+def test_a_word_has_a_meaning_and_a_page(word):
+    entry = " ".join(ENTRIES[word].split())
+    links = LINK.findall(entry)
+    file = links.pop() if "/npformer/" in links[-1] else ""
+    assert re.search(r"\.md(#|$)", links[-1])
+    assert (DOCS / (file or links[-1].partition("#")[0])).is_file()
+    meaning = re.sub(r"\[(Chapter|Page)\].*", "", entry).replace("et al.", "et al")
+    sentences = re.findall(r"\.(?= |$)", meaning.strip())
+    assert len(sentences) == (2 if file else 1), meaning
+
+
+# Each chapter's questions -------------------------------------------------------------------------
+CHAPTERS = sorted((DOCS / "chapters").glob("*.md"))
+QUESTION = re.compile(
+    r"^\*(?P<question>[^\n*][^*]*\?)\*\n\n"
+    r"<details><summary>Answer</summary>\n\n(?P<answer>.+?)\n\n</details>\n\n",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_a_chapter_ends_with_two_to_four_questions_and_short_answers(page):
+    headings = re.findall(r"^## .+", page.read_text("utf-8"), re.MULTILINE)
+    assert headings[-2:] == ["## Questions", "## Read on"]
+    text = page.read_text("utf-8").split("## Questions\n\n")[1].split("## Read on\n")[0]
+    found = list(QUESTION.finditer(text))
+    assert 2 <= len(found) <= 4
+    assert QUESTION.sub("", text) == "", "nothing but questions and answers"
+    for one in found:
+        assert len(one["question"]) < 200
+        assert len(one["answer"]) < 400
+        assert not re.match(r"\d+[.)] ", one["answer"]), "Markdown takes it for a list"
+
+
+# docs/afternoon.md --------------------------------------------------------------------------------
+WAY = PAGE.read_text("utf-8")
+
+
+def test_the_counts_are_current():
+    assert rewritten(WAY) == WAY, f"{reading_list.COMMAND}"
+
+
+def test_a_file_that_grows_changes_the_table(tmp_path, monkeypatch):
+    for _, files in parts(WAY):
+        for file in files:
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).write_text((ROOT / file).read_text("utf-8"), "utf-8")
+    monkeypatch.setattr(reading_list, "ROOT", tmp_path)
+    assert rewritten(WAY) == WAY
+    with (tmp_path / "npformer/functional/linear.py").open("a") as file:
+        file.write("# one more line\n")
+    assert rewritten(WAY) != WAY
+
+
+def test_the_way_begins_with_the_whole_and_passes_each_file_once():
+    files = [file for _, of_part in parts(WAY) for file in of_part]
+    assert files[:2] == ["examples/whole_encoder.py", "examples/one_step_by_hand.py"]
+    assert len(files) > 30
+    assert len(set(files)) == len(files)
+    assert all((ROOT / file).is_file() for file in files)
+
+
+def test_each_stop_says_what_to_look_for_and_asks_a_question_with_an_answer():
+    starts = [found.start() for found in STOP.finditer(WAY)]
+    for start, end in zip(starts, [*starts[1:], WAY.index("## Answers, checked")], strict=True):
+        stop = WAY[start:end]
+        assert stop.count("\nLook for: ") == 1, stop
+        assert len(re.findall(r"^\*[^*]+\?\*$", stop, re.MULTILINE)) == 1, stop
+        answers = re.findall(r"<details><summary>Answer</summary>\n\n.+?\n\n</details>", stop, re.S)
+        assert len(answers) == 1, stop
+
+
+@separately(
+    ('"""Doc."""\n\nx = 1  # said\n# a comment\n', 1),
+    ('def f():\n    """Doc\n\n    of lines.\n    """\n    return """not\n    doc"""\n', 3),
+    ("", 0),
+)
+def test_lines_of_code_are_neither_empty_nor_comments_nor_docstrings(text, expected):
+    assert lines_of_code(text) == expected
+
+
+def test_a_page_without_a_place_for_the_table_is_refused():
+    with pytest.raises(ValueError, match="no place for the table"):
+        rewritten("# T\n")
