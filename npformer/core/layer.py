@@ -162,7 +162,7 @@ class Layer(Attachable):
         if (kept := attachment(self)) is not None:
             kept.release()  # it may refer to layers that were taken out of this one
         for buffer in self._check_whole("move", f"model.to({backend!r})"):
-            buffer.flat = asarray(buffer.flat, backend)
+            buffer.replace(asarray(buffer.flat, backend))
         return self
 
     def _check_whole(self, do: str, call: str) -> list[FlatBuffer]:

@@ -19,8 +19,14 @@ class FlatBuffer:
     """One long array that many parameters are views of."""
 
     def __init__(self, flat: Array) -> None:
-        self.flat = flat  # replaced when the model moves to another backend
+        self.flat = flat
         self.members: weakref.WeakSet[Parameter] = weakref.WeakSet()
+
+    def replace(self, flat: Array) -> None:
+        """Put another array in the place of this one: that on another backend, for example."""
+        self.flat = flat
+        for parameter in list(self.members):
+            parameter._place(parameter._buffer, parameter._offset)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"flat": self.flat}
@@ -59,16 +65,12 @@ class Parameter:
     def _place(self, buffer: FlatBuffer, offset: int) -> None:
         self._buffer = buffer
         self._offset = offset
-        self._view: Array = None
-        self._viewed: Array = None
+        self._view: Array = buffer.flat[offset : offset + self.size].reshape(self.shape)
         buffer.members.add(self)
 
     @property
     def value(self) -> Array:
         """The array itself: a writable view of a flat buffer."""
-        if self._viewed is not (flat := self._buffer.flat):  # the first time, and after a move
-            self._view = flat[self._offset : self._offset + self.size].reshape(self.shape)
-            self._viewed = flat
         return self._view
 
     @property
@@ -77,12 +79,12 @@ class Parameter:
         return self._buffer.flat.dtype
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copied or unpickled view would not be a view, so `value` makes a new one.
-        return {**self.__dict__, "_view": None, "_viewed": None}
+        # A copied or unpickled view would not be a view, so a new one is made.
+        return {**self.__dict__, "_view": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._buffer.members.add(self)
+        self._place(self._buffer, self._offset)
 
     def __repr__(self) -> str:
         kind = "" if self.trainable else ", constant" if self.constant else ", frozen"
@@ -159,4 +161,4 @@ class Parameters(Mapping[str, Array]):
                 f"flat has shape {flat.shape} and these parameters lie in {has}; expected one "
                 "buffer of that shape. Call flatten() on the model first"
             )
-        next(iter(self.named.values()))._buffer.flat = flat
+        next(iter(self.named.values()))._buffer.replace(flat)

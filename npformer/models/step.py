@@ -43,6 +43,8 @@ def accumulate(
 class Step(Protocol):
     """One way to compute a step: plain, by a team of workers, by ranks.
 
+    If it has a method ``clip(gradients, max_norm)``, this clips in place of `clip_by_global_norm`.
+
     Attributes
     ----------
     shared_by : str

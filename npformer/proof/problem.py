@@ -249,8 +249,8 @@ def parameters_as(layer: Layer, convert: Callable[[np.ndarray], np.ndarray]) -> 
     kept = [(buffer, buffer.flat) for buffer in buffers.values()]
     try:
         for buffer, flat in kept:
-            buffer.flat = convert(flat)
+            buffer.replace(convert(flat))
         yield
     finally:
         for buffer, flat in kept:
-            buffer.flat = flat
+            buffer.replace(flat)
