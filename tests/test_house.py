@@ -21,7 +21,7 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1696,
+    "core": 1697,
     "functional": 1189,
     "layers": 652,
     "mixers": 906,
@@ -44,13 +44,13 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_765
+IN_ALL = 27_766
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
-LINES_OF_TESTS = 48_969
+LINES_OF_TESTS = 48_967
 """Of all files of tests together."""
 
 MOST_FIELDS = 12

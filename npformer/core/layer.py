@@ -65,9 +65,8 @@ class Layer(Attachable):
             if isinstance(attribute, (Parameter, Layer)):
                 yield name, attribute
             elif isinstance(attribute, (list, tuple)):
-                for i, item in enumerate(attribute):
-                    if isinstance(item, (Parameter, Layer)):
-                        yield f"{name}.{i}", item
+                items = ((f"{name}.{i}", item) for i, item in enumerate(attribute))
+                yield from (each for each in items if isinstance(each[1], (Parameter, Layer)))
 
     def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
         """Yield this layer and all inside it with their dotted names; shared ones each time."""
