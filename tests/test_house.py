@@ -21,7 +21,7 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1697,
+    "core": 1698,
     "functional": 1189,
     "layers": 652,
     "mixers": 906,
@@ -30,7 +30,7 @@ BUDGET: dict[str, int] = {
     "proof": 1354,
     "data": 1961,
     "engine": 3555,
-    "training": 3759,
+    "training": 3760,
     "interop": 2027,
     "tasks": 2944,
     "learn": 4428,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_766
+IN_ALL = 27_768
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

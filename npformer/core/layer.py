@@ -65,8 +65,9 @@ class Layer(Attachable):
             if isinstance(attribute, (Parameter, Layer)):
                 yield name, attribute
             elif isinstance(attribute, (list, tuple)):
-                items = ((f"{name}.{i}", item) for i, item in enumerate(attribute))
-                yield from (each for each in items if isinstance(each[1], (Parameter, Layer)))
+                for i, item in enumerate(attribute):
+                    if isinstance(item, (Parameter, Layer)):
+                        yield f"{name}.{i}", item
 
     def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
         """Yield this layer and all inside it with their dotted names; shared ones each time."""

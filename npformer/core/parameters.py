@@ -26,6 +26,7 @@ class FlatBuffer:
         """Put another array in the place of this one: that on another backend, for example."""
         self.flat = flat
         for parameter in list(self.members):
+            # In its own buffer: since it was placed here, it may have moved to another.
             parameter._place(parameter._buffer, parameter._offset)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from npformer.core import (
     part_generator,
     step_key,
 )
+from npformer.core.inputs import arrays_of
 from npformer.models.losses import Loss
 
 Samples = Any
@@ -34,7 +35,7 @@ def accumulate(
     the batch is part of a larger one, `weight` is its share of the mean. The result is an array
     with no axes, on the model's backend.
     """
-    outputs, cache = model.forward(*(each.x for each in batch.inputs), batch.within(context))
+    outputs, cache = model.forward(*arrays_of(batch.inputs), batch.within(context))
     value, loss_cache = loss.forward(outputs, *batch.targets())
     model.backward(loss.backward(weight, loss_cache), cache, gradients)
     return value * weight

@@ -96,13 +96,9 @@ def check_arguments(fit: Callable[..., Any], given: Mapping[str, Any]) -> None:
         )
 
 
-OF_ADAM = "lr", "schedule", "weight_decay", "no_decay", "layer_decay"
-"""The settings of `Adam` that `fit` takes."""
-
-
-def optimizer_for(model: Model, optimizer: Optimizer | None, *settings: Any) -> Optimizer:
+def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:
     """Return the given optimizer, or an Adam with those of its settings that are not None."""
-    given = {n: value for n, value in zip(OF_ADAM, settings, strict=True) if value is not None}
+    given = {name: value for name, value in settings.items() if value is not None}
     if not model.parameters():
         raise ValueError(
             "every parameter of the model is frozen, so there is nothing to train; expected at "

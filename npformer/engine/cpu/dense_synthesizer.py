@@ -50,6 +50,7 @@ def dense_heads(
 
     def project(some: slice) -> Array:
         np.matmul(rows[some], W, out=hv[some])
+        # Values stand where attention has its keys; their size is not asked for.
         return add_bias(hv[some], bias, d // n_heads, d, d, True)
 
     longest, _ = np.maximum.reduce(context.in_parts(project, len(rows)))
