@@ -29,7 +29,7 @@ BUDGET: dict[str, int] = {
     "optim": 455,
     "proof": 1354,
     "data": 1961,
-    "engine": 3555,
+    "engine": 3553,
     "training": 3760,
     "interop": 2027,
     "tasks": 2944,
@@ -44,13 +44,13 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_768
+IN_ALL = 27_766
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
-LINES_OF_TESTS = 48_967
+LINES_OF_TESTS = 48_966
 """Of all files of tests together."""
 
 MOST_FIELDS = 12

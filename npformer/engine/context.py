@@ -49,13 +49,6 @@ def as_engine_context(context: Context) -> EngineContext:
     """Return an engine's context as it is; from a plain one, make one without a workspace."""
     if isinstance(context, EngineContext):
         return context
-    return EngineContext(
-        context.training,
-        context.generator,
-        types=context.types,
-        keep=context.keep,
-        padding=context.padding,
-        memory_types=context.memory_types,
-        memory_padding=context.memory_padding,
-        chosen=context.chosen,
-    )
+    of_engine = EngineContext()
+    of_engine.__dict__.update(context.__dict__, _given=context.generator)  # one for both
+    return of_engine

@@ -98,13 +98,15 @@ class Child:
     def __get__(self, twin: Any, owner: type | None = None) -> Any:
         if twin is None:
             return self
-        child = twin.__dict__.get(self.name)
-        if child is None and self.name not in twin.__dict__:
+        child = twin.__dict__.get(self.name, self)
+        if child is None:
+            return None
+        if child is self:
             raise AttributeError(f"{type(twin).__name__} has no attribute {self.name!r}")
         of = twin._twins.of
-        if isinstance(child, list | tuple):
+        if isinstance(child, (list, tuple)):
             return [of(one, self.first and i == 0) for i, one in enumerate(child)]
-        return child if child is None else of(child, self.first)
+        return of(child, self.first)
 
     def __set__(self, twin: Any, value: Any) -> None:
         for item in value if isinstance(value, list | tuple) else (value,):

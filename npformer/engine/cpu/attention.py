@@ -1,15 +1,15 @@
 """Multi-head self-attention with its three projections as one product."""
 
 import math
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.averaging import average, average_backward
-from npformer.engine.cpu.exponentials import longest_squares
+from npformer.engine.cpu.averaging import average, average_backward, by_head
+from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces, read_only, zeros
 from npformer.functional.heads import repeat_heads
@@ -26,22 +26,20 @@ class Columns:
     ----------
     queries, keys : int
         How many columns are queries, and how many are keys; there are as many values.
-    slices : tuple of slice
-        The columns of queries, of keys and of values.
+    slices, heads : tuple of slice
+        The columns, and the heads, of queries, of keys and of values.
     """
 
     def __init__(self, n_heads: int, kv_heads: int, d_head: int) -> None:
-        self.heads, self.d_head = (n_heads, kv_heads, kv_heads), d_head
+        self.kv_heads, self.d_head = kv_heads, d_head
         self.group = n_heads // kv_heads
-        q, k = self.queries, self.keys = n_heads * d_head, kv_heads * d_head
-        self.slices = slice(0, q), slice(q, q + k), slice(q + k, q + 2 * k)
+        self.queries, self.keys = n_heads * d_head, kv_heads * d_head
+        self.slices = _side_by_side(self.queries, self.keys)
+        self.heads = _side_by_side(n_heads, kv_heads)
 
-    def by_head(self, rows: Array, batch: int, length: int) -> list[Array]:
-        """Return views (batch, heads, length, d_head) of queries, keys and values in rows."""
-        return [
-            rows[:, some].reshape(batch, length, n, self.d_head).swapaxes(1, 2)
-            for n, some in zip(self.heads, self.slices, strict=True)
-        ]
+
+def _side_by_side(q: int, k: int) -> tuple[slice, slice, slice]:
+    return slice(0, q), slice(q, q + k), slice(q + k, q + 2 * k)
 
 
 columns_of = lru_cache(maxsize=64)(Columns)
@@ -82,29 +80,27 @@ def attention_heads(
     batch, length, d = x.shape
     columns = columns_of(n_heads, kv_heads or n_heads, W_query.shape[1] // n_heads)
     scale, d_head = UNIT / math.sqrt(columns.d_head), columns.d_head
-    W = context.empty((d, columns.queries + 2 * columns.keys), W_query)
-    np.concatenate((W_query, W_key, W_value), axis=1, out=W)
-    biases = b_query, b_key, b_value
+    queries, keys, values = columns.slices
+    W = context.empty((d, values.stop), W_query)
+    np.multiply(W_query, scale, out=W[:, queries])
+    W[:, keys], W[:, values] = W_key, W_value
+    biases, no_bias = (b_query, b_key, b_value), zeros(values.stop, x.dtype)
     given = zip(biases, columns.slices, strict=True)
-    bias = np.concatenate(
-        [zeros(of.stop - of.start, x.dtype) if b is None else b for b, of in given]
-    )
-    W[:, : columns.queries] *= scale
-    bias[: columns.queries] *= scale
+    bias = np.concatenate([no_bias[some] if b is None else b for b, some in given])
+    bias[queries] *= scale
     rows = x.reshape(-1, d)
     qkv = context.empty((len(rows), W.shape[1]), x)
     turns = None if rope_theta is None else turns_of(length, d_head, rope_theta, x.dtype.name)
-    turned = columns.queries + columns.keys
 
     def project(some: slice) -> Array:
         np.matmul(rows[some], W, out=qkv[some])
         longest = add_bias(qkv[some], bias, d_head, columns.queries, columns.keys, False)
         if turns is not None:
-            turn_rows(qkv[some], *turns, some.start, turned)
+            turn_rows(qkv[some], *turns, some.start, keys.stop)
         return longest
 
-    squares = np.maximum.reduce(context.in_parts(project, len(rows)))
-    query, key, value = columns.by_head(qkv, batch, length)
+    squares = reduce(np.maximum, context.in_parts(project, len(rows)))
+    query, key, value = by_head(qkv, batch, length, d_head, *columns.heads)
     if columns.group > 1:
         key, value = (repeat_heads(each, columns.group)[0] for each in (key, value))
     y = context.empty((batch, length, columns.queries), x)
@@ -119,14 +115,14 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     rows, biased, W, scale, averaged, x_shape, columns, turns = cache
     (batch, length, _), context = x_shape, averaged[-1]
     dqkv = context.empty((len(rows), W.shape[1]), rows)
-    dquery, *pair = columns.by_head(dqkv, batch, length)
+    dquery, *pair = by_head(dqkv, batch, length, columns.d_head, *columns.heads)
     if columns.group == 1:
         average_backward(dy, averaged, dquery, *pair)
     else:
         of_heads = [context.empty(dquery.shape, rows) for _ in pair]
         average_backward(dy, averaged, dquery, *of_heads)
         for target, dheads in zip(pair, of_heads, strict=True):
-            grouped = dheads.reshape(batch, columns.heads[1], columns.group, *dheads.shape[2:])
+            grouped = dheads.reshape(batch, columns.kv_heads, columns.group, *dheads.shape[2:])
             np.add.reduce(grouped, axis=2, out=target)
     if turns is not None:
         (cosine, sine), turned = turns, columns.queries + columns.keys
@@ -175,16 +171,15 @@ def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rect
     These are of heads, and NaN if there is NaN. There are so many columns of queries and of keys.
     With `rectify` queries below 0 become 0.
     """
-    longest = [np.zeros(2, qkv.dtype)]
+    longest = np.zeros(2, qkv.dtype)
     for piece in pieces(len(qkv), qkv.shape[1]):
         projected = qkv[piece]
         projected += bias
         parts = projected[:, :queries], projected[:, queries : queries + keys]
         if rectify:
             np.maximum(parts[0], zeros(queries, qkv.dtype), out=parts[0])
-        longest.append(np.concatenate([longest_squares(part, d_head) for part in parts]))
-    found: Array = np.max(longest, axis=0)
-    return found
+        np.maximum(longest, [longest_square(part, d_head) for part in parts], out=longest)
+    return longest
 
 
 def _turn_loop(qkv, cosine, sine, first, columns):  # type: ignore[no-untyped-def]

@@ -37,13 +37,10 @@ STORED = 512
 """Up to this length, `store=None` keeps the exponentials for the backward pass."""
 
 
-def parts_by_head(
-    columns: Array, batch: int, length: int, n_heads: int, parts: int
-) -> tuple[Array, ...]:
-    """Split columns into `parts` projections, each a view (batch, heads, length, d_head)."""
-    d_head = columns.shape[1] // (parts * n_heads)
-    by_head = columns.reshape(batch, length, parts, n_heads, d_head).transpose(2, 0, 3, 1, 4)
-    return tuple(by_head[i] for i in range(parts))
+def by_head(rows: Array, batch: int, length: int, d_head: int, *parts: slice) -> list[Array]:
+    """Return views of some heads each, (batch, heads, length, d_head), which lie side by side."""
+    heads = rows.reshape(batch, length, rows.shape[1] // d_head, d_head).swapaxes(1, 2)
+    return [heads[:, some] for some in parts]
 
 
 def average(
@@ -94,17 +91,15 @@ def average(
     if context.keep and (length <= STORED if store is None else store):
         exponentials.stored = context.empty((batch, n_heads, length, length), query)
     out = y.reshape(batch, length, n_heads, y.shape[-1] // n_heads).swapaxes(1, 2)
-    totals = exponentials.totals
-    in_scratch = exponentials.stored is None or not tiling.whole_rows
 
     def compute(part: slice) -> None:
-        scratch = tiling.scratch(context, query) if in_scratch else None
+        (scratch,) = tiling.scratch(1, query)
         for tile in tiling.tiles(tiling.groups[part]):
             group, (queries, keys, _, first, _) = tile
             p, sums = exponentials.of(tile, scratch)
             target = out[group][..., queries, :]
             if not tiling.whole_rows:
-                total = totals[group][..., queries, :]
+                total = exponentials.totals[group][..., queries, :]
                 if not first:
                     sums += total
                     target *= total / divisors(sums)
@@ -136,11 +131,9 @@ def average_backward(
     # Samples that add to the same sum are handled by one thread.
     one_by_one = [[group] for group in tiling.groups]
     units = tiling.groups_by_heads() if shared or biased else one_by_one
-    in_scratch = exponentials.stored is None or not tiling.whole_rows
 
     def compute(part: slice) -> None:
-        x_scratch = tiling.scratch(context, query)
-        p_scratch = tiling.scratch(context, query) if in_scratch else None
+        x_scratch, p_scratch = tiling.scratch(2, query)
         for tile in tiling.tiles(chain.from_iterable(units[part])):
             group, (queries, keys, _, first_of_queries, first) = tile
             q, dy_rows = (a[group][..., queries, :] for a in (query, dout))

@@ -5,6 +5,7 @@ kernels`).
 """
 
 import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import numpy as np
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.attention import add_bias
-from npformer.engine.cpu.averaging import average, average_backward, parts_by_head
-from npformer.engine.cpu.exponentials import longest_squares
+from npformer.engine.cpu.averaging import average, average_backward, by_head
+from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, map_fits, pieces
 from npformer.functional.dense_synthesizer import check_columns
@@ -53,10 +54,10 @@ def dense_heads(
         # Values stand where attention has its keys; their size is not asked for.
         return add_bias(hv[some], bias, d // n_heads, d, d, True)
 
-    longest, _ = np.maximum.reduce(context.in_parts(project, len(rows)))
-    query, value = parts_by_head(hv, batch, length, n_heads, 2)
+    longest, _ = reduce(np.maximum, context.in_parts(project, len(rows)))
+    query, value = by_head(hv, batch, length, d // n_heads, *_halves(n_heads))
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
-    longest_key = float(longest_squares(key.reshape(-1, d // n_heads), d // n_heads)[0])
+    longest_key = longest_square(key.reshape(-1, d // n_heads), d // n_heads)
     y = context.empty((batch, length, d), x)
     bound, bias = math.sqrt(longest * longest_key), b2[:, :length]
     cache = average(query, key, value, y, context, longest=bound, bias=bias, causal=causal)
@@ -70,7 +71,7 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     n_heads = len(W2)
     dhv = context.empty(hv.shape, hv)
     dkey = context.empty((1, n_heads, length, d // n_heads), hv)
-    dquery, dvalue = parts_by_head(dhv, batch, length, n_heads, 2)
+    dquery, dvalue = by_head(dhv, batch, length, d // n_heads, *_halves(n_heads))
     dbias = average_backward(dy, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
     # The keys are UNIT W2^T and dkey is UNIT times too large: the two factors cancel.
@@ -83,3 +84,7 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dx = gradient_of_input(dhv, W, context)
     dW, db = gradients_of_map(dhv, rows, context)
     return dx.reshape(x_shape), dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]
+
+
+def _halves(n: int) -> tuple[slice, slice]:
+    return slice(0, n), slice(n, None)

@@ -51,7 +51,8 @@ class Exponentials:
         What is kept for the backward pass, if anything: weights if a tile has whole rows, else
         exponentials, because their sums are known only after the last tile of a row.
     totals : array, shape (batch, heads, length, 1)
-        Row sums of E: in the forward pass over the keys so far, in the backward pass over all keys.
+        Row sums of E, if no tile has whole rows: in the forward pass over the keys so far, in the
+        backward pass over all keys.
     """
 
     stored: Array | None = None
@@ -71,7 +72,8 @@ class Exponentials:
         self.weight = None if self.mask is None else self.mask.astype(query.dtype)
         self.bias: Array | None = None
         self.shift: Array | None = None
-        self.totals = context.empty((*query.shape[:-1], 1), query)
+        if not tiling.whole_rows:
+            self.totals = context.empty((*query.shape[:-1], 1), query)
         if bias is not None:
             longest += float(np.abs(bias).max(initial=0.0)) * UNIT
         if longest <= SAFE:  # False for NaN
@@ -82,18 +84,13 @@ class Exponentials:
             self.bias = None if bias is None else (bias * UNIT)[:, None, :]
             self.shift = self._row_maxima(context)
 
-    def of(self, tile: Tile, scratch: Array | None) -> tuple[Array, Array]:
+    def of(self, tile: Tile, scratch: Array) -> tuple[Array, Array]:
         """Compute a tile into `stored` if there is one, else into scratch memory.
 
         Return it with the sums of its rows. If it has whole rows, it is divided by them: weights.
         """
         group, (queries, keys, band, *_) = tile
-        if self.stored is not None:
-            e = self.stored[group][..., queries, keys]
-        else:
-            assert scratch is not None
-            e = corner(scratch, tuple(part.stop - part.start for part in (*group, queries, keys)))
-        self._scores(tile, e)
+        e = self._scores(tile, scratch)
         shift = None if self.shift is None else self.shift[group][..., queries, :]
         weight = None
         if self.weight is not None:
@@ -104,13 +101,13 @@ class Exponentials:
             e[...] = block
         return e, sums
 
-    def divided(self, e: Array, sums: Array, scratch: Array | None) -> Array:
+    def divided(self, e: Array, sums: Array, scratch: Array) -> Array:
         """Return weights: a tile divided by `divisors` of sums of its rows."""
         in_place = self.stored is None or self.tiling.whole_rows
-        out = e if in_place or scratch is None else corner(scratch, e.shape)
+        out = e if in_place else corner(scratch, e.shape)
         return np.divide(e, divisors(sums), out=out)
 
-    def weights(self, tile: Tile, scratch: Array | None) -> Array:
+    def weights(self, tile: Tile, scratch: Array) -> Array:
         """Return a tile of weights for the backward pass: stored, or computed again."""
         group, (queries, keys, *_) = tile
         if self.stored is None:
@@ -121,10 +118,14 @@ class Exponentials:
             return e
         return self.divided(e, self.totals[group][..., queries, :], scratch)
 
-    def _scores(self, tile: Tile, out: Array | None = None) -> Array:
+    def _scores(self, tile: Tile, scratch: Array) -> Array:
         group, (queries, keys, *_) = tile
-        key = of_group(self.key, group)[..., keys, :]
-        s = np.matmul(self.query[group][..., queries, :], key.swapaxes(-1, -2), out=out)
+        query, key = self.query[group][..., queries, :], of_group(self.key, group)[..., keys, :]
+        if self.stored is None:
+            s = corner(scratch, (*query.shape[:-1], key.shape[-2]))
+        else:
+            s = self.stored[group][..., queries, keys]
+        np.matmul(query, key.swapaxes(-1, -2), out=s)
         if self.bias is not None:
             s += self.bias[group[1]][..., keys]
         return s
@@ -135,9 +136,10 @@ class Exponentials:
         groups = self.tiling.groups
 
         def compute(part: slice) -> None:
+            (scratch,) = self.tiling.scratch(1, self.query)
             for tile in self.tiling.tiles(groups[part]):
                 group, (queries, keys, band, *_) = tile
-                s = self._scores(tile)
+                s = self._scores(tile, scratch)
                 if self.mask is not None:
                     np.copyto(s, -np.inf, where=~self.mask[group[0]][..., keys])
                 if band is not None:
@@ -216,14 +218,11 @@ def divisors(sums: Array) -> Array:
     return np.where(sums == 0.0, np.inf, sums)
 
 
-def longest_squares(rows: Array, d_head: int, parts: int = 1) -> Array:
-    """Return the largest |q|^2 of the heads of some rows, shape (parts,); NaN if there is NaN.
+def longest_square(rows: Array, d_head: int) -> float:
+    """Return the largest |q|^2 of the heads of some rows, which lie side by side; NaN if any is.
 
-    Rows are (n, parts heads d_head): several projections may lie side by side. Call this while the
-    rows are in the cache; another pass over memory would cost more than the bound saves.
+    Call this while the rows are in the cache; another pass over memory would cost more than the
+    bound saves.
     """
-    if not len(rows):
-        return np.zeros(parts, rows.dtype)
     squares = (rows * rows).reshape(-1, d_head) @ ones(d_head, rows.dtype)
-    by_head = squares.reshape(len(rows), -1).max(axis=0)  # whole rows at a time
-    return by_head.reshape(parts, -1).max(axis=1)
+    return float(squares.max(initial=0.0))

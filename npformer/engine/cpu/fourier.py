@@ -1,14 +1,24 @@
 """Re(F_seq x F_hidden) from half of the transform: the other half is its mirror image.
 
+One short sequence is multiplied by the matrices of cosines and sines: two products take half the
+time of two transforms, which have a few calls each before they begin.
+
 Without this a training step takes 2 % longer on S, 1 % on M, 2 % on X (`python -m benchmarks
 parts`).
 """
 
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from npformer.core import Array, checks, fft_module
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.rows import PIECE
+from npformer.engine.cpu.rows import PIECE, read_only
+
+PRODUCTS, SHORT = 1 << 19, 128
+"""Up to this many products of numbers for each of the four matrices, and up to these lengths of
+both axes, matrices are faster."""
 
 
 def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
@@ -19,9 +29,15 @@ def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
     rows and columns in reverse.
     """
     checks.floating(x=x)
-    checks.shape("x", x, (None, "length", "d_model"))
-    fft = fft_module(x)
+    if x.ndim < 2 or x.size == 0:
+        checks.shape("x", x, (None, "length", "d_model"))
+        checks.filled("x", x, "An empty array has no transform")
     length, d = x.shape[-2:]
+    if max(length, d) <= SHORT and x.size * (length + d) <= PRODUCTS:
+        of_tokens, of_features = matrices(length, d, x.dtype)
+        both = x[..., None, :, :] @ of_features  # x C, and below it x S
+        return of_tokens @ both.reshape(*x.shape[:-2], 2 * length, d), context  # C x C - S x S
+    fft = fft_module(x)
     y = context.empty(x.shape, x)
     sequences, mixed = x.reshape(-1, length, d), y.reshape(-1, length, d)
     half = length // 2 + 1
@@ -36,6 +52,15 @@ def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
         out[:, half:, :1] = mirror[..., :1]
         out[:, half:, 1:] = mirror[..., :0:-1]
     return y, context
+
+
+@lru_cache(maxsize=16)
+def matrices(length: int, d: int, dtype: Any) -> tuple[Array, Array]:
+    """Return [C, -S] of the axis of tokens, and C and S of that of features; read-only."""
+    of_tokens, of_features = (np.fft.fft(np.eye(n)) for n in (length, d))  # C - iS
+    tokens = np.concatenate((of_tokens.real, of_tokens.imag), axis=1)
+    features = np.stack((of_features.real, -of_features.imag))
+    return read_only(tokens.astype(dtype)), read_only(features.astype(dtype))
 
 
 def fourier_mixing_backward(dy: Array, cache: Any) -> Array:

@@ -90,7 +90,7 @@ def _norm_of_sum(
         check_layer_norm(x, gamma, beta, eps)
     rows = x.reshape(-1, d)
     others = None if y is None else y.reshape(-1, d)
-    if few(x, context) and not norm_rows.compiled:
+    if not norm_rows.compiled and few(x, context):
         rows = rows if others is None else rows + others
         return _norm_of_few(rows, gamma, beta, eps, centred).reshape(x.shape), None
     z = context.empty(rows.shape, x)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from npformer.core import Array
-from npformer.engine.context import EngineContext
-from npformer.engine.cpu.rows import read_only
+from npformer.engine.cpu.rows import read_only, scratch
 from npformer.functional.averaging import reach
 
 TILE = 512
@@ -105,9 +104,9 @@ class Tiling:
         """Return the tiles of some groups."""
         return product(groups, self.places)
 
-    def scratch(self, context: EngineContext, reference: Array) -> Array:
-        """Return memory for the largest tile."""
-        return context.empty(self.largest, reference)
+    def scratch(self, n: int, reference: Array) -> Array:
+        """Return memory for the largest tile, n times, which the next call may overwrite."""
+        return scratch(n * math.prod(self.largest), reference.dtype).reshape(n, *self.largest)
 
 
 tiling_of = lru_cache(maxsize=16)(Tiling)

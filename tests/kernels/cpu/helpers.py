@@ -8,7 +8,7 @@ from npformer import functional as F
 from npformer.engine import EngineContext
 from npformer.engine.cpu import KERNELS
 from npformer.engine.cpu.averaging import average, average_backward
-from npformer.engine.cpu.exponentials import longest_squares
+from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.rows import UNIT
 from tests.kernels import helpers
 from tests.kernels.helpers import expected, gradient_for
@@ -72,8 +72,8 @@ def by_kernel(query, key, value, dy, bias=None, mask=None, **options):
     """Return y and the gradients of query, key, value and bias of `average` alone."""
     batch, n_heads, length, width = value.shape
     y, query = np.empty((batch, length, n_heads * width), value.dtype), UNIT * query
-    squares = [longest_squares(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key)]
-    longest = math.sqrt(squares[0][0] * squares[1][0])
+    squares = (longest_square(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key))
+    longest = math.sqrt(math.prod(squares))
     context = EngineContext(mask=mask)
     cache = average(query, key, value, y, context, longest=longest, bias=bias, **options)
     dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))

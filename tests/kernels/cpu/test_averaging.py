@@ -9,7 +9,7 @@ import pytest
 
 from npformer.engine import EngineContext
 from npformer.engine.cpu import averaging, tiles
-from npformer.engine.cpu.exponentials import SAFE, Exponentials, longest_squares
+from npformer.engine.cpu.exponentials import SAFE, Exponentials, longest_square
 from npformer.engine.cpu.rows import UNIT
 from npformer.engine.cpu.tiles import Tiling
 from tests.kernels.cpu.helpers import assert_close, by_kernel, by_pair
@@ -44,16 +44,14 @@ def test_gradients_are_finite_where_keys_and_values_of_padding_are_not(tiling):
     assert_close(by_kernel(query, key, value, dy, mask=mask), clean, 1e-12)
 
 
-def test_the_longest_part_of_any_row_of_each_projection():
+def test_the_longest_part_of_any_row():
     rows = np.zeros((5, 12))
     rows[1, 3:5], rows[4, 6], rows[2, 11] = (3.0, -4.0), 4.9, -2.0
-    cases = [((3,), [25.0]), ((12,), [25.0]), ((1,), [4.9 * 4.9]), ((3, 2), [25.0, 4.9 * 4.9])]
-    for given, squares in (*cases, ((3, 4), [0.0, 25.0, 4.9 * 4.9, 4.0])):
-        np.testing.assert_allclose(longest_squares(rows, *given), squares)
-        np.testing.assert_array_equal(longest_squares(rows[:0], *given), 0.0 * np.array(squares))
+    for d_head, square in ((3, 25.0), (12, 25.0), (1, 4.9 * 4.9)):
+        np.testing.assert_allclose(longest_square(rows, d_head), square)
+        assert longest_square(rows[:0], d_head) == 0.0
     rows[0, 0] = np.nan
-    np.testing.assert_array_equal(longest_squares(rows, 3), [np.nan])
-    np.testing.assert_allclose(longest_squares(rows, 3, 2), [np.nan, 4.9 * 4.9])
+    np.testing.assert_array_equal(longest_square(rows, 3), np.nan)
 
 
 def test_scores_and_bias_are_bounded_together_and_in_one_unit():
