@@ -102,9 +102,8 @@ class Exponentials:
         return e, sums
 
     def divided(self, e: Array, sums: Array, scratch: Array) -> Array:
-        """Return weights: a tile divided by `divisors` of sums of its rows."""
-        in_place = self.stored is None or self.tiling.whole_rows
-        out = e if in_place else corner(scratch, e.shape)
+        """Return weights: a tile, not of whole rows, divided by `divisors` of their sums."""
+        out = e if self.stored is None else corner(scratch, e.shape)
         return np.divide(e, divisors(sums), out=out)
 
     def weights(self, tile: Tile, scratch: Array) -> Array:

@@ -94,15 +94,13 @@ def _norm_of_sum(
         rows = rows if others is None else rows + others
         return _norm_of_few(rows, gamma, beta, eps, centred).reshape(x.shape), None
     z = context.empty(rows.shape, x)
-    # Without a backward pass u is not needed, and z takes its place.
-    units = context.empty(rows.shape, x) if context.keep else z
+    units = context.empty(rows.shape, x) if context.keep else None
     lengths = np.empty((len(rows), 1), x.dtype)
     scale, shift = gamma * math.sqrt(d), zeros(d, x.dtype) if beta is None else beta
 
     def compute(some: slice) -> None:
-        other = None if others is None else others[some]
-        into = units[some], lengths[some], z[some]
-        norm_rows(rows[some], other, scale, shift, eps, centred, *into)
+        other, u = (None if each is None else each[some] for each in (others, units))
+        norm_rows(rows[some], other, scale, shift, eps, centred, u, lengths[some], z[some])
 
     context.in_parts(compute, len(rows))
     of_backward = units, lengths, scale, x.shape, beta is not None, centred, context
@@ -128,8 +126,9 @@ def _norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ign
     n, d = x.shape
     one = x.dtype.type(1.0)
     mean_of, d_eps = one / x.dtype.type(d), x.dtype.type(d * eps)
+    row = np.empty(d, x.dtype)
     for i in range(n):
-        u, out = units[i], z[i]
+        u, out = row if units is None else units[i], z[i]
         total = squares = one - one
         for j in range(d):
             u[j] = x[i, j] if y is None else x[i, j] + y[i, j]
@@ -142,13 +141,14 @@ def _norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ign
             mean = total * mean_of
             for j in range(d):
                 u[j] -= mean
-        for j in range(d):
-            squares += u[j] * u[j]
+                squares += u[j] * u[j]
+        else:
+            for j in range(d):
+                squares += u[j] * u[j]
         r = np.sqrt(squares + d_eps)
         lengths[i, 0] = r
         for j in range(d):
             u[j] /= r
-        for j in range(d):
             out[j] = u[j] * scale[j] + beta[j]
 
 
@@ -160,15 +160,18 @@ def norm_rows(
     beta: Array,
     eps: float,
     centred: bool,
-    units: Array,
+    units: Array | None,
     lengths: Array,
     z: Array,
 ) -> None:
-    """Write u, r and z = u scale + beta of the rows x + y into `units`, `lengths` and z."""
+    """Write u, r and z = u scale + beta of the rows x + y into `units`, `lengths` and z.
+
+    Without a backward pass `units` may be None.
+    """
     d = x.shape[1]
     mean_of, ones_of = averaging(d, x.dtype), ones(d, x.dtype)
     for piece in pieces(len(x), d):
-        row, u, r = x[piece], units[piece], lengths[piece]
+        row, u, r = x[piece], (z if units is None else units)[piece], lengths[piece]
         if y is not None:
             row = np.add(row, y[piece], out=u)
         if centred:
