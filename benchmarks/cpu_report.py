@@ -1,4 +1,4 @@
-"""The tables of `python -m benchmarks cpu`: a set of columns for each processor."""
+"""The tables of `python -m benchmarks cpu`, for each processor."""
 
 import statistics
 
@@ -79,20 +79,14 @@ def label(figures, section):
 
 
 def by_processor(title, rows_of, runs):
-    """Return a table; ``rows_of(run)`` gives {label: {column: cell}} of each processor."""
-    rows = {name: rows_of(run) for name, run in shortened(runs).items()}
-    rows = {name: of for name, of in rows.items() if of}
-    labels = list(dict.fromkeys(label for of in rows.values() for label in of))
-    heads = {
-        name: list(dict.fromkeys(c for r in of.values() for c in r)) for name, of in rows.items()
-    }
-    several = len(rows) > 1
-    names = [f"{name}: {c}" if several else c for name, columns in heads.items() for c in columns]
-    cells = [
-        (each, *(of.get(each, {}).get(c, "") for name, of in rows.items() for c in heads[name]))
-        for each in labels
-    ]
-    return markdown((title, *names), cells) if labels else ""
+    """Return a table for each; ``rows_of(run)`` gives {label: {column: cell}}."""
+    made = []
+    for name, run in shortened(runs).items():
+        rows = rows_of(run)
+        columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+        cells = [(each, *(row.get(c, "") for c in columns)) for each, row in rows.items()]
+        made += [markdown((f"{title}, {name}", *columns), cells)] if cells else []
+    return "\n\n".join(made)
 
 
 # Summary ------------------------------------------------------------------------------------------

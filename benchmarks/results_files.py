@@ -22,8 +22,11 @@ def machine():
     cpu = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
-        names = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        cpu = names[0].partition(":")[2].strip() if names else cpu
+        told = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
+        about = {key.strip(): value.strip() for key, _, value in reversed(told)}  # of the first
+        cpu = about.get("model name", cpu)
+        if "cpu family" in about and not any(c.isdigit() for c in cpu):  # a virtual machine's
+            cpu += f" of family {about['cpu family']}"
     blas = [
         f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()
         for pool in threadpool_info()
