@@ -79,7 +79,7 @@ def label(figures, section):
 
 
 def by_processor(title, rows_of, runs):
-    """Return a table for each; ``rows_of(run)`` gives {label: {column: cell}}."""
+    """Return a table for each processor; ``rows_of(run)`` gives {label: {column: cell}}."""
     made = []
     for name, run in shortened(runs).items():
         rows = rows_of(run)

@@ -25,7 +25,7 @@ def machine():
         told = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
         about = {key.strip(): value.strip() for key, _, value in reversed(told)}  # of the first
         cpu = about.get("model name", cpu)
-        if "cpu family" in about and not any(c.isdigit() for c in cpu):  # a virtual machine's
+        if cpu == "AMD EPYC":  # what virtual machines say of very different processors
             cpu += f" of family {about['cpu family']}"
     blas = [
         f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()

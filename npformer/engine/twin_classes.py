@@ -109,7 +109,7 @@ class Child:
         return of(child, self.first)
 
     def __set__(self, twin: Any, value: Any) -> None:
-        for item in value if isinstance(value, list | tuple) else (value,):
+        for item in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(item, Fast):
                 raise TypeError(
                     f"{self.name} of a twin is set to a twin; expected the layer itself, because "

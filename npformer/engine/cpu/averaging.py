@@ -93,7 +93,7 @@ def average(
     out = y.reshape(batch, length, n_heads, y.shape[-1] // n_heads).swapaxes(1, 2)
 
     def compute(part: slice) -> None:
-        (scratch,) = tiling.scratch(1, query)
+        (scratch,) = tiling.memory(1, query)
         for tile in tiling.tiles(tiling.groups[part]):
             group, (queries, keys, _, first, _) = tile
             p, sums = exponentials.of(tile, scratch)
@@ -133,7 +133,7 @@ def average_backward(
     units = tiling.groups_by_heads() if shared or biased else one_by_one
 
     def compute(part: slice) -> None:
-        x_scratch, p_scratch = tiling.scratch(2, query)
+        x_scratch, p_scratch = tiling.memory(2, query)
         for tile in tiling.tiles(chain.from_iterable(units[part])):
             group, (queries, keys, _, first_of_queries, first) = tile
             q, dy_rows = (a[group][..., queries, :] for a in (query, dout))

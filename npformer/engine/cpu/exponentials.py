@@ -102,7 +102,7 @@ class Exponentials:
         return e, sums
 
     def divided(self, e: Array, sums: Array, scratch: Array) -> Array:
-        """Return weights: a tile, not of whole rows, divided by `divisors` of their sums."""
+        """Return weights: a tile, without whole rows, divided by `divisors` of its rows' sums."""
         out = e if self.stored is None else corner(scratch, e.shape)
         return np.divide(e, divisors(sums), out=out)
 
@@ -135,7 +135,7 @@ class Exponentials:
         groups = self.tiling.groups
 
         def compute(part: slice) -> None:
-            (scratch,) = self.tiling.scratch(1, self.query)
+            (scratch,) = self.tiling.memory(1, self.query)
             for tile in self.tiling.tiles(groups[part]):
                 group, (queries, keys, band, *_) = tile
                 s = self._scores(tile, scratch)
@@ -218,7 +218,7 @@ def divisors(sums: Array) -> Array:
 
 
 def longest_square(rows: Array, d_head: int) -> float:
-    """Return the largest |q|^2 of the heads of some rows, which lie side by side; NaN if any is.
+    """Return the largest |q|^2 of the heads of some rows, side by side; NaN if there is NaN.
 
     Call this while the rows are in the cache; another pass over memory would cost more than the
     bound saves.

@@ -1,7 +1,7 @@
 """Re(F_seq x F_hidden) from half of the transform: the other half is its mirror image.
 
-One short sequence is multiplied by the matrices of cosines and sines: two products take half the
-time of two transforms, which have a few calls each before they begin.
+Few short sequences are multiplied by the matrices of cosines and sines. A transform passes through
+several functions before it computes anything, and takes up to twice the time of a product there.
 
 Without this a training step takes 2 % longer on S, 1 % on M, 2 % on X (`python -m benchmarks
 parts`).
@@ -17,8 +17,8 @@ from npformer.engine.context import EngineContext
 from npformer.engine.cpu.rows import PIECE, read_only
 
 PRODUCTS, SHORT = 1 << 19, 128
-"""Up to this many products of numbers for each of the four matrices, and up to these lengths of
-both axes, matrices are faster."""
+"""Matrices are faster while C x C takes at most so many multiplications, on axes of at most this
+length."""
 
 
 def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:

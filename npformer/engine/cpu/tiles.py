@@ -104,8 +104,8 @@ class Tiling:
         """Return the tiles of some groups."""
         return product(groups, self.places)
 
-    def scratch(self, n: int, reference: Array) -> Array:
-        """Return memory for the largest tile, n times, which the next call may overwrite."""
+    def memory(self, n: int, reference: Array) -> Array:
+        """Return scratch memory, which the next call may overwrite, for n of the largest tiles."""
         return scratch(n * math.prod(self.largest), reference.dtype).reshape(n, *self.largest)
 
 
