@@ -1,4 +1,5 @@
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -81,12 +82,11 @@ def test_to_layers_of_the_memory_the_memory_is_the_first_input(context):
     assert_holds(found.for_memory(), None, None, None, None)
 
 
-def test_the_engine_takes_over_both():
-    context = nf.Context(**FULL)
-    taken = as_engine_context(context)
-    assert_holds(taken, MASK, TYPES, OTHER, OTHER_TYPES)
-    assert taken.padding is context.padding
-    assert taken.memory_padding is context.memory_padding
+def test_the_engine_takes_over_both_and_shares_the_generator_that_is_made():
+    context = nf.Context(True, partial(np.random.default_rng, 0), **FULL)
+    assert_holds(taken := as_engine_context(context), MASK, TYPES, OTHER, OTHER_TYPES)
+    for name in ("generator", "padding", "memory_padding"):
+        assert getattr(taken, name) is getattr(context, name)
 
 
 @in_turn("", "memory_", of="side")
