@@ -251,7 +251,8 @@ class BinaryCrossEntropy(Classification):
         _check_logits(outputs, 1)
         # softmax of (0, z) is (sigmoid(-z), sigmoid(z))
         z = to_numpy(outputs)
-        return SoftmaxCrossEntropy().log_probabilities(np.append(np.zeros_like(z), z, axis=-1))
+        both = np.concatenate((np.zeros_like(z), z), axis=-1)
+        return SoftmaxCrossEntropy().log_probabilities(both)
 
 
 class MeanSquaredError(Loss):
@@ -277,12 +278,11 @@ def _each_sample(weights: Array) -> np.ndarray:
     return np.asarray(on_host.sum(axis=tuple(range(1, on_host.ndim))))
 
 
-def _check_logits(outputs: Array, n: int | None = None) -> None:
-    """Check that outputs are numbers, n on the last axis, or at least one."""
+def _check_logits(outputs: Array, n: int | str = "n_classes") -> None:
+    """Check that outputs are numbers, n on the last axis."""
     checks.floating(outputs=outputs)
-    if outputs.ndim == 0 or outputs.shape[-1] == 0 or n not in (None, outputs.shape[-1]):
-        checks.shape("outputs", outputs, (None, n or "n_classes"))
-        checks.positive("the size of outputs' last axis", outputs.shape[-1])
+    checks.shape("outputs", outputs, (None, n))
+    checks.positive("the size of outputs' last axis", outputs.shape[-1])
 
 
 LOSSES: Registry[Loss] = Registry(

@@ -12,7 +12,7 @@ import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.attention import add_bias
+from npformer.engine.cpu.attention import add_bias, columns_of
 from npformer.engine.cpu.averaging import average, average_backward, by_head
 from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
@@ -55,7 +55,8 @@ def dense_heads(
         return add_bias(hv[some], bias, d // n_heads, d, d, True)
 
     longest, _ = reduce(np.maximum, context.in_parts(project, len(rows)))
-    query, value = by_head(hv, batch, length, d // n_heads, *_halves(n_heads))
+    columns = columns_of(n_heads, n_heads, d // n_heads)
+    query, value = by_head(hv, batch, length, columns.d_head, *columns.heads[:2])
     key = np.multiply(W2[..., :length].swapaxes(-1, -2), UNIT, order="C")[None]
     longest_key = longest_square(key.reshape(-1, d // n_heads), d // n_heads)
     y = context.empty((batch, length, d), x)
@@ -71,7 +72,8 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     n_heads = len(W2)
     dhv = context.empty(hv.shape, hv)
     dkey = context.empty((1, n_heads, length, d // n_heads), hv)
-    dquery, dvalue = by_head(dhv, batch, length, d // n_heads, *_halves(n_heads))
+    columns = columns_of(n_heads, n_heads, d // n_heads)
+    dquery, dvalue = by_head(dhv, batch, length, columns.d_head, *columns.heads[:2])
     dbias = average_backward(dy, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
     # The keys are UNIT W2^T and dkey is UNIT times too large: the two factors cancel.
@@ -84,7 +86,3 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dx = gradient_of_input(dhv, W, context)
     dW, db = gradients_of_map(dhv, rows, context)
     return dx.reshape(x_shape), dW[:, :d], db[:d], dW2, db2, dW[:, d:], db[d:]
-
-
-def _halves(n: int) -> tuple[slice, slice]:
-    return slice(0, n), slice(n, None)

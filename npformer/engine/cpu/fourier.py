@@ -1,7 +1,7 @@
 """Re(F_seq x F_hidden) from half of the transform: the other half is its mirror image.
 
 Few short sequences are multiplied by the matrices of cosines and sines. A transform passes through
-several functions before it computes anything, and takes up to twice the time of a product there.
+several functions before it computes anything, and takes longer than the products there.
 
 Without this a training step takes 2 % longer on S, 1 % on M, 2 % on X (`python -m benchmarks
 parts`).
