@@ -33,7 +33,7 @@ BUDGET: dict[str, int] = {
     "training": 3760,
     "interop": 2027,
     "tasks": 2944,
-    "learn": 4428,
+    "learn": 4427,
     "cli": 1728,
     "__init__": 28,
     "__main__": 1,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_766
+IN_ALL = 27_765
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from npformer import functional as F
@@ -9,7 +10,8 @@ from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initia
 from npformer.core.state import State, StateShapes, places
 from npformer.functional.heads import over_heads
 from npformer.layers import Linear, RMSNorm
-from npformer.mixers.averaging import AveragingMixer, Scores
+from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.mixers.averaging import AveragingMixer, Scores, SplitHeads
 from npformer.mixers.mixer import TODAY, MixerSettings
 
 LONG = 2048
@@ -22,6 +24,26 @@ BLOCK = 256
 
 WINDOWS = 4
 """With a window, from this many of its lengths on: blocks then leave out most pairs."""
+
+
+@dataclass
+class Rotary:
+    """Turns each head's queries or keys by their positions, as a link of a chain.
+
+    The first token is at position `begin`, a number or one for each row.
+    """
+
+    theta: float
+    begin: Any = 0
+    layout: str = "halves"
+
+    def forward(self, heads: Array, context: Context) -> tuple[Array, Any]:
+        """See `functional.rotary`."""
+        return F.rotary(heads, places(self.begin, heads.shape[2]), self.theta, self.layout)
+
+    def backward(self, dheads: Array, cache: Any, gradients: Gradients) -> Array:
+        """Return the gradient of what was turned."""
+        return F.rotary_backward(dheads, cache)
 
 
 class AttentionScores(Scores):
@@ -51,65 +73,47 @@ class AttentionScores(Scores):
             norms = [RMSNorm(d_head, settings.norm_eps, dtype=dtype) for _ in range(2)]
             self.query_norm, self.key_norm = norms
 
+    def queries(self, begin: Any = 0) -> list[Any]:
+        """Return the chain that makes queries of x: (batch, heads, length, d_head).
+
+        The first token of x is at position `begin`, a number or one for each row.
+        """
+        return [self.query, SplitHeads(self.n_heads), *self._after_split(self.query_norm, begin)]
+
+    def keys(self, begin: Any = 0) -> list[Any]:
+        """Return the chain that makes keys of x, (batch, n_kv_heads, length, d_head)."""
+        return [self.key, SplitHeads(self.n_kv_heads), *self._after_split(self.key_norm, begin)]
+
+    def _after_split(self, norm: Layer | None, begin: Any) -> list[Any]:
+        """Return the links after the split, if there are any: a norm, and a turn."""
+        turn = None if self.rope_theta is None else self.turn(begin)
+        return [link for link in (norm, turn) if link is not None]
+
+    def turn(self, begin: Any = 0) -> Rotary:
+        """Return what turns queries and keys."""
+        return Rotary(self.rope_theta, begin)
+
     def scores(self, x: Array, context: Context) -> tuple[Array, Any]:
-        # Split into heads: [batch, heads, length, d_head]
-        query, query_cache = self.split(self.query, self.query_norm, self.n_heads, x, context)
-        key, key_cache = self.split(self.key, self.key_norm, self.n_kv_heads, x, context)
-        repeat_cache = None
-        if self.group > 1:
-            key, repeat_cache = F.repeat_heads(key, self.group)
-        scores, scores_cache = F.attention_scores(query, key)
-        return scores, (query_cache, key_cache, repeat_cache, scores_cache)
+        query, query_cache = forward_chain(self.queries(), x, context)
+        key, key_cache = forward_chain(self.keys() + self.repeats(), x, context)
+        scores, scores_cache = F.attention_scores(query, key)  # [batch, heads, length, length]
+        return scores, (query_cache, key_cache, scores_cache)
 
     def scores_backward(self, dscores: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, repeat_cache, scores_cache = cache
+        query_cache, key_cache, scores_cache = cache
         dquery, dkey = F.attention_scores_backward(dscores, scores_cache)
-        if repeat_cache is not None:
-            dkey = F.repeat_heads_backward(dkey, repeat_cache)
         # x is used twice, so its gradient is a sum
-        dx = self.split_backward(self.key, self.key_norm, dkey, key_cache, gradients)
-        return dx + self.split_backward(self.query, self.query_norm, dquery, query_cache, gradients)
-
-    def split(
-        self, part: Layer, norm: Layer | None, n: int, x: Array, context: Context, begin: Any = 0
-    ) -> tuple[Array, Any]:
-        """Return x W in n heads, normalised and turned if they are: (batch, n, length, d_head).
-
-        `part` is `query` or `key`. The first token is at position `begin`, a number or one for each
-        row.
-        """
-        mapped, map_cache = part.forward(x, context)
-        heads, norm_cache, turn = F.split_heads(mapped, n), None, None
-        if norm is not None:
-            heads, norm_cache = norm.forward(heads, context)
-        if self.rope_theta is not None:
-            heads, turn = self.turned(heads, begin)
-        return heads, (map_cache, norm_cache, turn)
-
-    def turned(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
-        """Return queries or keys by head, turned, and what turns their gradient."""
-        return F.rotary(heads, places(begin, heads.shape[2]), self.rope_theta)
-
-    def split_backward(
-        self, part: Layer, norm: Layer | None, dheads: Array, cache: Any, gradients: Gradients
-    ) -> Array:
-        """Gradient of `split`: add those of the parameters and return dx."""
-        map_cache, norm_cache, turn = cache
-        if turn is not None:
-            dheads = F.rotary_backward(dheads, turn)
-        if norm is not None:
-            dheads = norm.backward(dheads, norm_cache, gradients)
-        return part.backward(F.merge_heads(dheads), map_cache, gradients)
+        dx = backward_chain(self.keys() + self.repeats(), dkey, key_cache, gradients)
+        return dx + backward_chain(self.queries(), dquery, query_cache, gradients)
 
     def score_state_shapes(self, length: int) -> StateShapes:
         return {"key": (self.n_kv_heads, length, self.key.weight.shape[1] // self.n_kv_heads)}
 
     def score_state(self, x: Array, state: State, context: Context) -> dict[str, Array]:
-        key, _ = self.split(self.key, self.key_norm, self.n_kv_heads, x, context, state.stop)
-        return {"key": key}
+        return {"key": forward_chain(self.keys(state.stop), x, context)[0]}
 
     def newest_scores(self, x: Array, state: State, context: Context) -> Array:
-        query, _ = self.split(self.query, self.query_norm, self.n_heads, x, context, state.begin)
+        query, _ = forward_chain(self.queries(state.begin), x, context)
         key, _ = F.repeat_heads(state.so_far("key"), self.group)
         return F.attention_scores(query, key)[0]
 
@@ -222,26 +226,23 @@ class BlockwiseAttention(Attention):
             )
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        # Split into heads: [batch, heads, length, d_head]
-        query, query_cache = self.split(self.query, self.query_norm, self.n_heads, x, context)
-        key, key_cache = self.split(self.key, self.key_norm, self.n_kv_heads, x, context)
-        value, value_cache = self.value.forward(x, context)
-        pair = key, F.split_heads(value, self.n_kv_heads)
-        (key, value), repeats = zip(*(F.repeat_heads(a, self.group) for a in pair), strict=True)
+        passed = [forward_chain(chain, x, context) for chain in self._chains()]
+        (query, key, value), caches = zip(*passed, strict=True)
         block = BLOCK if self.window is None else max(1, min(BLOCK, self.window))
-        seen: Any = {"causal": self.causal, "block": block, "window": self.window}
-        heads, heads_cache = F.blockwise_attention(
-            query, key, value, over_heads(context.mask), **seen
-        )
-        return F.merge_heads(heads), (query_cache, key_cache, value_cache, repeats[0], heads_cache)
+        seen = over_heads(context.mask), self.causal, block, 0, self.window
+        heads, heads_cache = F.blockwise_attention(query, key, value, *seen)
+        return F.merge_heads(heads), (caches, heads_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
-        query_cache, key_cache, value_cache, repeat_cache, heads_cache = cache
+        caches, heads_cache = cache
         dheads = F.split_heads(dmerged, self.n_heads)
-        dquery, *pair = F.blockwise_attention_backward(dheads, heads_cache)
-        dkey, dvalue = (F.repeat_heads_backward(each, repeat_cache) for each in pair)
-        # x is used three times, so its gradient is a sum
-        dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
-        dx_key = self.split_backward(self.key, self.key_norm, dkey, key_cache, gradients)
-        dx_query = self.split_backward(self.query, self.query_norm, dquery, query_cache, gradients)
-        return dx_value + dx_key + dx_query
+        dmade = F.blockwise_attention_backward(dheads, heads_cache)
+        dquery, dkey, dvalue = (
+            backward_chain(chain, d, each, gradients)
+            for chain, d, each in zip(self._chains(), dmade, caches, strict=True)
+        )
+        return dvalue + dkey + dquery  # x is used three times, so its gradient is a sum
+
+    def _chains(self) -> tuple[list[Any], ...]:
+        """Return the chains that make queries, keys and values, of as many heads each."""
+        return self.queries(), self.keys() + self.repeats(), self.values() + self.repeats()

@@ -5,6 +5,7 @@ They differ in where the scores come from. A subclass of `Scores` computes these
 AttentionScores)``.
 """
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from npformer import functional as F
@@ -26,7 +27,38 @@ from npformer.core.words import undefined
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
+from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
+
+
+@dataclass
+class SplitHeads:
+    """Splits features into heads, as a link of a chain; see `functional.split_heads`."""
+
+    n_heads: int
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, None]:
+        """(batch, length, n_heads d_head) -> (batch, n_heads, length, d_head)."""
+        return F.split_heads(x, self.n_heads), None
+
+    def backward(self, dheads: Array, cache: None, gradients: Gradients) -> Array:
+        """Put the heads' gradients side by side."""
+        return F.merge_heads(dheads)
+
+
+@dataclass
+class RepeatHeads:
+    """Lets several heads of queries share a head, as a link of a chain."""
+
+    times: int
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        """See `functional.repeat_heads`."""
+        return F.repeat_heads(x, self.times)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        """Sum the gradients of the heads that share one."""
+        return F.repeat_heads_backward(dy, cache)
 
 
 class Scores(Layer):
@@ -85,6 +117,10 @@ class Scores(Layer):
     def group(self) -> int:
         """How many heads of queries share a head of keys and values."""
         return self.n_heads // self.n_kv_heads
+
+    def repeats(self) -> list[RepeatHeads]:
+        """Return the last link of a chain that makes keys or values, if heads share them."""
+        return [RepeatHeads(self.group)] if self.group > 1 else []
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""
@@ -145,28 +181,26 @@ class AveragingMixer(Mixer, Scores):
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the heads side by side, (batch, length, d_model), and `heads_backward`'s cache."""
         scores, scores_cache = self.scores(x, context)  # [(batch,) heads, length, length]
-        value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
-        by_head = F.split_heads(value, self.n_kv_heads)  # [batch, heads, length, d_head]
-        repeat_cache = None
-        if self.group > 1:
-            by_head, repeat_cache = F.repeat_heads(by_head, self.group)
+        value, value_cache = forward_chain(self.values() + self.repeats(), x, context)
         mask, rate = over_heads(context.mask), self.attention_dropout
         generator = context.dropout_generator() if rate > 0.0 else None
         heads, average_cache = F.average(
-            scores, by_head, mask, self.causal, rate, generator, window=self.window
+            scores, value, mask, self.causal, rate, generator, window=self.window
         )
-        return F.merge_heads(heads), (scores_cache, value_cache, repeat_cache, average_cache)
+        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
         """Gradient of `heads`: add those of the parameters and return dx."""
-        scores_cache, value_cache, repeat_cache, average_cache = cache
+        scores_cache, value_cache, average_cache = cache
         dscores, dvalue = F.average_backward(F.split_heads(dmerged, self.n_heads), average_cache)
-        if repeat_cache is not None:
-            dvalue = F.repeat_heads_backward(dvalue, repeat_cache)
-        dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
+        dx_value = backward_chain(self.values() + self.repeats(), dvalue, value_cache, gradients)
         dx_scores = self.scores_backward(dscores, scores_cache, gradients)
         # x is used once or, where the scores depend on it, twice
         return dx_value if dx_scores is None else dx_value + dx_scores
+
+    def values(self) -> list[Any]:
+        """Return the chain that makes values of x, (batch, n_kv_heads, length, d_head)."""
+        return [self.value, SplitHeads(self.n_kv_heads)]
 
     def state_shapes(self, length: int, d_model: int) -> StateShapes:
         if type(self).newest_scores is Scores.newest_scores:  # a user's own
@@ -183,7 +217,7 @@ class AveragingMixer(Mixer, Scores):
         if type(self).newest_scores is Scores.newest_scores:
             return super().prefill(x, state, context)
         n, x = x.shape[1], finite_at_padding(x, context.padding)
-        value = F.split_heads(self.value.forward(x, context)[0], self.n_kv_heads)
+        value, _ = forward_chain(self.values(), x, context)
         state = state.extend(n, context, value=value, **self.score_state(x, state, context))
         scores = self.newest_scores(x, state, context)  # [(batch,) heads, n, length so far]
         values, _ = F.repeat_heads(state.so_far("value"), self.group)

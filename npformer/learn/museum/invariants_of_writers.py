@@ -87,6 +87,6 @@ def rotary_pairs_are_halves(kind: type[Attention]) -> None:
     layer, d_head = kind(WIDTH, 1, rope_theta=1e12, **SEEDED), WIDTH
     query = np.zeros((1, 1, 2, d_head))
     query[..., [0, d_head // 2]] = 1.0  # at position 1 the other pairs have hardly turned
-    turned = layer.turned(query)[0][0, 0, 1]
+    turned = layer.turn().forward(query, Context())[0][0, 0, 1]
     pair = np.cos(1.0) - np.sin(1.0), np.sin(1.0) + np.cos(1.0)
     np.testing.assert_allclose(turned[[0, d_head // 2]], pair, rtol=0, atol=1e-12)

@@ -6,10 +6,11 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context
-from npformer.core.state import places
 from npformer.functional.heads import over_heads
+from npformer.layers.sequential import forward_chain
 from npformer.learn.museum.table import plain
 from npformer.mixers import Attention
+from npformer.mixers.attention import Rotary
 
 
 @plain(26, "only_distances_count_in_rotary_attention")
@@ -27,10 +28,10 @@ class AttentionThatTurnsItsValues(Attention):
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         scores, scores_cache = self.scores(x, context)
-        value, value_cache = self.value.forward(x, context)
-        turned, _ = self.turned(F.split_heads(value, self.n_heads))
+        value, value_cache = forward_chain(self.values(), x, context)
+        turned, _ = self.turn().forward(value, context)
         heads, average_cache = F.average(scores, turned, over_heads(context.mask), self.causal)
-        return F.merge_heads(heads), (scores_cache, value_cache, None, average_cache)
+        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
 
 
 @plain(26, "a_cache_changes_no_turned_token")
@@ -45,8 +46,8 @@ class AttentionThatTurnsFromTheStart(Attention):
     no cache.
     """
 
-    def turned(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
-        return super().turned(heads, 0)
+    def turn(self, begin: Any = 0) -> Rotary:
+        return super().turn(0)
 
 
 @plain(26, "rotary_pairs_are_halves")
@@ -63,6 +64,5 @@ class AttentionThatPairsNeighbours(Attention):
     backward pass turns the same pairs back.
     """
 
-    def turned(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
-        at = places(begin, heads.shape[2])
-        return F.rotary(heads, at, self.rope_theta or 10000.0, layout="neighbours")
+    def turn(self, begin: Any = 0) -> Rotary:
+        return Rotary(self.rope_theta or 10000.0, begin, layout="neighbours")
