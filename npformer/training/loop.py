@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import Array, Gradients, guarded_computation
-from npformer.data.samples import Batch
 from npformer.models.step import Step
 from npformer.optim import NonFiniteGradientError, clip_by_global_norm
 from npformer.training.arguments import CHANGED_MODEL, check_trains
@@ -68,43 +67,34 @@ class Training:
         return stop
 
     def run(self) -> None:
-        """Take all remaining steps, unless a callback or a signal ends the training."""
-        for _ in self.epochs():
-            for rows, batch in self.steps():
+        """Take all remaining steps, unless a callback or a signal ends the training.
+
+        The first may be the rest of an unfinished epoch. If a callback stops the training in the
+        last step of an epoch, the epoch is still evaluated; after a signal it is not, and a resumed
+        training begins with that evaluation.
+        """
+        state, batches, now = self.state, self.batches, self.state._now
+        while not now.signal:
+            if batches.order is None:  # an epoch begins
+                if state.stopping is not None or now.epoch >= state.epochs:
+                    break
+                batches.begin()
+                now.epoch, now.step_in_epoch = now.epoch + 1, 0
+                self.call("before_epoch")
+            while now.step_in_epoch < state.n_steps and not (now.signal or state.stopping):
+                rows, batch = batches.pick(now.step_in_epoch)
                 self.update(rows, *self.step.step(batch, self.dropout))
-        self.state._now.over = True
+            if now.signal or now.step_in_epoch < state.n_steps:
+                break
+            batches.order = None
+            self.call("after_epoch")
+        now.over = True
         self.call("after_training")
 
     def call(self, hook: str) -> None:
         """Call one method of all watchers."""
         for each in self.watchers:
             getattr(each, hook)(self.state)
-
-    def epochs(self) -> Iterator[int]:
-        """Yield the remaining epochs: first the rest of the unfinished one, if any.
-
-        If a callback stops the training in the last step of an epoch, the epoch is still evaluated;
-        after a signal it is not, and a resumed training begins with that evaluation.
-        """
-        state, batches, now = self.state, self.batches, self.state._now
-        while not now.signal:
-            if batches.order is None:
-                if state.stopping is not None or now.epoch >= state.epochs:
-                    return
-                batches.begin()
-                now.epoch, now.step_in_epoch = now.epoch + 1, 0
-                self.call("before_epoch")
-            yield now.epoch
-            if now.signal or now.step_in_epoch < state.n_steps:
-                return
-            batches.order = None
-            self.call("after_epoch")
-
-    def steps(self) -> Iterator[tuple[np.ndarray, Batch]]:
-        """Yield the epoch's remaining batches, each with the rows of its samples."""
-        state, now = self.state, self.state._now
-        while now.step_in_epoch < state.n_steps and not (now.signal or state.stopping):
-            yield self.batches.pick(now.step_in_epoch)
 
     def update(self, rows: np.ndarray, loss: Array, gradients: Gradients) -> None:
         """Take a step of the optimizer, and call the watchers."""
