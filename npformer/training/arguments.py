@@ -96,9 +96,15 @@ def check_arguments(fit: Callable[..., Any], given: Mapping[str, Any]) -> None:
         )
 
 
-def optimizer_for(model: Model, optimizer: Optimizer | None, **settings: Any) -> Optimizer:
+OF_ADAM = ("lr", "schedule", "weight_decay", "no_decay", "layer_decay")
+"""Which arguments of `fit` are settings of the Adam that it makes; None leaves Adam's default."""
+
+
+def optimizer_for(
+    model: Model, optimizer: Optimizer | None, arguments: Mapping[str, Any]
+) -> Optimizer:
     """Return the given optimizer, or an Adam with those of its settings that are not None."""
-    given = {name: value for name, value in settings.items() if value is not None}
+    given = {name: arguments[name] for name in OF_ADAM if arguments[name] is not None}
     if not model.parameters():
         raise ValueError(
             "every parameter of the model is frozen, so there is nothing to train; expected at "

@@ -224,9 +224,7 @@ def fit(
             dropout = device_generator(model.backend, int(dropout.integers(1 << 63))) or dropout
         about = loss, label_smoothing, metric, sample_weight, class_weight
         task = checked_task(model, data, validation, rng, ranks, progress, *about)
-        settings = {"schedule": schedule, "weight_decay": weight_decay, "no_decay": no_decay}
-        settings |= {"lr": lr, "layer_decay": layer_decay}
-        given = optimizer_for(model, optimizer, **settings)
+        given = optimizer_for(model, optimizer, locals())
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
         if several:
