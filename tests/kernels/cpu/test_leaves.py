@@ -1,6 +1,7 @@
 """Leaves: both bodies compute the same, and compiled code on disk is never wrong or an error."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 import npformer.engine.cpu as cpu
-from npformer.engine.cpu.loops import VARIABLE
+from npformer.engine.cpu.loops import VARIABLE, options
 from npformer.engine.cpu.rows import LEAVES
 
 loops = pytest.mark.skipif(bool(cpu.WHY_NO_LOOPS), reason=cpu.WHY_NO_LOOPS)
@@ -62,6 +63,7 @@ CASES = {
     **{f"{name}, in place": in_place for name in ("relu", "gelu", "gelu_tanh", "silu")},
     "norm_rows": norm,
     "norm_rows, alone": lambda n, d: [norm(n, d)[0], None, *norm(n, d)[2:6], None, *norm(n, d)[7:]],
+    "norm_rows, of a sum": lambda n, d: [*norm(n, d)[:6], None, *norm(n, d)[7:]],
     "norm_rows_backward": lambda n, d: [
         *(normals(n, d), normals(n, d), 1.0 + normals(n, 1) ** 2),
         *(normals(d), True, np.zeros((n, d)), normals(2, d)),
@@ -119,6 +121,23 @@ def test_both_bodies_compute_the_same(case, odd):
                 zeros = np.zeros(other.shape)
                 scale = np.abs(other, where=np.isfinite(other), out=zeros).max(initial=1.0)
                 np.testing.assert_allclose(one, other, rtol=bound, atol=bound * scale)
+
+
+@loops
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [c for c in CASES if "reassoc" in LEAVES[c.partition(",")[0]].may])
+def test_no_sum_depends_on_where_arrays_lie_in_memory(case):
+    """LLVM asks before a loop that also writes how near its arrays are; if so, it sums in order."""
+    import numba
+
+    leaf = LEAVES[case.partition(",")[0]]
+    for dtype in ("float64", "float32"):
+        loop = numba.njit(leaf.loop, **options(leaf.may))
+        given = CASES[case](3, 7)
+        loop(*(a.astype(dtype) if getattr(a, "dtype", None) == "float64" else a for a in given))
+        _, *asked = re.split(r"\nvector\.memcheck\d*:", loop.inspect_llvm(loop.signatures[0]))
+        until_next = [re.split(r"\n(?:scalar\.ph|iter\.check)\d*:", code)[0] for code in asked]
+        assert not [code for code in until_next if "bin.rdx" in code]  # the end of a sum in parts
 
 
 @pytest.mark.parametrize("x", [-1e4, -200.0, -1.0, 0.0, 0.3, 100.0, 1e4])
