@@ -115,8 +115,8 @@ def schedule_for(spec: str, steps: int, warmup: int = 0) -> Schedule:
     The training has `steps` steps; the learning rate rises in the first `warmup` of them.
     """
     _, options = SCHEDULES.parse(spec)
-    fitting = {} if "total" in options else {"total": steps, "warmup": warmup}
-    return SCHEDULES.make(SCHEDULES.filled(spec, **fitting))
+    fitting = {"total": steps, "warmup": warmup} if warmup else {"total": steps}
+    return SCHEDULES.make(SCHEDULES.filled(spec, **({} if "total" in options else fitting)))
 
 
 def factor_at(schedule: Schedule, step: int) -> float:

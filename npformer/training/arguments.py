@@ -10,7 +10,7 @@ from typing import Any
 
 from npformer.core import Array, Parameters, Seed, checks, described, use_precision
 from npformer.models.losses import Loss
-from npformer.optim import Adam, Optimizer
+from npformer.optim import Adam, Optimizer, schedule_for
 from npformer.training.batches import WAYS
 from npformer.training.storage.checkpoint_folder import checked_folder
 from npformer.training.trainable import Model
@@ -101,9 +101,12 @@ OF_ADAM = ("lr", "schedule", "weight_decay", "no_decay", "layer_decay")
 
 
 def optimizer_for(
-    model: Model, optimizer: Optimizer | None, arguments: Mapping[str, Any]
+    model: Model, optimizer: Optimizer | None, steps: int, arguments: Mapping[str, Any]
 ) -> Optimizer:
-    """Return the given optimizer, or an Adam with those of its settings that are not None."""
+    """Return the given optimizer, or an Adam with those of its settings that are not None.
+
+    The training has `steps` steps, and so has a schedule that is given by its name.
+    """
     given = {name: arguments[name] for name in OF_ADAM if arguments[name] is not None}
     if not model.parameters():
         raise ValueError(
@@ -111,6 +114,8 @@ def optimizer_for(
             "least one that is not: model.unfreeze('classify.*')"
         )
     if optimizer is None:
+        if isinstance(given.get("schedule"), str):
+            given["schedule"] = schedule_for(given["schedule"], steps)
         return Adam(model.parameters(), **given)
     checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
     if given:

@@ -143,7 +143,8 @@ def fit(
     epochs : int
         Passes over all data.
     lr, schedule, weight_decay, no_decay, layer_decay : optional
-        Settings of `Adam`, with its defaults.
+        Settings of `Adam`, with its defaults. A schedule by its name, such as "cosine", is as long
+        as the training, unless it has a total of its own.
     optimizer : Optimizer, optional
         An Adam, an SGD or one of your own, instead of these settings.
     clip_norm : float, optional
@@ -224,9 +225,9 @@ def fit(
             dropout = device_generator(model.backend, int(dropout.integers(1 << 63))) or dropout
         about = loss, label_smoothing, metric, sample_weight, class_weight
         task = checked_task(model, data, validation, rng, ranks, progress, *about)
-        given = optimizer_for(model, optimizer, locals())
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
+        given = optimizer_for(model, optimizer, epochs * len(drawn), locals())
         if several:
             agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
             over_ranks.begin_together(ranks, model, given, agreed)

@@ -15,6 +15,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.optim import NORMS_AND_BIASES, schedule_for
+from npformer.training.arguments import OF_ADAM
 
 TABLE = tomllib.loads(
     (importlib.resources.files("npformer.tasks.estimators") / "defaults.toml").read_text("utf-8")
@@ -67,9 +68,6 @@ SEEN = {
     **{"filler": 200_000, "tuned": 15_000},
 }
 """How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
-
-OF_ADAM = ("lr", "schedule", "weight_decay", "no_decay", "layer_decay")
-"""Defaults that an optimizer of the user's own replaces."""
 
 ONE_BATCH = 64
 """Up to this many arrays are one batch, in float64 and without dropout: only the initial weights
