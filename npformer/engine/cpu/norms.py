@@ -132,10 +132,10 @@ def _norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ign
         total = squares = one - one
         for j in range(d):
             u[j] = x[i, j] if y is None else x[i, j] + y[i, j]
-        for j in range(d):  # by itself: above, LLVM would sum in another order near other arrays
-            total += u[j]
-        mean, total = total * mean_of, one - one
         if centred:
+            for j in range(d):  # by itself: above, it would depend on how near x and u lie
+                total += u[j]
+            mean, total = total * mean_of, one - one
             for j in range(d):
                 u[j] -= mean
                 total += u[j]
