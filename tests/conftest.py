@@ -30,6 +30,7 @@ import npformer as nf
 
 IN_TURN = (
     "tests/training/distributed/",
+    "tests/docs/test_search.py",
     "tests/faults/test_kills.py",
     "tests/faults/test_mutated_files.py",
     "tests/gpu/",
@@ -37,7 +38,7 @@ IN_TURN = (
     "tests/learn/play/browser/",
     "tests/training/storage/test_model_file.py",
 )
-"""Tests that start processes, measure time or share a GPU: they run one after the other."""
+"""Tests that start processes, measure time, or share a GPU or a built site: one after the other."""
 
 
 @pytest.hookimpl(tryfirst=True)
