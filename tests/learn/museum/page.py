@@ -16,8 +16,8 @@ PAGE = ROOT / "docs" / "museum.md"
 INTRODUCTION = """\
 These are {bugs} bugs of the kind that people make when they write a Transformer by hand. Bugs 1 to
 17 were seen in published NumPy code and in texts about it; the others were made in npformer or are
-easy to make. Each is a class, a function, a pair of functions or a source file in
-`npformer.learn.museum`, and {in_models} of them can be put into a model.
+easy to make. Bugs of one kind share a number. Each is a class, a function, a pair of functions or a
+source file in `npformer.learn.museum`, and {in_models} of them can be put into a model.
 """
 
 GRADIENT_CHECKS = """\
