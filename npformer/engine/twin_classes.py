@@ -98,15 +98,12 @@ class Child:
     def __get__(self, twin: Any, owner: type | None = None) -> Any:
         if twin is None:
             return self
-        child = twin.__dict__.get(self.name, self)
-        if child is None:
-            return None
-        if child is self:
-            raise AttributeError(f"{type(twin).__name__} has no attribute {self.name!r}")
-        of = twin._twins.of
-        if isinstance(child, (list, tuple)):
-            return [of(one, self.first and i == 0) for i, one in enumerate(child)]
-        return of(child, self.first)
+        try:
+            child = twin.__dict__[self.name]
+        except KeyError:
+            what = f"{type(twin).__name__} has no attribute {self.name!r}"
+            raise AttributeError(what) from None
+        return None if child is None else twin._twins.of(child, self.first)
 
     def __set__(self, twin: Any, value: Any) -> None:
         for item in value if isinstance(value, (list, tuple)) else (value,):
