@@ -86,10 +86,11 @@ class Snapshot:
         """Return whether the model has the same layers, settings and trained parameters."""
         try:
             # Comparing dicts calls a value's __eq__ only if it is another object than before.
-            now = [(layer, type(layer), layer.__dict__) for layer, _, _ in self._inner]
-            if now != self._inner or vars(model) != self._settings:
-                return False
-            if [parameter.trainable for parameter in self._parameters] != self._trained:
+            for layer, kind, settings in self._inner:
+                if type(layer) is not kind or layer.__dict__ != settings:
+                    return False
+            trained = [parameter.trainable for parameter in self._parameters]
+            if vars(model) != self._settings or trained != self._trained:
                 return False
             return not (self._custom or self._by_identity) or self._fits_closely()
         except ValueError:  # NumPy compares two arrays by entries, without a single answer
