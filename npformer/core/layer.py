@@ -189,11 +189,8 @@ class Layer(Attachable):
         return "float32" if first is None else str(first.dtype.name)
 
     def _any_parameter(self) -> Parameter | None:
-        for _, child in self.children():
-            found = child if isinstance(child, Parameter) else child._any_parameter()
-            if found is not None:
-                return found
-        return None
+        found = (c if isinstance(c, Parameter) else c._any_parameter() for _, c in self.children())
+        return next(filter(None, found), None)
 
     def __repr__(self) -> str:
         described = ", ".join(

@@ -208,13 +208,13 @@ class Trainable(Layer):
 
         `loss` counts the targets while they are still on the host.
         """
-        backend = self.backend
-        if backend == "numpy" and all(each.padding is None for each in batch.inputs):
+        if self.backend == "numpy" and all(each.padding is None for each in batch.inputs):
             return batch
         parts = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
         several: Any = [batch.y, batch.weights, *parts]
         if feed is not None:
             several = feed(*several)
+        backend = self.backend
         y, weights, *rest = (a if a is None else asarray(a, backend) for a in several)
         inputs = tuple(map(_upload, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
         counts = batch.counts
