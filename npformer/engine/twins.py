@@ -44,10 +44,10 @@ class Twins:
         char = x.dtype.char
         if char not in FLOATS or not enabled():
             return None
-        if type(x) is not self.array_type and (self._exact or not isinstance(x, self.array_type)):
-            return None
-        found = self.kernels.get(name)
-        return found if self._exact or found is None or proven(name, char) else None
+        if self._exact:
+            return self.kernels.get(name) if type(x) is np.ndarray else None
+        found = self.kernels.get(name) if isinstance(x, self.array_type) else None
+        return found if found is None or proven(name, char) else None
 
     def of(self, layer: Any, first: bool = False) -> Any:
         """Return the twin of a layer, whose input may be data; the layer itself if it has none.

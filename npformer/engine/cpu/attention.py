@@ -84,8 +84,9 @@ def attention_heads(
     W = context.empty((d, values.stop), W_query)
     np.multiply(W_query, scale, out=W[:, queries])
     W[:, keys], W[:, values] = W_key, W_value
-    pairs = (b_query, W_query), (b_key, W_key), (b_value, W_value)
-    bias = np.concatenate([zeros(w.shape[1], x.dtype) if b is None else b for b, w in pairs])
+    biases = b_query, b_key, b_value
+    given = zip(biases, (queries, keys, values), strict=True)
+    bias = np.concatenate([zeros(values.stop, x.dtype)[s] if b is None else b for b, s in given])
     bias[queries] *= scale
     rows = x.reshape(-1, d)
     qkv = context.empty((len(rows), W.shape[1]), x)
@@ -106,12 +107,12 @@ def attention_heads(
     bound = math.sqrt(math.prod(squares))
     seen: Any = {"causal": causal, "window": window, "store": store}
     cache = average(query, key, value, y, context, longest=bound, **seen)
-    return y, (rows, [b is not None for b, _ in pairs], W, scale, cache, x.shape, columns, turns)
+    return y, (rows, biases, W, scale, cache, x.shape, columns, turns)
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """Gradients: dx, then dW and, if there was a bias, db of query, key and value."""
-    rows, biased, W, scale, averaged, x_shape, columns, turns = cache
+    rows, biases, W, scale, averaged, x_shape, columns, turns = cache
     (batch, length, _), context = x_shape, averaged[-1]
     dqkv = context.empty((len(rows), W.shape[1]), rows)
     dquery, *pair = by_head(dqkv, batch, length, columns.d_head, *columns.heads)
@@ -135,8 +136,8 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dW *= scales
     db *= scales
     gradients = []
-    for some, has_bias in zip(columns.slices, biased, strict=True):
-        gradients += [dW[:, some], db[some]] if has_bias else [dW[:, some]]
+    for some, bias in zip(columns.slices, biases, strict=True):
+        gradients += [dW[:, some]] if bias is None else [dW[:, some], db[some]]
     return dx.reshape(x_shape), *gradients
 
 

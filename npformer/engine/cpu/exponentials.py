@@ -90,7 +90,7 @@ class Exponentials:
         Return it with the sums of its rows. If it has whole rows, it is divided by them, which
         makes weights, and there is None in their place.
         """
-        group, (queries, keys, band, *_) = tile
+        group, (queries, keys, band, _, _) = tile
         e = self._scores(tile, scratch)
         shift = None if self.shift is None else self.shift[*group, queries]
         weight = None
@@ -120,7 +120,7 @@ class Exponentials:
         return self.divided(e, self.totals[*group, queries], scratch)
 
     def _scores(self, tile: Tile, scratch: Array) -> Array:
-        group, (queries, keys, *_) = tile
+        group, (queries, keys, _, _, _) = tile
         query, key = self.query[*group, queries], of_group(self.key, group)[:, :, keys]
         if self.stored is None:
             s = corner(scratch, (*query.shape[:-1], key.shape[-2]))
