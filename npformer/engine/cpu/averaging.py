@@ -98,7 +98,7 @@ def average(
             group, (queries, keys, _, first, _) = tile
             p, sums = exponentials.of(tile, scratch)
             target = out[*group, queries]
-            if sums is not None:
+            if not tiling.whole_rows:
                 total = exponentials.totals[*group, queries]
                 if not first:
                     sums += total

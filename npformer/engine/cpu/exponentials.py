@@ -84,11 +84,10 @@ class Exponentials:
             self.bias = None if bias is None else (bias * UNIT)[:, None, :]
             self.shift = self._row_maxima(context)
 
-    def of(self, tile: Tile, scratch: Array) -> tuple[Array, Array | None]:
+    def of(self, tile: Tile, scratch: Array) -> tuple[Array, Array]:
         """Compute a tile into `stored` if there is one, else into scratch memory.
 
-        Return it with the sums of its rows. If it has whole rows, it is divided by them, which
-        makes weights, and there is None in their place.
+        Return it with the sums of its rows. If it has whole rows, it is divided by them: weights.
         """
         group, (queries, keys, band, _, _) = tile
         e = self._scores(tile, scratch)
@@ -97,8 +96,7 @@ class Exponentials:
         if self.weight is not None:
             weight = np.ascontiguousarray(of_group(self.weight, group)[..., keys])
         block, masked = np.ascontiguousarray(e), self.mask is not None
-        sums = None if self.tiling.whole_rows else np.empty((*e.shape[:-1], 1), e.dtype)
-        exponentiate(block, shift, weight, masked, band, sums)
+        sums = exponentiate(block, shift, weight, masked, band, self.tiling.whole_rows)
         if block is not e:
             e[...] = block
         return e, sums
@@ -153,8 +151,9 @@ class Exponentials:
         return top
 
 
-def _loop(e, shift, weight, masked, band, sums):  # type: ignore[no-untyped-def]
+def _loop(e, shift, weight, masked, band, divide):  # type: ignore[no-untyped-def]
     samples, heads, queries, keys = e.shape
+    sums = np.empty((samples, heads, queries, 1), e.dtype)
     for sample in range(samples):
         for head in range(heads):
             if weight is not None:
@@ -176,11 +175,11 @@ def _loop(e, shift, weight, masked, band, sums):  # type: ignore[no-untyped-def]
                     total += row[j]
                 for j in range(max(stop, 0), keys):
                     row[j] = 0.0
-                if sums is not None:
-                    sums[sample, head, i, 0] = total
-                elif total != 0.0:
+                sums[sample, head, i, 0] = total
+                if divide and total != 0.0:
                     for j in range(keys):
                         row[j] /= total
+    return sums
 
 
 @leaf(_loop)
@@ -190,13 +189,13 @@ def exponentiate(
     weight: Array | None,
     masked: bool,
     band: tuple[int, int] | None,
-    sums: Array | None,
-) -> None:
-    """Make exponentials of the scores in a tile, and write the sums of their rows into `sums`.
+    divide: bool,
+) -> Array:
+    """Make exponentials of the scores in a tile, and return the sums of their rows.
 
     Scores are less a shift for each row; exponentials are times a weight for each key, 0 for keys
-    that are `masked`. With a `band`, query i sees the keys i + band[0] to i + band[1]. Without
-    `sums`, exponentials are divided by them and become weights.
+    that are `masked`. With a `band`, query i sees the keys i + band[0] to i + band[1]. With
+    `divide`, exponentials become weights.
     """
     if shift is not None:
         e -= shift
@@ -207,11 +206,10 @@ def exponentiate(
         e *= weight
     if band is not None:
         e *= band_of(*e.shape[-2:], *band)
-    total = (e @ ones(e.shape[-1], e.dtype))[..., None]
-    if sums is None:
-        e /= divisors(total)
-    else:
-        sums[...] = total
+    sums = (e @ ones(e.shape[-1], e.dtype))[..., None]
+    if divide:
+        e /= divisors(sums)
+    return sums
 
 
 def divisors(sums: Array) -> Array:

@@ -42,13 +42,13 @@ def scores(n, d):
 
 def below(n):
     """Two heads of one sample, where a query sees no later key."""
-    return [normals(1, 2, n, n), None, None, False, (-n, 0), None]
+    return [normals(1, 2, n, n), None, None, False, (-n, 0), True]
 
 
 def shifted(n, d):
-    e, weight, sums = 30.0 * scores(n, d), np.ones((3, 1, 1, d)), np.zeros((3, 2, n, 1))
+    e, weight = 30.0 * scores(n, d), np.ones((3, 1, 1, d))
     weight[0, ..., : d // 2], weight[1] = 0.0, 0.0
-    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), sums]
+    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), False]
 
 
 def losses(n, d, smoothing=0.0):
@@ -66,7 +66,7 @@ CASES = {
         *(normals(n, d), normals(n, d), 1.0 + normals(n, 1) ** 2),
         *(normals(d), True, np.zeros((n, d)), normals(2, d)),
     ],
-    "exponentiate": lambda n, d: [scores(n, d), None, None, False, None, None],
+    "exponentiate": lambda n, d: [scores(n, d), None, None, False, None, True],
     "exponentiate, below": lambda n, d: below(d),
     "exponentiate, shifted": shifted,
     "norm_rows, not centred": lambda n, d: [*norm(n, d)[:5], False, *norm(n, d)[6:]],
