@@ -155,7 +155,7 @@ def instance(name: str, value: object, kind: type, advice: str = "") -> None:
 
 def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -> int:
     """Return `value` as an int after checking that it is a whole number in a range."""
-    fits = isinstance(value, Integral) and not isinstance(value, bool)
+    fits = type(value) is int or (isinstance(value, Integral) and not isinstance(value, bool))
     if not fits or not at_least <= int(value) <= at_most:  # type: ignore[call-overload]
         up_to = f" and at most {at_most}" if fits and int(value) > at_most else ""  # type: ignore[call-overload]
         raise ValueError(

@@ -20,6 +20,7 @@ from npformer.core.backend import Array
 from npformer.core.context import Context
 from npformer.core.gradients import Gradients
 from npformer.core.name_patterns import matching
+from npformer.core.padding import check_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters
 from npformer.core.words import undefined
 
@@ -51,11 +52,8 @@ class Layer(Attachable):
 
     def __call__(self, x: Array, mask: Array | None = None) -> Array:
         """Return the result at evaluation. In `mask`, shape (batch, length), True = keep."""
-        backend_of(x=x) if mask is None else backend_of(x=x, mask=mask)
-        if mask is not None:
-            checks.mask("mask", mask, tuple(x.shape[:2]))
-        y, _ = self.forward(x, Context(mask=mask, keep=False))
-        return y
+        backend_of(x=x) if mask is None else check_padding(mask, x)
+        return self.forward(x, Context(mask=mask, keep=False))[0]
 
     # Names ------------------------------------------------------------------------------------
 
@@ -192,7 +190,7 @@ class Layer(Attachable):
 
     def _any_parameter(self) -> Parameter | None:
         found = (c if isinstance(c, Parameter) else c._any_parameter() for _, c in self.children())
-        return next((parameter for parameter in found if parameter is not None), None)
+        return next(filter(None, found), None)
 
     def __repr__(self) -> str:
         described = ", ".join(

@@ -88,9 +88,8 @@ class FastBlock(Fast, EncoderBlock):
         if kernel is not None and norm.beta is None and type(x) is not np.ndarray:
             kernel = None
         if kernel is not None and y.dtype is x.dtype and y.shape == x.shape:
-            shift = None if norm.beta is None else norm.beta.value
-            scale_and_shift = norm.gamma.value, shift
-            z, cache = kernel[0](x, y, *scale_and_shift, norm.eps, dropout.rate, context)
+            gamma, beta = norm.gamma.value, None if norm.beta is None else norm.beta.value
+            z, cache = kernel[0](x, y, gamma, beta, norm.eps, dropout.rate, context)
             return z, (sublayer_cache, Saved(kernel[1], cache), None, context)
         dropped, dropout_cache = dropout.forward(y, context)
         z, norm_cache = norm.forward(self._sum(x, dropped, context), context)

@@ -32,8 +32,8 @@ class Snapshot:
     def __init__(self, model: Layer) -> None:
         layers = _layers(model)
         self._settings = _settings(model)
-        inner = [layer for layer in layers if layer is not model]
-        self._inner = [(layer, type(layer), _settings(layer)) for layer in inner]
+        self._inner = inner = [layer for layer in layers if layer is not model]
+        self._kinds, self._inside = list(map(type, inner)), list(map(_settings, inner))
         self._by_identity = any(type(layer).__eq__ is not object.__eq__ for layer in layers)
         custom = [layer for layer in inner if type(layer).children is not Layer.children]
         self._custom = [(layer, list(layer.children())) for layer in custom]
@@ -54,7 +54,7 @@ class Snapshot:
     @cached_property
     def in_parts(self) -> bool:
         """Whether threads can share the calls of its mixers."""
-        return all(_in_parts(layer) for layer, _, _ in self._inner)
+        return all(map(_in_parts, self._inner))
 
     def lengths_of_shard(self, longest: Any, whole: Any) -> tuple[int, ...]:
         """Return how many tokens a part of a batch must have in each input.
@@ -78,7 +78,7 @@ class Snapshot:
     @cached_property
     def _axes(self) -> set[int]:
         """Lengths that axes of activations may have, if they are not axes of tokens."""
-        settings = [self._settings, *(settings for _, _, settings in self._inner)]
+        settings = [self._settings, *self._inside]
         numbers = {n for of_layer in settings for n in of_layer.values() if type(n) is int}
         return numbers.union({1}, *(parameter.value.shape for parameter in self._parameters))
 
@@ -86,10 +86,11 @@ class Snapshot:
         """Return whether the model has the same layers, settings and trained parameters."""
         try:
             # Comparing dicts calls a value's __eq__ only if it is another object than before.
-            now = [(layer, type(layer), layer.__dict__) for layer, _, _ in self._inner]
-            if now != self._inner or vars(model) != self._settings:
+            now = [layer.__dict__ for layer in self._inner]
+            if now != self._inside or list(map(type, self._inner)) != self._kinds:
                 return False
-            if [parameter.trainable for parameter in self._parameters] != self._trained:
+            trained = [parameter.trainable for parameter in self._parameters]
+            if vars(model) != self._settings or trained != self._trained:
                 return False
             return not (self._custom or self._by_identity) or self._fits_closely()
         except ValueError:  # NumPy compares two arrays by entries, without a single answer
@@ -103,7 +104,7 @@ class Snapshot:
                 return False
         return all(
             layer.__dict__[name] is value
-            for layer, _, settings in self._inner
+            for layer, settings in zip(self._inner, self._inside, strict=True)
             for name, value in settings.items()
             if isinstance(value, Layer)
         )

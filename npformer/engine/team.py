@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -69,6 +68,8 @@ class Team:
         Memory that outlives this team, one for each worker; missing ones are added.
     loss : Loss, optional
         What `step` computes the gradients of; the model's own if not given.
+    shelf : list of lists of Workspace, optional
+        Where the workspaces go after a ``with`` statement that raises no error.
 
     Attributes
     ----------
@@ -81,6 +82,7 @@ class Team:
     micro_batch: int | None = None
     workspaces: list[Workspace] = field(default_factory=list)
     loss: Any = None
+    shelf: list[list[Workspace]] | None = None
     shared_by: str = field(default="", init=False)
     _gradients: list[Gradients] = field(default_factory=list, init=False)
     _layout: Any = field(default=None, init=False)
@@ -96,7 +98,9 @@ class Team:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
+        if self.shelf is not None and kind is None:
+            self.shelf.append(self.workspaces)
         self._gradients, self.workspaces = [], []
 
     def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
@@ -108,7 +112,7 @@ class Team:
         its part of the whole batch's mean.
         """
         snapshot = snapshot_of(self.model)
-        backend, (n, threads, seconds) = snapshot.backend, self._sharing(snapshot, batch)
+        backend, n, threads, seconds = self._sharing(snapshot, batch)
         self._start(backend, n, snapshot)
         counts, key = self._counts(batch, n), step_key(generator)
         masked, most = snapshot.needs_masks, self.micro_batch
@@ -128,7 +132,7 @@ class Team:
     def forward(self, batch: Batch) -> Array:
         """Return the model's results at evaluation; the batch is as in `step`."""
         snapshot = snapshot_of(self.model)
-        backend, (n, threads, seconds) = snapshot.backend, self._sharing(snapshot, batch)
+        backend, n, threads, seconds = self._sharing(snapshot, batch)
         self._start(backend, n)
         at_once = self.micro_batch
         # Threads that share calls take all samples at once: they need many heads to share.
@@ -152,13 +156,13 @@ class Team:
         with guarded_computation(backend, len(batch)):
             return array_module(made[0]).concatenate(made)
 
-    def _sharing(self, snapshot: Snapshot, batch: Batch) -> tuple[int, int, float]:
-        """Return how many workers share a batch, or threads one worker's calls, and its cost."""
+    def _sharing(self, snapshot: Snapshot, batch: Batch) -> tuple[str, int, int, float]:
+        """Return the backend, how many workers share a batch, or threads a call, and its cost."""
         backend, samples, length = snapshot.backend, len(batch), batch.n_tokens
         seconds = snapshot.cost.seconds(samples, length)
         n = choose_workers(self.workers, backend, samples, samples * length, seconds)
         threads = choose_threads(self.workers, snapshot, backend, samples, length)
-        return (1, threads, seconds) if threads > 1 else (n, 1, seconds)
+        return backend, 1 if threads > 1 else n, threads, seconds
 
     def _counts(self, batch: Batch, n: int) -> np.ndarray | None:
         """Return how much each sample counts; None if the batch is computed as a whole.
@@ -210,19 +214,16 @@ class Team:
         return self.workspaces[k]
 
 
-@contextmanager
 def team_of(
     model: Layer, workers: int | str, micro_batch: int | None = None, loss: Loss | None = None
-) -> Iterator[Team]:
-    """Lend a `Team` whose workspaces stay with the model, for the next call to reuse."""
+) -> Team:
+    """Return a `Team` whose workspaces stay with the model, for the next call to reuse."""
     shelf = model_cache(model).workspaces
     try:
         workspaces = shelf.pop()
     except IndexError:  # this is the first call, or other threads have taken all
         workspaces = []
-    with Team(model, workers, micro_batch, workspaces, loss=loss) as team:
-        yield team
-    shelf.append(workspaces)
+    return Team(model, workers, micro_batch, workspaces, loss, shelf)
 
 
 def micro_batches_of_worker(

@@ -98,15 +98,12 @@ class Child:
     def __get__(self, twin: Any, owner: type | None = None) -> Any:
         if twin is None:
             return self
-        child = twin.__dict__.get(self.name, self)
-        if child is None:
-            return None
-        if child is self:
-            raise AttributeError(f"{type(twin).__name__} has no attribute {self.name!r}")
-        of = twin._twins.of
-        if isinstance(child, (list, tuple)):
-            return [of(one, self.first and i == 0) for i, one in enumerate(child)]
-        return of(child, self.first)
+        try:
+            child = twin.__dict__[self.name]
+        except KeyError:
+            what = f"{type(twin).__name__} has no attribute {self.name!r}"
+            raise AttributeError(what) from None
+        return None if child is None else twin._twins.of(child, self.first)
 
     def __set__(self, twin: Any, value: Any) -> None:
         for item in value if isinstance(value, (list, tuple)) else (value,):
@@ -132,7 +129,8 @@ class FirstChild(Child):
 
 def is_exactly(layer: Any, kind: type) -> bool:
     """Return whether a layer is of exactly this class, and has no passes set on the object."""
-    return type(layer) is kind and not has_own_pass(layer)
+    own = layer.__dict__  # `has_own_pass` without the call, which runs often
+    return type(layer) is kind and "forward" not in own and "backward" not in own
 
 
 def has_own_pass(layer: Any) -> bool:

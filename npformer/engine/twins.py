@@ -34,8 +34,7 @@ class Twins:
     array_type: type
     root: Layer | None = None  # keeps the model alive for a caller who holds only its twin
     caches: dict[int, Any] = field(default_factory=dict)  # see `model_cache`
-    _made: dict[int, tuple[Layer, type, Layer]] = field(default_factory=dict)
-    _first: dict[int, tuple[Layer, type, Layer]] = field(default_factory=dict)
+    _made: tuple[dict[int, Any], dict[int, Any]] = field(default_factory=lambda: ({}, {}))
 
     def __post_init__(self) -> None:
         self._exact = self.array_type is np.ndarray  # a subclass may redefine any operator
@@ -45,25 +44,29 @@ class Twins:
         char = x.dtype.char
         if char not in FLOATS or not enabled():
             return None
-        if type(x) is not self.array_type and (self._exact or not isinstance(x, self.array_type)):
-            return None
-        found = self.kernels.get(name)
-        return found if self._exact or found is None or proven(name, char) else None
+        if self._exact:
+            return self.kernels.get(name) if type(x) is np.ndarray else None
+        found = self.kernels.get(name) if isinstance(x, self.array_type) else None
+        return found if found is None or proven(name, char) else None
 
     def of(self, layer: Any, first: bool = False) -> Any:
-        """Return the twin of a layer, whose input may be data; the layer itself if it has none."""
-        made = (self._first if first else self._made).get(id(layer))
-        if made is not None:
-            _, kind, twin = made  # the layer is kept, so that no other one gets its id
-            if type(layer) is kind:
-                own = layer.__dict__  # `has_own_pass` without the call, which runs often
-                if "forward" not in own and "backward" not in own:
-                    return twin
+        """Return the twin of a layer, whose input may be data; the layer itself if it has none.
+
+        Of a list of layers, return the list of their twins; the input of the first may be data.
+        """
+        # The layer is kept, too, so that no other one gets its id.
+        _, kind, twin = self._made[first].get(id(layer), (None, None, None))
+        if type(layer) is kind:
+            own = layer.__dict__  # `has_own_pass` without the call, which runs often
+            if "forward" not in own and "backward" not in own:
+                return twin
+        if isinstance(layer, (list, tuple)):
+            return [self.of(one, first and i == 0) for i, one in enumerate(layer)]
         if not isinstance(layer, Layer):
             return layer
         twin = self.make(layer, first)
         if twin is not layer:
-            (self._first if first else self._made)[id(layer)] = (layer, type(layer), twin)
+            self._made[first][id(layer)] = (layer, type(layer), twin)
         return twin
 
     def make(self, layer: Layer, first: bool) -> Layer:
@@ -78,8 +81,8 @@ class Twins:
 
     def release(self) -> None:
         """Drop all twins; one that is still in use makes those of its children again."""
-        self._made.clear()
-        self._first.clear()
+        for made in self._made:
+            made.clear()
 
 
 def fast(model: Model, *, of_data: bool = False) -> Model:

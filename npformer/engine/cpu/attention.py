@@ -84,15 +84,15 @@ def attention_heads(
     W = context.empty((d, values.stop), W_query)
     np.multiply(W_query, scale, out=W[:, queries])
     W[:, keys], W[:, values] = W_key, W_value
-    biases, no_bias = (b_query, b_key, b_value), zeros(values.stop, x.dtype)
-    given = zip(biases, columns.slices, strict=True)
-    bias = np.concatenate([no_bias[some] if b is None else b for b, some in given])
+    biases = b_query, b_key, b_value
+    given = zip(biases, (queries, keys, values), strict=True)
+    bias = np.concatenate([zeros(values.stop, x.dtype)[s] if b is None else b for b, s in given])
     bias[queries] *= scale
     rows = x.reshape(-1, d)
     qkv = context.empty((len(rows), W.shape[1]), x)
     turns = None if rope_theta is None else turns_of(length, d_head, rope_theta, x.dtype.name)
 
-    def project(some: slice) -> Array:
+    def project(some: slice) -> Any:
         np.matmul(rows[some], W, out=qkv[some])
         longest = add_bias(qkv[some], bias, d_head, columns.queries, columns.keys, False)
         if turns is not None:
@@ -104,15 +104,15 @@ def attention_heads(
     if columns.group > 1:
         key, value = (repeat_heads(each, columns.group)[0] for each in (key, value))
     y = context.empty((batch, length, columns.queries), x)
-    bound = math.sqrt(math.prod(squares.tolist()))
+    bound = math.sqrt(math.prod(squares))
     seen: Any = {"causal": causal, "window": window, "store": store}
     cache = average(query, key, value, y, context, longest=bound, **seen)
-    return y, (rows, [b is not None for b in biases], W, scale, cache, x.shape, columns, turns)
+    return y, (rows, biases, W, scale, cache, x.shape, columns, turns)
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     """Gradients: dx, then dW and, if there was a bias, db of query, key and value."""
-    rows, biased, W, scale, averaged, x_shape, columns, turns = cache
+    rows, biases, W, scale, averaged, x_shape, columns, turns = cache
     (batch, length, _), context = x_shape, averaged[-1]
     dqkv = context.empty((len(rows), W.shape[1]), rows)
     dquery, *pair = by_head(dqkv, batch, length, columns.d_head, *columns.heads)
@@ -136,8 +136,8 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dW *= scales
     db *= scales
     gradients = []
-    for some, has_bias in zip(columns.slices, biased, strict=True):
-        gradients += [dW[:, some], db[some]] if has_bias else [dW[:, some]]
+    for some, bias in zip(columns.slices, biases, strict=True):
+        gradients += [dW[:, some]] if bias is None else [dW[:, some], db[some]]
     return dx.reshape(x_shape), *gradients
 
 
@@ -161,11 +161,11 @@ def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped
                     square += row[j] * row[j]
                 if not square <= longest[part] and longest[part] == longest[part]:
                     longest[part] = square  # NaN remains
-    return longest
+    return longest[0], longest[1]
 
 
 @leaf(_loop)
-def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rectify: bool) -> Array:
+def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rectify: bool) -> Any:
     """Add the bias to rows of queries, keys and values; return the largest |q|^2 and |k|^2.
 
     These are of heads, and NaN if there is NaN. There are so many columns of queries and of keys.
@@ -179,7 +179,7 @@ def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rect
         if rectify:
             np.maximum(parts[0], zeros(queries, qkv.dtype), out=parts[0])
         np.maximum(longest, [longest_square(part, d_head) for part in parts], out=longest)
-    return longest
+    return longest[0].item(), longest[1].item()
 
 
 def _turn_loop(qkv, cosine, sine, first, columns):  # type: ignore[no-untyped-def]

@@ -97,15 +97,15 @@ def average(
         for tile in tiling.tiles(tiling.groups[part]):
             group, (queries, keys, _, first, _) = tile
             p, sums = exponentials.of(tile, scratch)
-            target = out[group][..., queries, :]
+            target = out[*group, queries]
             if not tiling.whole_rows:
-                total = exponentials.totals[group][..., queries, :]
+                total = exponentials.totals[*group, queries]
                 if not first:
                     sums += total
                     target *= total / divisors(sums)
                 total[...] = sums
                 p = exponentials.divided(p, sums, scratch)
-            _accumulate(p, value[group][..., keys, :], target, first)
+            _accumulate(p, value[*group, keys], target, first)
 
     context.in_parts(compute, len(tiling.groups))
     return exponentials, value, bias is not None, y, context
@@ -136,20 +136,20 @@ def average_backward(
         x_scratch, p_scratch = tiling.memory(2, query)
         for tile in tiling.tiles(chain.from_iterable(units[part])):
             group, (queries, keys, _, first_of_queries, first) = tile
-            q, dy_rows = (a[group][..., queries, :] for a in (query, dout))
+            q, dy_rows = (a[*group, queries] for a in (query, dout))
             p = exponentials.weights(tile, p_scratch)
             x = corner(x_scratch, p.shape)
-            np.matmul(dy_rows, value[group][..., keys, :].swapaxes(-1, -2), out=x)
+            np.matmul(dy_rows, value[*group, keys].swapaxes(-1, -2), out=x)
             along = None
             if not tiling.whole_rows:
-                along = np.vecdot(dy_rows, out[group][..., queries, :])[..., None]
+                along = np.vecdot(dy_rows, out[*group, queries])[..., None]
             through_softmax(np.ascontiguousarray(p), x, along)
-            _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[group][..., keys, :], first)
-            k = of_group(key, group)[..., keys, :]
-            of_queries = dquery[group][..., queries, :]
+            _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[*group, keys], first)
+            k = of_group(key, group)[:, :, keys]
+            of_queries = dquery[*group, queries]
             _accumulate(x, k, of_queries, first_of_queries)
             if not shared:
-                _accumulate(x.swapaxes(-1, -2), q, dkey[group][..., keys, :], first)
+                _accumulate(x.swapaxes(-1, -2), q, dkey[*group, keys], first)
             else:
                 dkey[0, group[1], keys] += (x.swapaxes(-1, -2) @ q).sum(axis=0)
             if dbias is not None:

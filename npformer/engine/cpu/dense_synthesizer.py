@@ -49,7 +49,7 @@ def dense_heads(
     hv = context.empty((len(rows), 2 * d), x)
     bias = np.concatenate((b1, b_value))
 
-    def project(some: slice) -> Array:
+    def project(some: slice) -> Any:
         np.matmul(rows[some], W, out=hv[some])
         # Values stand where attention has its keys; their size is not asked for.
         return add_bias(hv[some], bias, d // n_heads, d, d, True)

@@ -89,14 +89,15 @@ class Exponentials:
 
         Return it with the sums of its rows. If it has whole rows, it is divided by them: weights.
         """
-        group, (queries, keys, band, *_) = tile
+        group, (queries, keys, band, _, _) = tile
         e = self._scores(tile, scratch)
-        shift = None if self.shift is None else self.shift[group][..., queries, :]
+        shift = None if self.shift is None else self.shift[*group, queries]
         weight = None
         if self.weight is not None:
             weight = np.ascontiguousarray(of_group(self.weight, group)[..., keys])
         block, masked = np.ascontiguousarray(e), self.mask is not None
-        sums = exponentiate(block, shift, weight, masked, band, self.tiling.whole_rows)
+        sums = np.empty((*e.shape[:-1], 1), e.dtype)
+        exponentiate(block, shift, weight, masked, band, self.tiling.whole_rows, sums)
         if block is not e:
             e[...] = block
         return e, sums
@@ -112,18 +113,18 @@ class Exponentials:
         if self.stored is None:
             e, _ = self.of(tile, scratch)
         else:
-            e = self.stored[group][..., queries, keys]
+            e = self.stored[*group, queries, keys]
         if self.tiling.whole_rows:
             return e
-        return self.divided(e, self.totals[group][..., queries, :], scratch)
+        return self.divided(e, self.totals[*group, queries], scratch)
 
     def _scores(self, tile: Tile, scratch: Array) -> Array:
-        group, (queries, keys, *_) = tile
-        query, key = self.query[group][..., queries, :], of_group(self.key, group)[..., keys, :]
+        group, (queries, keys, _, _, _) = tile
+        query, key = self.query[*group, queries], of_group(self.key, group)[:, :, keys]
         if self.stored is None:
             s = corner(scratch, (*query.shape[:-1], key.shape[-2]))
         else:
-            s = self.stored[group][..., queries, keys]
+            s = self.stored[*group, queries, keys]
         np.matmul(query, key.swapaxes(-1, -2), out=s)
         if self.bias is not None:
             s += self.bias[group[1]][..., keys]
@@ -143,7 +144,7 @@ class Exponentials:
                     np.copyto(s, -np.inf, where=~self.mask[group[0]][..., keys])
                 if band is not None:
                     s[..., ~band_of(*s.shape[-2:], *band)] = -np.inf
-                row = top[group][..., queries, :]
+                row = top[*group, queries]
                 np.maximum(row, s.max(axis=-1, keepdims=True), out=row)
 
         context.in_parts(compute, len(groups))
@@ -151,9 +152,8 @@ class Exponentials:
         return top
 
 
-def _loop(e, shift, weight, masked, band, divide):  # type: ignore[no-untyped-def]
+def _loop(e, shift, weight, masked, band, divide, sums):  # type: ignore[no-untyped-def]
     samples, heads, queries, keys = e.shape
-    sums = np.empty((samples, heads, queries, 1), e.dtype)
     for sample in range(samples):
         for head in range(heads):
             if weight is not None:
@@ -179,7 +179,6 @@ def _loop(e, shift, weight, masked, band, divide):  # type: ignore[no-untyped-de
                 if divide and total != 0.0:
                     for j in range(keys):
                         row[j] /= total
-    return sums
 
 
 @leaf(_loop)
@@ -190,8 +189,9 @@ def exponentiate(
     masked: bool,
     band: tuple[int, int] | None,
     divide: bool,
-) -> Array:
-    """Make exponentials of the scores in a tile, and return the sums of their rows.
+    sums: Array,
+) -> None:
+    """Make exponentials of the scores in a tile, and write the sums of their rows into `sums`.
 
     Scores are less a shift for each row; exponentials are times a weight for each key, 0 for keys
     that are `masked`. With a `band`, query i sees the keys i + band[0] to i + band[1]. With
@@ -206,10 +206,9 @@ def exponentiate(
         e *= weight
     if band is not None:
         e *= band_of(*e.shape[-2:], *band)
-    sums = (e @ ones(e.shape[-1], e.dtype))[..., None]
+    sums[..., 0] = e @ ones(e.shape[-1], e.dtype)
     if divide:
         e /= divisors(sums)
-    return sums
 
 
 def divisors(sums: Array) -> Array:

@@ -90,13 +90,16 @@ def _norm_of_sum(
         check_layer_norm(x, gamma, beta, eps)
     rows = x.reshape(-1, d)
     others = None if y is None else y.reshape(-1, d)
-    if not norm_rows.compiled and few(x, context):
+    small = few(x, context)
+    if small and not norm_rows.compiled:
         rows = rows if others is None else rows + others
         return _norm_of_few(rows, gamma, beta, eps, centred).reshape(x.shape), None
-    z = context.empty(rows.shape, x)
-    units = context.empty(rows.shape, x) if context.keep else None
-    lengths = np.empty((len(rows), 1), x.dtype)
+    z, lengths = context.empty(rows.shape, x), np.empty((len(rows), 1), x.dtype)
     scale, shift = gamma * math.sqrt(d), zeros(d, x.dtype) if beta is None else beta
+    if small:
+        norm_rows(rows, others, scale, shift, eps, centred, None, lengths, z)
+        return z.reshape(x.shape), None
+    units = context.empty(rows.shape, x) if context.keep else None
 
     def compute(some: slice) -> None:
         other, u = (None if each is None else each[some] for each in (others, units))

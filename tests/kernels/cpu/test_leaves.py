@@ -37,19 +37,19 @@ def norm(n, d):
 
 
 def scores(n, d):
-    """Some samples of two heads, with n queries and d keys."""
+    """Three samples of two heads, with n queries and d keys."""
     return normals(3, 2, n, d)
 
 
 def below(n):
     """Two heads of one sample, where a query sees no later key."""
-    return [normals(1, 2, n, n), None, None, False, (-n, 0), True]
+    return [normals(1, 2, n, n), None, None, False, (-n, 0), True, np.zeros((1, 2, n, 1))]
 
 
 def shifted(n, d):
-    e, weight = 30.0 * scores(n, d), np.ones((3, 1, 1, d))
+    e, weight, sums = 30.0 * scores(n, d), np.ones((3, 1, 1, d)), np.zeros((3, 2, n, 1))
     weight[0, ..., : d // 2], weight[1] = 0.0, 0.0
-    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), False]
+    return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), False, sums]
 
 
 def losses(n, d, smoothing=0.0):
@@ -68,7 +68,7 @@ CASES = {
         *(normals(n, d), normals(n, d), 1.0 + normals(n, 1) ** 2),
         *(normals(d), True, np.zeros((n, d)), normals(2, d)),
     ],
-    "exponentiate": lambda n, d: [scores(n, d), None, None, False, None, True],
+    "exponentiate": lambda n, d: [scores(n, d), None, None, False, None, True, shifted(n, d)[-1]],
     "exponentiate, below": lambda n, d: below(d),
     "exponentiate, shifted": shifted,
     "norm_rows, not centred": lambda n, d: [*norm(n, d)[:5], False, *norm(n, d)[6:]],
@@ -116,7 +116,7 @@ def test_both_bodies_compute_the_same(case, odd):
                     arrays[0].flat[0] = odd
                 with np.errstate(all="ignore"):
                     result = run(*(same.get(id(a), a) for a in arguments))
-                found.append(arrays if result is None else [*arrays, result])
+                found.append(arrays if result is None else [*arrays, np.asarray(result)])
             for one, other in zip(*found, strict=True):
                 zeros = np.zeros(other.shape)
                 scale = np.abs(other, where=np.isfinite(other), out=zeros).max(initial=1.0)
