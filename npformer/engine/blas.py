@@ -22,7 +22,7 @@ class OneBlasThread:
         self._lock = threading.Lock()
         self._inside = 0
         self._libraries: Any = None
-        self._limited: list[tuple[int, Any]] = []  # numbers of threads, and what sets them
+        self._limited: list[tuple[Any, int]] = []  # libraries, and their own number of threads
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._renew_lock)
 
@@ -33,26 +33,33 @@ class OneBlasThread:
                 if self._libraries is None:  # the search through all loaded libraries is slow
                     from threadpoolctl import ThreadpoolController
 
-                    blas = ThreadpoolController().select(user_api="blas").lib_controllers
-                    # From 3.8 on, the public method obeys only the first thread that calls it.
-                    real = "_real_set_num_threads"
-                    self._libraries = [(e, getattr(e, real, e.set_num_threads)) for e in blas]
+                    blas = ThreadpoolController().select(user_api="blas")
+                    self._libraries = blas.lib_controllers
                 # threadpoolctl's own `limit` does the same, and takes three times as long.
-                found = [(each.num_threads, set_to) for each, set_to in self._libraries]
-                self._limited = [each for each in found if each[0] != 1]
-                for _, set_to in self._limited:
-                    set_to(1)
+                each = ((library, library.num_threads) for library in self._libraries)
+                self._limited = [(library, n) for library, n in each if n != 1]
+                for library, _ in self._limited:
+                    library.set_num_threads(1)
 
     def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                for number, set_to in self._limited:
-                    set_to(number)
+                self._release_control()  # it may belong to another thread, which entered first
+                for library, number in self._limited:
+                    library.set_num_threads(number)
+                self._release_control()
 
     def _renew_lock(self) -> None:
         """Make a new lock in a forked child, where a thread that held the old one is missing."""
         self._lock = threading.Lock()
+
+    def _release_control(self) -> None:
+        """Let any thread set limits: from 3.8 on, threadpoolctl obeys only the first that did."""
+        for library, _ in self._limited:
+            release = getattr(library, "clear_controlling_thread", None)
+            if release is not None:
+                release(force=True)
 
 
 ONE_BLAS_THREAD = OneBlasThread()
