@@ -21,7 +21,7 @@ LONGEST = 300
 """Lines of a file that people read."""
 
 BUDGET: dict[str, int] = {
-    "core": 1698,
+    "core": 1695,
     "functional": 1189,
     "layers": 652,
     "mixers": 906,
@@ -30,9 +30,9 @@ BUDGET: dict[str, int] = {
     "proof": 1354,
     "data": 1961,
     "engine": 3553,
-    "training": 3760,
+    "training": 3757,
     "interop": 2027,
-    "tasks": 2944,
+    "tasks": 2943,
     "learn": 4427,
     "cli": 1728,
     "__init__": 28,
@@ -44,13 +44,13 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_765
+IN_ALL = 27_758
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
-LINES_OF_TESTS = 48_966
+LINES_OF_TESTS = 48_997
 """Of all files of tests together."""
 
 MOST_FIELDS = 12

@@ -97,4 +97,4 @@ def test_the_way_passes_through_what_everyone_reads():
     lines, calls = shape.way(plain=True)
     files = {file for file, _ in lines}
     assert files >= {"training/fit.py", "functional/attention.py", "optim/adam.py"}
-    assert ("mixers/attention.py", "functional/heads.py") in calls
+    assert ("mixers/averaging.py", "functional/heads.py") in calls
