@@ -26,13 +26,13 @@ BUDGET: dict[str, int] = {
     "layers": 652,
     "mixers": 906,
     "models": 1082,
-    "optim": 455,
+    "optim": 456,
     "proof": 1354,
     "data": 1961,
     "engine": 3553,
-    "training": 3757,
+    "training": 3758,
     "interop": 2027,
-    "tasks": 2943,
+    "tasks": 2941,
     "learn": 4427,
     "cli": 1728,
     "__init__": 28,
@@ -50,7 +50,7 @@ IN_ALL = 27_758
 LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
-LINES_OF_TESTS = 48_997
+LINES_OF_TESTS = 48_999
 """Of all files of tests together."""
 
 MOST_FIELDS = 12

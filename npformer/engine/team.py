@@ -99,9 +99,10 @@ class Team:
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
+        # Gradients lie in workspaces, which others may take as soon as they are on the shelf.
+        self._gradients, workspaces, self.workspaces = [], self.workspaces, []
         if self.shelf is not None and kind is None:
-            self.shelf.append(self.workspaces)
-        self._gradients, self.workspaces = [], []
+            self.shelf.append(workspaces)
 
     def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
         """Return the loss of a batch, an array without axes, and its gradients.
@@ -217,7 +218,7 @@ class Team:
 def team_of(
     model: Layer, workers: int | str, micro_batch: int | None = None, loss: Loss | None = None
 ) -> Team:
-    """Return a `Team` whose workspaces stay with the model, for the next call to reuse."""
+    """Return a `Team` for a ``with`` statement; its workspaces stay with the model afterwards."""
     shelf = model_cache(model).workspaces
     try:
         workspaces = shelf.pop()

@@ -129,8 +129,7 @@ class FirstChild(Child):
 
 def is_exactly(layer: Any, kind: type) -> bool:
     """Return whether a layer is of exactly this class, and has no passes set on the object."""
-    own = layer.__dict__  # `has_own_pass` without the call, which runs often
-    return type(layer) is kind and "forward" not in own and "backward" not in own
+    return type(layer) is kind and not has_own_pass(layer)
 
 
 def has_own_pass(layer: Any) -> bool:

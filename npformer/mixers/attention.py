@@ -229,7 +229,7 @@ class BlockwiseAttention(Attention):
         passed = [forward_chain(chain, x, context) for chain in self._chains()]
         (query, key, value), caches = zip(*passed, strict=True)
         block = BLOCK if self.window is None else max(1, min(BLOCK, self.window))
-        seen = over_heads(context.mask), self.causal, block, 0, self.window
+        seen = over_heads(context.mask), self.causal, block, 0, self.window  # 0: the first position
         heads, heads_cache = F.blockwise_attention(query, key, value, *seen)
         return F.merge_heads(heads), (caches, heads_cache)
 
@@ -237,11 +237,11 @@ class BlockwiseAttention(Attention):
         caches, heads_cache = cache
         dheads = F.split_heads(dmerged, self.n_heads)
         dmade = F.blockwise_attention_backward(dheads, heads_cache)
-        dquery, dkey, dvalue = (
+        dx_query, dx_key, dx_value = (
             backward_chain(chain, d, each, gradients)
             for chain, d, each in zip(self._chains(), dmade, caches, strict=True)
         )
-        return dvalue + dkey + dquery  # x is used three times, so its gradient is a sum
+        return dx_value + dx_key + dx_query  # x is used three times, so its gradient is a sum
 
     def _chains(self) -> tuple[list[Any], ...]:
         """Return the chains that make queries, keys and values, of as many heads each."""

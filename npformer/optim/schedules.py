@@ -91,8 +91,8 @@ SCHEDULES: Registry[Schedule] = Registry(
     table="npformer.optim.SCHEDULES",
     function="a function of the step that returns a factor",
 )
-"""What ``Adam(schedule=...)`` takes by name. Builders get only their options, and return a
-`Schedule`."""
+"""What ``Adam(schedule=...)`` takes by name. Builders get only their options, and from `fit` the
+steps of the training if they have an option ``total``; they return a `Schedule`."""
 
 
 def schedule_of(schedule: Schedule | str) -> Schedule:
@@ -112,11 +112,13 @@ def schedule_of(schedule: Schedule | str) -> Schedule:
 def schedule_for(spec: str, steps: int, warmup: int = 0) -> Schedule:
     """Return a schedule by its name, as long as a training, unless its options give a total.
 
-    The training has `steps` steps; the learning rate rises in the first `warmup` of them.
+    The training has `steps` steps; the learning rate rises in the first `warmup` of them. In a
+    single one nothing rises or falls.
     """
-    _, options = SCHEDULES.parse(spec)
+    if "total" in SCHEDULES.parse(spec)[1]:
+        return SCHEDULES.make(spec)
     fitting = {"total": steps, "warmup": warmup} if warmup else {"total": steps}
-    return SCHEDULES.make(SCHEDULES.filled(spec, **({} if "total" in options else fitting)))
+    return constant() if steps == 1 else SCHEDULES.make(SCHEDULES.filled(spec, **fitting))
 
 
 def factor_at(schedule: Schedule, step: int) -> float:

@@ -9,6 +9,7 @@ from inspect import unwrap
 from typing import Any
 
 from npformer.core import Array, Parameters, Seed, checks, described, use_precision
+from npformer.core.explained_errors import located_errors
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer, schedule_for
 from npformer.training.batches import WAYS
@@ -115,7 +116,8 @@ def optimizer_for(
         )
     if optimizer is None:
         if isinstance(given.get("schedule"), str):
-            given["schedule"] = schedule_for(given["schedule"], steps)
+            with located_errors(f"in a training of {steps} steps, "):
+                given["schedule"] = schedule_for(given["schedule"], steps)
         return Adam(model.parameters(), **given)
     checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
     if given:

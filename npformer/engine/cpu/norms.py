@@ -129,9 +129,8 @@ def _norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ign
     n, d = x.shape
     one = x.dtype.type(1.0)
     mean_of, d_eps = one / x.dtype.type(d), x.dtype.type(d * eps)
-    row = np.empty(d, x.dtype)
+    u = np.empty(d, x.dtype)  # stays in the cache
     for i in range(n):
-        u, out = row if units is None else units[i], z[i]
         total = squares = one - one
         for j in range(d):
             u[j] = x[i, j] if y is None else x[i, j] + y[i, j]
@@ -153,7 +152,9 @@ def _norm_loop(x, y, scale, beta, eps, centred, units, lengths, z):  # type: ign
         lengths[i, 0] = r
         for j in range(d):
             u[j] /= r
-            out[j] = u[j] * scale[j] + beta[j]
+            z[i, j] = u[j] * scale[j] + beta[j]
+            if units is not None:
+                units[i, j] = u[j]
 
 
 @leaf(_norm_loop)

@@ -172,8 +172,6 @@ def filled(settings: Mapping[str, Any], n_samples: int) -> dict[str, Any]:
     checks.rate("warmup", warmup)
     if arguments.get("optimizer") is not None:
         return {n: v for n, v in arguments.items() if n not in OF_ADAM}
-    if steps == 1:
-        arguments.pop("schedule", None)  # in one step, nothing rises or falls
     if isinstance(arguments.get("schedule"), str):
         arguments["schedule"] = schedule_for(arguments["schedule"], steps, int(warmup * steps))
     return arguments
