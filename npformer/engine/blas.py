@@ -36,8 +36,8 @@ class OneBlasThread:
                     blas = ThreadpoolController().select(user_api="blas")
                     self._libraries = blas.lib_controllers
                 # threadpoolctl's own `limit` does the same, and takes three times as long.
-                each = ((library, library.num_threads) for library in self._libraries)
-                self._limited = [(library, n) for library, n in each if n != 1]
+                found = [(library, library.num_threads) for library in self._libraries]
+                self._limited = [each for each in found if each[1] != 1]
                 for library, _ in self._limited:
                     library.set_num_threads(1)
 
