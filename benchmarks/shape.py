@@ -33,14 +33,13 @@ WAYS = {"kernels off": True, "default": False}
 MOST = {
     MODULES: 120,
     "kernels off: files": 50,
-    "kernels off: lines": 631,
+    "kernels off: lines": 600,
     "kernels off: engine files": 0,
     "kernels off: upward hops": 10,
     "default: files": 65,
-    "default: lines": 1172,
+    "default: lines": 1110,
 }
-"""What `--check` allows. Of the lines with kernels off, 600 are wanted; the numbers are today's,
-so that they cannot grow."""
+"""What `--check` allows."""
 
 NOT_CODE = {
     getattr(tokenize, name)

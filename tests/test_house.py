@@ -23,14 +23,14 @@ LONGEST = 300
 BUDGET: dict[str, int] = {
     "core": 1695,
     "functional": 1189,
-    "layers": 652,
-    "mixers": 906,
-    "models": 1082,
+    "layers": 648,
+    "mixers": 904,
+    "models": 1068,
     "optim": 456,
     "proof": 1354,
-    "data": 1961,
-    "engine": 3553,
-    "training": 3758,
+    "data": 1960,
+    "engine": 3551,
+    "training": 3748,
     "interop": 2027,
     "tasks": 2941,
     "learn": 4427,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_758
+IN_ALL = 27_725
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

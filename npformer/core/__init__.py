@@ -30,7 +30,7 @@ from npformer.core.initializers import INITIALIZERS
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.layer import Layer
 from npformer.core.padding import Padding, check_ends_in_padding
-from npformer.core.parameters import FlatBuffer, Parameter, Parameters
+from npformer.core.parameters import FlatBuffer, Parameter, Parameters, value_of
 from npformer.core.precision import PRECISIONS, precision, use_precision
 from npformer.core.registry import PLUGIN_FILE, Registry
 from npformer.core.specs import parse_spec, split_names
@@ -86,4 +86,5 @@ __all__ = [
     "step_key",
     "to_numpy",
     "use_precision",
+    "value_of",
 ]

@@ -21,10 +21,11 @@ from npformer.core.cupy_backend import load_cupy
 from npformer.core.words import a_type, described
 
 
-def _numpy_erf(x: Array) -> Array:
-    from scipy.special import erf  # imported late: it takes longer than NumPy itself
+@cache
+def _scipy_special() -> Module:
+    import scipy.special  # imported late: it takes longer than NumPy itself
 
-    return erf(x)
+    return scipy.special
 
 
 @cache
@@ -64,7 +65,7 @@ NUMPY = Backend(
     array_type=np.ndarray,
     upload=np.asarray,
     download=lambda x: x,
-    erf=_numpy_erf,
+    erf=lambda x: _scipy_special().erf(x),
     fft=_numpy_fft,
     add_at=np.add.at,
     device=lambda: f"CPU ({cores()} core{'s' * (cores() != 1)}), NumPy {np.__version__}",

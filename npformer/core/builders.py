@@ -104,10 +104,8 @@ def same_definition(one: Any, other: Any) -> bool:
         return True
     if isinstance(one, partial) and isinstance(other, partial):
         return same_definition(one.func, other.func)
-    first, second = (
-        [getattr(item, name, None) for name in ("__module__", "__qualname__")]
-        for item in (one, other)
-    )
+    names = "__module__", "__qualname__"
+    first, second = ([getattr(item, name, None) for name in names] for item in (one, other))
     return first == second and None not in first
 
 

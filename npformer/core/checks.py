@@ -1,14 +1,14 @@
 """Checks of what users pass. Errors say what came, what was expected, and what to do."""
 
 import json
-import math
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from contextlib import suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import partial
+from math import inf, nan
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -69,11 +69,15 @@ def gradient(dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "") -
     return module
 
 
-def sequences(x: Array, d_model: int | None = None, why: str = "", **others: Array) -> Module:
+def sequences(
+    x: Array, d_model: int | None = None, max_len: int | None = None, why: str = "", **others: Array
+) -> Module:
     """Check that x is (batch, length, d_model), of floats like the others; return their module."""
     module = floating(x=x, **others)
     if x.ndim != 3 or d_model not in (None, x.shape[2]):
         shape("x", x, ("batch", "length", d_model or "d_model"), why)
+    if max_len is not None:
+        at_most(x, max_len)
     return module
 
 
@@ -168,27 +172,24 @@ positive = partial(whole, at_least=1)
 """Return `value` as an int after checking that it is a whole number of at least 1."""
 
 
-def number(name: str, value: object, above: float) -> float:
-    """Return `value` as a float after checking that it is finite and above a bound."""
-    return _within(name, value, lambda x: above < x < math.inf, f"a number above {above:g}")
-
-
-def not_negative(name: str, value: object) -> float:
-    """Return `value` as a float after checking that it is finite and at least 0."""
-    return _within(name, value, lambda x: 0 <= x < math.inf, "0 or more")
-
-
-def rate(name: str, value: object) -> float:
-    """Return `value` as a float after checking that it is a probability below 1."""
-    return _within(name, value, lambda x: 0 <= x < 1, "a number from 0 up to, not including, 1")
-
-
-def _within(name: str, value: object, fits: Callable[[float], bool], expected: str) -> float:
-    """Return a number as Python's float: NumPy's would turn float32 arrays into float64."""
+def number(
+    name: str, value: object, at_least: float = -inf, above: float = -inf, below: float = inf
+) -> float:
+    """Return `value` as Python's float after checking that it is finite and within bounds."""
     number = value if type(value) is float else _float(value)  # the first is the usual case
-    if not fits(number):
+    if not (at_least <= number < below and number > above):
+        expected = f"a number above {above:g}" if above > at_least else f"{at_least:g} or more"
+        if below < inf:
+            expected = f"a number from {at_least:g} up to, not including, {below:g}"
         raise ValueError(f"{name} is {described(value)}; expected {expected}")
     return number
+
+
+not_negative = partial(number, at_least=0.0)
+"""Return `value` as a float after checking that it is finite and at least 0."""
+
+rate = partial(number, at_least=0.0, below=1.0)
+"""Return `value` as a float after checking that it is a probability below 1."""
 
 
 def weights(name: str, value: Any) -> np.ndarray:
@@ -212,11 +213,11 @@ def weights(name: str, value: Any) -> np.ndarray:
 
 
 def _float(value: object) -> float:
-    """Return a number as a float; for anything else, a bool too, NaN, which fits no bounds."""
+    """Return Python's float, as NumPy's would widen float32 arrays; NaN if this is no number."""
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):  # an int beyond 1.8e308
             return float(value)
-    return math.nan
+    return nan
 
 
 def ordered(name: str, value: object) -> None:
@@ -262,20 +263,20 @@ def filled(name: str, x: Array, why: str) -> None:
         raise ValueError(f"{name} has shape {tuple(x.shape)}; expected no axis of size 0. {why}")
 
 
-def at_most(x: Array, max_len: int, what: str) -> None:
+def at_most(x: Array, max_len: int) -> None:
     """Check that sequences, (batch, length, ...), are from 1 to `max_len` tokens long."""
     if not 1 <= x.shape[1] <= max_len:
         has_tokens("x", x)
         raise ValueError(
             f"x has length {x.shape[1]}; expected at most max_len = {max_len}. "
-            f"Cut the sequence, or build the {what} with a larger max_len"
+            "Cut the sequence, or build the model with a larger max_len"
         )
 
 
 def on_host_or(name: str, x: Array, model: Any) -> None:
     """Check that `x` is an array on the host or on ``model.backend``."""
-    owner = "numpy" if type(x) is np.ndarray else backend_of(**{name: x}).name
-    if owner != "numpy" and owner != (home := model.backend):
+    if type(x) is not np.ndarray and backend_of(**{name: x}).name not in ("numpy", model.backend):
+        owner, home = backend_of(**{name: x}).name, model.backend
         raise TypeError(
             f"{name} is a {owner} array and the model is on {home}; expected a host array, "
             f"which is uploaded, or one on the model's backend. Move the model: "

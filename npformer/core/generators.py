@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from npformer.core.arrays import is_numpy_generator
 from npformer.core.cut_masks import Cut, by_sample, corner
 from npformer.core.words import described
 
@@ -42,7 +41,7 @@ def step_key(generator: Any) -> Any:
 
     A device's generator makes its own key if it has a method `step_key`; else it is the key.
     """
-    if is_numpy_generator(generator):
+    if isinstance(generator, np.random.Generator):
         return int(generator.integers(1 << 63))
     return generator.step_key() if hasattr(generator, "step_key") else generator
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,17 @@ from npformer.core.arrays import array_module
 from npformer.core.backend import Array
 from npformer.core.parameters import Parameter, Parameters
 from npformer.core.words import described
+
+
+class Sums(dict[Parameter, Array]):
+    """The sum of each parameter; of any other parameter there is none."""
+
+    def __missing__(self, parameter: Parameter) -> Array:
+        raise KeyError(
+            f"these gradients have no place for a parameter of shape {parameter.shape}: they were "
+            "made for another layer. Make them with Gradients(layer), of the layer, or of the "
+            "model around it, that you call backward on"
+        )
 
 
 class Gradients(Mapping[str, Array]):
@@ -38,11 +49,7 @@ class Gradients(Mapping[str, Array]):
         self.parameters, self.shapes = layer, layer.shapes
         first = next(iter(layer.values()), np.zeros(0, dtype="float32"))
         self.flat = (zeros or array_module(first).zeros)(layer.size, first.dtype)
-        self._make_views()
-
-    def _make_views(self) -> None:
-        views = self.parameters.split(self.flat).values()
-        self._sums = dict(zip(self.parameters.named.values(), views, strict=True))
+        self._sums = Sums(layer.split(self.flat))
 
     def copy(self) -> Gradients:
         """Return a copy with a buffer of its own, for the same parameters.
@@ -52,7 +59,7 @@ class Gradients(Mapping[str, Array]):
         """
         other = copy.copy(self)
         other.flat = self.flat.copy()
-        other._make_views()
+        other._sums = Sums(self.parameters.split(other.flat))
         return other
 
     def __getstate__(self) -> dict[str, Any]:
@@ -61,29 +68,26 @@ class Gradients(Mapping[str, Array]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._make_views()
+        self._sums = Sums(self.parameters.split(self.flat))
 
     def add(self, parameter: Parameter, gradient: Array) -> None:
         """Add to the gradient of a parameter, which has the same shape; skip a constant."""
         if not parameter.trainable:
             return
-        total = self.of(parameter)
         checks.gradient(gradient, parameter.shape, "the gradient", "the parameter")
-        total += gradient
+        self.of(parameter)[...] += gradient
+
+    def add_each(self, parameters: Sequence[Parameter | None], gradients: Sequence[Array]) -> None:
+        """Add to the gradients of several parameters; None is one that a layer does without."""
+        for parameter, gradient in zip(filter(None, parameters), gradients, strict=True):
+            self.add(parameter, gradient)
 
     def of(self, parameter: Parameter) -> Array:
         """Return the sum so far for one parameter, a writable view.
 
         Raises KeyError if the parameter is a constant or belongs to another layer.
         """
-        try:
-            return self._sums[parameter]
-        except KeyError:
-            raise KeyError(
-                f"these gradients have no place for a parameter of shape {parameter.shape}: they "
-                "were made for another layer. Make them with Gradients(layer), of the layer, or "
-                "of the model around it, that you call backward on"
-            ) from None
+        return self._sums[parameter]
 
     def parts_in(self, part: slice) -> dict[str, Array]:
         """Return what a part of the buffer holds of each gradient, as vectors."""

@@ -9,7 +9,7 @@ Inside they are a tuple of `Sequences`. A layer with two inputs has the passes::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,8 +56,7 @@ class Sequences:
 
     def select(self, rows: Any) -> Sequences:
         """Return some samples: a slice, or an array of row numbers."""
-        padding = None if self.padding is None else self.padding.select(rows)
-        return Sequences(self.x[rows], padding, None if self.types is None else self.types[rows])
+        return Sequences(*rows_of(rows, self.x, self.padding, self.types))
 
     def cut(self, length: int) -> Sequences:
         """Return the first tokens of each sample, on the host; without padding, all of them."""
@@ -99,6 +98,11 @@ class TwoInputLayer(Layer):
         return self.forward(a, b, within(inputs, Context(keep=False)))[0]
 
 
+def rows_of(rows: Any, *arrays: Any) -> Iterator[Any]:
+    """Yield some rows of arrays, or of padding; None for what is None."""
+    return (None if each is None else each[rows] for each in arrays)
+
+
 def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
     """Return the inputs of a layer from a user's arrays, which are not checked."""
     if layer.n_inputs == 1 and not any(isinstance(each, tuple) for each in (x, mask, types)):
@@ -125,11 +129,10 @@ def checked_inputs(inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
     """Return inputs after checking that they are arrays of one backend, and that masks fit."""
     arrays = dict(zip(names_of(inputs), arrays_of(inputs), strict=True))
     called = ["mask"] if len(inputs) == 1 else [f"mask[{k}]" for k in range(len(inputs))]
-    masks = {n: e.mask for n, e in zip(called, inputs, strict=True) if e.mask is not None}
-    backend_of(**arrays, **masks)
-    for name, each in zip(called, inputs, strict=True):
-        if each.mask is not None:
-            checks.mask(name, each.mask, tuple(each.x.shape[:2]))
+    masked = {n: each for n, each in zip(called, inputs, strict=True) if each.mask is not None}
+    backend_of(**arrays, **{name: each.mask for name, each in masked.items()})
+    for name, each in masked.items():
+        checks.mask(name, each.mask, tuple(each.x.shape[:2]))
     return inputs
 
 

@@ -63,9 +63,8 @@ class Layer(Attachable):
             if isinstance(attribute, (Parameter, Layer)):
                 yield name, attribute
             elif isinstance(attribute, (list, tuple)):
-                for i, item in enumerate(attribute):
-                    if isinstance(item, (Parameter, Layer)):
-                        yield f"{name}.{i}", item
+                items = ((f"{name}.{i}", item) for i, item in enumerate(attribute))
+                yield from (pair for pair in items if isinstance(pair[1], (Parameter, Layer)))
 
     def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
         """Yield this layer and all inside it with their dotted names; shared ones each time."""
@@ -193,9 +192,6 @@ class Layer(Attachable):
         return next(filter(None, found), None)
 
     def __repr__(self) -> str:
-        described = ", ".join(
-            f"{name}={value!r}"
-            for name, value in vars(self).items()
-            if isinstance(value, int | float | str) and not name.startswith("_")
-        )
-        return f"{type(self).__name__}({described})"
+        public = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        settings = {n: value for n, value in public.items() if isinstance(value, int | float | str)}
+        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in settings.items())})"

@@ -24,7 +24,7 @@ class Padding:
         self._on_host = on_host
         self._groups: list[tuple[int, Array]] | None = None
 
-    def select(self, rows: Any) -> Padding:
+    def __getitem__(self, rows: Any) -> Padding:
         """Return the padding of some samples: a slice, or an array of row numbers."""
         on_host = None if self._on_host is None else self._on_host[rows]
         return Padding(self.mask[rows], on_host, self.hidden)

@@ -92,6 +92,11 @@ class Parameter:
         return f"Parameter{self.shape}, {self.dtype}{kind}"
 
 
+def value_of(parameter: Parameter | None) -> Array | None:
+    """Return the array of a parameter; None for one that a layer does without, such as a bias."""
+    return None if parameter is None else parameter.value
+
+
 class Parameters(Mapping[str, Array]):
     """Named arrays of a model: ``{name: array}``, each a writable view.
 
@@ -101,8 +106,7 @@ class Parameters(Mapping[str, Array]):
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
-        fits = isinstance(named, Mapping) and all(isinstance(p, Parameter) for p in named.values())
-        if not fits:
+        if not isinstance(named, Mapping) or {type(p) for p in named.values()} - {Parameter}:
             raise TypeError(f"named is {described(named)}; expected a mapping to Parameter objects")
         self.named = dict(named)
         padded = [-(-p.size // ALIGNMENT) * ALIGNMENT for p in self.named.values()]
@@ -129,10 +133,10 @@ class Parameters(Mapping[str, Array]):
             flat[offset : offset + parameter.size] = arrays[name].reshape(-1)
         return flat
 
-    def split(self, flat: Array) -> dict[str, Array]:
+    def split(self, flat: Array) -> dict[Parameter, Array]:
         """Return the part of each parameter, a view of its shape, in a buffer of this layout."""
-        placed = zip(self.named.items(), self.offsets, strict=True)
-        return {n: flat[at : at + p.size].reshape(p.shape) for (n, p), at in placed}
+        placed = zip(self.named.values(), self.offsets, strict=True)
+        return {p: flat[at : at + p.size].reshape(p.shape) for p, at in placed}
 
     def overlaps(self, part: slice) -> Iterator[tuple[str, slice, slice]]:
         """Yield each parameter with entries in a part of a buffer: its name and two slices.

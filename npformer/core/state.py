@@ -108,9 +108,8 @@ class State:
             if isinstance(self.stop, int) and kept is None:
                 arrays[name][..., self.stop : self.stop + n, :] = entries
             else:
-                rows, tokens = (
-                    np.ones((len(entries), n), bool) if kept is None else kept
-                ).nonzero()
+                written = np.ones((len(entries), n), bool) if kept is None else kept
+                rows, tokens = written.nonzero()
                 at = np.broadcast_to(self.stop, len(entries))[rows] + tokens
                 into, of = (tokens_second(array) for array in (arrays[name], entries))
                 into[rows, at] = of[rows, tokens]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from npformer.core import Array, Context, Layer, Padding, a_type
-from npformer.core.inputs import Sequences, arrays_of, as_inputs, within
+from npformer.core.inputs import Sequences, arrays_of, as_inputs, rows_of, within
 from npformer.data.stored import ShardedArray, read
 from npformer.models.losses import Loss
 
@@ -58,8 +58,7 @@ class Batch:
     def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
         inputs = tuple(each.select(rows) for each in self.inputs)
-        given = self.y, self.weights, self.counts
-        y, weights, counts = (None if each is None else each[rows] for each in given)
+        y, weights, counts = rows_of(rows, self.y, self.weights, self.counts)
         return replace(self, inputs=inputs, y=y, weights=weights, counts=counts, shard=None)
 
     def anew(self, key: int, first: int) -> Self:

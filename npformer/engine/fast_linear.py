@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Parameter
+from npformer.core import Array, Context, Gradients, Parameter, value_of
 from npformer.engine.twin_classes import (
     TABLE,
     ByKernel,
@@ -62,7 +62,7 @@ class FastConv1d(ByKernel, Conv1d):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        W, b = self.weight.value, None if self.bias is None else self.bias.value
+        W, b = self.weight.value, value_of(self.bias)
         found = None
         if len(W) == 1 and x.ndim == 3:
             parameters, values = (self.weight, self.bias), (W[0], b)
@@ -76,7 +76,7 @@ class FastTiedOutput(Fast, TiedOutput):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        values = self.weight.value.T, None if self.bias is None else self.bias.value
+        values = self.weight.value.T, value_of(self.bias)
         found = self.run("linear", x, (), context=context, values=values)
         return found or super().forward(x, context)
 
@@ -85,9 +85,7 @@ class FastTiedOutput(Fast, TiedOutput):
             return super().backward(dy, cache, gradients)
         dx: Array
         dx, dW, *db = cache.add_gradients(dy, gradients)
-        gradients.add(self.weight, dW.T)
-        if self.bias is not None:
-            gradients.add(self.bias, *db)
+        gradients.add_each((self.weight, self.bias), (dW.T, *db))
         return dx
 
 

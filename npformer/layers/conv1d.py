@@ -13,6 +13,7 @@ from npformer.core import (
     checks,
     generators,
     initializers,
+    value_of,
 )
 
 
@@ -58,12 +59,9 @@ class Conv1d(Layer):
         self.bias = Parameter(b) if bias else None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        b = None if self.bias is None else self.bias.value
-        return F.conv1d(x, self.weight.value, b, padding=self.padding)
+        return F.conv1d(x, self.weight.value, value_of(self.bias), padding=self.padding)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, dW, *db = F.conv1d_backward(dy, cache)
-        gradients.add(self.weight, dW)
-        if self.bias is not None:
-            gradients.add(self.bias, *db)
+        gradients.add_each((self.weight, self.bias), (dW, *db))
         return dx

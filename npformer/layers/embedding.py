@@ -17,6 +17,7 @@ from npformer.core import (
     enough_memory,
     generators,
     initializers,
+    value_of,
 )
 from npformer.core.state import positions
 
@@ -93,13 +94,11 @@ class TiedOutput(Layer):
             self.bias = Parameter(initializers.draw(initializers.zeros, None, size, dtype))
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        return F.linear(x, self.weight.value.T, None if self.bias is None else self.bias.value)
+        return F.linear(x, self.weight.value.T, value_of(self.bias))
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, dW, *db = F.linear_backward(dy, cache)
-        gradients.add(self.weight, dW.T)
-        if self.bias is not None:
-            gradients.add(self.bias, *db)
+        gradients.add_each((self.weight, self.bias), (dW.T, *db))
         return dx
 
 
@@ -170,8 +169,7 @@ class Positions(Layer):
 
     def length_of(self, x: Array) -> int:
         """Return the length of x after checking that there is a position for each token."""
-        checks.sequences(x, self.table.shape[1], table=self.table.value)
-        checks.at_most(x, self.table.shape[0], "model")
+        checks.sequences(x, *self.table.shape[::-1], table=self.table.value)  # d_model, max_len
         return int(x.shape[1])
 
 

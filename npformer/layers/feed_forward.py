@@ -68,8 +68,7 @@ class PositionwiseFeedForward(Chain):
 
     def chain(self) -> list[Layer]:
         """Return the layers in the order in which they act: d_model -> d_ff -> d_model features."""
-        dropout = [Dropout(self.dropout)] if self.dropout > 0.0 else []
-        return [self.expand, self.activation, *dropout, self.contract]
+        return [self.expand, self.activation, Dropout(self.dropout), self.contract]
 
 
 class NoFeedForward(Layer):

@@ -3,7 +3,16 @@
 from typing import Any
 
 from npformer import functional as F
-from npformer.core import Array, Context, Gradients, Layer, Parameter, checks, initializers
+from npformer.core import (
+    Array,
+    Context,
+    Gradients,
+    Layer,
+    Parameter,
+    checks,
+    initializers,
+    value_of,
+)
 
 
 class LayerNorm(Layer):
@@ -36,12 +45,9 @@ class LayerNorm(Layer):
         self.beta: Any = Parameter(beta) if bias else None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        beta = None if self.beta is None else self.beta.value
-        return F.layer_norm(x, self.gamma.value, beta, self.eps)
+        return F.layer_norm(x, self.gamma.value, value_of(self.beta), self.eps)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, dgamma, *dbeta = F.layer_norm_backward(dy, cache)
-        gradients.add(self.gamma, dgamma)
-        if self.beta is not None:
-            gradients.add(self.beta, *dbeta)
+        gradients.add_each((self.gamma, self.beta), (dgamma, *dbeta))
         return dx

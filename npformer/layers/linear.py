@@ -13,6 +13,7 @@ from npformer.core import (
     checks,
     generators,
     initializers,
+    value_of,
 )
 
 
@@ -53,12 +54,9 @@ class Linear(Layer):
         self.bias = Parameter(b) if bias else None
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        b = None if self.bias is None else self.bias.value
-        return F.linear(x, self.weight.value, b)
+        return F.linear(x, self.weight.value, value_of(self.bias))
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         dx, dW, *db = F.linear_backward(dy, cache)
-        gradients.add(self.weight, dW)
-        if self.bias is not None:
-            gradients.add(self.bias, *db)
+        gradients.add_each((self.weight, self.bias), (dW, *db))
         return dx

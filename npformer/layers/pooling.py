@@ -212,7 +212,6 @@ def hide_padding(x: Array, context: Context) -> tuple[Array, Context, Array | No
     """Return x with 0 at padding, a context that says so, and the mask of what was hidden.
 
     If there is no padding, or it is hidden already, the mask is None; token ids stay as they are.
-    `Encoder` begins with this.
     """
     if (padding := context.padding) is None or padding.hidden or x.ndim < 3:
         return x, context, None
@@ -231,6 +230,23 @@ def finite_at_padding(x: Array, padding: Padding | None) -> Array:
     xp = checks.sequences(x)
     check_padding(padding.mask, x)
     return xp.where(padding.mask[..., None] | xp.isfinite(x), x, 0.0)
+
+
+class PaddedChain(Chain):
+    """A chain from sequences to sequences: y and dx are 0 at padding.
+
+    What x and dy hold there, even NaN, changes nothing.
+    """
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        x, context, hidden = hide_padding(x, context)
+        y, caches = super().forward(x, context)
+        return without_padding(y, hidden), (caches, hidden)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        caches, hidden = cache
+        dx = super().backward(without_padding(dy, hidden), caches, gradients)
+        return without_padding(dx, hidden)
 
 
 POOLINGS: Registry[Layer] = Registry(

@@ -120,7 +120,7 @@ class Scores(Layer):
 
     def repeats(self) -> list[RepeatHeads]:
         """Return the last link of a chain that makes keys or values, if heads share them."""
-        return [RepeatHeads(self.group)] if self.group > 1 else []
+        return [RepeatHeads(self.group)] if self.n_kv_heads < self.n_heads else []
 
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""
@@ -183,11 +183,9 @@ class AveragingMixer(Mixer, Scores):
         scores, scores_cache = self.scores(x, context)  # [(batch,) heads, length, length]
         value, value_cache = forward_chain(self.values() + self.repeats(), x, context)
         mask, rate = over_heads(context.mask), self.attention_dropout
-        generator = context.dropout_generator() if rate > 0.0 else None
-        heads, average_cache = F.average(
-            scores, value, mask, self.causal, rate, generator, window=self.window
-        )
-        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
+        rng = context.dropout_generator() if rate > 0.0 else None
+        heads, cache = F.average(scores, value, mask, self.causal, rate, rng, window=self.window)
+        return F.merge_heads(heads), (scores_cache, value_cache, cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
         """Gradient of `heads`: add those of the parameters and return dx."""

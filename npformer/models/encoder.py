@@ -4,15 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
+from npformer.core import Array, Context, Layer, Seed, checks, generators
 from npformer.core.state import States
-from npformer.layers.pooling import hide_padding, without_padding
-from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.pooling import PaddedChain
 from npformer.models.block import EncoderBlock
 from npformer.models.config import EncoderConfig
 
 
-class Encoder(Layer):
+class Encoder(PaddedChain):
     """A stack of blocks: (batch, length, d_model) to the same shape, with 0 at padding.
 
     What x and dy hold at padding, even NaN, changes nothing.
@@ -45,14 +44,7 @@ class Encoder(Layer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         self.check(x)
-        x, context, hidden = hide_padding(x, context)
-        y, caches = forward_chain(self.chain(), x, context)
-        return without_padding(y, hidden), (caches, hidden)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        caches, hidden = cache
-        dx = backward_chain(self.chain(), without_padding(dy, hidden), caches, gradients)
-        return without_padding(dx, hidden)
+        return super().forward(x, context)
 
     def start(self, batch: int, length: int) -> States:
         """Return the state before the first token of each sequence: that of each block's mixer."""
@@ -77,5 +69,4 @@ class Encoder(Layer):
 
     def check(self, x: Array) -> None:
         """Check x, (batch, length, d_model)."""
-        checks.sequences(x, self.config.d_model, "Features are the last axis")
-        checks.at_most(x, self.config.max_len, "encoder")
+        checks.sequences(x, self.config.d_model, self.config.max_len, "Features are the last axis")

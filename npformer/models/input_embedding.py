@@ -5,7 +5,6 @@ from typing import Any
 from npformer.core import (
     Array,
     Context,
-    Gradients,
     Layer,
     Seed,
     asarray,
@@ -21,12 +20,11 @@ from npformer.layers import (
     TokenDropout,
     TokenTypes,
 )
-from npformer.layers.pooling import hide_padding, without_padding
-from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.pooling import PaddedChain, without_padding
 from npformer.models.config import EncoderConfig
 
 
-class InputEmbedding(Layer):
+class InputEmbedding(PaddedChain):
     """y = dropout(projection(norm(token + position + token type))), from ids or feature vectors.
 
     The configuration says which of these parts there are. Vaswani et al. (2017) have tokens,
@@ -98,13 +96,7 @@ class InputEmbedding(Layer):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if self.position_padding_id is not None:
             self._check_positions(x, context.mask)
-        x, context, hidden = hide_padding(x, context)
-        y, caches = forward_chain(self.chain(), x, context)
-        return y, (caches, hidden)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        caches, hidden = cache
-        return without_padding(backward_chain(self.chain(), dy, caches, gradients), hidden)
+        return super().forward(x, context)
 
     def prefill(self, x: Array, begin: Any, context: Context) -> Array:
         """Return y at evaluation for tokens that follow others: the first is at `begin`.
@@ -148,7 +140,7 @@ class InputEmbedding(Layer):
             check_ids("x", x, self.vocab_size, f"vocab_size is {self.vocab_size}")
         elif x.shape[2:] != (self.n_features,) or x.dtype.name != self._dtype:
             self._refuse_vectors(x)
-        checks.at_most(x, self.max_len, "model")
+        checks.at_most(x, self.max_len)
         if mask is not None:
             checks.on_host_or("mask", mask, self)
             checks.mask("mask", mask, tuple(x.shape[:2]))

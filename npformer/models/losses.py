@@ -173,10 +173,8 @@ class Classification(Loss):
         return array_module(y).where(mask, y.astype("int64"), F.NO_LABEL)
 
     def counts(self, y: Array, weights: Array | None = None) -> np.ndarray:
-        if weights is None and self.class_weight is None:
-            if y.ndim == 1:
-                return np.ones(len(y), dtype="int64")
-            return to_numpy((y != F.NO_LABEL).sum(axis=1))
+        if weights is None and self.class_weight is None and y.ndim == 1:
+            return np.ones(len(y), dtype="int64")  # without a look at y, which may be on a GPU
         labels = to_numpy(y)
         each = np.where(labels == F.NO_LABEL, 0.0, 1.0 if weights is None else to_numpy(weights))
         if self.class_weight is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -110,8 +110,7 @@ class GradientDescent:
         """
         pieces = self._pieces(gradients)
         lr = self.current_lr()
-        if problem := self._not_finite(pieces):
-            raise problem
+        self._check_finite(pieces)
         self.steps += 1
         self._update(pieces, lr)
 
@@ -167,11 +166,15 @@ class GradientDescent:
         self._check(gradients)
         return [(FLAT, flat, self.parameters.gather(gradients))]
 
-    def _not_finite(self, pieces: list[Piece]) -> ArithmeticError | None:
-        """Return the error if gradients on the host, or what a step makes of them, overflow."""
+    def _check_finite(self, pieces: list[Piece]) -> None:
+        """Raise NonFiniteGradientError if gradients on the host, or their squares, overflow."""
         # One check is enough: the sum of all squares overflows if one of them does.
-        if all(np.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
-            return None
+        if not all(np.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
+            for problem in self._not_finite(pieces):
+                raise problem  # the first
+
+    def _not_finite(self, pieces: list[Piece]) -> Iterator[ArithmeticError]:
+        """Yield an error for each gradient of which this holds: none if only a sum overflows."""
         for place, theta, g in (piece for piece in pieces if type(piece[2]) is np.ndarray):
             arrays = (g, *self._moments.of(place, theta))
             by_name = [self._moments.parts(place, x) for x in arrays]
@@ -179,8 +182,7 @@ class GradientDescent:
                 with np.errstate(over="ignore", invalid="ignore"):
                     made = self._made_of(*(parts[name] for parts in by_name))
                 if not np.isfinite(made).all():
-                    return non_finite_gradient(name, part, "its square")
-        return None
+                    yield non_finite_gradient(name, part, "its square")
 
     def _made_of(self, g: np.ndarray, *moments: np.ndarray) -> np.ndarray:
         """Return what is not finite if a gradient is too large for a step."""
@@ -224,7 +226,7 @@ class Moments:
     def parts(self, place: str, x: Array) -> dict[str, Array]:
         """Return what an array holds for each parameter, if it is laid out like that place."""
         if place == FLAT and isinstance(self.parameters, Parameters):
-            return self.parameters.split(x)
+            return dict(zip(self.parameters, self.parameters.split(x).values(), strict=True))
         return {place: x}
 
     def save(self) -> dict[str, np.ndarray]:

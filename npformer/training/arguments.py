@@ -10,6 +10,7 @@ from typing import Any
 
 from npformer.core import Array, Parameters, Seed, checks, described, use_precision
 from npformer.core.explained_errors import located_errors
+from npformer.engine.worker_counts import check_workers
 from npformer.models.losses import Loss
 from npformer.optim import Adam, Optimizer, schedule_for
 from npformer.training.batches import WAYS
@@ -42,8 +43,8 @@ EXAMPLE = "npformer.losses.MeanSquaredError() is one"
 
 def check_model(name: str, model: Model) -> None:
     """Raise TypeError or ValueError for a layer that cannot be trained."""
-    kind = type(model).__name__
     if not isinstance(model, Model):
+        kind = type(model).__name__
         advice = (
             "SequenceClassifier is one, and has a loss. Derive your layer from Model "
             "(docs/extending/model.md), or write the loop yourself: forward, a loss of "
@@ -52,13 +53,12 @@ def check_model(name: str, model: Model) -> None:
         if callable(getattr(model, "fit", None)):
             advice = f"A {kind} has methods of its own, such as fit"
         checks.instance(name, model, Model, advice)
-    checks.instance(f"loss of {kind}", model.loss, Loss, EXAMPLE)
-    if model.n_inputs not in (1, 2):
-        raise ValueError(f"n_inputs of {kind} is {described(model.n_inputs)}; expected 1 or 2")
-    if model.targets_of not in (None, *range(model.n_inputs)):
+    checks.instance(f"loss of {type(model).__name__}", model.loss, Loss, EXAMPLE)
+    if (n := model.n_inputs) not in (1, 2) or model.targets_of not in (None, *range(n)):
         raise ValueError(
-            f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
-            f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
+            f"n_inputs of {type(model).__name__} is {described(n)} and targets_of is "
+            f"{described(model.targets_of)}; expected 1 or 2, and None, or which input's tokens "
+            "have targets, from 0"
         )
 
 
@@ -68,6 +68,7 @@ CHECKS: dict[str, Callable[[str, Any], object]] = {
     "seed": check_seed,
     **dict.fromkeys(("epochs", "batch_size", "accumulate", "every"), checks.positive),
     **dict.fromkeys(("patience", "micro_batch", "check_every"), checks.positive),
+    "workers": lambda name, workers: check_workers(workers),
     "clip_norm": partial(checks.number, above=0.0),
     "checkpoint": checked_folder,
     **dict.fromkeys(("shard_moments", "progress", "resume"), checks.flag),
@@ -145,6 +146,8 @@ def check_trains(
     theirs: Mapping[str, Array], ours: Parameters, otherwise: str = OTHER_MODEL
 ) -> None:
     """Raise ValueError unless an optimizer's parameters are a model's own, not copies of them."""
+    if isinstance(theirs, Parameters) and theirs.named == ours.named:
+        return  # the usual case
     if list(theirs) != list(ours) or any(theirs[name] is not ours[name] for name in ours):
         raise ValueError(otherwise)
 

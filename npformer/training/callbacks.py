@@ -28,6 +28,7 @@ class Now:
     rows: np.ndarray | None = None
     gradients: Gradients | None = None
     loss: Array | float = math.nan
+    by: str = ""  # who computed it
     signal: bool = False  # whether a signal ends the training
     over: bool = False  # no further step follows, on any rank
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Self
@@ -34,7 +34,6 @@ class Training:
     watchers: Sequence[Callback]  # in the order in which they are called
     recorder: Recorder  # among the watchers
     interrupts: Interrupts  # the last of them
-    _trained: Any = None  # the parameters that are known to be the optimizer's
 
     def to_the_end(self, contexts: ExitStack) -> BaseException | None:
         """Run, close the contexts, end the watchers, and return the signal that ended it, if any.
@@ -54,11 +53,13 @@ class Training:
             if not (state.n_ranks == 1 or state._now.over):
                 raise
             stop, state.history.stopped = error, word_for(error)
-        except BaseException:
+        except BaseException as error:
             state.history.stopped = "error"
+            if isinstance(error, NonFiniteGradientError):
+                self.recorder.read(state)  # a loss that is not finite says where it began
             raise
         finally:
-            with self.interrupts.held(), ExitStack() as ending:  # each, even if another raises
+            with self.interrupts.held, ExitStack() as ending:  # each, even if another raises
                 state._now.rows = state._now.gradients = None
                 for each in reversed(started):  # a stack: the last one pushed is called first
                     ending.callback(each.on_end, state)
@@ -98,23 +99,16 @@ class Training:
 
     def update(self, rows: np.ndarray, loss: Array, gradients: Gradients) -> None:
         """Take a step of the optimizer, and call the watchers."""
-        state, now, of_steps = self.state, self.state._now, self.state.history.workers
-        if gradients.parameters is not self._trained:  # new, or the model has changed
-            check_trains(state.optimizer.parameters, gradients.parameters, CHANGED_MODEL)
-            self._trained = gradients.parameters
-        of_steps[self.step.shared_by] = of_steps.get(self.step.shared_by, 0) + 1
+        state, now = self.state, self.state._now
+        check_trains(state.optimizer.parameters, gradients.parameters, CHANGED_MODEL)
         now.step, now.step_in_epoch = state.optimizer.steps + 1, now.step_in_epoch + 1
-        now.rows, now.loss, now.gradients = rows, loss, gradients
+        now.rows, now.loss, now.gradients, now.by = rows, loss, gradients, self.step.shared_by
         self.call("before_update")
-        with guarded_computation(state.model.backend, len(rows)), self.interrupts.held():
-            try:
-                if self.clip_norm is not None:  # several ranks have their own way
-                    clip = getattr(self.step, "clip", clip_by_global_norm)
-                    clip(gradients, self.clip_norm)
-                state.optimizer.step(gradients)
-            except NonFiniteGradientError:
-                self.recorder.read(state)  # a loss that is not finite says where it began
-                raise
+        with guarded_computation(state.model.backend, len(rows)), self.interrupts.held:
+            if self.clip_norm is not None:  # several ranks have their own way
+                clip = getattr(self.step, "clip", clip_by_global_norm)
+                clip(gradients, self.clip_norm)
+            state.optimizer.step(gradients)
         self.call("after_step")
         now.rows = now.gradients = None
 
@@ -137,13 +131,13 @@ class Interrupts(Callback):
     """Makes signals wait for the end of a step, or of an epoch with its evaluation.
 
     A second signal does not wait, so that a step that hangs can be left; but an update of the
-    weights is always finished (`held`). It works in the main thread, the only one that receives
-    signals, and replaces only default handlers.
+    weights is always finished: in ``with interrupts.held`` every signal waits. It works in the main
+    thread, the only one that receives signals, and replaces only default handlers.
     """
 
     _ranks: Communicator
     _signum: int = 0  # of the waiting signal; 0 if there is none
-    _held: int = 0
+    held: threading.Lock = field(default_factory=threading.Lock)
     _before: dict[int, Any] = field(default_factory=dict)
 
     def on_start(self, state: TrainingState) -> None:
@@ -181,18 +175,9 @@ class Interrupts(Callback):
             return None
         return KeyboardInterrupt() if signum == signal.SIGINT else Terminated(128 + signum)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Make even a second signal wait until the end of the ``with`` statement."""
-        self._held += 1
-        try:
-            yield
-        finally:
-            self._held -= 1
-
     def _receive(self, signum: int, frame: FrameType | None) -> None:
         again, self._signum = self._signum != 0, signum
-        if again and not self._held and (waiting := self.take()) is not None:
+        if again and not self.held.locked() and (waiting := self.take()) is not None:
             raise waiting
 
 

@@ -71,11 +71,14 @@ class Recorder(Callback):
             self.read(state)
 
     def after_step(self, state: TrainingState) -> None:
-        """Record an epoch after its last step, before a callback changes lr."""
+        """Record who computed the step and, if it was the last, the epoch."""
+        workers, by = state.history.workers, state._now.by
+        workers[by] = workers.get(by, 0) + 1
         if state.step_in_epoch == state.n_steps:
             self.read(state)
             history, optimizer = state.history, state.optimizer
             history.train_loss.append(float(np.mean(self._losses)))
+            # Before a callback changes it.
             history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
             history.seconds.append(time.perf_counter() - self._began)
             self._losses.clear()

@@ -85,7 +85,7 @@ def _pictures(
 def _matrices(call: Call, place: int) -> np.ndarray:
     """Return the matrices of a mixer's heads for one sample: those of all may need much memory."""
     rows, context = slice(place, place + 1), call.context
-    padding = None if context.padding is None else context.padding.select(rows)
+    padding = None if context.padding is None else context.padding[rows]
     types = None if context.types is None else context.types[rows]
     one = replace(context, padding=padding, types=types)
     return np.asarray(to_numpy(matrices_of(replace(call, input=call.input[rows], context=one)))[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -123,12 +124,12 @@ class ShardedAdam(Adam):
         own = self._ranks.shard(g.size)
         return [(place, theta[own], g[own])]
 
-    def _not_finite(self, pieces: list[Piece]) -> ArithmeticError | None:
-        """Return the same error on all ranks: that of the first rank that has one."""
+    def _check_finite(self, pieces: list[Piece]) -> None:
+        """Raise the same error on all ranks: that of the first rank that has one."""
         ((_, _, g),) = pieces
-        if type(g) is not np.ndarray or self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
-            return None
-        return next(filter(None, self._ranks.gather(super()._not_finite(pieces))), None)
+        if type(g) is np.ndarray and not self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
+            for problem in chain(*self._ranks.gather(list(self._not_finite(pieces)))):
+                raise problem
 
 
 def flat_buffer(parameters: Any) -> Array:
