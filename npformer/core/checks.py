@@ -173,7 +173,7 @@ positive = partial(whole, at_least=1)
 
 
 def number(
-    name: str, value: object, at_least: float = -inf, above: float = -inf, below: float = inf
+    name: str, value: object, *, at_least: float = -inf, above: float = -inf, below: float = inf
 ) -> float:
     """Return `value` as Python's float after checking that it is finite and within bounds."""
     number = value if type(value) is float else _float(value)  # the first is the usual case

@@ -58,14 +58,13 @@ def guarded_computation(backend: str, batch: int, at_once: int | None = None) ->
             earlier = earlier.__context__
         get_backend(backend).free_memory()
         tried = min(batch, at_once or batch)
-        advice = [f"batch_size={batch // 2}"] if batch > 1 else []
+        less = f"batch_size={batch // 2}" if batch > 1 else "shorter sequences or a smaller model"
         if at_once is not None and tried > 1:
-            advice.append(f"micro_batch={tried // 2}, which makes the same step in smaller parts")
-        or_else = "shorter sequences or a smaller model"
+            less += f" or micro_batch={tried // 2}, which makes the same step in smaller parts"
         reason = str(error).rstrip(".") or "the system gave no memory"
         raise BatchTooLargeError(
             f"out of memory on backend {backend!r} with {tried} sequence{'s' * (tried > 1)} at a "
-            f"time ({reason}). Try {' or '.join(advice) or or_else}. What was computed has been "
+            f"time ({reason}). Try {less}. What was computed has been "
             "freed: this process can go on",
             batch,
         ) from error

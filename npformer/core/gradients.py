@@ -75,7 +75,7 @@ class Gradients(Mapping[str, Array]):
         if not parameter.trainable:
             return
         checks.gradient(gradient, parameter.shape, "the gradient", "the parameter")
-        self.of(parameter)[...] += gradient
+        self._sums[parameter] += gradient
 
     def add_each(self, parameters: Sequence[Parameter | None], gradients: Sequence[Array]) -> None:
         """Add to the gradients of several parameters; None is one that a layer does without."""

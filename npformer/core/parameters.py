@@ -106,7 +106,8 @@ class Parameters(Mapping[str, Array]):
     """
 
     def __init__(self, named: Mapping[str, Parameter]) -> None:
-        if not isinstance(named, Mapping) or {type(p) for p in named.values()} - {Parameter}:
+        fits = isinstance(named, Mapping) and all(isinstance(p, Parameter) for p in named.values())
+        if not fits:
             raise TypeError(f"named is {described(named)}; expected a mapping to Parameter objects")
         self.named = dict(named)
         padded = [-(-p.size // ALIGNMENT) * ALIGNMENT for p in self.named.values()]

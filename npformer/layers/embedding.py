@@ -169,7 +169,7 @@ class Positions(Layer):
 
     def length_of(self, x: Array) -> int:
         """Return the length of x after checking that there is a position for each token."""
-        checks.sequences(x, *self.table.shape[::-1], table=self.table.value)  # d_model, max_len
+        checks.sequences(x, self.table.shape[1], self.table.shape[0], table=self.table.value)
         return int(x.shape[1])
 
 

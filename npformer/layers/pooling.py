@@ -197,11 +197,11 @@ def first_kept(x: Array, mask: Array | None) -> Array | None:
 
 
 def without_padding(x: Array, mask: Array | None) -> Array:
-    """Return x, (batch, length, features), with 0 at padding.
+    """Return x, (batch, length, features), with 0 at padding; None if x is a gradient of nothing.
 
     Padding may hold NaN, and a weight of 0 would not keep it out of the result: 0 * NaN is NaN.
     """
-    if mask is None:
+    if mask is None or x is None:
         return x
     xp = checks.sequences(x)
     check_padding(mask, x)
@@ -209,14 +209,15 @@ def without_padding(x: Array, mask: Array | None) -> Array:
 
 
 def hide_padding(x: Array, context: Context) -> tuple[Array, Context, Array | None]:
-    """Return x with 0 at padding, a context that says so, and the mask of what was hidden.
+    """Return x with 0 at padding, a context that says so, and the mask.
 
-    If there is no padding, or it is hidden already, the mask is None; token ids stay as they are.
+    If there is no padding, the mask is None; so it is for token ids, which stay as they are.
     """
-    if (padding := context.padding) is None or padding.hidden or x.ndim < 3:
+    if (padding := context.padding) is None or x.ndim < 3:
         return x, context, None
-    hidden = without_padding(x, padding.mask)
-    return hidden, replace(context, padding=padding.as_hidden()), padding.mask
+    if not padding.hidden:
+        x, context = without_padding(x, padding.mask), replace(context, padding=padding.as_hidden())
+    return x, context, padding.mask
 
 
 def finite_at_padding(x: Array, padding: Padding | None) -> Array:
@@ -233,9 +234,10 @@ def finite_at_padding(x: Array, padding: Padding | None) -> Array:
 
 
 class PaddedChain(Chain):
-    """A chain from sequences to sequences: y and dx are 0 at padding.
+    """A chain that takes sequences of vectors, and makes y and dx 0 at padding.
 
-    What x and dy hold there, even NaN, changes nothing.
+    What x and dy hold there, even NaN, changes nothing. For token ids it is like any chain: padding
+    has an id, too.
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:

@@ -175,10 +175,11 @@ class Classification(Loss):
     def counts(self, y: Array, weights: Array | None = None) -> np.ndarray:
         if weights is None and self.class_weight is None and y.ndim == 1:
             return np.ones(len(y), dtype="int64")  # without a look at y, which may be on a GPU
-        labels = to_numpy(y)
-        each = np.where(labels == F.NO_LABEL, 0.0, 1.0 if weights is None else to_numpy(weights))
+        each = labelled = to_numpy(y != F.NO_LABEL)
+        if weights is not None:
+            each = np.where(labelled, to_numpy(weights), 0.0)
         if self.class_weight is not None:
-            each *= np.asarray(self.class_weight)[np.where(labels == F.NO_LABEL, 0, labels)]
+            each = each * np.asarray(self.class_weight)[np.where(labelled, to_numpy(y), 0)]
         return _each_sample(each)
 
     def measure(
@@ -272,8 +273,8 @@ class MeanSquaredError(Loss):
 
 def _each_sample(weights: Array) -> np.ndarray:
     """Return how much each sample weighs: the sum of its targets."""
-    on_host = to_numpy(weights).astype("float64")
-    return np.asarray(on_host.sum(axis=tuple(range(1, on_host.ndim))))
+    rest, dtype = tuple(range(1, weights.ndim)), "int64" if weights.dtype == bool else "float64"
+    return np.asarray(to_numpy(weights).sum(axis=rest, dtype=dtype))
 
 
 def _check_logits(outputs: Array, n: int | str = "n_classes") -> None:

@@ -148,5 +148,4 @@ def check_writable(what: str, named: Iterable[tuple[str, Array]]) -> None:
     """Check that arrays may be changed in place."""
     for name, array in named:
         if not getattr(array.flags, "writeable", True):
-            message = "is read-only; expected an array to change in place. Pass a copy"
-            raise ValueError(f"{what} {name} {message}")
+            raise ValueError(f"{what} {name} is read-only; expected one to change. Pass a copy")

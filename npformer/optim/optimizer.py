@@ -167,14 +167,15 @@ class GradientDescent:
         return [(FLAT, flat, self.parameters.gather(gradients))]
 
     def _check_finite(self, pieces: list[Piece]) -> None:
-        """Raise NonFiniteGradientError if gradients on the host, or their squares, overflow."""
+        """Raise NonFiniteGradientError if a gradient on the host is not finite, or too large."""
         # One check is enough: the sum of all squares overflows if one of them does.
         if not all(np.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
-            for problem in self._not_finite(pieces):
-                raise problem  # the first
+            problem = next(self._not_finite(pieces), None)
+            if problem is not None:
+                raise problem
 
     def _not_finite(self, pieces: list[Piece]) -> Iterator[ArithmeticError]:
-        """Yield an error for each gradient of which this holds: none if only a sum overflows."""
+        """Yield an error for each gradient that is not finite, or too large for a step."""
         for place, theta, g in (piece for piece in pieces if type(piece[2]) is np.ndarray):
             arrays = (g, *self._moments.of(place, theta))
             by_name = [self._moments.parts(place, x) for x in arrays]

@@ -55,10 +55,12 @@ def check_model(name: str, model: Model) -> None:
         checks.instance(name, model, Model, advice)
     checks.instance(f"loss of {type(model).__name__}", model.loss, Loss, EXAMPLE)
     if (n := model.n_inputs) not in (1, 2) or model.targets_of not in (None, *range(n)):
+        kind = type(model).__name__
+        if n not in (1, 2):
+            raise ValueError(f"n_inputs of {kind} is {described(n)}; expected 1 or 2")
         raise ValueError(
-            f"n_inputs of {type(model).__name__} is {described(n)} and targets_of is "
-            f"{described(model.targets_of)}; expected 1 or 2, and None, or which input's tokens "
-            "have targets, from 0"
+            f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is {n}; expected "
+            "None, or which input's tokens have targets, from 0"
         )
 
 

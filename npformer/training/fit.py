@@ -228,6 +228,12 @@ def fit(
         pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
         drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
         given = optimizer_for(model, optimizer, epochs * len(drawn), locals())
+        if several:
+            agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
+            over_ranks.begin_together(ranks, model, given, agreed)
+        used = over_ranks.shard_optimizer(given, ranks, of_user) if shard_moments else given
+        history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
+        state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
         # By the names that checkpoints have.
         own: dict[str, Any] = {"recorder": Recorder(drawn, check_every, micro_batch, ranks)}
         if task.held_out is not None:
@@ -243,13 +249,8 @@ def fit(
             else:
                 step = contexts.enter_context(Team(model, workers, micro_batch, loss=task.loss))
             if several:
-                agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
-                over_ranks.begin_together(ranks, model, given, agreed)
-                step = over_ranks.RankStep(step, ranks, shard_moments)
-                watching.append(over_ranks.WatchOverRanks(ranks, of_user, shard_moments))
-            used = over_ranks.shard_optimizer(given, ranks, of_user) if shard_moments else given
-            history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
-            state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
+                step = over_ranks.RankStep(step, ranks, used is not given)
+                watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
             if checkpoint is not None:
                 folder = Path(checkpoint)
                 if ranks.rank == 0:  # which writes for all

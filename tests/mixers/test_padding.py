@@ -215,3 +215,7 @@ def test_a_classifier_hides_padding_once():
     assert batch.select(slice(1, 2)).inputs[0].padding.hidden
     np.testing.assert_array_equal(inputs.x[~MASK], 0.0)
     assert not model.check(x, mask=MASK).inputs[0].padding.hidden
+    y = inputs.x
+    for layer in (model.embed, model.encoder):  # as if it had not been hidden before
+        y, _ = layer.forward(y, batch.within(nf.Context()))
+        np.testing.assert_array_equal(y[~MASK], 0.0)

@@ -10,7 +10,7 @@ import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.core import Parameters
+from npformer.core import Parameter, Parameters
 from npformer.optim import cosine
 from tests.in_turn import in_turn
 
@@ -224,7 +224,8 @@ def test_moments_follow_parameters_that_are_laid_out_anew(flat_first):
 
 
 def test_parameters_split_what_they_gather():
-    parameters = Parameters(L.Linear(3, 5, seed=0).trainable())
+    own = type("Own", (Parameter,), {})(np.ones(2, "f"))
+    parameters = Parameters({**L.Linear(3, 5, seed=0).trainable(), "own": own})
     given = {name: np.arange(x.size, dtype="f").reshape(x.shape) for name, x in parameters.items()}
     found = parameters.split(parameters.gather(given))
     for parameter, x in zip(parameters.named.values(), given.values(), strict=True):

@@ -84,13 +84,16 @@ def gated(layer: own.GatedFeedForward, x: Value, graph: Graph) -> Value:
 
 @register(InputEmbedding)
 def input_embedding(layer: InputEmbedding, x: Value, graph: Graph) -> Value:
-    """y = last(...(second(first(x)))); an id where none may be becomes one that is too large."""
+    """y = last(...(second(first(x)))); an id where none may be becomes one that is too large.
+
+    Of vectors, y is 0 at padding.
+    """
     if layer.position_padding_id is not None:
         padding = graph.node("Equal", x, layer.position_padding_id).to("int64")
         behind = graph.node("Greater", graph.node("CumSum", padding, 1), 0)
-        wrong = behind if graph.mask is None else behind & graph.mask
-        x = graph.where(wrong, layer.vocab_size, x)
-    return in_chain(layer, x, graph)
+        x = graph.where(behind if graph.mask is None else behind & graph.mask, layer.vocab_size, x)
+    y = in_chain(layer, x, graph)
+    return y if layer.n_features is None else graph.without_padding(y)
 
 
 @register(own.Embedding)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -128,8 +127,9 @@ class ShardedAdam(Adam):
         """Raise the same error on all ranks: that of the first rank that has one."""
         ((_, _, g),) = pieces
         if type(g) is np.ndarray and not self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
-            for problem in chain(*self._ranks.gather(list(self._not_finite(pieces)))):
-                raise problem
+            problems = self._ranks.gather(next(self._not_finite(pieces), None))
+            if any(problems):
+                raise next(filter(None, problems))
 
 
 def flat_buffer(parameters: Any) -> Array:

@@ -106,9 +106,9 @@ def test_a_loss_of_classes_needs_their_number():
 @in_turn(
     ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
     ({"loss": "mean_squared_error"}, TypeError, "loss of Own is a str; expected a Loss"),
-    ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3 and targets_of is None"),
-    ({"targets_of": 1}, ValueError, "n_inputs of Own is 1 and targets_of is 1"),
-    ({"targets_of": "tokens"}, ValueError, "n_inputs of Own is 1 and targets_of is 'tokens'"),
+    ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),
+    ({"targets_of": 1}, ValueError, "targets_of of Own is 1, and n_inputs is 1"),
+    ({"targets_of": "tokens"}, ValueError, "targets_of of Own is 'tokens'"),
     ({"figures": {"mine": 3}}, TypeError, r"figures\['mine'\] of Own is 3; expected a func"),
     ({"figures": {"loss": len}}, ValueError, "figures of Own has 'loss', which every"),
 )
