@@ -29,10 +29,10 @@ BUDGET: dict[str, int] = {
     "optim": 456,
     "proof": 1354,
     "data": 1960,
-    "engine": 3551,
+    "engine": 3549,
     "training": 3752,
     "interop": 2027,
-    "tasks": 2941,
+    "tasks": 2940,
     "learn": 4427,
     "cli": 1728,
     "__init__": 28,
@@ -44,7 +44,7 @@ They may fall. One rises only for a feature that an issue names, in a commit who
 in a line that begins with ``Budget:``; the last such commit is what a test compares with.
 """
 
-IN_ALL = 27_731
+IN_ALL = 27_728
 """The same of the whole package."""
 
 LONGEST_FUNCTION = 60

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Context, Gradients, Layer, array_module
+from npformer.core import Array, Context, Gradients, Layer, array_module, value_of
 from npformer.core.state import States
 from npformer.engine.context import EngineContext, as_engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
@@ -88,7 +88,7 @@ class FastBlock(Fast, EncoderBlock):
         if kernel is not None and norm.beta is None and type(x) is not np.ndarray:
             kernel = None
         if kernel is not None and y.dtype is x.dtype and y.shape == x.shape:
-            gamma, beta = norm.gamma.value, None if norm.beta is None else norm.beta.value
+            gamma, beta = norm.gamma.value, value_of(norm.beta)
             z, cache = kernel[0](x, y, gamma, beta, norm.eps, dropout.rate, context)
             return z, (sublayer_cache, Saved(kernel[1], cache), None, context)
         dropped, dropout_cache = dropout.forward(y, context)
@@ -107,9 +107,7 @@ class FastBlock(Fast, EncoderBlock):
         sublayer_cache, dropout_cache, norm_cache, context = cache
         if norm_cache is None and type(norm) is FastLayerNorm:
             dsum, dy, dgamma, *dbeta = dropout_cache.backward(dz, dropout_cache.cache)
-            gradients.add(norm.gamma, dgamma)
-            if norm.beta is not None:
-                gradients.add(norm.beta, *dbeta)
+            gradients.add_each((norm.gamma, norm.beta), (dgamma, *dbeta))
         else:
             dsum = norm.backward(dz, norm_cache, gradients)
             dy = dropout.backward(dsum, dropout_cache, gradients)

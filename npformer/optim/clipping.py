@@ -75,8 +75,8 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
 
 def largest(gradients: Mapping[str, Array]) -> tuple[float, NonFiniteGradientError]:
     """Return how large gradients are, infinity if one is NaN, and the error for the largest."""
-    sizes = {name: float(np.abs(g).max(initial=0.0)) for name, g in gradients.items()}
-    sizes = {name: size if size < math.inf else math.inf for name, size in sizes.items()}
+    # NaN is not less than infinity, which comes first.
+    sizes = {n: min(math.inf, float(np.abs(g).max(initial=0.0))) for n, g in gradients.items()}
     name = max(sizes, key=lambda name: sizes[name], default="")
     if not name:
         return 0.0, NonFiniteGradientError("this rank has no gradients")
@@ -148,4 +148,5 @@ def check_writable(what: str, named: Iterable[tuple[str, Array]]) -> None:
     """Check that arrays may be changed in place."""
     for name, array in named:
         if not getattr(array.flags, "writeable", True):
-            raise ValueError(f"{what} {name} is read-only; expected one to change. Pass a copy")
+            message = "is read-only; expected an array to change in place. Pass a copy"
+            raise ValueError(f"{what} {name} {message}")

@@ -131,8 +131,8 @@ def check_equal(found, expected, mask=None):
 @pytest.mark.parametrize(("settings", "kind", "options"), CASES)
 def test_onnxruntime_computes_the_same(settings, kind, options, tmp_path):
     model, exact = (made(settings, kind, {**options, "dtype": d}) for d in ("float32", "float64"))
-    for name, parameter in model.named_parameters().items():  # both round, and none is the judge
-        exact.named_parameters()[name].value[...] = parameter.value
+    for one, other in zip(*(m.named_parameters().values() for m in (model, exact)), strict=True):
+        other.value[...] = one.value  # ONNX and `model` both round: neither is the judge
     refuses = settings.get("padding") is None and settings.get("mixer") in WHOLE
     lengths = {100: 2} if options.get("pooling") == "flatten" else LENGTHS
     for masked in (False,) if refuses else (False, True):
@@ -239,9 +239,9 @@ def test_only_layers_are_registered():
 
 def test_models_that_have_no_form_in_onnx(tmp_path):
     writer = nf.EncoderDecoder(nf.EncoderConfig(**SMALL), 31, 31)
-    for model, words in ((writer, "two inputs and caches"), (Half(), "is a Half"), (3, "model")):
-        with pytest.raises(TypeError, match=words):
-            nf.interop.to_onnx(model, tmp_path / "model.onnx")
+    for m, said in ((writer, "two inputs and caches"), (Half(), "model is a Half"), (3, "model")):
+        with pytest.raises(TypeError, match=said):
+            nf.interop.to_onnx(m, tmp_path / "model.onnx")
 
 
 def test_arguments_that_do_not_fit(tmp_path):
@@ -320,9 +320,8 @@ def test_series_classifier(tmp_path):
     classifier = SeriesClassifier().fit(series, [0, 1] * 6, epochs=2, progress=False)
     exported = nf.interop.to_onnx(classifier, tmp_path / "model.onnx")
     x, mask = classifier.arrays(series)
-    given = {"x": x, "mask": mask}
-    session = session_of(tmp_path / "model.onnx")
-    check_equal(session.run(["probabilities"], given)[0], classifier.predict_probabilities(series))
+    found = session_of(tmp_path / "model.onnx").run(["probabilities"], {"x": x, "mask": mask})[0]
+    check_equal(found, classifier.predict_probabilities(series))
     assert json.loads(exported.metadata["classes"]) == [0, 1]
     assert "scaled" in exported.left
 

@@ -228,5 +228,6 @@ def test_parameters_split_what_they_gather():
     parameters = Parameters({**L.Linear(3, 5, seed=0).trainable(), "own": own})
     given = {name: np.arange(x.size, dtype="f").reshape(x.shape) for name, x in parameters.items()}
     found = parameters.split(parameters.gather(given))
-    for parameter, x in zip(parameters.named.values(), given.values(), strict=True):
-        np.testing.assert_array_equal(found[parameter], x)
+    assert list(found) == list(parameters.named.values())
+    for part, x in zip(found.values(), given.values(), strict=True):
+        np.testing.assert_array_equal(part, x)

@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from npformer.core import to_numpy
+from npformer.core.inputs import rows_of
 from npformer.mixers import Mixer
 from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.axes import MOST_TOKENS, heads, with_axes
@@ -85,8 +86,7 @@ def _pictures(
 def _matrices(call: Call, place: int) -> np.ndarray:
     """Return the matrices of a mixer's heads for one sample: those of all may need much memory."""
     rows, context = slice(place, place + 1), call.context
-    padding = None if context.padding is None else context.padding[rows]
-    types = None if context.types is None else context.types[rows]
+    padding, types = rows_of(rows, context.padding, context.types)
     one = replace(context, padding=padding, types=types)
     return np.asarray(to_numpy(matrices_of(replace(call, input=call.input[rows], context=one)))[0])
 
