@@ -28,7 +28,7 @@ COST_RUNS = 10
 PARTS = ("checkpoint_cost", "listed", "mutated_files", "wrong_calls", "kills")
 
 LISTED = {
-    "one model, one answer": ["training/trainable/test_one_answer.py"],
+    "one model, one answer": ["models/trainable/test_one_answer.py"],
     "the page removes nothing": ["learn/play/test_folder.py", "learn/play/test_runs.py"],
     "folders: used or refused": ["interop/test_from_pretrained.py", "interop/test_writers.py"],
     "tokenizers": ["data/tokenizers"],

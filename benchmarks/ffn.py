@@ -11,8 +11,8 @@ from benchmarks.results_files import markdown, write
 from benchmarks.sides import both, logits_apart, timing
 from benchmarks.timing import timed
 from npformer.core.inputs import Sequences
-from npformer.data.samples import Batch
 from npformer.engine.team import Team
+from npformer.models.batch import Batch
 from npformer.models.losses import BinaryCrossEntropy
 
 ASKED = (512, 32, 512)  # batch, positions, features: those of the published benchmark

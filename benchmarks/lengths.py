@@ -10,9 +10,9 @@ from benchmarks.results_files import RESULTS, markdown, write
 from benchmarks.timing import Others, interleave, significant, summary, timed
 from benchmarks.workloads import HEADS, MIXERS, THREADS
 from npformer.core.inputs import Sequences
-from npformer.data.samples import Batch
 from npformer.engine.team import Team
 from npformer.mixers import MIXERS as MIXER_TYPES
+from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 
 TOKENS, D_MODEL, D_FF = 8192, 256, 1024

@@ -7,40 +7,119 @@
 `functional` holds the mathematics; `layers` and `mixers` add parameters to it. `gradcheck` checks
 their gradients, and `data` has tasks to train on.
 
-The public names are listed in ``__init__.pyi``, where editors and type checkers look for them. Each
-is imported when it is first used (PEP 562), so a program loads only the rooms that it enters.
+Each public name below is imported when it is first used (PEP 562), so a program loads only the
+rooms that it enters. ``__init__.pyi`` has the same names for editors and type checkers.
 """
 
-import ast
 import sys
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
 
-_PLACES = {
-    alias.asname or alias.name: (node.module, alias.name)
-    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text("utf-8")).body
-    if isinstance(node, ast.ImportFrom) and node.module is not None
-    for alias in node.names
+_MODULES = {
+    "core": "npformer.core",
+    "data": "npformer.data",
+    "distributed": "npformer.training.distributed",
+    "engine": "npformer.engine",
+    "functional": "npformer.functional",
+    "interop": "npformer.interop",
+    "layers": "npformer.layers",
+    "losses": "npformer.models.losses",
+    "mixers": "npformer.mixers",
+    "models": "npformer.models",
+    "optim": "npformer.optim",
+    "published": "npformer.learn.museum.published",
+    "sklearn": "npformer.tasks.sklearn",  # needs the extra `sklearn`
 }
-"""Each public name's module, and its name there."""
+"""Each public module, by its short name."""
 
-__all__ = sorted(_PLACES.keys() - {"sklearn"})  # which needs an extra
+_NAMES = {
+    # the foundation
+    "BackendUnavailableError": "npformer.core",
+    "BatchTooLargeError": "npformer.core",
+    "Context": "npformer.core",
+    "Gradients": "npformer.core",
+    "Layer": "npformer.core",
+    "Parameter": "npformer.core",
+    "Parameters": "npformer.core",
+    "TwoInputLayer": "npformer.core",
+    "asarray": "npformer.core",
+    "backends": "npformer.core",
+    "to_numpy": "npformer.core",
+    "use_kernels": "npformer.core.dispatch",
+    "use_precision": "npformer.core",
+    # mixers and models
+    "MIXERS": "npformer.mixers",
+    "Decoder": "npformer.models",
+    "DecoderBlock": "npformer.models",
+    "Encoder": "npformer.models",
+    "EncoderBlock": "npformer.models",
+    "EncoderConfig": "npformer.models",
+    "EncoderDecoder": "npformer.models.trainable",
+    "LanguageModel": "npformer.models.trainable",
+    "MaskedLanguageModel": "npformer.models.trainable",
+    "Model": "npformer.models.trainable",
+    "SequenceClassifier": "npformer.models.trainable",
+    "TextEncoder": "npformer.models.trainable.text_encoder",
+    "predict_to_file": "npformer.models.trainable",
+    # optimizers
+    "Adam": "npformer.optim",
+    "NonFiniteGradientError": "npformer.optim",
+    "SGD": "npformer.optim",
+    "clip_by_global_norm": "npformer.optim",
+    # the proof
+    "GradcheckError": "npformer.proof.report",
+    "GradcheckReport": "npformer.proof.report",
+    "gradcheck": "npformer.engine.gradcheck",
+    # the engine
+    "Workspace": "npformer.engine",
+    "fast": "npformer.engine",
+    # training
+    "Callback": "npformer.training.callbacks",
+    "Checkpoint": "npformer.training.own_loop",
+    "CheckpointError": "npformer.training.storage.model_file",
+    "CheckpointWarning": "npformer.training.storage.model_file",
+    "Evaluation": "npformer.training.evaluation",
+    "History": "npformer.training.history",
+    "NonFiniteLossError": "npformer.training.watchers",
+    "TrainingState": "npformer.training.callbacks",
+    "evaluate": "npformer.training.evaluation",
+    "explain": "npformer.training.inspection.explain",
+    "fit": "npformer.training.fit",
+    "load_checkpoint": "npformer.training.own_loop",
+    "save_checkpoint": "npformer.training.own_loop",
+    "summary": "npformer.training.inspection.summary",
+    "trace": "npformer.training.inspection.trace",
+    # texts, series, files, and other libraries
+    "SeriesClassifier": "npformer.tasks.estimators",
+    "TextClassifier": "npformer.tasks.estimators",
+    "TextFiller": "npformer.tasks.estimators",
+    "TextTranslator": "npformer.tasks.estimators",
+    "TextWriter": "npformer.tasks.estimators",
+    "fill": "npformer.tasks.estimators.filling",
+    "from_pretrained": "npformer.interop",
+    "load": "npformer.tasks.estimators.file",
+    "read_notes": "npformer.tasks.estimators.file",
+    "report": "npformer.tasks.reports",
+    "save": "npformer.tasks.estimators.file",
+}
+"""The module of each other public name."""
+
+__all__ = sorted({*_MODULES, *_NAMES} - {"sklearn"})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        instead = "write Encoder, SequenceClassifier or LanguageModel; their parts: npformer.layers"
-        raise AttributeError(f"module 'npformer' has no attribute {name!r}; {instead}")
-    module, name_there = _PLACES[name]
-    found = sys.modules[__name__] if module == __name__ else import_module(module)
-    if name_there in vars(found):
-        value = vars(found)[name_there]
-    else:  # a module itself
-        value = import_module(f"{module}.{name_there}")
+    if name in _MODULES:
+        value: Any = import_module(_MODULES[name])
+    elif name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    else:
+        raise AttributeError(
+            f"module 'npformer' has no attribute {name!r}; write Encoder, SequenceClassifier or "
+            "LanguageModel; their parts: npformer.layers"
+        )
     globals()[name] = value
     return value
 

@@ -34,6 +34,13 @@ from npformer.models import Encoder as Encoder
 from npformer.models import EncoderBlock as EncoderBlock
 from npformer.models import EncoderConfig as EncoderConfig
 from npformer.models import losses as losses
+from npformer.models.trainable import EncoderDecoder as EncoderDecoder
+from npformer.models.trainable import LanguageModel as LanguageModel
+from npformer.models.trainable import MaskedLanguageModel as MaskedLanguageModel
+from npformer.models.trainable import Model as Model
+from npformer.models.trainable import SequenceClassifier as SequenceClassifier
+from npformer.models.trainable import predict_to_file as predict_to_file
+from npformer.models.trainable.text_encoder import TextEncoder as TextEncoder
 from npformer.optim import SGD as SGD
 from npformer.optim import Adam as Adam
 from npformer.optim import NonFiniteGradientError as NonFiniteGradientError
@@ -66,13 +73,6 @@ from npformer.training.own_loop import load_checkpoint as load_checkpoint
 from npformer.training.own_loop import save_checkpoint as save_checkpoint
 from npformer.training.storage.model_file import CheckpointError as CheckpointError
 from npformer.training.storage.model_file import CheckpointWarning as CheckpointWarning
-from npformer.training.trainable import EncoderDecoder as EncoderDecoder
-from npformer.training.trainable import LanguageModel as LanguageModel
-from npformer.training.trainable import MaskedLanguageModel as MaskedLanguageModel
-from npformer.training.trainable import Model as Model
-from npformer.training.trainable import SequenceClassifier as SequenceClassifier
-from npformer.training.trainable import predict_to_file as predict_to_file
-from npformer.training.trainable.text_encoder import TextEncoder as TextEncoder
 from npformer.training.watchers import NonFiniteLossError as NonFiniteLossError
 
 __version__: str

@@ -18,32 +18,32 @@ PAGES = {
     "chapters/rotary": "models.config",
     "chapters/grouped_queries": "models.config",
     "chapters/window": "models.config",
-    "chapters/caches": "core.state",
+    "chapters/caches": "layers.state",
     "chapters/causal_fourier": "functional.causal_convolution functional.state_space"
     " mixers.long_convolution mixers.state_space",
     "chapters/chain_rule": "core.gradients core.layer layers.sequential",
     "chapters/cross_entropy": "functional.losses models.losses",
-    "chapters/decoder": "models.transformer training.trainable.encoder_decoder",
+    "chapters/decoder": "models.transformer models.trainable.encoder_decoder",
     "chapters/embedding": "core.padding models.input_embedding",
     "chapters/finite_differences": "proof",
     "chapters/fourier": "functional.hartley functional.linear_mixing"
     " mixers.linear_mixing mixers.whole_sequence",
     "chapters/gates": "functional.gated layers.gated",
     "chapters/initialization": "core.initializers",
-    "chapters/language_models": "models.next_token training.trainable.language_model",
+    "chapters/language_models": "models.next_token models.trainable.language_model",
     "chapters/linear": "functional.conv1d layers.conv1d layers.time_distributed",
     "chapters/masked_tokens": "tasks.estimators.filling tasks.estimators.text_filler"
-    " training.trainable.masked_language_model",
-    "chapters/pooling": "models.sequence_model training.trainable.sequence_classifier",
+    " models.trainable.masked_language_model",
+    "chapters/pooling": "models.sequence_model models.trainable.sequence_classifier",
     "chapters/synthesizers": "functional.dense_synthesizer functional.factorized_dense_synthesizer"
     " functional.factorized_random_synthesizer functional.mixture functional.random_synthesizer"
     " mixers.dense_synthesizer mixers.mixture mixers.random_synthesizer",
     "chapters/training": "training.fit training.history training.watchers",
     "questions/feed_forward": "layers.feed_forward",
     "mixers": "mixers",
-    "training": "interop.word_vectors optim.layer_decay training.fit training.trainable.metrics",
+    "training": "interop.word_vectors optim.layer_decay training.fit models.trainable.metrics",
     "your_data": "core.context data models.step training.callbacks training.evaluation"
-    " training.storage training.trainable.prediction_file training.trainable.sequence_classifier",
+    " training.storage models.trainable.prediction_file models.trainable.sequence_classifier",
     "resume": "core.generators training.fit training.own_loop",
     "your_file": "data.series data.tables functional.bag layers.wide models.wide_sequence_model"
     " tasks.estimators.classifier tasks.estimators.estimator"
@@ -51,18 +51,18 @@ PAGES = {
     "writing": "interop.writers tasks.estimators.text_translator tasks.estimators.text_writer",
     "pretrained": "interop.architecture interop.families interop.family interop.from_pretrained"
     " interop.huggingface interop.pretrained interop.pretrained_encoder interop.save_pretrained"
-    " interop.sentences interop.writers training.trainable.text_encoder",
+    " interop.sentences interop.writers models.trainable.text_encoder",
     "onnx": "interop.onnx",
     "ranks": "training.distributed",
     "gpu": "core.arrays core.backend core.precision",
     "performance": "core.dispatch engine",
     "look_inside": "tasks.reports training.inspection",
     "museum": "learn.museum",
-    "extending": "core.registry models.config",
+    "extending": "core.support.registry models.config",
     "extending/layer": "core.context core.layer core.parameters",
     "extending/loss": "models.losses",
     "extending/mixer": "mixers.averaging mixers.mixer",
-    "extending/model": "training.fit training.trainable.model",
+    "extending/model": "training.fit models.trainable.model",
 }
 """Page -> the modules, or folders of modules, that it is about."""
 

@@ -36,7 +36,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
                 *("block", "config", "decoder", "encoder", "input_embedding", "next_token"),
                 *("sequence_model", "step", "transformer", "wide_sequence_model"),
             ],
-            "training/trainable": [
+            "models/trainable": [
                 *("model", "sequence_classifier", "language_model", "masked_language_model"),
                 *("encoder_decoder", "text_encoder"),
             ],
@@ -64,7 +64,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
             "training": [
                 *("fit", "callbacks", "evaluation", "history", "watchers", "own_loop"),
             ],
-            "training/trainable": ["metrics", "prediction_file"],
+            "models/trainable": ["metrics", "prediction_file"],
             "training/storage": ["models", "model_file"],
         },
     ),
@@ -104,10 +104,19 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "Arrays, parameters, gradients, and the protocol of a layer.",
         {
             "core": [
-                *("layer", "context", "state", "parameters", "gradients", "initializers"),
-                *("registry", "arrays", "backend", "padding", "generators", "precision"),
-                "explained_errors",
-            ]
+                "layer",
+                "context",
+                "parameters",
+                "gradients",
+                "initializers",
+                "arrays",
+                "backend",
+                "padding",
+                "generators",
+                "precision",
+                "out_of_memory",
+            ],
+            "core/support": ["registry"],
         },
     ),
     "engine": (

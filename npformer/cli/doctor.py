@@ -24,9 +24,9 @@ from npformer.core import (
 )
 from npformer.engine.verdict import CHECK_VARIABLE, in_words, verdict
 from npformer.models import EncoderConfig
+from npformer.models.trainable import SequenceClassifier
 from npformer.training.distributed import Communicator
 from npformer.training.storage.files import check_place
-from npformer.training.trainable import SequenceClassifier
 
 MARKS = {True: "ok", False: "PROBLEM", None: "--"}
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from npformer.cli.common import counted
 from npformer.cli.plugins import load_plugins
-from npformer.core import checks
+from npformer.core.support.words import did_you_mean
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,7 +52,7 @@ def _chosen(options: argparse.Namespace) -> list[Any]:
     """Return the cases whose names contain one of the given words, or all if none is given."""
     # These two add their cases; with the engine, layers are compared with their twins.
     import npformer.learn.museum.published_cases
-    import npformer.training.trainable.cases  # noqa: F401
+    import npformer.models.trainable.cases  # noqa: F401
     from npformer.cli.plugin_cases import plugin_cases
     from npformer.proof.cases import cases
 
@@ -65,7 +65,7 @@ def _chosen(options: argparse.Namespace) -> list[Any]:
         known = sorted({word for case in every for word in re.findall(r"\w+", case.name)})
         raise ValueError(
             f"no case is called {' or '.join(options.name)}; without a name, all cases are "
-            f"checked{checks.did_you_mean(options.name[0], known)}"
+            f"checked{did_you_mean(options.name[0], known)}"
         )
     return chosen
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import split_names
-from npformer.data.tokenizers import TOKENIZERS, read_tokenizer
+from npformer.data.tokenizers import TOKENIZERS
+from npformer.interop.tokenizers import read_tokenizer
 from npformer.models import EncoderConfig
 from npformer.tasks.estimators import Estimator, TextClassifier
 from npformer.tasks.sources import kinds

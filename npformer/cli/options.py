@@ -11,16 +11,17 @@ from typing import Any
 from npformer.cli.parser import Parser
 from npformer.cli.speed import WORKLOADS
 from npformer.core import INITIALIZERS, PRECISIONS, backends, checks, split_names
+from npformer.core.support.words import did_you_mean
 from npformer.data.pairs import PAIRS
 from npformer.data.tables import SUFFIXES
 from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
 from npformer.mixers import MIXERS
 from npformer.models import POSITIONS
 from npformer.models.losses import LOSSES
+from npformer.models.trainable.metrics import FIGURES
 from npformer.optim import NORMS_AND_BIASES, SCHEDULES
 from npformer.tasks.sources.kinds import TEXT_FILES, is_data_file
 from npformer.tasks.sources.recipes import RECIPES
-from npformer.training.trainable.metrics import FIGURES
 
 COMMANDS: dict[str, Any] = tomllib.loads(
     (importlib.resources.files("npformer.cli") / "commands.toml").read_text("utf-8")
@@ -48,7 +49,7 @@ def task_or_file(word: str) -> str:
         return word
     raise argparse.ArgumentTypeError(
         f"{word!r} is neither a task nor a file; expected one of {', '.join(known)}, or a file "
-        f"ending in {', '.join((*SUFFIXES, *TEXT_FILES))}, .npz{checks.did_you_mean(word, known)}"
+        f"ending in {', '.join((*SUFFIXES, *TEXT_FILES))}, .npz{did_you_mean(word, known)}"
     )
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from npformer.core import checks
+from npformer.core.support.words import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Check that a value is one of an argument's choices; the error names one that is near."""
         if action.choices is not None and value not in action.choices:
-            near = checks.did_you_mean(value, action.choices)
+            near = did_you_mean(value, action.choices)
             known = ", ".join(map(str, action.choices))
             raise argparse.ArgumentError(action, f"{value!r} is unknown; expected {known}{near}")
 

@@ -5,6 +5,7 @@ import webbrowser
 from pathlib import Path
 
 from npformer.core import checks
+from npformer.core.support.words import did_you_mean
 from npformer.data.libraries import library
 
 FOLDER = Path("runs/play")
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         runs = ", ".join(sorted(map(str, Path(what).parent.glob("run-*")))) or "a folder with runs"
         raise FileNotFoundError(
             f"{what!r} {problem}; expected a table, a text, {runs}, or one of the tasks "
-            f"{', '.join(NAMED)}{checks.did_you_mean(what, NAMED)}"
+            f"{', '.join(NAMED)}{did_you_mean(what, NAMED)}"
         )
     if options.export is not None:
         if first or file:

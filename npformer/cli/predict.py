@@ -10,10 +10,10 @@ from npformer.cli import common, predict_file
 from npformer.cli.trained import Trained
 from npformer.core import a_type, use_precision
 from npformer.data.stored import read
+from npformer.models.trainable import SequenceClassifier, predict_to_file
 from npformer.tasks.estimators import Estimator, TextWriter
 from npformer.tasks.sources.array_file import read_npy, read_samples
 from npformer.training.storage.files import check_place
-from npformer.training.trainable import SequenceClassifier, predict_to_file
 
 
 def run(options: argparse.Namespace) -> int:

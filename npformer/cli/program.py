@@ -24,7 +24,8 @@ from npformer.cli.options import add_command, check_numbers
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
-from npformer.core import BackendUnavailableError, BatchTooLargeError, checks, described
+from npformer.core import BackendUnavailableError, BatchTooLargeError, described
+from npformer.core.support.words import did_you_mean
 from npformer.training.distributed import Communicator, LauncherError, RankFailed, world
 from npformer.training.watchers import NonFiniteLossError
 
@@ -107,7 +108,7 @@ def make_parser() -> Parser:
 
 def _unknown(word: str, parser: Parser) -> str:
     known = [flag.lstrip("-") for flag in parser._option_string_actions if word.startswith("-")]
-    hint = checks.did_you_mean(word.lstrip("-"), known).replace("'", "'--", 1)
+    hint = did_you_mean(word.lstrip("-"), known).replace("'", "'--", 1)
     return f"{word} is unknown{hint}"
 
 

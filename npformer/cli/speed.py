@@ -12,8 +12,8 @@ from npformer.core import to_numpy
 from npformer.engine import use_kernels
 from npformer.engine.team import Team
 from npformer.models import EncoderConfig
+from npformer.models.trainable import SequenceClassifier
 from npformer.optim import Adam
-from npformer.training.trainable import SequenceClassifier
 
 VOCABULARY, CLASSES = 1000, 10
 MEASURED = ("attention", "dense_synthesizer", "fourier")

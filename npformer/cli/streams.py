@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from npformer.core.streams import Forgiving
+from npformer.core.support.lossy_stream import LossyStream
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def usable_streams() -> Iterator[None]:
 def forgiving(name: str) -> Iterator[None]:
     """Keep writes to sys.stdout or sys.stderr, whichever is named, from failing."""
     stream: TextIO = getattr(sys, name)
-    wrapped = Forgiving(stream)
+    wrapped = LossyStream(stream)
     setattr(sys, name, wrapped)
     try:
         yield

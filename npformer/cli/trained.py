@@ -16,6 +16,7 @@ from npformer.cli.plugins import load_plugins
 from npformer.core import a_type, checks
 from npformer.data.tables import read_table
 from npformer.data.text_file import named
+from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.estimators.filling import CONFIG
 from npformer.tasks.sources.doubts import doubt_known
@@ -25,7 +26,6 @@ from npformer.tasks.sources.recipes import RECIPES, Recipe
 from npformer.tasks.sources.text_lines import has_lines
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import checkpoint_name, load, read_notes
-from npformer.training.trainable import SequenceClassifier
 
 
 @dataclass(frozen=True)

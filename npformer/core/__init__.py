@@ -17,24 +17,24 @@ from npformer.core.arrays import (
     to_numpy,
 )
 from npformer.core.backend import Array, Backend, BackendUnavailableError, Feed, Link, Module
-from npformer.core.builders import same_definition
 from npformer.core.context import Context
-from npformer.core.explained_errors import (
-    BatchTooLargeError,
-    enough_memory,
-    guarded_computation,
-)
 from npformer.core.generators import Seed, part_generator, step_key
 from npformer.core.gradients import Gradients
 from npformer.core.initializers import INITIALIZERS
 from npformer.core.inputs import TwoInputLayer
 from npformer.core.layer import Layer
+from npformer.core.out_of_memory import (
+    BatchTooLargeError,
+    enough_memory,
+    guarded_computation,
+)
 from npformer.core.padding import Padding, check_ends_in_padding
 from npformer.core.parameters import FlatBuffer, Parameter, Parameters, value_of
 from npformer.core.precision import PRECISIONS, precision, use_precision
-from npformer.core.registry import PLUGIN_FILE, Registry
-from npformer.core.specs import parse_spec, split_names
-from npformer.core.words import a_type, described
+from npformer.core.support.builders import same_definition
+from npformer.core.support.registry import PLUGIN_FILE, Registry
+from npformer.core.support.specs import parse_spec, split_names
+from npformer.core.support.words import a_type, described
 
 __all__ = [
     "INITIALIZERS",

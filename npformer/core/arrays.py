@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core.backend import Array, Backend, Module
-from npformer.core.cupy_backend import load_cupy
-from npformer.core.words import a_type, described
+from npformer.core.cupy.backend import load_cupy
+from npformer.core.support.words import a_type, described
 
 
 @cache

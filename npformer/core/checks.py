@@ -3,10 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from contextlib import suppress
 from contextvars import ContextVar
-from difflib import get_close_matches
 from functools import partial
 from math import inf, nan
 from numbers import Integral, Real
@@ -17,7 +16,7 @@ import numpy as np
 
 from npformer.core.arrays import backend_of
 from npformer.core.backend import Array, Module
-from npformer.core.words import a_type, described, with_article
+from npformer.core.support.words import a_type, described, did_you_mean, with_article
 
 FLOATS = ("float32", "float64")
 _FLOAT_CODES = "fd"  # their letters in NumPy, which are ten times as fast to compare
@@ -112,12 +111,6 @@ def choice(name: str, value: object, choices: Collection[str], hint: bool = True
         words = ", ".join(map(repr, choices)) + (did_you_mean(value, choices) if hint else "")
         raise ValueError(f"{name} is {described(value)}; expected one of {words}")
     return value
-
-
-def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """Return ``". Did you mean 'x'?"`` if `word` is close to a known word; else ""."""
-    close = get_close_matches(str(word), known, n=1)
-    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def misfits(arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ written.
 from collections.abc import Callable
 from typing import Any
 
-from npformer.core.words import described
+from npformer.core.support.words import described
 
 _finders: dict[Any, Callable[[Any], Any]] = {}
 _enabled = True

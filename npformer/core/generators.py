@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from npformer.core.cut_masks import Cut, by_sample, corner
-from npformer.core.words import described
+from npformer.core.support.words import described
 
 Seed: TypeAlias = "int | np.random.Generator | None"  # quoted: importing numpy.random takes time
 

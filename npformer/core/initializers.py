@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.core.explained_errors import enough_memory
-from npformer.core.registry import Registry
-from npformer.core.words import described
+from npformer.core.out_of_memory import enough_memory
+from npformer.core.support.registry import Registry
+from npformer.core.support.words import described
 
 Initializer = Callable[[Any, tuple[int, ...]], np.ndarray]
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 from npformer.core import checks
 from npformer.core.arrays import backends, get_backend
-from npformer.core.words import described
+from npformer.core.support.words import described
 
 PRECISIONS = ("float32", "tf32")
 

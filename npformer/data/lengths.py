@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core.inputs import Sequences
-from npformer.data.samples import Batch
+from npformer.models.batch import Batch
 
 WINDOW = 32
 """Batches among which samples are sorted in training: enough for little padding, and few enough

@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import Context, backend_of, checks
-from npformer.core.explained_errors import in_our_words
+from npformer.core.support.explained_errors import in_our_words
 from npformer.data.lists import listed
-from npformer.data.samples import Batch
 from npformer.functional import NO_LABEL
 from npformer.functional.embedding import check_ids
+from npformer.models.batch import Batch
 
 Hidden = tuple[np.ndarray, np.ndarray]
 """Inputs, in which some tokens are hidden, and targets: the ids of these, and -1 elsewhere."""

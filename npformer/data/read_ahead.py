@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from npformer.data.samples import Batch
+from npformer.models.batch import Batch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

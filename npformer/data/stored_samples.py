@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Padding
-from npformer.core.bar import bar
-from npformer.core.explained_errors import located_errors
 from npformer.core.inputs import Sequences
+from npformer.core.support.explained_errors import located_errors
+from npformer.core.support.progress_bar import progress_bar
 from npformer.data.read_ahead import ReadAhead
-from npformer.data.samples import Batch, Samples, in_words, is_stored, read_inputs
+from npformer.data.samples import Samples, in_words, is_stored, read_inputs
 from npformer.data.stored import read
 from npformer.data.weights import target_weights
+from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 
 BYTES_AT_ONCE = 1 << 24
@@ -104,7 +105,7 @@ class StoredSamples(Samples):
                 f"and {first} on rank 0; expected the same files on all ranks. Each "
                 "reads its own part of every batch"
             )
-        with bar(
+        with progress_bar(
             progress and self._ranks.rank == 0,
             total=sum(piece.stop - piece.start for piece in self._own_pieces()),
             desc="checking the data",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import a_type, checks
+from npformer.core.support.words import did_you_mean
 from npformer.data.text_file import check_file, decoded, named
 
 SUFFIXES = {
@@ -65,7 +66,7 @@ class Table:
     def column(self, name: str) -> list[Any]:
         """Return a column; for an unknown name, ValueError lists the known ones."""
         if not isinstance(name, str) or name not in self.columns:
-            hint = checks.did_you_mean(name, self.columns)
+            hint = did_you_mean(name, self.columns)
             raise ValueError(f"{self.path} has no column {name!r}; it has {self.names()}{hint}")
         return self.columns[name]
 

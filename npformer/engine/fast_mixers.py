@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Context, Gradients, Parameter
-from npformer.core.state import State
 from npformer.engine.fast_linear import weights_and_biases
 from npformer.engine.twin_classes import TABLE, Child, Fast, Saved
+from npformer.layers.state import State
 from npformer.mixers import (
     Attention,
     AttentionScores,

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Context, Gradients, Layer, array_module, value_of
-from npformer.core.state import States
 from npformer.engine.context import EngineContext, as_engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
 from npformer.engine.twin_classes import TABLE, Child, Fast, FirstChild, Saved, is_exactly
 from npformer.layers import Dropout
 from npformer.layers.pooling import hide_padding, without_padding
+from npformer.layers.state import States
 from npformer.models import (
     Decoder,
     DecoderBlock,

@@ -22,7 +22,6 @@ from npformer.core import (
 )
 from npformer.core.cut_masks import Cut
 from npformer.core.inputs import Sequences
-from npformer.data.samples import Batch
 from npformer.engine.blas import one_blas_thread
 from npformer.engine.context import EngineContext
 from npformer.engine.fast_losses import fast_loss
@@ -34,6 +33,7 @@ from npformer.engine.twins import twin_on
 from npformer.engine.worker_counts import check_workers, choose_threads, choose_workers
 from npformer.engine.workspace import Workspace
 from npformer.models import accumulate
+from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 
 PREDICTED_AT_ONCE = 1 << 11

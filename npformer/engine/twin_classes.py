@@ -195,7 +195,9 @@ class Table:
         }
         # What a model needs for training, such as `Model`, notices no twin.
         above = kind.__mro__[: kind.__mro__.index(known)]
-        others = [base for base in above if not base.__module__.startswith("npformer.training.")]
+        others = [
+            base for base in above if not base.__module__.startswith("npformer.models.trainable.")
+        ]
         own = {name for base in others for name in vars(base)}
         layers = [base for base in known.__mro__ if issubclass(base, Layer)]
         names = {name for base in layers for name in vars(base)} | set(children)

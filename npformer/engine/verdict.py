@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import get_backend, precision
-from npformer.core.cupy_backend import LOCAL_RANKS
+from npformer.core.cupy.backend import LOCAL_RANKS
 
 CHECK_VARIABLE = "NPFORMER_CHECK_KERNELS"
 """Environment variable: "0" runs all kernels unchecked."""

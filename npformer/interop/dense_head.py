@@ -13,8 +13,8 @@ from npformer.interop.architecture import Head, Settings, values_of
 from npformer.interop.folder import WEIGHTS, read_weights
 from npformer.interop.heads import TrainedHead, trained_head
 from npformer.interop.sentences import MODULES, module_paths
-from npformer.training.trainable import SequenceClassifier
-from npformer.training.trainable.text_encoder import TextEncoder
+from npformer.models.trainable import SequenceClassifier
+from npformer.models.trainable.text_encoder import TextEncoder
 
 DENSE = "2_Dense"
 IDENTITY = "torch.nn.modules.linear.Identity"

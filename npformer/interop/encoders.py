@@ -10,8 +10,8 @@ from npformer.core import checks
 from npformer.interop.architecture import POSITIONS, Arrays, Settings, Weights
 from npformer.interop.family import Family
 from npformer.models import EncoderConfig
-from npformer.training.trainable import MaskedLanguageModel, SequenceClassifier
-from npformer.training.trainable.text_encoder import TextEncoder
+from npformer.models.trainable import MaskedLanguageModel, SequenceClassifier
+from npformer.models.trainable.text_encoder import TextEncoder
 
 OF_TASKS = ("classifier.", "pre_classifier.", "qa_outputs.")
 """Prefixes of layers on top of the encoder that were trained for a task; it has none of them."""

@@ -10,8 +10,6 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.data.json_file import read_json_if_there
-from npformer.data.tokenizers import MarianTokenizer, read_tokenizer
-from npformer.data.tokenizers.read_tokenizer import END_OF_TEXT
 from npformer.interop.architecture import POSITIONS
 from npformer.interop.dense_head import read_dense_head
 from npformer.interop.encoders import EncoderFamily
@@ -27,8 +25,10 @@ from npformer.interop.sentences import (
     module_paths,
     read_sentence_settings,
 )
+from npformer.interop.tokenizers import MarianTokenizer, read_tokenizer
+from npformer.interop.tokenizers.read_tokenizer import END_OF_TEXT
 from npformer.interop.writers import PretrainedTranslator, PretrainedWriter
-from npformer.training.trainable import EncoderDecoder, LanguageModel
+from npformer.models.trainable import EncoderDecoder, LanguageModel
 
 
 def from_pretrained(

@@ -11,7 +11,7 @@ from npformer.interop.architecture import Architecture, Arrays, Head, Settings
 from npformer.interop.encoders import OF_TASKS
 from npformer.interop.sentences import WAYS
 from npformer.layers import POOLINGS, Linear
-from npformer.training.trainable import SequenceClassifier
+from npformer.models.trainable import SequenceClassifier
 
 REGRESSION, ONE_LABEL = "regression", "single_label_classification"
 OUTPUTS = {REGRESSION: "mean_squared_error", ONE_LABEL: "softmax", "multi_label_classification": ""}

@@ -34,7 +34,7 @@ it is 0 here, too.
 from npformer.core import checks
 from npformer.interop.architecture import Arrays, Settings, Weights, values_of
 from npformer.interop.families import ARCHITECTURES
-from npformer.training.trainable.text_encoder import TextEncoder
+from npformer.models.trainable.text_encoder import TextEncoder
 
 
 def from_bert(state: Weights, hf_config: Settings) -> TextEncoder:

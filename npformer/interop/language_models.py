@@ -12,7 +12,7 @@ from npformer.core import checks, to_numpy
 from npformer.interop.architecture import Arrays, Settings, Weights
 from npformer.interop.family import Family
 from npformer.models import EncoderConfig
-from npformer.training.trainable import LanguageModel
+from npformer.models.trainable import LanguageModel
 
 
 class LanguageModelFamily(Family):

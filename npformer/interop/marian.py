@@ -13,7 +13,7 @@ from npformer.core import checks, constants
 from npformer.interop.architecture import Arrays, Settings, Weights
 from npformer.interop.family import Family
 from npformer.models import EncoderConfig
-from npformer.training.trainable import EncoderDecoder
+from npformer.models.trainable import EncoderDecoder
 
 IDS = {
     "padding_id": "pad_token_id",

@@ -6,7 +6,7 @@ from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.architecture import Architecture, Arrays, Head, Settings
 from npformer.interop.encoders import newer_name
 from npformer.interop.heads import check_settings
-from npformer.training.trainable import MaskedLanguageModel
+from npformer.models.trainable import MaskedLanguageModel
 
 PARAMETERS = "dense.weight", "dense.bias", "norm.gamma", "norm.beta", "output.bias"
 BIASES = {"head_bias": "dense.bias", "output_bias": "output.bias"}

@@ -12,7 +12,6 @@ import numpy as np
 from npformer.core import Array, Seed, asarray, checks, initializers, to_numpy
 from npformer.core.inputs import as_given, as_inputs
 from npformer.data.lengths import LongestFirst
-from npformer.data.samples import Batch
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.architecture import Arrays, values_of
 from npformer.interop.heads import TrainedHead, drawn_weights, usable_head
@@ -21,10 +20,11 @@ from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
 from npformer.interop.text_inputs import Inputs, Text, inputs_of, listed_texts
-from npformer.training.trainable import MaskedLanguageModel, SequenceClassifier
-from npformer.training.trainable.model import Model
-from npformer.training.trainable.predictions import results
-from npformer.training.trainable.text_encoder import TextEncoder
+from npformer.models.batch import Batch
+from npformer.models.trainable import MaskedLanguageModel, SequenceClassifier
+from npformer.models.trainable.model import Model
+from npformer.models.trainable.predictions import results
+from npformer.models.trainable.text_encoder import TextEncoder
 
 Convert = Callable[[Array, Array | None], np.ndarray]
 """Makes an entry for each text of the vectors of its tokens and their mask; None keeps all."""

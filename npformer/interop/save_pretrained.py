@@ -20,13 +20,13 @@ from npformer.interop.heads import check_settings, head_config, head_for
 from npformer.interop.masked_head import masked_head_for
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
-from npformer.training.trainable import (
+from npformer.models.trainable import (
     EncoderDecoder,
     LanguageModel,
     MaskedLanguageModel,
     SequenceClassifier,
 )
-from npformer.training.trainable.text_encoder import TextEncoder
+from npformer.models.trainable.text_encoder import TextEncoder
 
 
 def save_pretrained(

@@ -16,7 +16,7 @@ from npformer.interop.architecture import Settings
 from npformer.interop.marian import IDS
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
-from npformer.training.trainable import EncoderDecoder, LanguageModel
+from npformer.models.trainable import EncoderDecoder, LanguageModel
 
 GENERATION = "generation_config.json"
 USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0}

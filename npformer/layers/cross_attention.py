@@ -7,10 +7,10 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
 from npformer.core.inputs import TwoInputLayer
-from npformer.core.state import State
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers.linear import Linear
 from npformer.layers.pooling import finite_at_padding
+from npformer.layers.state import State
 
 
 class CrossAttention(TwoInputLayer):

@@ -19,7 +19,7 @@ from npformer.core import (
     initializers,
     value_of,
 )
-from npformer.core.state import positions
+from npformer.layers.state import positions
 
 
 class Embedding(Layer):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, a_type
-from npformer.core.words import undefined
+from npformer.core.support.words import undefined
 
 
 class Chain(Layer):

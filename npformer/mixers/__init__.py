@@ -1,7 +1,7 @@
 """Token mixers: layers in which tokens see each other. All have the same signature."""
 
 from npformer.core import Registry
-from npformer.core.state import State
+from npformer.layers.state import State
 from npformer.mixers.attention import Attention, AttentionScores, BlockwiseAttention
 from npformer.mixers.averaging import AveragingMixer, Scores, Synthesizer
 from npformer.mixers.dense_synthesizer import (

@@ -7,10 +7,10 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, initializers
-from npformer.core.state import State, StateShapes, places
 from npformer.functional.heads import over_heads
 from npformer.layers import Linear, RMSNorm
 from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.state import State, StateShapes, places
 from npformer.mixers.averaging import AveragingMixer, Scores, SplitHeads
 from npformer.mixers.mixer import TODAY, MixerSettings
 

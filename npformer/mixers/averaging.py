@@ -21,14 +21,14 @@ from npformer.core import (
     generators,
     initializers,
 )
-from npformer.core.state import State, StateShapes
-from npformer.core.window_state import WindowState
-from npformer.core.words import undefined
+from npformer.core.support.words import undefined
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
 from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.state import State, StateShapes
 from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
+from npformer.mixers.window_state import WindowState
 
 
 @dataclass

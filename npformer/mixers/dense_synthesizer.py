@@ -5,7 +5,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, initializers
-from npformer.core.state import State
+from npformer.layers.state import State
 from npformer.mixers.averaging import Scores, Synthesizer
 from npformer.mixers.mixer import MixerSettings
 

@@ -4,8 +4,8 @@ from typing import Any, Self
 
 from npformer.core import Array, Context, Gradients, Seed, array_module, checks
 from npformer.core.padding import check_padding
-from npformer.core.state import State, StateShapes
 from npformer.layers.pooling import finite_at_padding
+from npformer.layers.state import State, StateShapes
 from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
 
 

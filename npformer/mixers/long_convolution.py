@@ -14,9 +14,9 @@ from npformer.core import (
     generators,
 )
 from npformer.core import initializers as init
-from npformer.core.state import State, StateShapes, take_positions
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
+from npformer.layers.state import State, StateShapes, take_positions
 from npformer.mixers.mixer import Mixer, MixerSettings, between_kept, looking_back
 
 SHORT = 3

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, Self
 
 from npformer.core import INITIALIZERS, Array, Context, Layer, Seed, array_module, checks
-from npformer.core.state import State, StateShapes, take_positions
-from npformer.core.telling import tell_once
+from npformer.core.support.warn_once import warn_once
+from npformer.layers.state import State, StateShapes, take_positions
 from npformer.mixers.padding import STRATEGIES
 
 PADDINGS = tuple(STRATEGIES)
@@ -139,7 +139,7 @@ class Mixer(Layer):
         context : Context
         """
         n = x.shape[1]
-        tell_once(
+        warn_once(
             self,
             f"{type(self).__name__} does not define how to continue from earlier tokens, so each "
             "token computes all of them anew. Define kept and prefill (docs/writing.md)",

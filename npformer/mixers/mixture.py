@@ -5,7 +5,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, checks, described, initializers
-from npformer.core.state import State, StateShapes
+from npformer.layers.state import State, StateShapes
 from npformer.mixers.attention import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.dense_synthesizer import DenseScores, FactorizedDenseScores

@@ -15,9 +15,9 @@ from npformer.core import (
     generators,
 )
 from npformer.core import initializers as init
-from npformer.core.state import State, StateShapes
 from npformer.layers import Linear
 from npformer.layers.pooling import without_padding
+from npformer.layers.state import State, StateShapes
 from npformer.mixers.mixer import Mixer, MixerSettings, between_kept, looking_back
 
 N_STATES = 16

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, Self
 
 from npformer.core import checks, described
-from npformer.core.explained_errors import in_our_words
+from npformer.core.support.explained_errors import in_our_words
 from npformer.layers import ACTIVATIONS, FFNS, NORMS
 from npformer.mixers import MixerSettings
 from npformer.mixers.mixer import MUST_BE as OF_MIXERS

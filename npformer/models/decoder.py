@@ -6,10 +6,10 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Seed, checks, generators
 from npformer.core.inputs import TwoInputLayer
-from npformer.core.state import State, States
 from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.layers.state import State, States
 from npformer.mixers.attention import LONG
 from npformer.models.block import EncoderBlock, MixerStep, Residual
 from npformer.models.config import EncoderConfig

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from npformer.core import Array, Context, Layer, Seed, checks, generators
-from npformer.core.state import States
 from npformer.layers.pooling import PaddedChain
+from npformer.layers.state import States
 from npformer.models.block import EncoderBlock
 from npformer.models.config import EncoderConfig
 

@@ -11,9 +11,9 @@ from npformer.core import (
     checks,
     generators,
 )
-from npformer.core.state import States
 from npformer.layers import Linear, TiedOutput
 from npformer.layers.sequential import Chain
+from npformer.layers.state import States
 from npformer.models.config import EncoderConfig
 from npformer.models.decoder import check_causal
 from npformer.models.encoder import Encoder

@@ -3,7 +3,7 @@
 from typing import Any
 
 from npformer.core import Layer, Seed, checks, generators
-from npformer.core.explained_errors import in_our_words
+from npformer.core.support.explained_errors import in_our_words
 from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.layers.sequential import Chain
 from npformer.models.config import EncoderConfig

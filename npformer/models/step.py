@@ -13,18 +13,14 @@ from npformer.core import (
     step_key,
 )
 from npformer.core.inputs import arrays_of
+from npformer.models.batch import Batch
 from npformer.models.losses import Loss
-
-Samples = Any
-"""A batch: its `inputs`, one for each input of the model; `within(context)`, what else `forward`
-takes; its `targets()`, which the loss takes after the outputs; and its length.
-`npformer.data.samples.Batch` is one."""
 
 
 def accumulate(
     model: Any,
     loss: Loss,
-    batch: Samples,
+    batch: Batch,
     context: Context,
     gradients: Gradients,
     weight: float = 1.0,
@@ -54,7 +50,7 @@ class Step(Protocol):
 
     shared_by: str
 
-    def step(self, batch: Samples, generator: Any = None) -> tuple[Array, Gradients]:
+    def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
         """Return the loss of a batch, an array without axes, and its gradients.
 
         The batch is checked and on the model's backend. The masks of dropout depend on the
@@ -70,7 +66,7 @@ class PlainStep:
     loss: Loss
     shared_by: str = "1 worker"
 
-    def step(self, batch: Samples, generator: Any = None) -> tuple[Array, Gradients]:
+    def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
         """Return the loss of a batch, and its gradients."""
         model, drawn = self.model, partial(part_generator, step_key(generator), 0, len(batch))
         context, gradients = Context(True, drawn), Gradients(model.parameters())

@@ -6,7 +6,7 @@ from typing import Any
 
 from npformer.core import Array, Context, Gradients, Seed, checks, generators
 from npformer.core.inputs import TwoInputLayer
-from npformer.core.state import States
+from npformer.layers.state import States
 from npformer.models.config import EncoderConfig
 from npformer.models.decoder import Decoder, check_causal
 from npformer.models.encoder import Encoder

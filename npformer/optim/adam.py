@@ -9,7 +9,7 @@ import numpy as np
 
 from npformer.core import Array, checks, described
 from npformer.core.dispatch import faster
-from npformer.core.explained_errors import in_our_words
+from npformer.core.support.explained_errors import in_our_words
 from npformer.optim.layer_decay import layer_factors
 from npformer.optim.optimizer import GradientDescent, Piece
 from npformer.optim.schedules import Schedule

@@ -9,13 +9,13 @@ from inspect import unwrap
 from typing import Any
 
 from npformer.core import Array, Parameters, Seed, checks, described, use_precision
-from npformer.core.explained_errors import located_errors
+from npformer.core.support.explained_errors import located_errors
 from npformer.engine.worker_counts import check_workers
 from npformer.models.losses import Loss
+from npformer.models.trainable import Model
 from npformer.optim import Adam, Optimizer, schedule_for
 from npformer.training.batches import WAYS
 from npformer.training.storage.checkpoint_folder import checked_folder
-from npformer.training.trainable import Model
 
 
 def check_together(name: str, misplaced: tuple[Any, ...]) -> None:

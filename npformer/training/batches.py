@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from npformer.core import Feed, guarded_computation, step_key
-from npformer.core.explained_errors import located_errors
+from npformer.core.support.explained_errors import located_errors
 from npformer.data.held_out import held_out_rows, validation_share
 from npformer.data.lengths import shuffled_by_length
-from npformer.data.samples import Batch, Data, Samples, Shard, is_stored, labelled_inputs
+from npformer.data.samples import Data, Samples, is_stored, labelled_inputs
 from npformer.data.stored_samples import StoredSamples
+from npformer.models.batch import Batch, Shard
 from npformer.models.losses import Loss
+from npformer.models.trainable import Model
+from npformer.models.trainable.metrics import Metric, check_figures, checked_metric
 from npformer.training.distributed import Communicator
-from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import Metric, check_figures, checked_metric
 
 WAYS = ("by_length", "cut", "shuffled")
 """The ways in which samples are put into batches."""

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Gradients, checks, described, to_numpy
-from npformer.core.builders import check_takes
+from npformer.core import Array, Gradients, described, to_numpy
+from npformer.core.support.builders import check_takes
+from npformer.core.support.words import did_you_mean
+from npformer.models.trainable import Model
 from npformer.optim import Optimizer
 from npformer.training.evaluation import Evaluation
 from npformer.training.history import History
-from npformer.training.trainable import Model
 
 RESERVED = ("finished", "interrupted", "terminated", "error")
 """Values of `History.stopped` that only `fit` sets."""
@@ -209,7 +210,7 @@ def _checked(name: str, callback: object) -> Callback:
         for method in dir(callback):
             hook_like = method.startswith(("on_", "before_", "after_")) and method not in HOOKS
             if hook_like and callable(getattr(type(callback), method, None)):
-                hint = checks.did_you_mean(method, HOOKS) or "."
+                hint = did_you_mean(method, HOOKS) or "."
                 raise TypeError(
                     f"{name}, {described(callback)}, has {method}, which fit does not call; it "
                     f"calls {', '.join(HOOKS)}{hint} Write _{method} if it is a helper of yours"

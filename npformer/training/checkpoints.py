@@ -14,6 +14,8 @@ import numpy as np
 from npformer import engine
 from npformer.core import asarray, checks, described, precision
 from npformer.data.samples import Samples
+from npformer.models.trainable import Model
+from npformer.models.trainable.metrics import name_of
 from npformer.optim import Optimizer
 from npformer.optim.schedules import factors_of
 from npformer.training.batches import Batches
@@ -26,8 +28,6 @@ from npformer.training.storage.agreement import check_agreement
 from npformer.training.storage.generator_state import new_generator, restore_generator
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import model_description
-from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import name_of
 
 
 @dataclass

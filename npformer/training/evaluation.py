@@ -11,12 +11,12 @@ import numpy as np
 
 from npformer.data.samples import Data, Samples
 from npformer.models.losses import Loss, Measured
+from npformer.models.trainable import Model
+from npformer.models.trainable.metrics import FIGURES, Metric, check_figures, own_metric
+from npformer.models.trainable.predictions import refuse_samples
 from npformer.training.arguments import check_model
 from npformer.training.batches import checked_data
 from npformer.training.distributed import Communicator, as_communicator
-from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import FIGURES, Metric, check_figures, own_metric
-from npformer.training.trainable.predictions import refuse_samples
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from typing import Any
 
 from npformer.core import Seed, generators, get_backend
 from npformer.core.dispatch import enabled
-from npformer.core.explained_errors import in_our_words
+from npformer.core.support.explained_errors import in_our_words
 from npformer.data.samples import Data
 from npformer.engine.team import Team
 from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
 from npformer.models.step import PlainStep
+from npformer.models.trainable import Model
+from npformer.models.trainable.metrics import Metric, name_of
 from npformer.optim import Optimizer, Schedule
 from npformer.training import ranks as over_ranks
 from npformer.training.arguments import (
@@ -38,8 +40,6 @@ from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.history import History
 from npformer.training.loop import Interrupts, Training
 from npformer.training.storage.checkpoint_folder import reserve
-from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import Metric, name_of
 from npformer.training.watchers import EarlyStopping, ProgressBar, Recorder
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, Gradients, Seed, described, generators, to_numpy
-from npformer.data.samples import Batch, Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
+from npformer.models.batch import Batch, Shard
+from npformer.models.trainable import Model
 from npformer.optim import Optimizer
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
@@ -24,7 +25,6 @@ from npformer.training.distributed.clipping import clip_over_ranks
 from npformer.training.distributed.sharded_adam import ShardedAdam
 from npformer.training.distributed.shards import shards_by_tokens
 from npformer.training.storage.agreement import differences
-from npformer.training.trainable import Model
 
 
 @dataclass

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, array_module, guarded_computation, to_numpy
-from npformer.core.bar import bar
+from npformer.core.support.progress_bar import progress_bar
+from npformer.models.trainable import Model
+from npformer.models.trainable.metrics import Metric
 from npformer.training.batches import Batches, batch_at_evaluation
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.distributed import Communicator
@@ -18,8 +20,6 @@ from npformer.training.inspection.non_finite import (
     non_finite_parameter,
     non_finite_tensor,
 )
-from npformer.training.trainable import Model
-from npformer.training.trainable.metrics import Metric
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -168,7 +168,7 @@ class ProgressBar(Callback):
         """Draw the bar."""
         total = state.epochs * state.n_steps
         done = max(state.epoch - 1, 0) * state.n_steps + state.step_in_epoch
-        self._bar = bar(True, total=total, initial=done, unit="step", leave=True)
+        self._bar = progress_bar(True, total=total, initial=done, unit="step", leave=True)
 
     def after_step(self, state: TrainingState) -> None:
         """Move the bar."""

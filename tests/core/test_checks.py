@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from npformer.core import checks, enough_memory
-from npformer.core.explained_errors import located_errors
+from npformer.core.support.explained_errors import located_errors
 from tests.in_turn import in_turn, separately
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import INITIALIZERS, Registry, parse_spec, split_names
-from npformer.core.builders import check_takes
+from npformer.core.support.builders import check_takes
 from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS, ReLU
 from npformer.mixers import Identity, Mixer
 from npformer.models.losses import LOSSES, Loss, SoftmaxCrossEntropy

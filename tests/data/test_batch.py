@@ -5,7 +5,7 @@ import pytest
 
 from npformer.core import Layer, TwoInputLayer
 from npformer.core.inputs import as_inputs as inputs_of_layer
-from npformer.data.samples import Batch
+from npformer.models.batch import Batch
 from tests.data.test_lengths import samples
 
 A, B = 3, 4  # features of two inputs

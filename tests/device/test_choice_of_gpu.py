@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from npformer.core import cupy_backend
+from npformer.core.cupy import backend as cupy_backend
 from tests.in_turn import separately
 
 

@@ -1,7 +1,7 @@
 """What npformer writes for CuPy exists in the CuPy that is installed, keywords included.
 
-The fake device checks everything above core/cupy_backend.py and core/pinned_feed.py, whose calls of
-CUDA never run without a GPU.
+The fake device checks everything above core/cupy/backend.py and core/cupy/pinned_feed.py,
+whose calls of CUDA never run without a GPU.
 """
 
 import ast
@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from npformer.core import cupy_backend, pinned_feed
+from npformer.core.cupy import backend as cupy_backend
+from npformer.core.cupy import pinned_feed
 from tests import fake_device
 from tests.in_turn import separately
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.core.pinned_feed import PinnedFeed
+from npformer.core.cupy.pinned_feed import PinnedFeed
 from tests.device.cases import IDS, LABELS, MASK, batch, classifier, fit, flat
 from tests.fake_device import FakeFeed
 from tests.in_turn import separately

@@ -22,7 +22,7 @@ from tests.device.cases import (
 )
 from tests.fake_device import FakeArray, count, waits
 from tests.in_turn import separately
-from tests.training.trainable.outside import Similarity, data_of
+from tests.models.trainable.outside import Similarity, data_of
 
 
 def training(**changes: Any) -> tuple[Team, nf.Adam]:

@@ -9,7 +9,7 @@ from npformer import BatchTooLargeError
 from npformer.engine import team as engine_team
 from npformer.engine import worker_counts
 from npformer.models import SequenceModel
-from npformer.training.trainable import predictions
+from npformer.models.trainable import predictions
 from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("many_cores")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.data.samples import Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
 from npformer.layers import Dropout, Sequential, TimeDistributed
 from npformer.mixers import AveragingMixer
+from npformer.models.batch import Shard
 from tests.in_turn import separately
 
 N, LENGTH, CUTS = 13, 12, (0, 4, 4, 9, 13)

@@ -8,10 +8,10 @@ import pytest
 
 import npformer as nf
 from npformer.core.cut_masks import Cut
-from npformer.data.samples import Shard
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.layers import Dropout, Linear
+from npformer.models.batch import Shard
 
 WHOLE = 12, 9
 FEATURES, D = (3, 4), 5

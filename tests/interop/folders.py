@@ -3,8 +3,8 @@
 import numpy as np
 
 import npformer as nf
-from npformer.data.tokenizers import read_tokenizer
 from npformer.interop import ARCHITECTURES, save_pretrained
+from npformer.interop.tokenizers import read_tokenizer
 
 WORDS = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "dog", "sat", "ran", "on"),

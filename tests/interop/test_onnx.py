@@ -10,8 +10,8 @@ import pytest
 import npformer as nf
 from npformer.interop import ARCHITECTURES
 from npformer.mixers import MIXERS
+from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import SeriesClassifier, TextClassifier
-from npformer.training.trainable import WideSequenceClassifier
 from tests.in_turn import separately
 from tests.interop.folders import TEXTS as SENTENCES
 from tests.interop.folders import tiny

@@ -7,7 +7,7 @@ import npformer as nf
 from npformer.data.tokenizers import frequent_pairs
 from npformer.layers import Wide
 from npformer.layers.wide import SCALE
-from npformer.training.trainable import WideSequenceClassifier
+from npformer.models.trainable import WideSequenceClassifier
 
 TEXTS = [[2, 3, 4], [2, 3, 2, 3], [3, 2, 5], [4, 6]]
 

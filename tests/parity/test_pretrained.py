@@ -525,7 +525,7 @@ def test_a_head_on_the_mean_is_an_encoder_and_a_linear_layer_of_theirs(make, nam
 
 
 def test_a_model_that_was_made_here_goes_there(tmp_path, tokenizer_folders):
-    from npformer.data.tokenizers import read_tokenizer
+    from npformer.interop.tokenizers import read_tokenizer
 
     tokenizer = read_tokenizer(tokenizer_folders["wordpiece"])
     sizes = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24, "max_len": 32}

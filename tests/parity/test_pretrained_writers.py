@@ -12,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 import npformer as nf
 from npformer import cli
 from npformer.core import constants
-from npformer.data.tokenizers import tokenizer_of
 from npformer.interop import save_pretrained
+from npformer.interop.tokenizers import tokenizer_of
 from tests.in_turn import separately
 
 from .helpers import compute_in_doubles, torch

@@ -7,7 +7,7 @@ import pytest
 
 import npformer
 import npformer.learn.museum.published_cases
-import npformer.training.trainable.cases
+import npformer.models.trainable.cases
 from npformer import functional as F
 from npformer.core import Layer, TwoInputLayer
 from npformer.engine.twin_classes import TABLE, Fast
@@ -16,9 +16,9 @@ from npformer.layers.activation import Activation
 from npformer.layers.pooling import PaddedChain
 from npformer.layers.sequential import Chain
 from npformer.mixers import MIXERS, Mixer
+from npformer.models.trainable import Model
+from npformer.models.trainable.protocol import Trainable
 from npformer.proof.cases import GROUPS, cases
-from npformer.training.trainable import Model
-from npformer.training.trainable.protocol import Trainable
 
 CASES = cases()
 LESS_EXACT = {"dense_synthesizer: one map, padding mask": 1e-12}

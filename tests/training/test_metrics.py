@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.training.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
+from npformer.models.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
 from tests.in_turn import in_turn, separately
 from tests.training.common import STEPS, assert_same_weights, assert_trained, calling, fit
 

@@ -1,14 +1,11 @@
 """From texts to token ids."""
 
 from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer
-from npformer.data.tokenizers.marian_tokenizer import MarianTokenizer
 from npformer.data.tokenizers.pairs import frequent_pairs
-from npformer.data.tokenizers.read_tokenizer import read_tokenizer
 from npformer.data.tokenizers.spelling_tokenizer import SpellingTokenizer
 from npformer.data.tokenizers.tokenizer import WRITING, Tokenizer
 from npformer.data.tokenizers.tokenizers import (
     TOKENIZERS,
-    tokenizer_of,
     train_tokenizer,
     writing_tokenizer,
 )
@@ -18,13 +15,10 @@ __all__ = [
     "TOKENIZERS",
     "WRITING",
     "LibraryTokenizer",
-    "MarianTokenizer",
     "SpellingTokenizer",
     "Tokenizer",
     "WordTokenizer",
     "frequent_pairs",
-    "read_tokenizer",
-    "tokenizer_of",
     "train_tokenizer",
     "writing_tokenizer",
 ]

@@ -1,11 +1,10 @@
-"""Tokenizers by name, and from what `Tokenizer.to_dict` returned."""
+"""Tokenizers by name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from npformer.core import checks
 from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer
-from npformer.data.tokenizers.marian_tokenizer import MarianTokenizer
 from npformer.data.tokenizers.spelling_tokenizer import SpellingTokenizer
 from npformer.data.tokenizers.tokenizer import WRITING, Tokenizer
 from npformer.data.tokenizers.word_tokenizer import WordTokenizer
@@ -42,17 +41,3 @@ def writing_tokenizer(name: str, texts: Iterable[str], vocab_size: int = 2_000) 
     if name == "bpe":
         return LibraryTokenizer.train(texts, "bpe", vocab_size=vocab_size, lower=False, writes=True)
     return SpellingTokenizer.train(texts, words=name == "word", vocab_size=vocab_size)
-
-
-def tokenizer_of(values: Mapping[str, Any]) -> Tokenizer:
-    """Return the tokenizer that `Tokenizer.to_dict` described."""
-    kinds: dict[Any, Any] = {
-        "words": WordTokenizer,
-        "spelling": SpellingTokenizer,
-        "library": LibraryTokenizer,
-        "marian": MarianTokenizer,
-    }
-    kind = values.get("kind") if isinstance(values, Mapping) else None
-    checks.choice("the tokenizer's kind", kind, kinds)
-    tokenizer: Tokenizer = kinds[kind].from_dict(values)
-    return tokenizer

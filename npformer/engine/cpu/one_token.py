@@ -9,9 +9,9 @@ import math
 import numpy as np
 
 from npformer.core import Array, Context
-from npformer.core.state import State, places
 from npformer.engine.cpu.rows import EXP, UNIT, product
 from npformer.functional.rotary import rotary
+from npformer.layers.state import State, places
 
 
 def attention_of_one(

@@ -13,13 +13,13 @@ from npformer.data.libraries import library
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities
 from npformer.mixers import WholeSequenceMixer
-from npformer.training.storage.files import check_place, write_whole
-from npformer.training.trainable import (
+from npformer.models.trainable import (
     LanguageModel,
     MaskedLanguageModel,
     SequenceClassifier,
     WideSequenceClassifier,
 )
+from npformer.training.storage.files import check_place, write_whole
 
 LARGEST = 2**31 - 2**20
 """The most bytes of an ONNX file, which is one protobuf message."""

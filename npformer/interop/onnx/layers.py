@@ -9,7 +9,7 @@ from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import CONVERTERS, Converter, register
 from npformer.mixers import Identity
 from npformer.models.input_embedding import InputEmbedding
-from npformer.training.trainable import LanguageModel, MaskedLanguageModel, SequenceClassifier
+from npformer.models.trainable import LanguageModel, MaskedLanguageModel, SequenceClassifier
 
 
 def in_chain(layer: Any, x: Value, graph: Graph) -> Value:

@@ -8,8 +8,8 @@ from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.layers import in_chain
 from npformer.interop.onnx.table import register
 from npformer.models import losses
+from npformer.models.trainable import WideSequenceClassifier
 from npformer.models.wide_sequence_model import TwoAnswers
-from npformer.training.trainable import WideSequenceClassifier
 
 
 @register(models.EncoderBlock)

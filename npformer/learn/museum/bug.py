@@ -12,9 +12,9 @@ from npformer.learn.museum.attention_by import AttentionBy, with_softmax
 from npformer.learn.museum.probes import WIDTH, report_of, small
 from npformer.mixers import Mixer
 from npformer.models import Encoder, EncoderBlock
+from npformer.models.trainable import SequenceClassifier
 from npformer.proof.cases.case import draw
 from npformer.proof.report import GradcheckReport
-from npformer.training.trainable import SequenceClassifier
 
 REFEREES = ("differences", "complex step", "protocol")
 """How `gradcheck` may notice a bug: by two ways to a derivative, or by a rule of the protocol."""

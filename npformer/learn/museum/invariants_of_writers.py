@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Padding
-from npformer.core.state import State
 from npformer.layers import CrossAttention, Positions
+from npformer.layers.state import State
 from npformer.learn.museum.probes import N_HEADS, TOKENS, WIDTH
 from npformer.mixers import Attention, Mixer, MixerSettings
 from npformer.proof.cases.case import SEEDED, draw

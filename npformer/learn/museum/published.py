@@ -20,7 +20,6 @@ from npformer.core import (
     generators,
 )
 from npformer.core.inputs import Sequences
-from npformer.data.samples import Batch
 from npformer.layers import (
     GELU,
     Dropout,
@@ -33,6 +32,7 @@ from npformer.layers import (
 )
 from npformer.layers.feed_forward import MAPS
 from npformer.layers.sequential import backward_chain, forward_chain
+from npformer.models.batch import Batch
 from npformer.models.losses import BinaryCrossEntropy
 from npformer.models.step import accumulate
 

@@ -56,7 +56,7 @@ def cupy_is_imported_in_one_place(files: Files) -> None:
         if isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
         if {name.partition(".")[0] for name in names} & {"cupy", "cupyx"}:
-            assert where.startswith("npformer/core/cupy_backend.py,"), where
+            assert where.startswith("npformer/core/cupy/backend.py,"), where
 
 
 def gradients_are_checked_in_earnest(files: Files) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed
-from npformer.core.state import State
 from npformer.layers import CrossAttention, Positions
+from npformer.layers.state import State
 from npformer.learn.museum.table import plain
 from npformer.mixers import Attention, MixerSettings
 from npformer.tasks.estimators.text_writer import windows

@@ -14,7 +14,7 @@ from npformer.learn.museum.attention_by import AttentionBy
 from npformer.mixers import Attention
 from npformer.models import Encoder
 from npformer.models.step import accumulate
-from npformer.training.trainable import SequenceClassifier
+from npformer.models.trainable import SequenceClassifier
 
 PLACE = {"mixers": ["attention", "attention"], "dropout": 0.2, "activation": "gelu"}
 

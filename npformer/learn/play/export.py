@@ -28,10 +28,10 @@ from npformer.learn.play.seen import Names, answer_of, shown_sample
 from npformer.learn.play.tensors import packed
 from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
+from npformer.models.trainable import SequenceClassifier
+from npformer.models.trainable.sequence_classifier import WideSequenceClassifier
 from npformer.training.storage.files import check_place, write_whole
 from npformer.training.storage.models import rebuildable
-from npformer.training.trainable import SequenceClassifier
-from npformer.training.trainable.sequence_classifier import WideSequenceClassifier
 
 KNOWN: dict[str, tuple[str, ...]] = {
     "mixer": (

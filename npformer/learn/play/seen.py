@@ -14,10 +14,10 @@ from npformer.layers import CrossAttention
 from npformer.learn.play.tensors import MOST, tensor
 from npformer.mixers import Mixer
 from npformer.models.losses import Classification
+from npformer.models.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 from npformer.training.inspection.calls import Call
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import trace
-from npformer.training.trainable import EncoderDecoder, LanguageModel, SequenceClassifier
 
 SIDE = MOST[1]
 """The most tokens in a picture of attention weights."""

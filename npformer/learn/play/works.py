@@ -14,12 +14,12 @@ from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.learn.play.broken import SequenceClassifierWithBug, put_bug
 from npformer.learn.play.seen import Names, estimator_names
 from npformer.learn.play.settings import TASKS, Settings
+from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import TextClassifier, TextTranslator, TextWriter
 from npformer.tasks.estimators.text_writer import windows
 from npformer.tasks.sources.file_task import Part
 from npformer.tasks.sources.recipes import RECIPES
 from npformer.training.fit import fit
-from npformer.training.trainable import SequenceClassifier
 
 Parts = Mapping[str, Part]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import described
-from npformer.core.checks import did_you_mean
+from npformer.core.support.words import did_you_mean
 from npformer.data.lists import listed
 from npformer.data.tables import is_missing
 

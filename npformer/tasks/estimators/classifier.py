@@ -15,6 +15,7 @@ import numpy as np
 from npformer.core import checks
 from npformer.data.samples import Data
 from npformer.data.tokenizers import WordTokenizer
+from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.baselines import MAJORITY
 from npformer.tasks.estimators.calibration import calibrate
@@ -30,7 +31,6 @@ from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, compared, scores_of
 from npformer.tasks.estimators.split import stratified
 from npformer.training.distributed import as_communicator
-from npformer.training.trainable import SequenceClassifier
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

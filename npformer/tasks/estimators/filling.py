@@ -9,8 +9,8 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.tokenizers import Tokenizer
+from npformer.models.trainable import MaskedLanguageModel
 from npformer.training.storage.models import checkpoint_name, load
-from npformer.training.trainable import MaskedLanguageModel
 
 CONFIG = "config.json"
 """Every folder in Hugging Face's layout has it, and no run of npformer."""

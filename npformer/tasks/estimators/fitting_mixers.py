@@ -5,7 +5,7 @@ from typing import Any
 
 from npformer.mixers import MIXERS
 from npformer.models import EncoderConfig
-from npformer.training.trainable import SequenceClassifier, WideSequenceClassifier
+from npformer.models.trainable import SequenceClassifier, WideSequenceClassifier
 
 TRANSFORMS = ("fourier", "hartley")
 

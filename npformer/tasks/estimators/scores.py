@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from npformer.models.trainable.metrics import macro_f1
 from npformer.training.inspection.trace_table import aligned
-from npformer.training.trainable.metrics import macro_f1
 
 FIGURES = ("accuracy", "macro_f1", "loss", "calibration_error")
 BY_CLASS = ("precision", "recall", "f1", "confusion")

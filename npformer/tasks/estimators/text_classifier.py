@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from npformer.core import checks
 from npformer.data.lists import listed
-from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of
+from npformer.data.tokenizers import TOKENIZERS, Tokenizer
+from npformer.interop.tokenizers import tokenizer_of
 from npformer.models import EncoderConfig
+from npformer.models.trainable import SequenceClassifier, take_over
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.classifier import Classifier
 from npformer.tasks.estimators.filling import opened
 from npformer.tasks.estimators.fitting_mixers import classifier_for, with_usual_positions
 from npformer.tasks.estimators.readers import TextReader
 from npformer.tasks.estimators.text_filler import TextFiller
-from npformer.training.trainable import SequenceClassifier, take_over
 
 if TYPE_CHECKING:
     from npformer.interop import PretrainedEncoder
@@ -38,7 +39,7 @@ class TextClassifier(Classifier):
     tokenizer : {"word", "wordpiece", "bpe"} or Tokenizer
         "word": words and punctuation, without a library. "wordpiece", "bpe": pieces of words, by
         Hugging Face's tokenizers (extra ``text``). Each gets its vocabulary from the training
-        texts. A `Tokenizer`, such as `npformer.data.tokenizers.read_tokenizer` returns, is used
+        texts. A `Tokenizer`, such as `npformer.interop.tokenizers.read_tokenizer` returns, is used
         as it is.
     pretrained : str, path, TextFiller or PretrainedEncoder, optional
         A folder that `npformer pretrain` wrote, or one in Hugging Face's layout, see

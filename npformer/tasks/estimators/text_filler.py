@@ -12,14 +12,15 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.held_out import validation_share
-from npformer.data.tokenizers import TOKENIZERS, Tokenizer, tokenizer_of, train_tokenizer
+from npformer.data.tokenizers import TOKENIZERS, Tokenizer, train_tokenizer
 from npformer.data.tokenizers.tokenizer import MASK, checked_texts, padded
+from npformer.interop.tokenizers import tokenizer_of
+from npformer.models.trainable import MaskedLanguageModel
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import with_usual_positions
 from npformer.tasks.estimators.split import stratified
 from npformer.training.evaluation import evaluate
-from npformer.training.trainable import MaskedLanguageModel
 
 Arrays = tuple[np.ndarray, None, np.ndarray]
 """Ids, no targets, and a mask, as `npformer.fit` takes them for a masked language model."""

@@ -12,15 +12,16 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.samples import Data
-from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
+from npformer.data.tokenizers import WRITING, Tokenizer, writing_tokenizer
 from npformer.data.tokenizers.tokenizer import checked_texts, padded
+from npformer.interop.tokenizers import tokenizer_of
 from npformer.models import EncoderConfig
+from npformer.models.trainable import EncoderDecoder
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.pair_split import checked_pairs, split_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
 from npformer.training.distributed import as_communicator
-from npformer.training.trainable import EncoderDecoder
 
 AUTO = "auto"
 

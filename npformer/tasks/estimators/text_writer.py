@@ -13,12 +13,13 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.held_out import validation_share
-from npformer.data.tokenizers import WRITING, Tokenizer, tokenizer_of, writing_tokenizer
+from npformer.data.tokenizers import WRITING, Tokenizer, writing_tokenizer
 from npformer.functional import NO_LABEL
+from npformer.interop.tokenizers import tokenizer_of
+from npformer.models.trainable import LanguageModel
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.training.evaluation import evaluate
-from npformer.training.trainable import LanguageModel
 
 LONGEST_SHOWN = 32
 """Tokens of a window in a report."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from npformer.core import to_numpy
 from npformer.core.inputs import as_given
-from npformer.data.samples import Batch
+from npformer.models.batch import Batch
 from npformer.models.losses import Classification
+from npformer.models.trainable import SequenceClassifier
+from npformer.models.trainable.predictions import in_batches
 from npformer.tasks.reports.names import Glossary
 from npformer.training.inspection.trace import Trace, trace
-from npformer.training.trainable import SequenceClassifier
-from npformer.training.trainable.predictions import in_batches
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks, described
-from npformer.core.explained_errors import located_errors
-from npformer.data.samples import Batch
+from npformer.core.support.explained_errors import located_errors
+from npformer.models.batch import Batch
+from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.reports.answers import judge
 from npformer.tasks.reports.elements import TEXTS, document, e, section
 from npformer.tasks.reports.mixing import mixing_section
@@ -25,7 +26,6 @@ from npformer.tasks.reports.tables import (
 from npformer.tasks.reports.words import words_section
 from npformer.training.batches import checked_data
 from npformer.training.storage.files import check_place, write_whole
-from npformer.training.trainable import SequenceClassifier
 
 MOST_SAMPLES = 16
 """The most samples whose matrices are shown."""

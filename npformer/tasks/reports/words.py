@@ -8,12 +8,12 @@ from xml.etree.ElementTree import Element
 import numpy as np
 
 from npformer.core import to_numpy
-from npformer.data.samples import Batch
 from npformer.layers import Wide
+from npformer.models.batch import Batch
+from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.reports.answers import Answers
 from npformer.tasks.reports.elements import section, table
 from npformer.tasks.reports.names import Glossary
-from npformer.training.trainable import WideSequenceClassifier
 
 MOST_WORDS = 5
 """The most that are shown for an answer, and against it."""

@@ -9,6 +9,7 @@ from npformer.core import checks
 from npformer.data.samples import Data
 from npformer.models import EncoderConfig
 from npformer.models.config import RATES
+from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.fitting_mixers import classifier_for
 from npformer.tasks.estimators.readers import (
@@ -20,7 +21,6 @@ from npformer.tasks.estimators.readers import (
 )
 from npformer.tasks.sklearn.samples import KINDS
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.trainable import SequenceClassifier
 
 AUTO = "auto"
 

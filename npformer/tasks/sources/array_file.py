@@ -10,7 +10,7 @@ import numpy as np
 
 from npformer.data import sharded
 from npformer.data.text_file import read_text
-from npformer.training.trainable import SequenceClassifier
+from npformer.models.trainable import SequenceClassifier
 
 
 def read_samples(path: Path, model: SequenceClassifier) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 from npformer import data
 from npformer.data import Dataset
 from npformer.models import EncoderConfig
+from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.sources.kinds import is_generated
-from npformer.training.trainable import SequenceClassifier
 
 TABLE = tomllib.loads(
     (importlib.resources.files("npformer.tasks.sources") / "recipes.toml").read_text("utf-8")

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from npformer.data.tokenizers import LibraryTokenizer, read_tokenizer, tokenizer_of, train_tokenizer
+from npformer.data.tokenizers import LibraryTokenizer, train_tokenizer
+from npformer.interop.tokenizers import read_tokenizer, tokenizer_of
 from tests.in_turn import separately
 
 tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')

@@ -3,8 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from npformer.data.tokenizers import WordTokenizer, tokenizer_of
+from npformer.data.tokenizers import WordTokenizer
 from npformer.data.tokenizers.word_tokenizer import parts_of, split
+from npformer.interop.tokenizers import tokenizer_of
 from tests.in_turn import in_turn
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from npformer.core import Backend, BackendUnavailableError
 from npformer.core import arrays as backends
-from npformer.core.cupy_backend import load_cupy
+from npformer.core.cupy.backend import load_cupy
 from tests.kernels.gpu import emulated, helpers
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
-from npformer.core.state import State
+from npformer.layers.state import State
 from npformer.learn.museum.attention_by import RIGHT, AttentionBy
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
 from npformer.mixers import MIXERS, Attention, AveragingMixer, BlockwiseAttention, MixerSettings

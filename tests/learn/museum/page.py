@@ -86,7 +86,7 @@ CHAPTERS = {
     "mixers.Fourier": ("fourier", "fourier_backward"),
     "layers.CrossAttention": ("cross_attention", "attention_backward"),
     "layers.Positions": ("caches", "embedding_backward"),
-    "core.state.State": ("caches", "attention_backward"),
+    "layers.state.State": ("caches", "attention_backward"),
     "tasks.estimators.text_writer.windows": ("language_models", "cross_entropy_backward"),
     "models.EncoderBlock": ("block", "residual_backward"),
     "models.Encoder": ("block", "residual_backward"),

@@ -5,11 +5,11 @@ import pytest
 
 import npformer as nf
 from npformer.data.tokenizers import frequent_pairs
+from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import baselines
 from npformer.tasks.estimators.calibration import calibrate, factors
 from npformer.tasks.estimators.scores import calibration_error, scores_of
 from npformer.tasks.estimators.split import repeated, stratified
-from npformer.training.trainable import WideSequenceClassifier
 
 
 @pytest.fixture

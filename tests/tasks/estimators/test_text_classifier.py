@@ -240,7 +240,7 @@ def test_a_file_without_its_history(classifier, tmp_path):
 
 
 def test_words_and_pairs_give_a_second_answer(classifier, tmp_path):
-    from npformer.training.trainable import WideSequenceClassifier
+    from npformer.models.trainable import WideSequenceClassifier
 
     assert isinstance(classifier.model, WideSequenceClassifier)
     assert classifier.model.wide.n_pairs > 0

@@ -5,9 +5,9 @@ import pytest
 
 import npformer as nf
 from tests.in_turn import in_turn
+from tests.models.trainable.outside import MODELS, data_of
 from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of, samples
-from tests.training.trainable.outside import MODELS, data_of
 
 ALIKE = {"batch_size": 16, "epochs": 1, "progress": False, "workers": 1}
 

@@ -18,8 +18,8 @@ from npformer.learn.play.seen import CANDIDATES, answer_probabilities, shown_sam
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
 from npformer.models import block
+from npformer.models.trainable import SequenceClassifier
 from npformer.training.inspection.trace import trace
-from npformer.training.trainable import SequenceClassifier
 
 MOST_SAMPLES = 100
 

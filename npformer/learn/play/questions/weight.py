@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Context, Gradients, checks, to_numpy
-from npformer.data.samples import Batch
 from npformer.learn.play.questions.step import one_of
 from npformer.learn.play.state import Now
+from npformer.models.batch import Batch
 from npformer.models.step import accumulate
 from npformer.optim.adam import adam_update
 from npformer.proof import complex_step

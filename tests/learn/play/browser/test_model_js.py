@@ -7,8 +7,8 @@ import pytest
 
 import npformer as nf
 from npformer.learn.play import export
-from npformer.training.trainable.sequence_classifier import WideSequenceClassifier
-from tests.training.trainable.test_one_answer import Drawn
+from npformer.models.trainable.sequence_classifier import WideSequenceClassifier
+from tests.models.trainable.test_one_answer import Drawn
 
 pytestmark = pytest.mark.browser
 

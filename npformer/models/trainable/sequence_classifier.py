@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from npformer.core import Array, a_type
-from npformer.core.explained_errors import in_our_words
+from npformer.core.support.explained_errors import in_our_words
 from npformer.models import SequenceModel, TwoAnswers, WideSequenceModel
 from npformer.models.losses import Loss
+from npformer.models.trainable.padded import Padded
 from npformer.training.storage.models import MODELS
-from npformer.training.trainable.padded import Padded
 
 
 class SequenceClassifier(Padded, SequenceModel):

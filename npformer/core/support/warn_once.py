@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 
-def tell_once(teller: Any, words: str, stacklevel: int = 5) -> None:
+def warn_once(teller: Any, words: str, stacklevel: int = 5) -> None:
     """Warn, unless this layer has done so before."""
     if "_told" not in vars(teller):
         teller._told = True

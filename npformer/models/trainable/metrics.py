@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import a_type, checks, described
-from npformer.core.builders import check_takes
+from npformer.core.support.builders import check_takes
 from npformer.functional import NO_LABEL
 from npformer.models.losses import Classification, Loss, Measured
 

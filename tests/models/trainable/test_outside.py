@@ -8,8 +8,8 @@ import pytest
 import npformer as nf
 from npformer.data import stored_samples
 from tests.in_turn import separately
+from tests.models.trainable.outside import MODELS, WORDS, Regressor, as_files, data_of
 from tests.training.common import calling
-from tests.training.trainable.outside import MODELS, WORDS, Regressor, as_files, data_of
 
 EPOCHS, STEPS = 3, 5
 USUAL = {"epochs": EPOCHS, "batch_size": 4, "progress": False, "workers": 1}

@@ -9,11 +9,11 @@ import numpy as np
 
 from npformer.core import Array, Padding, check_ends_in_padding
 from npformer.core.inputs import Sequences
-from npformer.core.telling import tell_once
-from npformer.data.samples import Batch
+from npformer.core.support.warn_once import warn_once
 from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
-from npformer.training.trainable.model import Model
+from npformer.models.batch import Batch
+from npformer.models.trainable.model import Model
 
 
 class Padded(Model):
@@ -68,7 +68,7 @@ class Padded(Model):
         A forgotten mask costs much accuracy, and raises no error.
         """
         if self.padding_id is None:
-            tell_once(
+            warn_once(
                 self,
                 "there is no mask, and the model was trained with masks: padding is taken for "
                 "tokens. Pass mask=..., True at every token, even if there is no padding",
@@ -77,7 +77,7 @@ class Padded(Model):
         mask = x != self.padding_id
         if isinstance(x, np.ndarray) and mask.all():  # on a device this would wait
             return None
-        tell_once(
+        warn_once(
             self,
             f"there is no mask, so tokens with the id {self.padding_id}, the model's padding_id, "
             "are taken for padding. Pass mask=... to decide this yourself",

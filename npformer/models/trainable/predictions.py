@@ -9,12 +9,12 @@ import numpy as np
 from npformer.core import Array, Layer, checks
 from npformer.core.inputs import Sequences
 from npformer.data.lengths import LongestFirst
-from npformer.data.samples import Batch
 from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import team_of
 from npformer.engine.threads import side_by_side
 from npformer.engine.worker_counts import choose_workers
-from npformer.training.trainable.protocol import Trainable
+from npformer.models.batch import Batch
+from npformer.models.trainable.protocol import Trainable
 
 Convert = Callable[[Array], np.ndarray]
 """Makes an array on the host of a batch's outputs."""

@@ -9,8 +9,8 @@ import pytest
 import npformer as nf
 from npformer.models.losses import MeanSquaredError, SoftmaxCrossEntropy
 from tests.in_turn import in_turn
-from tests.training.trainable.outside import FEATURES, Regressor, Similarity, Tagger, data_of
-from tests.training.trainable.outside import MODELS as OUTSIDE
+from tests.models.trainable.outside import FEATURES, Regressor, Similarity, Tagger, data_of
+from tests.models.trainable.outside import MODELS as OUTSIDE
 
 X, Y, MASK = data_of("regressor")
 IDS, NEXT, OF_IDS = data_of("next token")

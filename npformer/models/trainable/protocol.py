@@ -12,14 +12,15 @@ import numpy as np
 
 from npformer.core import Array, Feed, Layer, Padding, a_type, asarray, checks
 from npformer.core.inputs import Sequences, as_inputs
-from npformer.data.samples import Batch, Samples
+from npformer.data.samples import Samples
 from npformer.data.weights import target_weights
 from npformer.layers import Pooling
 from npformer.layers.pooling import without_padding
 from npformer.mixers import WholeSequenceMixer
+from npformer.models.batch import Batch
 from npformer.models.losses import Classification, Loss, Measured
-from npformer.training.trainable.class_weights import class_weights, label_weights
-from npformer.training.trainable.metrics import FIGURES
+from npformer.models.trainable.class_weights import class_weights, label_weights
+from npformer.models.trainable.metrics import FIGURES
 
 
 class _NoLoss:

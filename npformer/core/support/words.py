@@ -1,6 +1,8 @@
 """Words for messages."""
 
 import inspect
+from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -38,3 +40,9 @@ def undefined(owner: object, call: str) -> NotImplementedError:
     """Return the error for a method that a class should have defined, called like this."""
     name = call.partition("(")[0]
     return NotImplementedError(f"{type(owner).__name__} does not define {name}; expected {call}")
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """Return ``". Did you mean 'x'?"`` if `word` is close to a known word; else ""."""
+    close = get_close_matches(str(word), known, n=1)
+    return f". Did you mean {close[0]!r}?" if close else ""

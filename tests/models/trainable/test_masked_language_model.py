@@ -8,7 +8,7 @@ import pytest
 import npformer as nf
 from npformer.data.masking import MaskedBatch
 from npformer.functional import softmax_cross_entropy
-from npformer.training.trainable import take_over
+from npformer.models.trainable import take_over
 from tests.in_turn import in_turn
 from tests.training.distributed.fake_ranks import run_threads
 

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from npformer.core.backend import Backend, BackendUnavailableError, Link, Module
-from npformer.core.pinned_feed import PinnedFeed
+from npformer.core.cupy.pinned_feed import PinnedFeed
 
 LOCAL_RANKS = (
     "MPI_LOCALRANKID",

@@ -9,13 +9,13 @@ import numpy as np
 
 from npformer.core import Array, Padding, array_module, checks, is_array, to_numpy
 from npformer.core.inputs import Sequences
-from npformer.data.samples import Batch
 from npformer.functional import NO_LABEL
 from npformer.models import Transformer
+from npformer.models.batch import Batch
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
+from npformer.models.trainable.model import Model
 from npformer.training.generation.searching import beam_search
 from npformer.training.storage.models import MODELS
-from npformer.training.trainable.model import Model
 
 
 class EncoderDecoder(Model, Transformer):

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from npformer.core import a_type, checks, to_numpy
-from npformer.core.explained_errors import located_errors
 from npformer.core.inputs import as_given
+from npformer.core.support.explained_errors import located_errors
 from npformer.data.samples import read_inputs, unlabelled_inputs
 from npformer.data.stored_samples import among, rows_at_once
 from npformer.models.losses import Classification
+from npformer.models.trainable.model import Model
 from npformer.training.distributed import Communicator, as_communicator
 from npformer.training.storage.files import check_place, name_in_errors, replacement
-from npformer.training.trainable.model import Model
 
 
 def predict_to_file(

@@ -14,15 +14,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
-from npformer.core.builders import (
+from npformer.core.support.builders import (
     builder_problem,
     call_problem,
     full_name,
     same_definition,
 )
-from npformer.core.checks import did_you_mean
-from npformer.core.specs import parse_spec
-from npformer.core.words import described
+from npformer.core.support.specs import parse_spec
+from npformer.core.support.words import described, did_you_mean
 
 PLUGIN_FILE = "__npformer_plugin__"
 """In a module read from a plugin file: the attribute that holds the name of the file."""

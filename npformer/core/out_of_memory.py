@@ -1,19 +1,13 @@
-"""Errors that say more: where, or what was too large for the memory, and what to try."""
+"""Errors for too little memory: what was too large, and what to try."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from inspect import signature
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
-from npformer.core import checks
 from npformer.core.arrays import get_backend
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _MOST_GIB = 2**30  # an exbibyte: no address space has more, and NumPy counts in 64 bits
 
@@ -83,39 +77,3 @@ def enough_memory(what: str, shape: tuple[int, ...]) -> Iterator[None]:
             f"{what} would have shape {shape} and take {gib:.3g} GiB, more than this machine has; "
             "expected smaller sizes"
         ) from None
-
-
-@contextmanager
-def located_errors(where: str) -> Iterator[None]:
-    """Put `where`, such as "in data, ", in front of TypeErrors and ValueErrors of the body."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{where}{error}") from error
-
-
-PAIRS = (
-    "hidden_size=d_model embed_dim=d_model embedding_dim=d_model n_embd=d_model dim=d_model "
-    "num_layers=n_layers num_hidden_layers=n_layers depth=n_layers nhead=n_heads num_heads=n_heads "
-    "num_attention_heads=n_heads dim_feedforward=d_ff intermediate_size=d_ff torch_dtype=dtype "
-    "max_position_embeddings=max_len num_labels=n_classes num_classes=n_classes verbose=progress "
-    "padding_idx=padding_id attention_mask=mask key_padding_mask=mask token_type_ids=types "
-    "learning_rate=lr num_epochs=epochs validation_data=validation max_grad_norm=clip_norm"
-)
-"""Names in PyTorch, Keras, scikit-learn and Hugging Face's libraries, each with that here."""
-ELSEWHERE = dict(pair.split("=") for pair in PAIRS.split())
-
-
-def in_our_words(call: Callable[P, R]) -> Callable[P, R]:
-    """Make a function say which arguments it takes, if it is given another."""
-    known = [n for n, p in signature(call).parameters.items() if n != "self" and str(p)[0] != "*"]
-
-    @wraps(call)
-    def checked(*values: P.args, **named: P.kwargs) -> R:
-        if unknown := [name for name in named if name not in known]:
-            hint = checks.did_you_mean(ELSEWHERE.get(unknown[0], unknown[0]), known)
-            what = call.__qualname__.removesuffix(".__init__")
-            raise TypeError(f"{what} takes no {unknown[0]!r}; it takes {', '.join(known)}{hint}")
-        return call(*values, **named)
-
-    return checked

@@ -3,7 +3,7 @@
 from typing import Any, TextIO
 
 
-class Forgiving:
+class LossyStream:
     """Writes to a stream until that fails, and drops everything from then on.
 
     A log on a full disk, or a terminal that was closed, is no reason to lose a training.

@@ -10,7 +10,7 @@ import numpy as np
 from npformer.core.arrays import array_module
 from npformer.core.backend import Array
 from npformer.core.context import Context
-from npformer.core.state import State, on_backend_of, tokens_second
+from npformer.layers.state import State, on_backend_of, tokens_second
 
 
 class WindowState(State):

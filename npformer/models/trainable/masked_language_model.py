@@ -10,16 +10,16 @@ import numpy as np
 
 from npformer.core import Seed, checks, to_numpy
 from npformer.data.masking import MaskedBatch, Masking
-from npformer.data.samples import Batch
 from npformer.data.stored_samples import BYTES_AT_ONCE
 from npformer.functional import NO_LABEL
 from npformer.models import EncoderConfig, MaskedTokens
+from npformer.models.batch import Batch
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 from npformer.models.sequence_model import checked_id
+from npformer.models.trainable.model import Answers
+from npformer.models.trainable.padded import Padded, Seen
+from npformer.models.trainable.predictions import outputs
 from npformer.training.storage.models import MODELS
-from npformer.training.trainable.model import Answers
-from npformer.training.trainable.padded import Padded, Seen
-from npformer.training.trainable.predictions import outputs
 
 
 class MaskedLanguageModel(Padded, MaskedTokens):

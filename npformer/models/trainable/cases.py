@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from npformer.layers import POOLINGS
+from npformer.models.trainable.encoder_decoder import EncoderDecoder
+from npformer.models.trainable.language_model import LanguageModel
+from npformer.models.trainable.masked_language_model import MaskedLanguageModel
+from npformer.models.trainable.model import Model
+from npformer.models.trainable.sequence_classifier import (
+    SequenceClassifier,
+    WideSequenceClassifier,
+)
+from npformer.models.trainable.text_encoder import TextEncoder
 from npformer.proof.cases import SUBJECTS
 from npformer.proof.cases.case import MODEL, SEEDED, Case, draw, layer, small
 from npformer.proof.cases.decoders import SOURCE, TARGET
 from npformer.proof.cases.models import BERT, FEATURES, FNET, IDS, MASK, TYPES, wide_case
 from npformer.proof.gradcheck import gradcheck
-from npformer.training.trainable.encoder_decoder import EncoderDecoder
-from npformer.training.trainable.language_model import LanguageModel
-from npformer.training.trainable.masked_language_model import MaskedLanguageModel
-from npformer.training.trainable.model import Model
-from npformer.training.trainable.sequence_classifier import (
-    SequenceClassifier,
-    WideSequenceClassifier,
-)
-from npformer.training.trainable.text_encoder import TextEncoder
 
 
 def _classifiers() -> Iterator[Case]:

@@ -15,15 +15,15 @@ from npformer.core import (
     generators,
     to_numpy,
 )
-from npformer.core.explained_errors import in_our_words
 from npformer.core.inputs import as_inputs
-from npformer.data.samples import Batch
+from npformer.core.support.explained_errors import in_our_words
 from npformer.engine.team import team_of
+from npformer.models.batch import Batch
 from npformer.models.losses import Classification, Loss
 from npformer.models.step import PlainStep
+from npformer.models.trainable.predictions import in_batches, outputs, refuse_samples
+from npformer.models.trainable.protocol import Trainable
 from npformer.training.inspection.explain import Explanation, explain
-from npformer.training.trainable.predictions import in_batches, outputs, refuse_samples
-from npformer.training.trainable.protocol import Trainable
 
 Answers = tuple[np.ndarray, list[np.ndarray], np.ndarray]
 """Outputs on the host, their targets (and the weights of these), and the number of the sample to

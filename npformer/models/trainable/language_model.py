@@ -10,10 +10,10 @@ from npformer.core.inputs import Sequences
 from npformer.functional import softmax
 from npformer.models import EncoderConfig, NextToken
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
+from npformer.models.trainable.model import Model
 from npformer.training.generation.choosing import Choice
 from npformer.training.generation.writing import NOTHING, check_prompts, stop_tokens, write_tokens
 from npformer.training.storage.models import MODELS
-from npformer.training.trainable.model import Model
 
 
 class LanguageModel(Model, NextToken):

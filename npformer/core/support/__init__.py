@@ -1,0 +1,1 @@
+"""What messages, tables of names and progress bars need; it knows nothing of arrays."""

@@ -1,0 +1,92 @@
+"""Batch: samples that have been checked, as a training step takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from npformer.core import Array, Context
+from npformer.core.inputs import Sequences, arrays_of, rows_of, within
+from npformer.models.losses import Loss
+
+
+class Shard(NamedTuple):
+    """Where one rank's shard of a batch stands in the batch of all ranks."""
+
+    first: int
+    """Its first row in the whole batch."""
+    total: float
+    """How much all samples of the whole batch count together."""
+    lengths: tuple[int, ...] | None = None
+    """Tokens of a sample in each input of the whole batch, with padding; None: as many as in the
+    shard. They may be more if `Snapshot.lengths_of_shard` says so."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples that have been checked: on the host, or on the model's backend."""
+
+    inputs: tuple[Sequences, ...]  # one for each input of the model, in the order of `forward`
+    y: Array | None = None  # targets, as the loss takes them
+    weights: Array | None = None  # of the targets in the mean: (batch,) or (batch, length)
+    counts: Array | None = None  # how much each sample counts in it: NumPy array, (batch,)
+    targets_of: int | None = None  # the input whose tokens each have a target; None: samples do
+    shard: Shard | None = None  # if it is a shard of a batch: its place there
+
+    def __len__(self) -> int:
+        return len(self.inputs[0].x if self.inputs else self.y)  # type: ignore[arg-type]
+
+    @property
+    def n_tokens(self) -> int:
+        """The number of tokens of each sample in all inputs, padding included."""
+        return sum(each.length for each in self.inputs)
+
+    def select(self, rows: Any) -> Batch:
+        """Return some samples: a slice, or an array of row numbers."""
+        inputs = tuple(each.select(rows) for each in self.inputs)
+        y, weights, counts = rows_of(rows, self.y, self.weights, self.counts)
+        return replace(self, inputs=inputs, y=y, weights=weights, counts=counts, shard=None)
+
+    def anew(self, key: int, first: int) -> Self:
+        """Return the batch with whatever is drawn anew in each step, from the step's key.
+
+        `first` is the place of the first sample in the batch of all ranks.
+        """
+        return self
+
+    def lengths(self) -> np.ndarray:
+        """Return the length of each sample in each input, without padding: (batch, n_inputs)."""
+        return np.stack([each.lengths() for each in self.inputs], axis=1)
+
+    def cut(self, at_least: Any = 1) -> Batch:
+        """Return a batch on the host without the tokens that are padding in all samples.
+
+        At least `at_least` tokens are kept: one number, or one for each input.
+        """
+        if not len(self) or all(each.padding is None for each in self.inputs):
+            return self
+        longest = np.maximum(self.lengths().max(axis=0), at_least).tolist()
+        inputs = tuple(each.cut(n) for each, n in zip(self.inputs, longest, strict=True))
+        of_tokens = y, weights = self.y, self.weights
+        if self.targets_of is not None:
+            length = inputs[self.targets_of].length
+            y, weights = (None if each is None else each[:, :length] for each in of_tokens)
+        return replace(self, inputs=inputs, y=y, weights=weights)
+
+    def counts_for(self, loss: Loss) -> Any:
+        """Return how much each sample counts in the mean loss: a NumPy array, (batch,)."""
+        return loss.counts(self.y) if self.weights is None else loss.counts(self.y, self.weights)
+
+    def targets(self) -> tuple[Any, ...]:
+        """Return what a loss takes besides the outputs: y, and the weights if there are any."""
+        return (self.y,) if self.weights is None else (self.y, self.weights)
+
+    def arrays(self) -> tuple[Array, ...]:
+        """Return what the model takes: an array for each input."""
+        return arrays_of(self.inputs)
+
+    def within(self, context: Context) -> Context:
+        """Return `context` with the padding and types of this batch."""
+        return within(self.inputs, context)
