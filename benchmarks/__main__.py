@@ -30,11 +30,12 @@ BENCHMARKS = {
     "play": "the page of npformer play: how fast it answers, and what it costs (2 minutes)",
     "texts": "untuned TextClassifier compared with word counts (minutes; see `texts --help`)",
     "shape": "modules, files and lines that a reader meets, and the limits (seconds)",
+    "tricks": "where statements are packed, as file:line: kind (seconds)",
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
     *("cpu", "faults", "gpu", "mutants", "pretraining", "pronunciations", "questions"),
-    *("shakespeare", "shape", "texts", "today", "translating", "writing"),
+    *("shakespeare", "shape", "texts", "today", "translating", "tricks", "writing"),
 )
 
 

@@ -1,0 +1,333 @@
+"""Tricks that pack statements: literals unpacked once, rows splatted, methods made by `partial`."""
+
+import argparse
+import ast
+import keyword
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from benchmarks.results_files import ROOT
+
+LITERAL = "literal unpacked once"
+ROWS = "rows splatted into a display"
+LOCALS = "locals()"
+CONDITIONAL = "conditional inside a conditional"
+PARTIAL = "function made by partial"
+VARS = "attributes set through vars()"
+KINDS = (LITERAL, ROWS, LOCALS, CONDITIONAL, PARTIAL, VARS)
+
+FOLDERS = ("npformer", "tests", "benchmarks", "docs/site", "examples")
+"""What is searched by default, from the root of the repository."""
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+SCOPES = (ast.Module, ast.ClassDef, *FUNCTIONS)
+SETS_ATTRIBUTES = ("__setstate__", "__set__")
+"""Methods that restore an object or are a descriptor: they have no other way."""
+
+
+def tricks(source: str, imported_elsewhere: Collection[str] = ()) -> list[tuple[int, str]]:
+    """Return (line, kind) of each trick in a source text, in the order of lines.
+
+    `imported_elsewhere` has names that other files import: of the module's own constants, those
+    are not used only here.
+    """
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    found = [(line, LITERAL) for line in unpacked_directly(nodes)]
+    for scope in nodes:
+        if isinstance(scope, SCOPES):
+            excused = imported_elsewhere if isinstance(scope, ast.Module) else ()
+            found += [(line, LITERAL) for line in unpacked_by_name(scope, excused)]
+    found += [(node.lineno, ROWS) for node in nodes if has_rows(node)]
+    found += [(node.lineno, LOCALS) for node in nodes if is_call_of(node, "locals")]
+    found += [(node.lineno, CONDITIONAL) for node in nodes if has_inner_conditional(node)]
+    found += [(line, PARTIAL) for line in made_by_partial(tree)]
+    found += [(line, VARS) for line in set_through_vars(tree)]
+    return sorted(found)
+
+
+def is_call_of(node: ast.AST, *names: str) -> bool:
+    """Return whether a node calls one of some functions: `name(...)` or `module.name(...)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return isinstance(function.value, ast.Name) and function.attr in names
+    return isinstance(function, ast.Name) and function.id in names
+
+
+def is_dict_literal(node: ast.expr, in_display: bool = False) -> bool:
+    """Return whether a dict is written out where it stands, and need not be.
+
+    `{"a": 1}`, `dict(a=1)`, `{"a": 1} | {"b": 2}`, one of two by a condition, and a comprehension
+    over a display of constants. Not a union with what is no literal, in which one side overrides
+    the other; nor, in a call, `{name: 1}` and `{"class": 1}`, which no keyword says.
+    """
+    if isinstance(node, ast.Dict):
+        if None in node.keys:
+            return False
+        return in_display or not node.keys or any(map(is_keyword, node.keys))
+    if isinstance(node, ast.Call):
+        keywords = [argument.arg for argument in node.keywords]
+        return is_call_of(node, "dict") and not node.args and None not in keywords
+    if isinstance(node, ast.BinOp):
+        union = isinstance(node.op, ast.BitOr)
+        return union and is_dict_literal(node.left) and is_dict_literal(node.right)
+    if isinstance(node, ast.IfExp):
+        return is_dict_literal(node.body) and is_dict_literal(node.orelse)
+    return isinstance(node, ast.DictComp) and is_over_constants(node.generators)
+
+
+def is_keyword(key: ast.expr | None) -> bool:
+    """Return whether a dict's key could be the name of an argument."""
+    if not isinstance(key, ast.Constant):
+        return False
+    return str(key.value).isidentifier() and not keyword.iskeyword(str(key.value))
+
+
+def is_sequence_literal(node: ast.expr) -> bool:
+    """Return whether a sequence is written out where it stands.
+
+    A generator is not, nor what is there only if a condition holds: `[*names, *extra]`.
+    """
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return True
+    if isinstance(node, ast.ListComp | ast.SetComp):
+        return is_over_constants(node.generators)
+    return is_split_text(node)
+
+
+def is_argument_literal(node: ast.expr) -> bool:
+    """Return whether a call could say itself what it unpacks by one star."""
+    if isinstance(node, ast.IfExp):
+        return is_argument_literal(node.body) and is_argument_literal(node.orelse)
+    return is_sequence_literal(node)
+
+
+def is_split_text(node: ast.expr) -> bool:
+    """Return whether a node is `"a b c".split()`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "split"
+        and isinstance(node.func.value, ast.Constant)
+    )
+
+
+def is_over_constants(generators: list[ast.comprehension]) -> bool:
+    """Return whether a comprehension runs over a display of constants: a table of them."""
+    (first, *_) = generators
+    display = first.iter
+    if isinstance(display, ast.Tuple | ast.List | ast.Set):
+        return all(isinstance(element, ast.Constant) for element in display.elts)
+    return is_split_text(display)
+
+
+def unpacked(node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield what a call or a display unpacks, and whether by two stars."""
+    if isinstance(node, ast.Call):
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                yield argument.value, False
+        for named in node.keywords:
+            if named.arg is None:
+                yield named.value, True
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                yield value, True
+    elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+        for element in node.elts:
+            if isinstance(element, ast.Starred) and isinstance(element.ctx, ast.Load):
+                yield element.value, False
+
+
+def unpacked_directly(nodes: list[ast.AST]) -> Iterator[int]:
+    """Yield the lines of literals that are unpacked where they stand; of rows, see `has_rows`."""
+    for node in nodes:
+        for value, two_stars in unpacked(node):
+            if two_stars and is_dict_literal(value, in_display=isinstance(node, ast.Dict)):
+                yield value.lineno
+            elif not two_stars and isinstance(node, ast.Call) and is_argument_literal(value):
+                yield value.lineno
+
+
+def unpacked_by_name(scope: ast.AST, excused: Collection[str]) -> Iterator[int]:
+    """Yield the lines where a scope names a literal that it only unpacks, and only once."""
+    stores: Counter[str] = Counter()
+    literals: dict[str, tuple[int, bool]] = {}
+    for node in in_scope(scope):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            stores[node.id] += 1
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            excused = {*excused, *node.names}
+        for name, value in named_values(node):
+            is_dict = is_dict_literal(value)
+            if is_dict or is_sequence_literal(value):
+                literals[name] = value.lineno, is_dict
+    for name, (line, is_dict) in literals.items():
+        if stores[name] != 1 or name in excused:
+            continue
+        loads = [
+            node
+            for node in ast.walk(scope)
+            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        ]
+        unpacks = [
+            value
+            for node in ast.walk(scope)
+            for value, two_stars in unpacked(node)
+            if isinstance(value, ast.Name) and value.id == name and two_stars == is_dict
+        ]
+        if len(loads) == len(unpacks) == 1:
+            yield line
+
+
+def named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield (name, value) of a statement that assigns a value to a name."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                yield target.id, node.value
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):
+        if node.value is not None:
+            yield node.target.id, node.value
+
+
+def in_scope(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a module, class or function, without those of the ones inside it."""
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, SCOPES):
+            yield from in_scope(node)
+
+
+def has_rows(node: ast.AST) -> bool:
+    """Return whether a display splats a literal into itself: `(*("a", "b"), *("c", "d"))`."""
+    if not isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return False
+    return any(is_sequence_literal(value) for value, _ in unpacked(node))
+
+
+def has_inner_conditional(node: ast.AST) -> bool:
+    """Return whether a conditional expression has another as an operand."""
+
+    def operands(operand: ast.expr) -> Iterator[ast.expr]:
+        yield operand
+        if isinstance(operand, ast.BoolOp | ast.BinOp | ast.UnaryOp | ast.Compare):
+            for child in ast.iter_child_nodes(operand):
+                if isinstance(child, ast.expr):
+                    yield from operands(child)
+
+    if not isinstance(node, ast.IfExp):
+        return False
+    return any(
+        isinstance(operand, ast.IfExp)
+        for part in (node.test, node.body, node.orelse)
+        for operand in operands(part)
+    )
+
+
+def made_by_partial(tree: ast.Module) -> Iterator[int]:
+    """Yield the lines that give a module, a class or an object a function made by `partial`."""
+    names_of_all = {
+        id(node)
+        for scope in ast.walk(tree)
+        if isinstance(scope, ast.Module | ast.ClassDef)
+        for node in in_scope(scope)
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if id(node) not in names_of_all and not any(map(names_attributes, targets)):
+            continue
+        if any(is_call_of(value, "partial", "partialmethod") for value in values_of(node.value)):
+            yield node.lineno
+
+
+def names_attributes(target: ast.expr) -> bool:
+    """Return whether an assignment's target is an attribute, or a tuple with one."""
+    if isinstance(target, ast.Tuple | ast.List):
+        return any(map(names_attributes, target.elts))
+    return isinstance(target, ast.Attribute)
+
+
+def values_of(value: ast.expr) -> list[ast.expr]:
+    """Return what an assignment may give its targets: a value, each of two, those of a tuple."""
+    if isinstance(value, ast.IfExp):
+        return [*values_of(value.body), *values_of(value.orelse)]
+    if isinstance(value, ast.Tuple | ast.List):
+        return [inner for element in value.elts for inner in values_of(element)]
+    if isinstance(value, ast.GeneratorExp | ast.ListComp):
+        return values_of(value.elt)
+    return [value]
+
+
+def set_through_vars(node: ast.AST) -> Iterator[int]:
+    """Yield the lines that set attributes through `vars(x)` or `x.__dict__`."""
+    if isinstance(node, FUNCTIONS) and getattr(node, "name", "") in SETS_ATTRIBUTES:
+        return
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        sets = node.func.attr in ("update", "setdefault", "__setitem__")
+        if sets and is_attributes(node.func.value):
+            yield node.lineno
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+        if is_attributes(node.value):
+            yield node.lineno
+    elif isinstance(node, ast.Assign) and not is_attributes(node.value):  # what is not shared
+        if any(isinstance(t, ast.Attribute) and is_attributes(t) for t in node.targets):
+            yield node.lineno
+    for child in ast.iter_child_nodes(node):
+        yield from set_through_vars(child)
+
+
+def is_attributes(node: ast.expr) -> bool:
+    """Return whether a node is an object's attributes: `vars(x)` or `x.__dict__`."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "__dict__"
+    return is_call_of(node, "vars") and isinstance(node, ast.Call) and len(node.args) == 1
+
+
+def names_imported_by(source: str) -> set[str]:
+    """Return the names that a file imports from others, and those that it asks modules for."""
+    nodes = list(ast.walk(ast.parse(source)))
+    imported = {
+        alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    return imported | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+def tricks_in(paths: Collection[Path]) -> list[tuple[Path, int, str]]:
+    """Return (file, line, kind) of each trick in some files and folders of the repository."""
+    files = sorted(
+        {file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))}
+    )
+    everywhere = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
+    imported = {name for file in everywhere for name in names_imported_by(file.read_text("utf-8"))}
+    return [
+        (file, line, kind)
+        for file in files
+        for line, kind in tricks(file.read_text("utf-8"), imported)
+    ]
+
+
+def counts_by_folder() -> dict[str, dict[str, int]]:
+    """Return {folder: {kind: number of tricks}}."""
+    table = {}
+    for folder in FOLDERS:
+        numbers = Counter(kind for _, _, kind in tricks_in([ROOT / folder]))
+        table[folder] = {kind: numbers[kind] for kind in KINDS}
+    return table
+
+
+def run(words):
+    """List the tricks as `file:line: kind`."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks tricks", description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path, help="files and folders; by default, all")
+    chosen = parser.parse_args(words)
+    paths = [path.resolve() for path in chosen.paths] or [ROOT / folder for folder in FOLDERS]
+    for file, line, kind in tricks_in(paths):
+        name = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+        print(f"{name}:{line}: {kind}")
