@@ -5,6 +5,7 @@ import ast
 import keyword
 from collections import Counter
 from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 from benchmarks.results_files import ROOT
@@ -105,6 +106,16 @@ def is_argument_literal(node: ast.expr) -> bool:
     return is_sequence_literal(node)
 
 
+def is_one_of_two(node: ast.expr) -> bool:
+    """Return whether a sequence is one of two by a condition, neither of them empty."""
+    if not isinstance(node, ast.IfExp):
+        return False
+    return all(
+        isinstance(branch, ast.Tuple | ast.List) and branch.elts
+        for branch in (node.body, node.orelse)
+    )
+
+
 def is_split_text(node: ast.expr) -> bool:
     """Return whether a node is `"a b c".split()`."""
     return (
@@ -147,9 +158,11 @@ def unpacked_directly(nodes: list[ast.AST]) -> Iterator[int]:
     """Yield the lines of literals that are unpacked where they stand; of rows, see `has_rows`."""
     for node in nodes:
         for value, two_stars in unpacked(node):
-            if two_stars and is_dict_literal(value, in_display=isinstance(node, ast.Dict)):
-                yield value.lineno
-            elif not two_stars and isinstance(node, ast.Call) and is_argument_literal(value):
+            if two_stars:
+                packed = is_dict_literal(value, in_display=isinstance(node, ast.Dict))
+            else:
+                packed = isinstance(node, ast.Call) and is_argument_literal(value)
+            if packed:
                 yield value.lineno
 
 
@@ -164,43 +177,47 @@ def unpacked_by_name(scope: ast.AST, excused: Collection[str]) -> Iterator[int]:
             excused = {*excused, *node.names}
         for name, value in named_values(node):
             is_dict = is_dict_literal(value)
-            if is_dict or is_sequence_literal(value):
+            if is_dict or is_sequence_literal(value) or is_one_of_two(value):
                 literals[name] = value.lineno, is_dict
+    literals = {n: v for n, v in literals.items() if stores[n] == 1 and n not in excused}
+    if not literals:
+        return
+    nodes = list(ast.walk(scope))
+    loads = Counter(
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    )
+    unpacks = Counter(
+        (value.id, two_stars)
+        for node in nodes
+        for value, two_stars in unpacked(node)
+        if isinstance(value, ast.Name)
+    )
     for name, (line, is_dict) in literals.items():
-        if stores[name] != 1 or name in excused:
-            continue
-        loads = [
-            node
-            for node in ast.walk(scope)
-            if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-        ]
-        unpacks = [
-            value
-            for node in ast.walk(scope)
-            for value, two_stars in unpacked(node)
-            if isinstance(value, ast.Name) and value.id == name and two_stars == is_dict
-        ]
-        if len(loads) == len(unpacks) == 1:
+        if loads[name] == unpacks[name, is_dict] == 1:
             yield line
 
 
 def named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Yield (name, value) of a statement that assigns a value to a name."""
     if isinstance(node, ast.Assign):
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                yield target.id, node.value
-    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):
-        if node.value is not None:
-            yield node.target.id, node.value
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        targets = [node.target]
+    else:
+        return
+    for target in targets:
+        if isinstance(target, ast.Name):
+            yield target.id, node.value
 
 
 def in_scope(scope: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a module, class or function, without those of the ones inside it."""
-    for node in ast.iter_child_nodes(scope):
+    remaining = list(ast.iter_child_nodes(scope))
+    while remaining:
+        node = remaining.pop()
         yield node
         if not isinstance(node, SCOPES):
-            yield from in_scope(node)
+            remaining += ast.iter_child_nodes(node)
 
 
 def has_rows(node: ast.AST) -> bool:
@@ -269,18 +286,25 @@ def set_through_vars(node: ast.AST) -> Iterator[int]:
     """Yield the lines that set attributes through `vars(x)` or `x.__dict__`."""
     if isinstance(node, FUNCTIONS) and getattr(node, "name", "") in SETS_ATTRIBUTES:
         return
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        sets = node.func.attr in ("update", "setdefault", "__setitem__")
-        if sets and is_attributes(node.func.value):
-            yield node.lineno
-    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        if is_attributes(node.value):
-            yield node.lineno
-    elif isinstance(node, ast.Assign) and not is_attributes(node.value):  # what is not shared
-        if any(isinstance(t, ast.Attribute) and is_attributes(t) for t in node.targets):
-            yield node.lineno
+    if is_set_through_vars(node):
+        yield node.lineno
     for child in ast.iter_child_nodes(node):
         yield from set_through_vars(child)
+
+
+def is_set_through_vars(node: ast.AST) -> bool:
+    """Return whether a node sets attributes through `vars(x)` or `x.__dict__`.
+
+    `x.__dict__ = y.__dict__` does not: two objects share their attributes.
+    """
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        sets = node.func.attr in ("update", "setdefault", "__setitem__")
+        return sets and is_attributes(node.func.value)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Store) and is_attributes(node.value)
+    if isinstance(node, ast.Assign):
+        return any(map(is_attributes, node.targets)) and not is_attributes(node.value)
+    return False
 
 
 def is_attributes(node: ast.expr) -> bool:
@@ -299,13 +323,19 @@ def names_imported_by(source: str) -> set[str]:
     return imported | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
+@cache
+def names_imported_anywhere() -> set[str]:
+    """Return the names that files of the repository import from others."""
+    everywhere = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
+    return {name for file in everywhere for name in names_imported_by(file.read_text("utf-8"))}
+
+
 def tricks_in(paths: Collection[Path]) -> list[tuple[Path, int, str]]:
     """Return (file, line, kind) of each trick in some files and folders of the repository."""
     files = sorted(
         {file for path in paths for file in ([path] if path.is_file() else path.rglob("*.py"))}
     )
-    everywhere = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
-    imported = {name for file in everywhere for name in names_imported_by(file.read_text("utf-8"))}
+    imported = names_imported_anywhere()
     return [
         (file, line, kind)
         for file in files
