@@ -15,17 +15,6 @@ from npformer.core.parameters import Parameter, Parameters
 from npformer.core.support.words import described
 
 
-class Sums(dict[Parameter, Array]):
-    """The sum of each parameter; of any other parameter there is none."""
-
-    def __missing__(self, parameter: Parameter) -> Array:
-        raise KeyError(
-            f"these gradients have no place for a parameter of shape {parameter.shape}: they were "
-            "made for another layer. Make them with Gradients(layer), of the layer, or of the "
-            "model around it, that you call backward on"
-        )
-
-
 class Gradients(Mapping[str, Array]):
     """Sums of gradients, one for each trainable parameter of a layer: ``{name: array}``.
 
@@ -41,15 +30,12 @@ class Gradients(Mapping[str, Array]):
     """
 
     def __init__(self, layer: Any, zeros: Callable[[int, Any], Array] | None = None) -> None:
-        if not isinstance(layer, Parameters):
-            if not hasattr(layer, "trainable"):
-                what = f"layer is {described(layer)}; expected a Layer"
-                raise TypeError(f"{what}, or what its parameters() returns")
-            layer = Parameters(layer.trainable())
-        self.parameters, self.shapes = layer, layer.shapes
-        first = next(iter(layer.values()), np.zeros(0, dtype="float32"))
-        self.flat = (zeros or array_module(first).zeros)(layer.size, first.dtype)
-        self._sums = Sums(layer.split(self.flat))
+        self.parameters = _parameters_of(layer)
+        self.shapes = self.parameters.shapes
+        first = next(iter(self.parameters.values()), np.zeros(0, dtype="float32"))
+        make_zeros = array_module(first).zeros if zeros is None else zeros
+        self.flat = make_zeros(self.parameters.size, first.dtype)
+        self._sums = self.parameters.split(self.flat)
 
     def copy(self) -> Gradients:
         """Return a copy with a buffer of its own, for the same parameters.
@@ -59,7 +45,7 @@ class Gradients(Mapping[str, Array]):
         """
         other = copy.copy(self)
         other.flat = self.flat.copy()
-        other._sums = Sums(self.parameters.split(other.flat))
+        other._sums = self.parameters.split(other.flat)
         return other
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,14 +54,15 @@ class Gradients(Mapping[str, Array]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._sums = Sums(self.parameters.split(self.flat))
+        self._sums = self.parameters.split(self.flat)
 
     def add(self, parameter: Parameter, gradient: Array) -> None:
         """Add to the gradient of a parameter, which has the same shape; skip a constant."""
         if not parameter.trainable:
             return
         checks.gradient(gradient, parameter.shape, "the gradient", "the parameter")
-        self._sums[parameter] += gradient
+        total = self.of(parameter)
+        total += gradient
 
     def add_each(self, parameters: Sequence[Parameter | None], gradients: Sequence[Array]) -> None:
         """Add to the gradients of several parameters; None is one that a layer does without."""
@@ -87,7 +74,14 @@ class Gradients(Mapping[str, Array]):
 
         Raises KeyError if the parameter is a constant or belongs to another layer.
         """
-        return self._sums[parameter]
+        try:
+            return self._sums[parameter]
+        except KeyError:
+            raise KeyError(
+                f"these gradients have no place for a parameter of shape {parameter.shape}: they "
+                "were made for another layer. Make them with Gradients(layer), of the layer, or "
+                "of the model around it, that you call backward on"
+            ) from None
 
     def parts_in(self, part: slice) -> dict[str, Array]:
         """Return what a part of the buffer holds of each gradient, as vectors."""
@@ -108,6 +102,17 @@ class Gradients(Mapping[str, Array]):
 
     def __repr__(self) -> str:
         return "\n".join(["Gradients:", *(f"  {name}: {shape}" for name, shape in self.shapes)])
+
+
+def _parameters_of(layer: Any) -> Parameters:
+    """Return the trained parameters of a layer; `Parameters` stay as they are."""
+    if isinstance(layer, Parameters):
+        return layer
+    if not hasattr(layer, "trainable"):
+        raise TypeError(
+            f"layer is {described(layer)}; expected a Layer, or what its parameters() returns"
+        )
+    return Parameters(layer.trainable())
 
 
 def flat_of(named: Mapping[str, Array]) -> Array | None:

@@ -63,8 +63,9 @@ class Layer(Attachable):
             if isinstance(attribute, (Parameter, Layer)):
                 yield name, attribute
             elif isinstance(attribute, (list, tuple)):
-                items = ((f"{name}.{i}", item) for i, item in enumerate(attribute))
-                yield from (pair for pair in items if isinstance(pair[1], (Parameter, Layer)))
+                for i, item in enumerate(attribute):
+                    if isinstance(item, (Parameter, Layer)):
+                        yield f"{name}.{i}", item
 
     def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
         """Yield this layer and all inside it with their dotted names; shared ones each time."""
@@ -76,15 +77,23 @@ class Layer(Attachable):
     def named_parameters(self) -> dict[str, Parameter]:
         """Return each parameter once, under its dotted name, or the first one if it is shared."""
         names: dict[Parameter, str] = {}
-        for path, layer in self.layers():
-            for name, child in layer.children():
-                if isinstance(child, Parameter):
-                    names.setdefault(child, f"{path}.{name}" if path else name)
+        self._name_parameters(prefix="", names=names)
         return {name: parameter for parameter, name in names.items()}
+
+    def _name_parameters(self, prefix: str, names: dict[Parameter, str]) -> None:
+        """Add the first dotted name of each parameter: this layer's, then those of layers in it."""
+        inner_layers = []
+        for name, child in self.children():
+            if isinstance(child, Parameter):
+                names.setdefault(child, f"{prefix}{name}")
+            else:
+                inner_layers.append((name, child))
+        for name, layer in inner_layers:
+            layer._name_parameters(prefix=f"{prefix}{name}.", names=names)
 
     def trainable(self) -> dict[str, Parameter]:
         """Return the parameters that are trained, under their dotted names."""
-        return {n: p for n, p in self.named_parameters().items() if p.trainable}
+        return trained(self.named_parameters())
 
     def parameters(self) -> Parameters:
         """Return ``{name: array}`` of what is trained, as writable views."""
@@ -110,26 +119,26 @@ class Layer(Attachable):
         --------
         >>> model.freeze("*").unfreeze("classify.*")     # train the head alone
         """
-        return self._set_trainable(patterns, self.named_parameters(), False)
+        return self._set_trainable(patterns, self.named_parameters(), trainable=False)
 
     def unfreeze(self, *patterns: str) -> Self:
         """Undo `freeze`; constants, such as a table of sinusoids, stay constant."""
-        named = {n: p for n, p in self.named_parameters().items() if not p.constant}
-        return self._set_trainable(patterns, named, True)
+        parameters = self.named_parameters().items()
+        not_constant = {name: parameter for name, parameter in parameters if not parameter.constant}
+        return self._set_trainable(patterns, not_constant, trainable=True)
 
     def _set_trainable(
         self, patterns: tuple[str, ...], named: dict[str, Parameter], trainable: bool
     ) -> Self:
-        chosen = matching(patterns, named, "parameters")
+        names = matching(patterns, named, "parameters")
         self._check_whole("freeze", "model.freeze('encoder.*')")
-        for name in chosen:
+        for name in names:
             named[name].trainable = trainable
         return self.flatten()
 
     def frozen(self) -> dict[str, Parameter]:
         """Return the parameters that `freeze` took out of training."""
-        named = self.named_parameters()
-        return {n: p for n, p in named.items() if not (p.trainable or p.constant)}
+        return frozen(self.named_parameters())
 
     # Memory -----------------------------------------------------------------------------------
 
@@ -140,7 +149,8 @@ class Layer(Attachable):
         calls this at the end of its ``__init__``. All parameters must have the same dtype. Frozen
         ones get a buffer of their own.
         """
-        for parameters in (Parameters(self.trainable()), Parameters(self.frozen())):
+        named = self.named_parameters()
+        for parameters in (Parameters(trained(named)), Parameters(frozen(named))):
             if not parameters:
                 continue
             checks.floating(**parameters)
@@ -156,8 +166,9 @@ class Layer(Attachable):
         is refused with ValueError: it shares a flat buffer, which only moves as a whole.
         """
         get_backend(backend)
-        if (kept := attachment(self)) is not None:
-            kept.release()  # it may refer to layers that were taken out of this one
+        cache = attachment(self)
+        if cache is not None:
+            cache.release()  # it may refer to layers that were taken out of this one
         for buffer in self._check_whole("move", f"model.to({backend!r})"):
             buffer.replace(asarray(buffer.flat, backend))
         return self
@@ -188,10 +199,29 @@ class Layer(Attachable):
         return "float32" if first is None else str(first.dtype.name)
 
     def _any_parameter(self) -> Parameter | None:
-        found = (c if isinstance(c, Parameter) else c._any_parameter() for _, c in self.children())
-        return next(filter(None, found), None)
+        for _, child in self.children():
+            parameter = child if isinstance(child, Parameter) else child._any_parameter()
+            if parameter is not None:
+                return parameter
+        return None
 
     def __repr__(self) -> str:
-        public = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        settings = {n: value for n, value in public.items() if isinstance(value, int | float | str)}
-        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in settings.items())})"
+        settings = []
+        for name, value in vars(self).items():
+            if not name.startswith("_") and isinstance(value, int | float | str):
+                settings.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+
+def trained(named: dict[str, Parameter]) -> dict[str, Parameter]:
+    """Return those parameters that are trained."""
+    return {name: parameter for name, parameter in named.items() if parameter.trainable}
+
+
+def frozen(named: dict[str, Parameter]) -> dict[str, Parameter]:
+    """Return those parameters that `Layer.freeze` took out of training."""
+    return {
+        name: parameter
+        for name, parameter in named.items()
+        if not (parameter.trainable or parameter.constant)
+    }

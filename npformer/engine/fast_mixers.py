@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, Context, Gradients, Parameter
+from npformer.core import Array, Context, Gradients, Parameter, value_of
 from npformer.engine.fast_linear import weights_and_biases
 from npformer.engine.twin_classes import TABLE, Child, Fast, Saved
+from npformer.layers.pooling import finite_at_padding
 from npformer.layers.state import State
 from npformer.mixers import (
     Attention,
@@ -18,6 +19,7 @@ from npformer.mixers import (
     FactorizedRandomSynthesizer,
     FixedRandomSynthesizer,
     Fourier,
+    GeneralAttention,
     Mixture,
     MixtureScores,
     RandomSynthesizer,
@@ -25,6 +27,25 @@ from npformer.mixers import (
 
 STORE = {"auto": None, "stored": True, "blocks": False}
 """Whether a kernel stores attention weights, by `Attention.memory`; None: it decides itself."""
+
+
+Fused = tuple[Sequence[Any], tuple[Any, ...]]
+"""The parameters and the settings that a kernel takes."""
+
+OVERRIDABLE = {
+    "queries",
+    "queries_backward",
+    "keys",
+    "keys_backward",
+    "values",
+    "values_backward",
+    "compared",
+    "compared_backward",
+    "rotate",
+    "attend",
+    "attend_backward",
+}
+"""Steps of `GeneralAttention` that the kernel replaces, and that may be set on a mixer itself."""
 
 
 class FastAveraging(Fast):
@@ -59,49 +80,105 @@ class FastAveraging(Fast):
         return cache.add_gradients(dmerged, gradients)
 
 
-class FastAttention(FastAveraging, Attention):
-    """`Attention` whose heads are one kernel."""
+class FastAttention(Fast, Attention):
+    """`Attention` whose heads are one kernel, `attention_heads`.
+
+    The kernel stands for three `functional.linear` and `functional.scaled_dot_product_attention`.
+    """
 
     __slots__ = ()
-    kernel = "attention_heads"
     query = Child()
     key = Child()
+    value = Child()
+    output = Child()
 
-    def fused(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
+    def fused(self, x: Array, context: Context) -> Fused | None:
+        """Return the parameters and settings that the kernel takes; None if it cannot be used."""
         own = self.__dict__
         parameters = weights_and_biases(own["query"], own["key"], own["value"], bare=True)
-        if parameters is None or own["query_norm"] is not None or own["key_norm"] is not None:
+        if parameters is None or not self._fits_device(x, parameters):
             return None
-        more: tuple[Any, ...] = own["rope_theta"], own["window"], own["n_kv_heads"]
-        more = () if more == (None, None, own["n_heads"]) else more
-        return parameters, (own["n_heads"], own["causal"], STORE.get(own["memory"]), *more)
+        return parameters, (own["n_heads"], own["causal"], STORE["auto"])
 
-    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        if type(x) is not np.ndarray and (fused := self.fitting()) is not None:
-            parameters, settings = fused  # on a GPU the kernel knows attention as it was in 2017
-            of_2017 = (
-                len(settings) == len(("n_heads", "causal", "store")) and None not in parameters
-            )
-            if not of_2017 or self.query.weight.shape[1] != x.shape[-1]:
-                return Attention.heads(self, x, context)
-        return super().heads(x, context)
+    def _fits_device(self, x: Array, parameters: Sequence[Any]) -> bool:
+        """Return whether there is a kernel for these maps: on a GPU, square ones with biases."""
+        on_host = type(x) is np.ndarray
+        return on_host or (None not in parameters and parameters[0].shape[1] == x.shape[-1])
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        fused = self.fused(x, context)
+        if fused is None:
+            return super().forward(x, context)
+        parameters, settings = fused
+        x = finite_at_padding(x, context.padding)
+        result = self.run("attention_heads", x, parameters, *settings, context=context)
+        if result is None:
+            return super().forward(x, context)
+        merged, saved = result
+        y, output_cache = self.output.forward(merged, context)
+        return y, (saved, output_cache, context.padding)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        if type(cache[0]) is not Saved:
+            return super().backward(dy, cache, gradients)
+        saved, output_cache, padding = cache
+        dmerged = self.output.backward(finite_at_padding(dy, padding), output_cache, gradients)
+        dx: Array = saved.add_gradients(dmerged, gradients)
+        return dx
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
-        one = type(x) is np.ndarray and x.shape[1] == 1 and context.padding is None
-        fused = self.fitting() if one and self._twins.kernel(self.kernel, x) else None
+        one_token = type(x) is np.ndarray and x.shape[1] == 1 and context.padding is None
+        if not one_token or self._twins.kernel("attention_heads", x) is None:
+            return super().prefill(x, state, context)
+        fused = self.fused(x, context)
         if fused is None:
             return super().prefill(x, state, context)
         from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
 
-        values: list[Any] = [None if one is None else one.value for one in fused[0]]
-        rest: Any = {"rope_theta": self.rope_theta, "state": state, "context": context}
-        rest |= {"n_heads": self.n_heads, "kv_heads": self.n_kv_heads}
-        heads, state = attention_of_one(x, *values, **rest)
+        parameters, _ = fused
+        W_query, b_query, W_key, b_key, W_value, b_value = map(value_of, parameters)
+        heads, state = attention_of_one(
+            x,
+            W_query,
+            b_query,
+            W_key,
+            b_key,
+            W_value,
+            b_value,
+            n_heads=self.n_heads,
+            kv_heads=self.key.weight.shape[1] * self.n_heads // self.query.weight.shape[1],
+            rope_theta=getattr(self, "rope_theta", None),
+            state=state,
+            context=context,
+        )
         return self.output.forward(heads, context)[0], state
 
 
-class FastBlockwiseAttention(FastAttention, BlockwiseAttention):
-    """`BlockwiseAttention` whose heads are one kernel."""
+class FastGeneralAttention(FastAttention, GeneralAttention):
+    """`GeneralAttention` whose heads are one kernel, `attention_heads`."""
+
+    __slots__ = ()
+
+    def fused(self, x: Array, context: Context) -> Fused | None:
+        own = self.__dict__
+        drops_weights = context.training and own["attention_dropout"] > 0.0
+        has_norms = own["query_norm"] is not None or own["key_norm"] is not None
+        if drops_weights or has_norms or not OVERRIDABLE.isdisjoint(own):
+            return None  # it runs as written
+        parameters = weights_and_biases(own["query"], own["key"], own["value"], bare=True)
+        if parameters is None or not self._fits_device(x, parameters):
+            return None
+        settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
+        options = own["rope_theta"], own["window"], own["n_kv_heads"]
+        if options == (None, None, own["n_heads"]):
+            return parameters, settings
+        if type(x) is not np.ndarray:
+            return None  # on a GPU the kernel knows attention as it was in 2017
+        return parameters, (*settings, *options)
+
+
+class FastBlockwiseAttention(FastGeneralAttention, BlockwiseAttention):
+    """`BlockwiseAttention` whose heads are one kernel, `attention_heads`."""
 
     __slots__ = ()
 
@@ -135,6 +212,7 @@ class FastFourier(Fast, Fourier):
 
 
 TABLE.add(Attention, FastAttention)
+TABLE.add(GeneralAttention, FastGeneralAttention)
 TABLE.add(BlockwiseAttention, FastBlockwiseAttention)
 TABLE.add(DenseSynthesizer, FastDenseSynthesizer)
 TABLE.add(Fourier, FastFourier)

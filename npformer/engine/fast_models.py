@@ -8,9 +8,10 @@ from npformer.core import Array, Context, Gradients, Layer, array_module, value_
 from npformer.engine.context import EngineContext, as_engine_context
 from npformer.engine.fast_layers import FastDropout, FastLayerNorm
 from npformer.engine.twin_classes import TABLE, Child, Fast, FirstChild, Saved, is_exactly
-from npformer.layers import Dropout
+from npformer.layers import CrossAttention, Dropout
 from npformer.layers.pooling import hide_padding, without_padding
-from npformer.layers.state import States
+from npformer.layers.state import State, States
+from npformer.mixers import Mixer
 from npformer.models import (
     Decoder,
     DecoderBlock,
@@ -22,18 +23,61 @@ from npformer.models import (
     SequenceModel,
     Transformer,
     WideSequenceModel,
-    post_norm,
-    post_norm_backward,
-    pre_norm,
-    pre_norm_backward,
 )
-from npformer.models.block import MixerStep
-from npformer.models.decoder import CachedMemoryAttention
 
 
 def add(one: Array, other: Array, context: EngineContext) -> Array:
     """Return ``one + other`` in lent memory; writing to either could change what a user holds."""
     return array_module(one).add(one, other, out=context.empty(one.shape, one))
+
+
+class MixerStep:
+    """A mixer that continues from a state, with the forward pass of a layer.
+
+    The new state is in `state` afterwards.
+    """
+
+    def __init__(self, mixer: Mixer, state: Any) -> None:
+        self.mixer = mixer
+        self.state = state
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, None]:
+        """Return what the mixer makes of the tokens that follow."""
+        y, self.state = self.mixer.prefill(x, self.state, context)
+        return y, None
+
+
+class MemoryReader:
+    """Cross-attention to a memory whose keys and values are kept: a layer with one input."""
+
+    def __init__(self, attention: CrossAttention, memory: State) -> None:
+        self.attention = attention
+        self.memory = memory
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, None]:
+        """Return what the tokens of x read in the memory."""
+        return self.attention.look(x, self.memory, context), None
+
+
+class MemoryAttention:
+    """Cross-attention to one memory, as a layer with one input.
+
+    The gradient of the memory is in `dmemory` after the backward pass.
+    """
+
+    def __init__(self, attention: CrossAttention, memory: Array | None = None) -> None:
+        self.attention = attention
+        self.memory = memory
+        self.dmemory: Array = None
+
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        """Return what the tokens of x read in the memory, and what `backward` needs."""
+        return self.attention.forward(x, self.memory, context)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        """Return dx, and keep the gradient of the memory."""
+        dx, self.dmemory = self.attention.backward(dy, cache, gradients)
+        return dx
 
 
 class FastBlock(Fast, EncoderBlock):
@@ -47,35 +91,60 @@ class FastBlock(Fast, EncoderBlock):
     feed_forward_dropout = Child()
     feed_forward_norm = Child()
 
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        residual = self._post_norm if self.norm == "post" else self._pre_norm
+        x, mixer_caches = residual(self.mixer, self.mixer_dropout, self.mixer_norm, x, context)
+        if self.__dict__["feed_forward"] is None:
+            return x, (mixer_caches, None)
+        z, network_caches = residual(
+            self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm, x, context
+        )
+        return z, (mixer_caches, network_caches)
+
+    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> Array:
+        mixer_caches, network_caches = cache
+        residual_backward = self._residual_backward()
+        if network_caches is not None:
+            dz = residual_backward(
+                self.feed_forward,
+                self.feed_forward_dropout,
+                self.feed_forward_norm,
+                dz,
+                network_caches,
+                gradients,
+            )
+        dx: Array = residual_backward(
+            self.mixer, self.mixer_dropout, self.mixer_norm, dz, mixer_caches, gradients
+        )
+        return dx
+
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
         step = MixerStep(self.mixer, state)
-        return self.through(x, context, mixer=step), step.state
+        return self.through(x, context, {"mixer": step}), step.state
 
-    def through(self, x: Array, context: Context, **sublayers: Any) -> Array:
+    def through(self, x: Array, context: Context, sublayers: dict[str, Any]) -> Array:
         """Return x after some sublayers, by name, and the feed-forward network, at evaluation.
 
-        It saves the plain pass's lists of halves and caches.
+        It keeps no caches.
         """
         own, context = self.__dict__, as_engine_context(context)
-        if "feed_forward" in own:
-            sublayers["feed_forward"] = self.feed_forward
-        forward = self.residual()[0]
-        added = not context.training and forward == self._pre_norm
+        if own["feed_forward"] is not None:
+            sublayers = {**sublayers, "feed_forward": self.feed_forward}
+        residual = self._post_norm if self.norm == "post" else self._pre_norm
+        only_added = self.norm == "pre" and not context.training
         for name, sublayer in sublayers.items():
             norm = getattr(self, f"{name}_norm")
-            if added and is_exactly(own[f"{name}_dropout"], Dropout):
-                x = x + sublayer.forward(norm.forward(x, context)[0], context)[0]
+            if only_added and is_exactly(own[f"{name}_dropout"], Dropout):
+                normed, _ = norm.forward(x, context)
+                x = x + sublayer.forward(normed, context)[0]
             else:
-                x = forward(sublayer, getattr(self, f"{name}_dropout"), norm, x, context)[0]
+                dropout = getattr(self, f"{name}_dropout")
+                x, _ = residual(sublayer, dropout, norm, x, context)
         return x
 
-    def residual(self) -> tuple[Any, Any]:
-        plain = super().residual()
-        if plain == (post_norm, post_norm_backward):
-            return self._post_norm, self._post_norm_backward
-        if plain == (pre_norm, pre_norm_backward):
-            return self._pre_norm, self._pre_norm_backward
-        return plain
+    def _residual_backward(self) -> Any:
+        """Return the backward pass of a residual connection."""
+        return self._post_norm_backward if self.norm == "post" else self._pre_norm_backward
 
     def _post_norm(
         self, sublayer: Layer, dropout: Any, norm: Any, x: Array, context: Context
@@ -155,13 +224,15 @@ class FastEncoder(Fast, Encoder):
         if context.keep:
             return super().forward(x, context)
         self.check(x)
-        x, context, hidden = hide_padding(x, context)
-        for layer in self.chain():
-            if type(layer) is FastBlock:
-                x = layer.through(x, context, mixer=layer.mixer)
+        x, context, mask = hide_padding(x, context)
+        for block in self.blocks:
+            if type(block) is FastBlock:
+                x = block.through(x, context, {"mixer": block.mixer})
             else:
-                x = layer.forward(x, context)[0]
-        return without_padding(x, hidden), None
+                x, _ = block.forward(x, context)
+        if self.final_norm is not None:
+            x, _ = self.final_norm.forward(x, context)
+        return without_padding(x, mask), None
 
 
 class FastDecoderBlock(FastBlock, DecoderBlock):
@@ -172,11 +243,51 @@ class FastDecoderBlock(FastBlock, DecoderBlock):
     cross_attention_dropout = Child()
     cross_attention_norm = Child()
 
+    def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
+        residual = self._post_norm if self.norm == "post" else self._pre_norm
+        x, mixer_caches = residual(self.mixer, self.mixer_dropout, self.mixer_norm, x, context)
+        attention = MemoryAttention(self.cross_attention, memory)
+        x, cross_caches = residual(
+            attention, self.cross_attention_dropout, self.cross_attention_norm, x, context
+        )
+        network_caches = None
+        if self.__dict__["feed_forward"] is not None:
+            x, network_caches = residual(
+                self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm, x, context
+            )
+        return x, (mixer_caches, cross_caches, network_caches)
+
+    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:  # type: ignore[override]
+        mixer_caches, cross_caches, network_caches = cache
+        residual_backward = self._residual_backward()
+        if network_caches is not None:
+            dz = residual_backward(
+                self.feed_forward,
+                self.feed_forward_dropout,
+                self.feed_forward_norm,
+                dz,
+                network_caches,
+                gradients,
+            )
+        attention = MemoryAttention(self.cross_attention)
+        dz = residual_backward(
+            attention,
+            self.cross_attention_dropout,
+            self.cross_attention_norm,
+            dz,
+            cross_caches,
+            gradients,
+        )
+        dx: Array = residual_backward(
+            self.mixer, self.mixer_dropout, self.mixer_norm, dz, mixer_caches, gradients
+        )
+        return dx, attention.dmemory
+
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, Any]:
-        of_mixer, memory = state
-        step = MixerStep(self.mixer, of_mixer)
-        cross = CachedMemoryAttention(self.cross_attention, memory)
-        x = self.through(x, context, mixer=step, cross_attention=cross)
+        mixer_state, memory = state
+        step = MixerStep(self.mixer, mixer_state)
+        reader = MemoryReader(self.cross_attention, memory)
+        x = self.through(x, context, {"mixer": step, "cross_attention": reader})
         return x, States((step.state, memory))
 
 
@@ -186,18 +297,38 @@ TABLE.add_container(Decoder, "final_norm", "blocks")
 TABLE.add(Encoder, FastEncoder)
 TABLE.add_container(
     InputEmbedding,
-    *("tokens", "token_dropout", "positions", "types", "norm", "projection", "dropout"),
+    "tokens",
+    "token_dropout",
+    "positions",
+    "types",
+    "norm",
+    "projection",
+    "dropout",
     tokens=FirstChild(),
 )
-OF_SEQUENCES = "embed", "encoder", "pool", "classify"
-TABLE.add_container(SequenceModel, *OF_SEQUENCES, embed=FirstChild())
-TABLE.add_container(WideSequenceModel, *OF_SEQUENCES, "wide", embed=FirstChild())
+TABLE.add_container(SequenceModel, "embed", "encoder", "pool", "classify", embed=FirstChild())
+TABLE.add_container(
+    WideSequenceModel, "embed", "encoder", "pool", "classify", "wide", embed=FirstChild()
+)
 TABLE.add_container(NextToken, "embed", "encoder", "output", embed=FirstChild())
-OF_MASKED = "embed", "encoder", "choose", "dense", "activation", "norm", "output"
-TABLE.add_container(MaskedTokens, *OF_MASKED, embed=FirstChild())
+TABLE.add_container(
+    MaskedTokens,
+    "embed",
+    "encoder",
+    "choose",
+    "dense",
+    "activation",
+    "norm",
+    "output",
+    embed=FirstChild(),
+)
 TABLE.add_container(
     Transformer,
-    *("source", "encoder", "target", "decoder", "output"),
+    "source",
+    "encoder",
+    "target",
+    "decoder",
+    "output",
     source=FirstChild(),
     target=FirstChild(),
 )
@@ -225,8 +356,8 @@ class AboveFrozen:
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the logits, and what `backward` needs."""
-        found: tuple[Array, Any] = self.twin.forward(x, context)
-        return found
+        logits, caches = self.twin.forward(x, context)
+        return logits, caches
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> None:
         """Add the gradients of the trained parameters."""
@@ -239,8 +370,19 @@ class AboveFrozen:
         if type(model.encoder) is not FastEncoder:
             model.encoder.backward(dencoded, encoder_cache, gradients)
             return
-        caches, hidden = encoder_cache
-        dx, chain = without_padding(dencoded, hidden), model.encoder.chain()
-        lowest = next((i for i, layer in enumerate(chain) if layer.trainable()), len(chain))
-        for layer, its_cache in reversed([*zip(chain, caches, strict=True)][lowest:]):
-            dx = layer.backward(dx, its_cache, gradients)
+        block_caches, norm_cache, mask = encoder_cache
+        layers = [*zip(model.encoder.blocks, block_caches, strict=True)]
+        if model.encoder.final_norm is not None:
+            layers.append((model.encoder.final_norm, norm_cache))
+        lowest = first_trainable([layer for layer, _ in layers])
+        dx = without_padding(dencoded, mask)
+        for layer, cache in reversed(layers[lowest:]):
+            dx = layer.backward(dx, cache, gradients)
+
+
+def first_trainable(layers: list[Layer]) -> int:
+    """Return the place of the first layer with a trained parameter; their number if none has."""
+    for place, layer in enumerate(layers):
+        if layer.trainable():
+            return place
+    return len(layers)

@@ -16,12 +16,13 @@ from npformer.mixers import (
     AveragingMixer,
     BlockwiseAttention,
     DenseSynthesizer,
+    GeneralAttention,
     Mixer,
     Scores,
     WholeSequenceMixer,
 )
 
-IN_PARTS = (Attention, BlockwiseAttention, DenseSynthesizer)
+IN_PARTS = (Attention, GeneralAttention, BlockwiseAttention, DenseSynthesizer)
 """Mixers whose kernel on the CPU divides a call, by heads, among threads. With other mixers, BLAS's
 own threads share long calls."""
 
@@ -186,15 +187,29 @@ def cost_of(model: Layer) -> Cost:
     nothing. Nor do a synthesizer's weights for each head: they are about as wide as the longest
     sequence is long, so the pairs already include them.
     """
-    multiplied, features = 0, 0
+    multiplied, averaged = 0, 0
     for _, layer in model.layers():  # lists a shared block once for each use
-        if isinstance(layer, Embedding | Positions):
-            continue
-        if isinstance(layer, AveragingMixer):
-            weight = getattr(layer.output, "weight", getattr(layer.value, "weight", None))
-            features += 0 if weight is None else weight.shape[0]
-        scores = isinstance(layer, Scores)
-        for _, child in layer.children():
-            if isinstance(child, Parameter) and not child.constant:
-                multiplied += 0 if scores and len(child.shape) == 3 else child.size
-    return Cost(6.0 * multiplied / 100e9, 12.0 * features / 100e9)
+        multiplied += numbers_multiplied(layer)
+        averaged += features_averaged(layer)
+    return Cost(6.0 * multiplied / 100e9, 12.0 * averaged / 100e9)
+
+
+def numbers_multiplied(layer: Layer) -> int:
+    """Return by how many of its own weights a layer multiplies each token."""
+    if isinstance(layer, Embedding | Positions):
+        return 0
+    is_scores = isinstance(layer, Scores)
+    return sum(
+        child.size
+        for _, child in layer.children()
+        if isinstance(child, Parameter) and not child.constant
+        if not (is_scores and len(child.shape) == 3)
+    )
+
+
+def features_averaged(layer: Layer) -> int:
+    """Return how many features a mixer averages over pairs of tokens; 0 for other layers."""
+    if not isinstance(layer, Attention | AveragingMixer):
+        return 0
+    weight = getattr(layer.output, "weight", getattr(layer.value, "weight", None))
+    return 0 if weight is None else int(weight.shape[0])

@@ -4,6 +4,9 @@ from functools import partial
 from typing import Any
 
 from npformer.core import (
+    Array,
+    Context,
+    Gradients,
     Layer,
     Registry,
     Seed,
@@ -16,12 +19,11 @@ from npformer.layers.conv1d import Conv1d
 from npformer.layers.dropout import Dropout
 from npformer.layers.gated import GatedFeedForward
 from npformer.layers.linear import Linear
-from npformer.layers.sequential import Chain
 
 MAPS: dict[str, type[Linear] | type[Conv1d]] = {"linear": Linear, "conv1d": Conv1d}
 
 
-class PositionwiseFeedForward(Chain):
+class PositionwiseFeedForward(Layer):
     """FFN(x) = activation(x W1 + b1) W2 + b2, for each position separately and identically.
 
     Equation (2) of Vaswani et al. (2017), who add: "Another way of describing this is as two
@@ -58,17 +60,29 @@ class PositionwiseFeedForward(Chain):
         dtype: str = "float32",
     ) -> None:
         checks.choice("ffn", ffn, MAPS)
-        d_model, d_ff = checks.positive("d_model", d_model), checks.positive("d_ff", d_ff)
+        d_model = checks.positive("d_model", d_model)
+        d_ff = checks.positive("d_ff", d_ff)
+        rng = generators.from_seed(seed)
         init = initializers.INITIALIZERS.make(initializer)
-        drawn: Any = {"bias": bias, "seed": generators.from_seed(seed), "dtype": dtype}
-        self.expand = MAPS[ffn](d_model, d_ff, init=init, **drawn)
+        linear_map = MAPS[ffn]
+        self.expand = linear_map(d_model, d_ff, bias=bias, seed=rng, dtype=dtype, init=init)
         self.activation = ACTIVATIONS.make(activation)
         self.dropout = checks.rate("dropout", dropout)
-        self.contract = MAPS[ffn](d_ff, d_model, init=init, **drawn)
+        self.contract = linear_map(d_ff, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
 
-    def chain(self) -> list[Layer]:
-        """Return the layers in the order in which they act: d_model -> d_ff -> d_model features."""
-        return [self.expand, self.activation, Dropout(self.dropout), self.contract]
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        hidden, expand_cache = self.expand.forward(x, context)  # [..., d_ff]
+        active, activation_cache = self.activation.forward(hidden, context)
+        kept, dropout_cache = Dropout(self.dropout).forward(active, context)
+        y, contract_cache = self.contract.forward(kept, context)  # [..., d_model]
+        return y, (expand_cache, activation_cache, dropout_cache, contract_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        expand_cache, activation_cache, dropout_cache, contract_cache = cache
+        dkept = self.contract.backward(dy, contract_cache, gradients)
+        dactive = Dropout(self.dropout).backward(dkept, dropout_cache, gradients)
+        dhidden = self.activation.backward(dactive, activation_cache, gradients)
+        return self.expand.backward(dhidden, expand_cache, gradients)
 
 
 class NoFeedForward(Layer):

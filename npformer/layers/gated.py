@@ -50,14 +50,15 @@ class GatedFeedForward(Layer):
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
-        d_model, d_ff = checks.positive("d_model", d_model), checks.positive("d_ff", d_ff)
+        d_model = checks.positive("d_model", d_model)
+        d_ff = checks.positive("d_ff", d_ff)
+        rng = generators.from_seed(seed)
         init = initializers.INITIALIZERS.make(initializer)
-        drawn: Any = {"bias": bias, "seed": generators.from_seed(seed), "dtype": dtype}
-        self.gate = Linear(d_model, d_ff, init=init, **drawn)
-        self.up = Linear(d_model, d_ff, init=init, **drawn)
+        self.gate = Linear(d_model, d_ff, bias=bias, seed=rng, dtype=dtype, init=init)
+        self.up = Linear(d_model, d_ff, bias=bias, seed=rng, dtype=dtype, init=init)
         self.activation = ACTIVATIONS.make(activation)
         self.dropout = Dropout(dropout)
-        self.down = Linear(d_ff, d_model, init=init, **drawn)
+        self.down = Linear(d_ff, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         before, gate_cache = self.gate.forward(x, context)  # [..., d_ff]

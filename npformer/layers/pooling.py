@@ -19,7 +19,6 @@ from npformer.core.padding import check_padding
 from npformer.layers.activation import ACTIVATIONS
 from npformer.layers.layer_norm import LayerNorm
 from npformer.layers.linear import Linear
-from npformer.layers.sequential import Chain
 
 
 class Pooling(Layer):
@@ -140,7 +139,7 @@ OF: dict[str, type[Pooling]] = {"first": FirstToken, "mean": MeanPooling, "none"
 """What a `Pooler` takes."""
 
 
-class Pooler(Chain, Pooling):
+class Pooler(Pooling):
     """y = f(x_first W + b), the pooler of BERT: (batch, length, d) -> (batch, d).
 
     x_first is what `FirstToken` gives.
@@ -176,13 +175,26 @@ class Pooler(Chain, Pooling):
         self.per_token = self.first.per_token
         self.dense = Linear(d_model, d_model, bias=bias, seed=seed, dtype=dtype)
         self.activation = ACTIVATIONS.make(activation)
-        normed = checks.flag("norm", norm)
-        self.norm = LayerNorm(d_model, bias=bias, dtype=dtype) if normed else None
+        self.norm: LayerNorm | None = None
+        if checks.flag("norm", norm):
+            self.norm = LayerNorm(d_model, bias=bias, dtype=dtype)
 
-    def chain(self) -> list[Layer]:
-        """Return the layers in the order in which they act."""
-        mapped = [self.first, self.dense, self.activation]
-        return mapped if self.norm is None else [*mapped, self.norm]
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        pooled, first_cache = self.first.forward(x, context)
+        mapped, dense_cache = self.dense.forward(pooled, context)
+        y, activation_cache = self.activation.forward(mapped, context)
+        norm_cache = None
+        if self.norm is not None:
+            y, norm_cache = self.norm.forward(y, context)
+        return y, (first_cache, dense_cache, activation_cache, norm_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        first_cache, dense_cache, activation_cache, norm_cache = cache
+        if self.norm is not None:
+            dy = self.norm.backward(dy, norm_cache, gradients)
+        dmapped = self.activation.backward(dy, activation_cache, gradients)
+        dpooled = self.dense.backward(dmapped, dense_cache, gradients)
+        return self.first.backward(dpooled, first_cache, gradients)
 
 
 def first_kept(x: Array, mask: Array | None) -> Array | None:
@@ -231,24 +243,6 @@ def finite_at_padding(x: Array, padding: Padding | None) -> Array:
     xp = checks.sequences(x)
     check_padding(padding.mask, x)
     return xp.where(padding.mask[..., None] | xp.isfinite(x), x, 0.0)
-
-
-class PaddedChain(Chain):
-    """A chain that takes sequences of vectors, and makes y and dx 0 at padding.
-
-    What x and dy hold there, even NaN, changes nothing. For token ids it is like any chain: padding
-    has an id, too.
-    """
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        x, context, hidden = hide_padding(x, context)
-        y, caches = super().forward(x, context)
-        return without_padding(y, hidden), (caches, hidden)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        caches, hidden = cache
-        dx = super().backward(without_padding(dy, hidden), caches, gradients)
-        return without_padding(dx, hidden)
 
 
 POOLINGS: Registry[Layer] = Registry(

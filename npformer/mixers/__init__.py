@@ -2,7 +2,8 @@
 
 from npformer.core import Registry
 from npformer.layers.state import State
-from npformer.mixers.attention import Attention, AttentionScores, BlockwiseAttention
+from npformer.mixers.attention import Attention
+from npformer.mixers.attention_scores import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores, Synthesizer
 from npformer.mixers.dense_synthesizer import (
     DenseScores,
@@ -11,6 +12,7 @@ from npformer.mixers.dense_synthesizer import (
     FactorizedDenseSynthesizer,
 )
 from npformer.mixers.fourier import Fourier, Hartley
+from npformer.mixers.general_attention import BlockwiseAttention, GeneralAttention
 from npformer.mixers.hybrid import LAYOUTS, hybrid
 from npformer.mixers.identity import Identity
 from npformer.mixers.linear_mixing import LinearMixing, RandomMixing
@@ -31,7 +33,7 @@ from npformer.mixers.whole_sequence import WholeSequenceMixer
 MIXERS: Registry[Mixer] = Registry(
     "mixer",
     {
-        "attention": Attention,
+        "attention": GeneralAttention,  # it builds the plain `Attention` unless asked for more
         "dense_synthesizer": DenseSynthesizer,
         "random_synthesizer": RandomSynthesizer,
         "fixed_random_synthesizer": FixedRandomSynthesizer,
@@ -72,6 +74,7 @@ __all__ = [
     "FixedRandomSynthesizer",
     "Fourier",
     "GatedConvolution",
+    "GeneralAttention",
     "Hartley",
     "Identity",
     "LinearMixing",

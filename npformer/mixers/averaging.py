@@ -1,11 +1,10 @@
-"""What attention and all synthesizers share: each head is softmax(scores) times its values.
+"""What all synthesizers share: each head is softmax(scores) times its values.
 
 They differ in where the scores come from. A subclass of `Scores` computes these, and
-`AveragingMixer` does the rest; a mixer is both: ``class Attention(AveragingMixer,
-AttentionScores)``.
+`AveragingMixer` does the rest; a mixer is both: ``class RandomSynthesizer(Synthesizer,
+RandomScores)``. Attention could be one of them, and is written out in `attention`.
 """
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 from npformer import functional as F
@@ -25,40 +24,8 @@ from npformer.core.support.words import undefined
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
-from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.layers.state import State, StateShapes
 from npformer.mixers.mixer import Mixer, MixerSettings, between_kept
-from npformer.mixers.window_state import WindowState
-
-
-@dataclass
-class SplitHeads:
-    """Splits features into heads, as a link of a chain; see `functional.split_heads`."""
-
-    n_heads: int
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, None]:
-        """(batch, length, n_heads d_head) -> (batch, n_heads, length, d_head)."""
-        return F.split_heads(x, self.n_heads), None
-
-    def backward(self, dheads: Array, cache: None, gradients: Gradients) -> Array:
-        """Put the heads' gradients side by side."""
-        return F.merge_heads(dheads)
-
-
-@dataclass
-class RepeatHeads:
-    """Lets several heads of queries share a head, as a link of a chain."""
-
-    times: int
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """See `functional.repeat_heads`."""
-        return F.repeat_heads(x, self.times)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Sum the gradients of the heads that share one."""
-        return F.repeat_heads_backward(dy, cache)
 
 
 class Scores(Layer):
@@ -77,8 +44,8 @@ class Scores(Layer):
         self, settings: MixerSettings, *, seed: Seed = None, dtype: str = "float32"
     ) -> None:
         checks.instance("settings", settings, MixerSettings)
-        check_heads(settings.d_model, settings.n_heads, settings.n_kv_heads, settings.d_head)
-        self.n_heads, self.n_kv_heads = settings.n_heads, settings.kv_heads
+        check_heads(settings.d_model, settings.n_heads)
+        self.n_heads = settings.n_heads
         self.draw_scores(settings, generators.from_seed(seed), dtype)
 
     def draw_scores(self, settings: MixerSettings, rng: Any, dtype: str) -> None:
@@ -113,15 +80,6 @@ class Scores(Layer):
         """
         raise undefined(self, "newest_scores(self, x, state, context)")
 
-    @property
-    def group(self) -> int:
-        """How many heads of queries share a head of keys and values."""
-        return self.n_heads // self.n_kv_heads
-
-    def repeats(self) -> list[RepeatHeads]:
-        """Return the last link of a chain that makes keys or values, if heads share them."""
-        return [RepeatHeads(self.group)] if self.n_kv_heads < self.n_heads else []
-
     def length_of(self, x: Array) -> int:
         """Return the length of x, (batch, length, d_model), after checking it."""
         backend_of(x=x)
@@ -138,11 +96,10 @@ class AveragingMixer(Mixer, Scores):
     Parameters
     ----------
     settings : MixerSettings
-        Each of its n_heads averages d_model / n_heads features, or d_head, with weights of its own;
-        n_kv_heads of them have values of their own, which the others share. causal: token i sees
-        only the tokens 0 to i. window: only those near it. initializer: what the projections are
-        drawn from. bias: whether they have one. attention_dropout: probability of dropping a weight
-        while training, after the softmax.
+        Each of its n_heads averages d_model / n_heads features with weights of its own. causal:
+        token i sees only the tokens 0 to i. initializer: what the projections are drawn from.
+        bias: whether they have one. attention_dropout: probability of dropping a weight while
+        training, after the softmax.
 
     Attributes
     ----------
@@ -155,13 +112,12 @@ class AveragingMixer(Mixer, Scores):
     ) -> None:
         rng = generators.from_seed(seed)
         super().__init__(settings, seed=rng, dtype=dtype)
-        self.causal, self.window = settings.causal, settings.window
+        self.causal = settings.causal
         self.attention_dropout = float(settings.attention_dropout)
+        d_model, bias = settings.d_model, settings.bias
         init = initializers.INITIALIZERS.make(settings.initializer)
-        drawn: Any = {"bias": settings.bias, "seed": rng, "dtype": dtype, "init": init}
-        d_model, d_head = settings.d_model, settings.head_size
-        self.value = Linear(d_model, settings.kv_heads * d_head, **drawn)
-        self.output = Linear(settings.n_heads * d_head, d_model, **drawn)
+        self.value = Linear(d_model, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
+        self.output = Linear(d_model, d_model, bias=bias, seed=rng, dtype=dtype, init=init)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
@@ -180,52 +136,51 @@ class AveragingMixer(Mixer, Scores):
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
         """Return the heads side by side, (batch, length, d_model), and `heads_backward`'s cache."""
+        rate = self.attention_dropout
         scores, scores_cache = self.scores(x, context)  # [(batch,) heads, length, length]
-        value, value_cache = forward_chain(self.values() + self.repeats(), x, context)
-        mask, rate = over_heads(context.mask), self.attention_dropout
-        rng = context.dropout_generator() if rate > 0.0 else None
-        heads, cache = F.average(scores, value, mask, self.causal, rate, rng, window=self.window)
-        return F.merge_heads(heads), (scores_cache, value_cache, cache)
+        value, value_cache = self.value.forward(x, context)  # [batch, length, d_model]
+        heads, average_cache = F.average(
+            scores,
+            F.split_heads(value, self.n_heads),
+            mask=over_heads(context.mask),
+            causal=self.causal,
+            rate=rate,
+            generator=context.dropout_generator() if rate > 0.0 else None,
+        )
+        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
         """Gradient of `heads`: add those of the parameters and return dx."""
         scores_cache, value_cache, average_cache = cache
-        dscores, dvalue = F.average_backward(F.split_heads(dmerged, self.n_heads), average_cache)
-        dx_value = backward_chain(self.values() + self.repeats(), dvalue, value_cache, gradients)
+        dheads = F.split_heads(dmerged, self.n_heads)
+        dscores, dvalue = F.average_backward(dheads, average_cache)
+        dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
         dx_scores = self.scores_backward(dscores, scores_cache, gradients)
         # x is used once or, where the scores depend on it, twice
         return dx_value if dx_scores is None else dx_value + dx_scores
 
-    def values(self) -> list[Any]:
-        """Return the chain that makes values of x, (batch, n_kv_heads, length, d_head)."""
-        return [self.value, SplitHeads(self.n_kv_heads)]
-
     def state_shapes(self, length: int, d_model: int) -> StateShapes:
         if type(self).newest_scores is Scores.newest_scores:  # a user's own
             return super().state_shapes(length, d_model)
-        kept = length if self.window is None else self.window
-        of_value = {"value": (self.n_kv_heads, kept, self.value.weight.shape[1] // self.n_kv_heads)}
-        return {**self.score_state_shapes(kept), **of_value}
-
-    def start(self, batch: int, length: int, like: Array) -> State:
-        kind = State if self.window is None else WindowState
-        return kind.empty(self.state_shapes(length, like.shape[-1]), batch, like)
+        d_head = self.value.weight.shape[1] // self.n_heads
+        return {**self.score_state_shapes(length), "value": (self.n_heads, length, d_head)}
 
     def prefill(self, x: Array, state: State, context: Context) -> tuple[Array, State]:
         if type(self).newest_scores is Scores.newest_scores:
             return super().prefill(x, state, context)
-        n, x = x.shape[1], finite_at_padding(x, context.padding)
-        value, _ = forward_chain(self.values(), x, context)
-        state = state.extend(n, context, value=value, **self.score_state(x, state, context))
+        n_new, x = x.shape[1], finite_at_padding(x, context.padding)
+        value, _ = self.value.forward(x, context)
+        value = F.split_heads(value, self.n_heads)
+        scored = self.score_state(x, state, context)  # what the scores keep of these tokens
+        state = state.extend(n_new, context, value=value, **scored)
         scores = self.newest_scores(x, state, context)  # [(batch,) heads, n, length so far]
-        values, _ = F.repeat_heads(state.so_far("value"), self.group)
-        heads, _ = F.average(scores, values, state.seen(n, x))
-        return self.output.forward(F.merge_heads(heads), context)[0], state.rested()
+        heads, _ = F.average(scores, state.so_far("value"), mask=state.seen(n_new, x))
+        y, _ = self.output.forward(F.merge_heads(heads), context)
+        return y, state
 
     def explain(self, x: Array, context: Context) -> Array:
         scores, _ = self.scores(x, context)
-        seen = over_heads(context.mask), self.causal, self.window
-        weights, _ = F.averaging_weights(scores, *seen)
+        weights, _ = F.averaging_weights(scores, over_heads(context.mask), self.causal)
         xp = array_module(x)
         weights = xp.broadcast_to(weights, (x.shape[0], *weights.shape[-3:]))
         return between_kept(weights, context.mask)
@@ -257,13 +212,19 @@ class Synthesizer(AveragingMixer):
         seed: Seed = None,
         dtype: str = "float32",
     ) -> None:
-        sizes: dict[str, Any] = {"max_len": max_len, "rank": rank}
-        averaging: dict[str, Any] = {"causal": causal, "attention_dropout": attention_dropout}
-        settings = MixerSettings(d_model, n_heads, initializer=initializer, **sizes, **averaging)
+        settings = MixerSettings(
+            d_model,
+            n_heads,
+            max_len=max_len,
+            rank=rank,
+            causal=causal,
+            initializer=initializer,
+            attention_dropout=attention_dropout,
+        )
         super().__init__(settings, seed=seed, dtype=dtype)
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        names = "d_model", "n_heads", "max_len", "rank", "causal", "initializer"
-        given = settings.only(*names, "attention_dropout")
-        return cls(**given, seed=seed, dtype=dtype)
+        sizes = "d_model", "n_heads", "max_len", "rank"
+        options = "causal", "initializer", "attention_dropout"
+        return cls(**settings.only(*sizes, *options), seed=seed, dtype=dtype)

@@ -41,7 +41,13 @@ def keep_checked(settings: Any, must_be: dict[str, Callable[[str, Any], Any]]) -
 
 
 TODAY = (
-    *("attention_dropout", "rope_theta", "n_kv_heads", "d_head", "window", "qk_norm", "bias"),
+    "attention_dropout",
+    "rope_theta",
+    "n_kv_heads",
+    "d_head",
+    "window",
+    "qk_norm",
+    "bias",
     "norm_eps",
 )
 """Settings that a mixer gets only if they are not what they have always been."""

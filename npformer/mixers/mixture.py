@@ -6,7 +6,7 @@ from typing import Any
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Parameter, checks, described, initializers
 from npformer.layers.state import State, StateShapes
-from npformer.mixers.attention import AttentionScores
+from npformer.mixers.attention_scores import AttentionScores
 from npformer.mixers.averaging import AveragingMixer, Scores
 from npformer.mixers.dense_synthesizer import DenseScores, FactorizedDenseScores
 from npformer.mixers.mixer import MixerSettings

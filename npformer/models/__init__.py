@@ -1,12 +1,7 @@
 """Encoder, decoder and the models around them, forward and backward."""
 
-from npformer.models.block import (
-    EncoderBlock,
-    post_norm,
-    post_norm_backward,
-    pre_norm,
-    pre_norm_backward,
-)
+from npformer.models.batch import Batch
+from npformer.models.block import EncoderBlock
 from npformer.models.config import POSITIONS, EncoderConfig
 from npformer.models.decoder import Decoder, DecoderBlock
 from npformer.models.encoder import Encoder
@@ -20,6 +15,7 @@ from npformer.models.wide_sequence_model import TwoAnswers, WideSequenceModel
 
 __all__ = [
     "POSITIONS",
+    "Batch",
     "Decoder",
     "DecoderBlock",
     "Encoder",
@@ -33,8 +29,4 @@ __all__ = [
     "TwoAnswers",
     "WideSequenceModel",
     "accumulate",
-    "post_norm",
-    "post_norm_backward",
-    "pre_norm",
-    "pre_norm_backward",
 ]

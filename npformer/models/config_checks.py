@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from npformer.functional.heads import check_heads
-from npformer.mixers import MIXERS, AttentionScores, AveragingMixer
+from npformer.mixers import MIXERS, Attention, AveragingMixer
 
 PER_LAYER = "mixer", "window", "rope_theta"
 """Settings that may be one for each layer."""
@@ -29,7 +29,7 @@ def check_mixers(config: Any) -> None:
     check_number(config, "mixer", names)
     kinds = [MIXERS[MIXERS.parse(name, "mixer")[0]] for name in names]
     classes = [kind if isinstance(kind, type) else object for kind in kinds]
-    if any(issubclass(kind, AveragingMixer) for kind in classes):
+    if any(issubclass(kind, Attention | AveragingMixer) for kind in classes):
         check_heads(config.d_model, config.n_heads, config.n_kv_heads, config.d_head)
     elif config.attention_dropout > 0.0 and object not in classes:
         raise ValueError(
@@ -37,7 +37,7 @@ def check_mixers(config: Any) -> None:
             "weights to drop; expected 0, or attention or a synthesizer"
         )
     for layer, (name, kind) in enumerate(zip(names, classes, strict=True)):
-        if not issubclass(kind, AttentionScores):
+        if not issubclass(kind, Attention):
             _refuse_without_keys(config, layer, name)
     if config.positions == "rotary" and (d_head := config.mixer_settings().head_size) % 2:
         raise ValueError(

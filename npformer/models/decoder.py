@@ -8,46 +8,11 @@ from npformer.core import Array, Context, Gradients, Seed, checks, generators
 from npformer.core.inputs import TwoInputLayer
 from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout
 from npformer.layers.pooling import hide_padding, without_padding
-from npformer.layers.sequential import backward_chain, forward_chain
-from npformer.layers.state import State, States
-from npformer.mixers.attention import LONG
-from npformer.models.block import EncoderBlock, MixerStep, Residual
+from npformer.layers.state import States
+from npformer.mixers.general_attention import LONG
+from npformer.models.block import EncoderBlock
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
-
-
-class MemoryAttention:
-    """Cross-attention to one memory, as a layer with one input for a call of a block.
-
-    That way the residual connections of all sublayers are the same two functions. The gradient of
-    the memory is in `dmemory` after the backward pass.
-    """
-
-    def __init__(self, attention: CrossAttention, memory: Array | None = None) -> None:
-        self.attention = attention
-        self.memory = memory
-        self.dmemory: Array = None
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return what the tokens of x read in the memory, and what `backward` needs."""
-        return self.attention.forward(x, self.memory, context)
-
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        """Return dx, and keep the gradient of the memory."""
-        dx, self.dmemory = self.attention.backward(dy, cache, gradients)
-        return dx
-
-
-class CachedMemoryAttention:
-    """Cross-attention to a memory whose keys and values are kept: a layer with one input."""
-
-    def __init__(self, attention: CrossAttention, memory: State) -> None:
-        self.attention = attention
-        self.memory = memory
-
-    def forward(self, x: Array, context: Context) -> tuple[Array, None]:
-        """Return what the tokens of x read in the memory."""
-        return self.attention.look(x, self.memory, context), None
 
 
 class DecoderBlock(EncoderBlock):
@@ -88,8 +53,8 @@ class DecoderBlock(EncoderBlock):
     ) -> None:
         rng = generators.from_seed(seed)
         self._add_mixer(config, mixer, layer, rng, dtype)
-        long = config.memory == "auto" and config.max_len >= LONG
-        in_blocks = (long or config.memory == "blocks") and config.attention_dropout == 0.0
+        is_long = config.memory == "auto" and config.max_len >= LONG
+        in_blocks = (is_long or config.memory == "blocks") and config.attention_dropout == 0.0
         kind = BlockwiseCrossAttention if in_blocks else CrossAttention
         self.cross_attention = kind(
             config.d_model,
@@ -105,25 +70,101 @@ class DecoderBlock(EncoderBlock):
         self._add_feed_forward(config, rng, dtype)
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
-        attention = MemoryAttention(self.cross_attention, memory)
-        return forward_chain(self.halves(self.mixer, attention), x, context)
+        if self.norm == "post":
+            y, mixer_cache = self.mixer.forward(x, context)
+            y, mixer_dropout_cache = self.mixer_dropout.forward(y, context)
+            x, mixer_norm_cache = self.mixer_norm.forward(x + y, context)
+            y, cross_cache = self.cross_attention.forward(x, memory, context)
+            y, cross_dropout_cache = self.cross_attention_dropout.forward(y, context)
+            x, cross_norm_cache = self.cross_attention_norm.forward(x + y, context)
+        else:
+            y, mixer_norm_cache = self.mixer_norm.forward(x, context)
+            y, mixer_cache = self.mixer.forward(y, context)
+            y, mixer_dropout_cache = self.mixer_dropout.forward(y, context)
+            x = x + y
+            y, cross_norm_cache = self.cross_attention_norm.forward(x, context)
+            y, cross_cache = self.cross_attention.forward(y, memory, context)
+            y, cross_dropout_cache = self.cross_attention_dropout.forward(y, context)
+            x = x + y
+        z, network_caches = self.network(x, context)
+        mixer_caches = mixer_cache, mixer_dropout_cache, mixer_norm_cache
+        cross_caches = cross_cache, cross_dropout_cache, cross_norm_cache
+        return z, (mixer_caches, cross_caches, network_caches)
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
-        attention = MemoryAttention(self.cross_attention)
-        dx = backward_chain(self.halves(self.mixer, attention), dy, cache, gradients)
-        return dx, attention.dmemory
+    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:  # type: ignore[override]
+        mixer_caches, cross_caches, network_caches = cache
+        mixer_cache, mixer_dropout_cache, mixer_norm_cache = mixer_caches
+        cross_cache, cross_dropout_cache, cross_norm_cache = cross_caches
+        dx = self.network_backward(dz, network_caches, gradients)
+        if self.norm == "post":
+            # x = norm(x + dropout(cross_attention(x, memory)))
+            dsum = self.cross_attention_norm.backward(dx, cross_norm_cache, gradients)
+            dy = self.cross_attention_dropout.backward(dsum, cross_dropout_cache, gradients)
+            dx, dmemory = self.cross_attention.backward(dy, cross_cache, gradients)
+            dx = dsum + dx
+            # x = norm(x + dropout(mixer(x)))
+            dsum = self.mixer_norm.backward(dx, mixer_norm_cache, gradients)
+            dy = self.mixer_dropout.backward(dsum, mixer_dropout_cache, gradients)
+            return dsum + self.mixer.backward(dy, mixer_cache, gradients), dmemory
+        # x = x + dropout(cross_attention(norm(x), memory))
+        dy = self.cross_attention_dropout.backward(dx, cross_dropout_cache, gradients)
+        dy, dmemory = self.cross_attention.backward(dy, cross_cache, gradients)
+        dx = dx + self.cross_attention_norm.backward(dy, cross_norm_cache, gradients)
+        # x = x + dropout(mixer(norm(x)))
+        dy = self.mixer_dropout.backward(dx, mixer_dropout_cache, gradients)
+        dy = self.mixer.backward(dy, mixer_cache, gradients)
+        return dx + self.mixer_norm.backward(dy, mixer_norm_cache, gradients), dmemory
+
+    def network(self, x: Array, context: Context) -> tuple[Array, Any]:
+        """Return what the last sublayer makes of x: the feed-forward network, if there is one."""
+        if self.feed_forward is None:
+            return x, None
+        if self.norm == "post":
+            y, network_cache = self.feed_forward.forward(x, context)
+            y, dropout_cache = self.feed_forward_dropout.forward(y, context)
+            z, norm_cache = self.feed_forward_norm.forward(x + y, context)
+        else:
+            y, norm_cache = self.feed_forward_norm.forward(x, context)
+            y, network_cache = self.feed_forward.forward(y, context)
+            y, dropout_cache = self.feed_forward_dropout.forward(y, context)
+            z = x + y
+        return z, (network_cache, dropout_cache, norm_cache)
+
+    def network_backward(self, dz: Array, caches: Any, gradients: Gradients) -> Array:
+        """Gradient of `network`."""
+        if self.feed_forward is None:
+            return dz
+        network_cache, dropout_cache, norm_cache = caches
+        if self.norm == "post":
+            dsum = self.feed_forward_norm.backward(dz, norm_cache, gradients)
+            dy = self.feed_forward_dropout.backward(dsum, dropout_cache, gradients)
+            return dsum + self.feed_forward.backward(dy, network_cache, gradients)
+        dy = self.feed_forward_dropout.backward(dz, dropout_cache, gradients)
+        dy = self.feed_forward.backward(dy, network_cache, gradients)
+        return dz + self.feed_forward_norm.backward(dy, norm_cache, gradients)
+
+    # One token after another ------------------------------------------------------------------
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, States]:
         """As `EncoderBlock.prefill`; a state is the mixer's, and what is kept of the memory."""
-        of_mixer, memory = state
-        step = MixerStep(self.mixer, of_mixer)
-        halves = self.halves(step, CachedMemoryAttention(self.cross_attention, memory))
-        return forward_chain(halves, x, context)[0], States((step.state, memory))
-
-    def halves(self, mixer: Any, *between: Any) -> list[Residual]:
-        (reading,) = between
-        read = reading, self.cross_attention_dropout, self.cross_attention_norm
-        return super().halves(mixer, read)
+        mixer_state, memory = state
+        if self.norm == "post":
+            y, mixer_state = self.mixer.prefill(x, mixer_state, context)
+            y, _ = self.mixer_dropout.forward(y, context)
+            x, _ = self.mixer_norm.forward(x + y, context)
+            y = self.cross_attention.look(x, memory, context)
+            y, _ = self.cross_attention_dropout.forward(y, context)
+            x, _ = self.cross_attention_norm.forward(x + y, context)
+        else:
+            y, _ = self.mixer_norm.forward(x, context)
+            y, mixer_state = self.mixer.prefill(y, mixer_state, context)
+            y, _ = self.mixer_dropout.forward(y, context)
+            x = x + y
+            y, _ = self.cross_attention_norm.forward(x, context)
+            y = self.cross_attention.look(y, memory, context)
+            y, _ = self.cross_attention_dropout.forward(y, context)
+            x = x + y
+        return self.network_half(x, context), States((mixer_state, memory))
 
 
 class Decoder(Encoder):
@@ -157,33 +198,35 @@ class Decoder(Encoder):
         d_memory: int | None = None,
     ) -> None:
         check_causal(config)
-        made: dict[str, Any] = {"seed": generators.from_seed(seed), "dtype": dtype}
-        self._stack(config, dtype, partial(DecoderBlock, config, d_memory=d_memory, **made))
+        rng = generators.from_seed(seed)
+        make_block = partial(DecoderBlock, config, d_memory=d_memory, seed=rng, dtype=dtype)
+        self._stack(config, dtype, make_block)
 
     def forward(self, x: Array, memory: Array, context: Context) -> tuple[Array, Any]:  # type: ignore[override]
         self.check(x)
-        x, context, hidden = hide_padding(x, context)
-        memory, of_memory, hidden_memory = hide_padding(memory, context.for_memory())
-        context = replace(context, memory_padding=of_memory.padding)
-        caches = []
+        x, context, mask = hide_padding(x, context)
+        memory, memory_context, memory_mask = hide_padding(memory, context.for_memory())
+        context = replace(context, memory_padding=memory_context.padding)
+        block_caches = []
         for block in self.blocks:
-            x, cache = block.forward(x, memory, context)
-            caches.append(cache)
+            x, block_cache = block.forward(x, memory, context)
+            block_caches.append(block_cache)
         norm_cache = None
         if self.final_norm is not None:
             x, norm_cache = self.final_norm.forward(x, context)
-        return without_padding(x, hidden), (caches, norm_cache, hidden, hidden_memory)
+        return without_padding(x, mask), (block_caches, norm_cache, mask, memory_mask)
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
-        caches, norm_cache, hidden, hidden_memory = cache
-        dx = without_padding(dy, hidden)
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:  # type: ignore[override]
+        block_caches, norm_cache, mask, memory_mask = cache
+        dx = without_padding(dy, mask)
         if self.final_norm is not None:
             dx = self.final_norm.backward(dx, norm_cache, gradients)
         dmemory = None
-        for block, of_block in zip(reversed(self.blocks), reversed(caches), strict=True):
-            dx, more = block.backward(dx, of_block, gradients)
-            dmemory = more if dmemory is None else dmemory + more  # all blocks read it
-        return without_padding(dx, hidden), without_padding(dmemory, hidden_memory)
+        for block, block_cache in zip(reversed(self.blocks), reversed(block_caches), strict=True):
+            dx, dmemory_of_block = block.backward(dx, block_cache, gradients)
+            # All blocks read the memory, so its gradient is a sum.
+            dmemory = dmemory_of_block if dmemory is None else dmemory + dmemory_of_block
+        return without_padding(dx, mask), without_padding(dmemory, memory_mask)
 
     def start_with(self, memory: Array, length: int, context: Context) -> States:
         """Return the state before the first token of each sequence, with what is read of a memory.

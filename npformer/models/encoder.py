@@ -4,14 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from npformer.core import Array, Context, Layer, Seed, checks, generators
-from npformer.layers.pooling import PaddedChain
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
+from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.state import States
 from npformer.models.block import EncoderBlock
 from npformer.models.config import EncoderConfig
 
 
-class Encoder(PaddedChain):
+class Encoder(Layer):
     """A stack of blocks: (batch, length, d_model) to the same shape, with 0 at padding.
 
     What x and dy hold at padding, even NaN, changes nothing.
@@ -30,13 +30,14 @@ class Encoder(PaddedChain):
         rng = generators.from_seed(seed)
         self._stack(config, dtype, partial(EncoderBlock, config, seed=rng, dtype=dtype))
 
-    def _stack(self, config: EncoderConfig, dtype: str, make: Callable[..., Any]) -> None:
+    def _stack(self, config: EncoderConfig, dtype: str, make_block: Callable[..., Any]) -> None:
         """Make a block for each layer, or with `share_layers` one that is there n_layers times."""
-        self.config, mixers = config, config.mixers()
-        shared = config.share_layers
-        made = mixers[:1] if shared else mixers
-        self.blocks = [make(mixer, layer=i) for i, mixer in enumerate(made)]
-        self.blocks *= len(mixers) // len(made)
+        self.config = config
+        mixers = config.mixers()
+        if config.share_layers:
+            self.blocks = [make_block(mixers[0], layer=0)] * len(mixers)
+        else:
+            self.blocks = [make_block(mixer, layer=i) for i, mixer in enumerate(mixers)]
         self.final_norm: Layer | None = None
         if config.norm == "pre":
             self.final_norm = config.make_norm(dtype)
@@ -44,7 +45,30 @@ class Encoder(PaddedChain):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         self.check(x)
-        return super().forward(x, context)
+        x, context, mask = hide_padding(x, context)
+        block_caches = []
+        for block in self.blocks:
+            x, block_cache = block.forward(x, context)
+            block_caches.append(block_cache)
+        norm_cache = None
+        if self.final_norm is not None:
+            x, norm_cache = self.final_norm.forward(x, context)
+        return without_padding(x, mask), (block_caches, norm_cache, mask)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        block_caches, norm_cache, mask = cache
+        dx = without_padding(dy, mask)
+        if self.final_norm is not None:
+            dx = self.final_norm.backward(dx, norm_cache, gradients)
+        for block, block_cache in zip(reversed(self.blocks), reversed(block_caches), strict=True):
+            dx = block.backward(dx, block_cache, gradients)
+        return without_padding(dx, mask)
+
+    def check(self, x: Array) -> None:
+        """Check x, (batch, length, d_model)."""
+        checks.sequences(x, self.config.d_model, self.config.max_len, "Features are the last axis")
+
+    # One token after another ------------------------------------------------------------------
 
     def start(self, batch: int, length: int) -> States:
         """Return the state before the first token of each sequence: that of each block's mixer."""
@@ -55,18 +79,10 @@ class Encoder(PaddedChain):
 
         See `Mixer.prefill`.
         """
-        after = []
+        new_states = []
         for block, state in zip(self.blocks, states, strict=True):
-            x, new = block.prefill(x, state, context)
-            after.append(new)
+            x, new_state = block.prefill(x, state, context)
+            new_states.append(new_state)
         if self.final_norm is not None:
             x, _ = self.final_norm.forward(x, context)
-        return x, States(after)
-
-    def chain(self) -> list[Layer]:
-        """Return the blocks, and the final norm if there is one."""
-        return [*self.blocks] if self.final_norm is None else [*self.blocks, self.final_norm]
-
-    def check(self, x: Array) -> None:
-        """Check x, (batch, length, d_model)."""
-        checks.sequences(x, self.config.d_model, self.config.max_len, "Features are the last axis")
+        return x, States(new_states)

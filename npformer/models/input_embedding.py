@@ -5,6 +5,7 @@ from typing import Any
 from npformer.core import (
     Array,
     Context,
+    Gradients,
     Layer,
     Seed,
     asarray,
@@ -20,11 +21,11 @@ from npformer.layers import (
     TokenDropout,
     TokenTypes,
 )
-from npformer.layers.pooling import PaddedChain, without_padding
+from npformer.layers.pooling import hide_padding, without_padding
 from npformer.models.config import EncoderConfig
 
 
-class InputEmbedding(PaddedChain):
+class InputEmbedding(Layer):
     """y = dropout(projection(norm(token + position + token type))), from ids or feature vectors.
 
     The configuration says which of these parts there are. Vaswani et al. (2017) have tokens,
@@ -77,33 +78,62 @@ class InputEmbedding(PaddedChain):
         self.token_dropout = TokenDropout(rate) if rate > 0.0 else None
         self.positions: Positions | None = None
         if config.adds_positions:
-            sizes, std = (config.max_len, d_model), 1.0 if scaled else 0.02
-            self.positions = Positions(*sizes, config.positions, std=std, seed=rng, dtype=dtype)
+            self.positions = Positions(
+                config.max_len,
+                d_model,
+                config.positions,
+                std=1.0 if scaled else 0.02,
+                seed=rng,
+                dtype=dtype,
+            )
         self.types: TokenTypes | None = None
         if config.n_token_types > 0:
-            sizes = config.n_token_types, d_model
-            self.types = TokenTypes(*sizes, scale=scaled, seed=rng, dtype=dtype)
-        normed, projected = config.embedding_norm, config.embedding_projection
-        self.norm = config.make_norm(dtype) if normed else None
-        self.projection = Linear(d_model, d_model, seed=rng, dtype=dtype) if projected else None
+            self.types = TokenTypes(
+                config.n_token_types, d_model, scale=scaled, seed=rng, dtype=dtype
+            )
+        self.norm = config.make_norm(dtype) if config.embedding_norm else None
+        self.projection: Linear | None = None
+        if config.embedding_projection:
+            self.projection = Linear(d_model, d_model, seed=rng, dtype=dtype)
         self.dropout = Dropout(config.dropout)
 
-    def chain(self) -> list[Layer]:
-        """Return the layers in use, in the order in which they act."""
-        added = self.tokens, self.token_dropout, self.positions, self.types
-        return [p for p in (*added, self.norm, self.projection, self.dropout) if p is not None]
+    def layers_in_use(self) -> list[Layer]:
+        """Return the layers that the configuration asks for, in the order in which they act."""
+        layers = (
+            self.tokens,
+            self.token_dropout,
+            self.positions,
+            self.types,
+            self.norm,
+            self.projection,
+            self.dropout,
+        )
+        return [layer for layer in layers if layer is not None]
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         if self.position_padding_id is not None:
             self._check_positions(x, context.mask)
-        return super().forward(x, context)
+        x, context, mask = hide_padding(x, context)  # of vectors: ids become vectors here
+        caches = []
+        for layer in self.layers_in_use():
+            x, cache = layer.forward(x, context)
+            caches.append(cache)
+        return without_padding(x, mask), (caches, mask)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        caches, mask = cache
+        dx = without_padding(dy, mask)
+        layers = self.layers_in_use()
+        for layer, layer_cache in zip(reversed(layers), reversed(caches), strict=True):
+            dx = layer.backward(dx, layer_cache, gradients)
+        return without_padding(dx, mask)
 
     def prefill(self, x: Array, begin: Any, context: Context) -> Array:
         """Return y at evaluation for tokens that follow others: the first is at `begin`.
 
         `begin` is one number, or one for each row, (batch,).
         """
-        for layer in self.chain():
+        for layer in self.layers_in_use():
             if layer is self.positions:
                 x = layer.behind(x, begin)
             else:
@@ -127,9 +157,12 @@ class InputEmbedding(PaddedChain):
     ) -> tuple[Array, Array | None, Array | None]:
         """Check x, mask and types, and bring them to the model's backend, with 0 at padding."""
         self.check(x, mask, types)
-        three = (None if a is None else asarray(a, self.backend) for a in (x, mask, types))
-        x, mask, types = three
-        return x if self.n_features is None else without_padding(x, mask), mask, types
+        x = asarray(x, self.backend)
+        mask = None if mask is None else asarray(mask, self.backend)
+        types = None if types is None else asarray(types, self.backend)
+        if self.n_features is not None:
+            x = without_padding(x, mask)
+        return x, mask, types
 
     def check(self, x: Array, mask: Array | None = None, types: Array | None = None) -> None:
         """Check x, ids (batch, length) or vectors (batch, length, n_features), mask and types."""

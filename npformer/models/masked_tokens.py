@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from npformer.core import Layer, Seed, checks, generators
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
 from npformer.layers import ACTIVATIONS, ChosenTokens, Linear, TiedOutput
-from npformer.layers.sequential import Chain
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
 
 
-class MaskedTokens(Chain):
+class MaskedTokens(Layer):
     """logits = E norm(f(W h + b)) + c, for the tokens of h = encoder(embed(x)) that are asked for.
 
     This is BERT with the head that it is trained with (Devlin et al., 2019). E is the table of the
@@ -44,17 +43,20 @@ class MaskedTokens(Chain):
                 "sides. For a model that does not look ahead take npformer.LanguageModel"
             )
         rng = generators.from_seed(seed)
-        made: dict[str, Any] = {"seed": rng, "dtype": dtype}
         self.config = config
         self.vocab_size = checks.positive("vocab_size", vocab_size)
         self.head_bias = config.bias if head_bias is None else checks.flag("head_bias", head_bias)
         self.output_bias = checks.flag("output_bias", output_bias)
         # The encoder is made first, as in SequenceModel: the same seed means the same blocks.
-        encoder = Encoder(config, **made)
-        self.embed = InputEmbedding(config, vocab_size=vocab_size, n_features=None, **made)
+        encoder = Encoder(config, seed=rng, dtype=dtype)
+        self.embed = InputEmbedding(
+            config, vocab_size=vocab_size, n_features=None, seed=rng, dtype=dtype
+        )
         self.encoder = encoder
         self.choose = ChosenTokens()
-        self.dense = Linear(config.d_model, config.d_model, bias=self.head_bias, **made)
+        self.dense = Linear(
+            config.d_model, config.d_model, bias=self.head_bias, seed=rng, dtype=dtype
+        )
         self.activation = ACTIVATIONS.make(config.activation)
         self.norm = config.make_norm(dtype)
         self.output = TiedOutput(self.embed.tokens, output_bias)  # type: ignore[arg-type]
@@ -62,10 +64,31 @@ class MaskedTokens(Chain):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `__init__` except the configuration and the seed."""
-        names = "vocab_size", "head_bias", "output_bias", "dtype"
-        return {name: getattr(self, name) for name in names}
+        return {
+            "vocab_size": self.vocab_size,
+            "head_bias": self.head_bias,
+            "output_bias": self.output_bias,
+            "dtype": self.dtype,
+        }
 
-    def chain(self) -> list[Layer]:
-        """Return the layers in the order in which they act."""
-        head = [self.choose, self.dense, self.activation, self.norm, self.output]
-        return [self.embed, self.encoder, *head]
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        embedded, embed_cache = self.embed.forward(x, context)  # [batch, length, d_model]
+        encoded, encoder_cache = self.encoder.forward(embedded, context)  # the same shape
+        chosen, choose_cache = self.choose.forward(encoded, context)  # [n, d_model]
+        mapped, dense_cache = self.dense.forward(chosen, context)
+        active, activation_cache = self.activation.forward(mapped, context)
+        normed, norm_cache = self.norm.forward(active, context)
+        logits, output_cache = self.output.forward(normed, context)  # [n, vocab_size]
+        head_caches = choose_cache, dense_cache, activation_cache, norm_cache, output_cache
+        return logits, (embed_cache, encoder_cache, head_caches)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        embed_cache, encoder_cache, head_caches = cache
+        choose_cache, dense_cache, activation_cache, norm_cache, output_cache = head_caches
+        dnormed = self.output.backward(dy, output_cache, gradients)
+        dactive = self.norm.backward(dnormed, norm_cache, gradients)
+        dmapped = self.activation.backward(dactive, activation_cache, gradients)
+        dchosen = self.dense.backward(dmapped, dense_cache, gradients)
+        dencoded = self.choose.backward(dchosen, choose_cache, gradients)
+        dembedded = self.encoder.backward(dencoded, encoder_cache, gradients)
+        return self.embed.backward(dembedded, embed_cache, gradients)

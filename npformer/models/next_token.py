@@ -5,6 +5,7 @@ from typing import Any
 from npformer.core import (
     Array,
     Context,
+    Gradients,
     Layer,
     Seed,
     array_module,
@@ -12,7 +13,6 @@ from npformer.core import (
     generators,
 )
 from npformer.layers import Linear, TiedOutput
-from npformer.layers.sequential import Chain
 from npformer.layers.state import States
 from npformer.models.config import EncoderConfig
 from npformer.models.decoder import check_causal
@@ -20,7 +20,7 @@ from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
 
 
-class NextToken(Chain):
+class NextToken(Layer):
     """logits = output(encoder(embed(x))), with an encoder that does not look ahead.
 
     It is the decoder of Vaswani et al. (2017) without a memory, and so without cross-attention: as
@@ -50,8 +50,9 @@ class NextToken(Chain):
         self.config = config
         self.tied = checks.flag("tied", tied)
         encoder = Encoder(config, seed=rng, dtype=dtype)
-        sizes: dict[str, Any] = {"vocab_size": vocab_size, "n_features": None}
-        self.embed = InputEmbedding(config, **sizes, seed=rng, dtype=dtype)
+        self.embed = InputEmbedding(
+            config, vocab_size=vocab_size, n_features=None, seed=rng, dtype=dtype
+        )
         self.vocab_size = checks.positive("vocab_size", vocab_size)
         self.encoder = encoder
         self.output = output_of(self.embed, self.vocab_size, tied, rng, dtype, own_bias=config.bias)
@@ -61,9 +62,17 @@ class NextToken(Chain):
         """Return the arguments of `__init__` except the configuration and the seed."""
         return {"vocab_size": self.vocab_size, "tied": self.tied, "dtype": self.dtype}
 
-    def chain(self) -> list[Layer]:
-        """Return the layers in the order in which they act."""
-        return [self.embed, self.encoder, self.output]
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        embedded, embed_cache = self.embed.forward(x, context)  # [batch, length, d_model]
+        encoded, encoder_cache = self.encoder.forward(embedded, context)  # the same shape
+        logits, output_cache = self.output.forward(encoded, context)  # [batch, length, vocab_size]
+        return logits, (embed_cache, encoder_cache, output_cache)
+
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        embed_cache, encoder_cache, output_cache = cache
+        dencoded = self.output.backward(dy, output_cache, gradients)
+        dembedded = self.encoder.backward(dencoded, encoder_cache, gradients)
+        return self.embed.backward(dembedded, embed_cache, gradients)
 
     def start(self, batch: int, length: int) -> States:
         """Return the state before the first token of each sequence, of up to `length` tokens."""

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from npformer.core import Layer, Seed, checks, generators
+from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
 from npformer.core.support.explained_errors import in_our_words
 from npformer.layers import POOLINGS, Linear, Pooling
-from npformer.layers.sequential import Chain
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
 from npformer.models.losses import LOSSES, Classification, Loss
 
 
-class SequenceModel(Chain):
+class SequenceModel(Layer):
     """logits = classify(pool(encoder(embed(x)))).
 
     Parameters
@@ -67,23 +66,38 @@ class SequenceModel(Chain):
         self.n_features = self.embed.n_features
         self.encoder = encoder
         self.pool = POOLINGS.make(pooling, config.d_model, rng, dtype)
-        sizes = config.d_model, config.max_len
-        d_pooled = self.pool.d_pooled(*sizes) if isinstance(self.pool, Pooling) else config.d_model
+        d_pooled = config.d_model
+        if isinstance(self.pool, Pooling):
+            d_pooled = self.pool.d_pooled(config.d_model, config.max_len)
         self.classify = Linear(d_pooled, loss.n_outputs(n_classes), seed=rng, dtype=dtype)
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `__init__` except the configuration and the seed."""
-        names = "n_classes", "vocab_size", "n_features", "pooling", "output", "padding_id"
-        return {name: getattr(self, name) for name in (*names, "expects_mask", "dtype")}
+        return {
+            "n_classes": self.n_classes,
+            "vocab_size": self.vocab_size,
+            "n_features": self.n_features,
+            "pooling": self.pooling,
+            "output": self.output,
+            "padding_id": self.padding_id,
+            "expects_mask": self.expects_mask,
+            "dtype": self.dtype,
+        }
 
-    def chain(self) -> list[Layer]:
-        """Return the layers in the order in which they act.
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        embedded, embed_cache = self.embed.forward(x, context)  # [batch, length, d_model]
+        encoded, encoder_cache = self.encoder.forward(embedded, context)  # the same shape
+        pooled, pool_cache = self.pool.forward(encoded, context)  # [batch, d_pooled]
+        logits, classify_cache = self.classify.forward(pooled, context)  # [batch, n_classes]
+        return logits, (embed_cache, encoder_cache, pool_cache, classify_cache)
 
-        After the first two there are (batch, length, d_model) numbers, after the third
-        (batch, d_pooled), and after the last (batch, n_classes).
-        """
-        return [self.embed, self.encoder, self.pool, self.classify]
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        embed_cache, encoder_cache, pool_cache, classify_cache = cache
+        dpooled = self.classify.backward(dy, classify_cache, gradients)
+        dencoded = self.pool.backward(dpooled, pool_cache, gradients)
+        dembedded = self.encoder.backward(dencoded, encoder_cache, gradients)
+        return self.embed.backward(dembedded, embed_cache, gradients)
 
 
 def checked_id(padding_id: int | None, vocab_size: int | None) -> int | None:

@@ -57,19 +57,22 @@ class Transformer(TwoInputLayer):
         self.tied = checks.flag("tied", tied)
         self.output_bias = checks.flag("output_bias", output_bias)
         rng = generators.from_seed(seed)
-        made: dict[str, Any] = {"seed": rng, "dtype": dtype}
-        sides = (config, source_vocab), (self.decoder_config, target_vocab)
-        source, target = (
-            InputEmbedding(each, vocab_size=size, n_features=None, **made) for each, size in sides
+        source = InputEmbedding(
+            config, vocab_size=source_vocab, n_features=None, seed=rng, dtype=dtype
+        )
+        target = InputEmbedding(
+            self.decoder_config, vocab_size=target_vocab, n_features=None, seed=rng, dtype=dtype
         )
         if tied:
             _check_tables(source, target)
             target.tokens = source.tokens
         self.source = source
-        self.encoder = Encoder(config, **made)
+        self.encoder = Encoder(config, seed=rng, dtype=dtype)
         self.target = target
         try:
-            self.decoder = Decoder(self.decoder_config, **made, d_memory=config.d_model)
+            self.decoder = Decoder(
+                self.decoder_config, seed=rng, dtype=dtype, d_memory=config.d_model
+            )
         except ValueError as error:
             if decoder is not None:
                 raise
@@ -82,9 +85,14 @@ class Transformer(TwoInputLayer):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `__init__` except the configuration and the seed."""
-        names = "source_vocab", "target_vocab", "decoder", "tied", "output_bias", "dtype"
-        own = {name: getattr(self, name) for name in names}
-        return own | {"decoder": self.decoder_config.to_dict()}
+        return {
+            "source_vocab": self.source_vocab,
+            "target_vocab": self.target_vocab,
+            "decoder": self.decoder_config.to_dict(),
+            "tied": self.tied,
+            "output_bias": self.output_bias,
+            "dtype": self.dtype,
+        }
 
     def start(self, source: Array, length: int, context: Context) -> States:
         """Return the state before the first token of each target, of up to `length` tokens.
@@ -116,12 +124,12 @@ class Transformer(TwoInputLayer):
     def forward(  # type: ignore[override]
         self, source: Array, target: Array, context: Context
     ) -> tuple[Array, Any]:
-        of_target = context.swap()  # there the source's tokens are the memory
+        target_context = context.swap()  # there the source's tokens are the memory
         x, source_cache = self.source.forward(source, context)
         memory, encoder_cache = self.encoder.forward(x, context)
-        x, target_cache = self.target.forward(target, of_target)
-        x, decoder_cache = self.decoder.forward(x, memory, of_target)
-        logits, output_cache = self.output.forward(x, of_target)
+        x, target_cache = self.target.forward(target, target_context)
+        x, decoder_cache = self.decoder.forward(x, memory, target_context)
+        logits, output_cache = self.output.forward(x, target_context)
         return logits, (source_cache, encoder_cache, target_cache, decoder_cache, output_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[None, None]:

@@ -9,20 +9,10 @@ from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import CONVERTERS, Converter, register
 from npformer.mixers import Identity
 from npformer.models.input_embedding import InputEmbedding
-from npformer.models.trainable import LanguageModel, MaskedLanguageModel, SequenceClassifier
 
-
-def in_chain(layer: Any, x: Value, graph: Graph) -> Value:
-    """y = last(...(second(first(x))))."""
-    return graph.chain(layer.chain(), x)
-
-
-MODELS = SequenceClassifier, LanguageModel, MaskedLanguageModel
-CHAINS = own.PositionwiseFeedForward, own.Pooler, *MODELS
 KEPT = own.Dropout, own.TokenDropout, own.ChosenTokens, Identity
 
 SIMPLE: dict[Any, Converter] = {
-    **dict.fromkeys(CHAINS, in_chain),
     **dict.fromkeys(KEPT, lambda _, x, __: x),
     own.ReLU: lambda layer, x, graph: graph.node("Relu", x),
     own.Tanh: lambda layer, x, graph: graph.node("Tanh", x),
@@ -75,6 +65,19 @@ def rms_norm(layer: own.RMSNorm, x: Value, graph: Graph) -> Value:
     return x / graph.node("Sqrt", mean_square + layer.eps) * layer.gamma
 
 
+@register(own.PositionwiseFeedForward)
+def feed_forward(layer: own.PositionwiseFeedForward, x: Value, graph: Graph) -> Value:
+    """y = contract(activation(expand(x)))."""
+    return graph.chain([layer.expand, layer.activation, layer.contract], x)
+
+
+@register(own.Pooler)
+def pooler(layer: own.Pooler, x: Value, graph: Graph) -> Value:
+    """y = norm(activation(dense(first(x)))), with a norm if there is one."""
+    y = graph.chain([layer.first, layer.dense, layer.activation], x)
+    return y if layer.norm is None else graph.apply(layer.norm, y)
+
+
 @register(own.GatedFeedForward)
 def gated(layer: own.GatedFeedForward, x: Value, graph: Graph) -> Value:
     """y = (activation(gate(x)) * up(x)) through down."""
@@ -92,7 +95,7 @@ def input_embedding(layer: InputEmbedding, x: Value, graph: Graph) -> Value:
         padding = graph.node("Equal", x, layer.position_padding_id).to("int64")
         behind = graph.node("Greater", graph.node("CumSum", padding, 1), 0)
         x = graph.where(behind if graph.mask is None else behind & graph.mask, layer.vocab_size, x)
-    y = in_chain(layer, x, graph)
+    y = graph.chain(layer.layers_in_use(), x)
     return y if layer.n_features is None else graph.without_padding(y)
 
 

@@ -43,34 +43,62 @@ def softmax(scores: Value, causal: bool, graph: Graph, window: int | None = None
 def averaging(layer: own.AveragingMixer, x: Value, graph: Graph, scores_of: Any) -> Value:
     """y = concat(softmax(scores) value) W_O."""
     scores = scores_of(layer, x, graph)
-    value = shared_by_head(layer, layer.value, None, x, graph)
-    heads = softmax(scores, layer.causal, graph, layer.window) @ value
-    size = layer.output.weight.shape[0]
-    return graph.apply(layer.output, heads.transpose(0, 2, 1, 3).reshape(0, 0, size))
+    size = layer.value.weight.shape[1]
+    value = by_head(graph.apply(layer.value, x), layer.n_heads, size)
+    return merged_heads(layer.output, softmax(scores, layer.causal, graph) @ value, graph)
 
 
-def shared_by_head(layer: Any, part: Any, turn: Any, x: Value, graph: Graph) -> Value:
-    """Return keys or values by head, turned if `turn` is given, once for each head of queries."""
-    heads = by_head(graph.apply(part, x), layer.n_kv_heads, part.weight.shape[1])
-    heads = heads if turn is None else turn(heads)
-    if layer.group == 1:
-        return heads
-    return graph.node("Gather", heads, np.arange(layer.n_heads) // layer.group, axis=1)
+def merged_heads(output: Any, heads: Value, graph: Graph) -> Value:
+    """y = concat(heads) W_O."""
+    size = output.weight.shape[0]
+    return graph.apply(output, heads.transpose(0, 2, 1, 3).reshape(0, 0, size))
 
 
-def attention_scores(layer: own.AttentionScores, x: Value, graph: Graph) -> Value:
+def scaled_scores(query: Value, key: Value, d_head: int) -> Value:
     """S = Q K^T / sqrt(d_head)."""
+    return (query * (1.0 / math.sqrt(d_head))) @ key.transpose(0, 1, 3, 2)
+
+
+def attention_scores(layer: Any, x: Value, graph: Graph) -> Value:
+    """S = Q K^T / sqrt(d_head), Q = x W_Q, K = x W_K."""
+    size = layer.query.weight.shape[1]
+    query = by_head(graph.apply(layer.query, x), layer.n_heads, size)
+    key = by_head(graph.apply(layer.key, x), layer.n_heads, size)
+    return scaled_scores(query, key, size // layer.n_heads)
+
+
+@register(own.Attention)
+def attention(layer: own.Attention, x: Value, graph: Graph) -> Value:
+    """y = concat(softmax(Q K^T / sqrt(d_head)) V) W_O."""
+    weights = softmax(attention_scores(layer, x, graph), layer.causal, graph)
+    value = by_head(graph.apply(layer.value, x), layer.n_heads, layer.value.weight.shape[1])
+    return merged_heads(layer.output, weights @ value, graph)
+
+
+@register(own.GeneralAttention, own.BlockwiseAttention)
+def general_attention(layer: own.GeneralAttention, x: Value, graph: Graph) -> Value:
+    """`attention` with groups, a window, norms of queries and keys, and rotations."""
     size = layer.query.weight.shape[1]
     d_head = size // layer.n_heads
 
-    def turn(norm: Any, heads: Value) -> Value:
+    def compared(linear: Any, norm: Any, n_heads: int) -> Value:
+        heads = by_head(graph.apply(linear, x), n_heads, linear.weight.shape[1])
         heads = heads if norm is None else graph.apply(norm, heads)
         theta = layer.rope_theta
         return heads if theta is None else turned(heads, d_head, theta, graph)
 
-    query = turn(layer.query_norm, by_head(graph.apply(layer.query, x), layer.n_heads, size))
-    key = shared_by_head(layer, layer.key, partial(turn, layer.key_norm), x, graph)
-    return (query * (1.0 / math.sqrt(d_head))) @ key.transpose(0, 1, 3, 2)
+    query = compared(layer.query, layer.query_norm, layer.n_heads)
+    key = shared(layer, compared(layer.key, layer.key_norm, layer.n_kv_heads), graph)
+    value = by_head(graph.apply(layer.value, x), layer.n_kv_heads, layer.value.weight.shape[1])
+    weights = softmax(scaled_scores(query, key, d_head), layer.causal, graph, layer.window)
+    return merged_heads(layer.output, weights @ shared(layer, value, graph), graph)
+
+
+def shared(layer: own.GeneralAttention, heads: Value, graph: Graph) -> Value:
+    """Return keys or values once for each head of queries."""
+    if layer.group == 1:
+        return heads
+    return graph.node("Gather", heads, np.arange(layer.n_heads) // layer.group, axis=1)
 
 
 def turned(part: Value, d_head: int, theta: float, graph: Graph) -> Value:
@@ -125,7 +153,7 @@ def mixture_scores(layer: own.MixtureScores, x: Value, graph: Graph) -> Value:
 
 
 for alone, scores_of, *mixers in (
-    (own.AttentionScores, attention_scores, own.Attention, own.BlockwiseAttention),
+    (own.AttentionScores, attention_scores),
     (own.DenseScores, dense_scores, own.DenseSynthesizer),
     (own.FactorizedDenseScores, factorized_dense_scores, own.FactorizedDenseSynthesizer),
     (own.RandomScores, random_scores, own.RandomSynthesizer),

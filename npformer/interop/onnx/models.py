@@ -5,34 +5,65 @@ import numpy as np
 from npformer import layers, models
 from npformer.core import Layer
 from npformer.interop.onnx.graph import Graph, Value
-from npformer.interop.onnx.layers import in_chain
 from npformer.interop.onnx.table import register
 from npformer.models import losses
-from npformer.models.trainable import WideSequenceClassifier
+from npformer.models.trainable import (
+    LanguageModel,
+    MaskedLanguageModel,
+    SequenceClassifier,
+    WideSequenceClassifier,
+)
 from npformer.models.wide_sequence_model import TwoAnswers
 
 
 @register(models.EncoderBlock)
 def encoder_block(layer: models.EncoderBlock, x: Value, graph: Graph) -> Value:
     """x = norm(x + sublayer(x)) or x + sublayer(norm(x)), of the mixer, then the network."""
-    for sublayer, _, norm in layer.parts():
-        if layer.norm == "pre":
-            x = x + graph.apply(sublayer, graph.apply(norm, x))
-        else:
-            x = graph.apply(norm, x + graph.apply(sublayer, x))
-    return x
+    x = residual(layer.norm, layer.mixer, layer.mixer_norm, x, graph)
+    if layer.feed_forward is None:
+        return x
+    return residual(layer.norm, layer.feed_forward, layer.feed_forward_norm, x, graph)
+
+
+def residual(order: str, sublayer: Layer, norm: Layer, x: Value, graph: Graph) -> Value:
+    """norm(x + sublayer(x)) if the order is "post", or x + sublayer(norm(x)) if it is "pre"."""
+    if order == "pre":
+        return x + graph.apply(sublayer, graph.apply(norm, x))
+    return graph.apply(norm, x + graph.apply(sublayer, x))
 
 
 @register(models.Encoder)
 def encoder(layer: models.Encoder, x: Value, graph: Graph) -> Value:
     """One block after the other; padding is 0 before and after."""
-    return graph.without_padding(graph.chain(layer.chain(), graph.without_padding(x)))
+    y = graph.chain(layer.blocks, graph.without_padding(x))
+    if layer.final_norm is not None:
+        y = graph.apply(layer.final_norm, y)
+    return graph.without_padding(y)
+
+
+@register(SequenceClassifier)
+def sequence_classifier(model: SequenceClassifier, x: Value, graph: Graph) -> Value:
+    """logits = classify(pool(encoder(embed(x))))."""
+    return graph.chain([model.embed, model.encoder, model.pool, model.classify], x)
+
+
+@register(LanguageModel)
+def language_model(model: LanguageModel, x: Value, graph: Graph) -> Value:
+    """logits = output(encoder(embed(x)))."""
+    return graph.chain([model.embed, model.encoder, model.output], x)
+
+
+@register(MaskedLanguageModel)
+def masked_language_model(model: MaskedLanguageModel, x: Value, graph: Graph) -> Value:
+    """logits = output(norm(activation(dense(encoder(embed(x))))))."""
+    head = [model.choose, model.dense, model.activation, model.norm, model.output]
+    return graph.chain([model.embed, model.encoder, *head], x)
 
 
 @register(WideSequenceClassifier)
 def wide_classifier(model: WideSequenceClassifier, x: Value, graph: Graph) -> Value:
     """Two answers: the encoder's and the wide part's."""
-    deep, wide = in_chain(model, x, graph), graph.apply(model.wide, x)
+    deep, wide = sequence_classifier(model, x, graph), graph.apply(model.wide, x)
     return graph.node("Concat", deep.at(1), wide.at(1), axis=1)
 
 

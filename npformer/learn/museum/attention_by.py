@@ -9,7 +9,7 @@ from npformer import functional as F
 from npformer.core import Array, Context, Gradients
 from npformer.functional.averaging import allowed_pairs
 from npformer.functional.heads import over_heads
-from npformer.layers.pooling import without_padding
+from npformer.layers.pooling import finite_at_padding, without_padding
 from npformer.mixers import Attention
 
 Pair = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]  # (forward, backward)
@@ -26,22 +26,35 @@ class AttentionBy(Attention):
         super().__init__(d_model, n_heads, **settings)
         self.attend = attend
 
-    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        maps = self.query, self.key, self.value
-        # of [batch, length, d_model]
-        (query, key, value), caches = zip(*(each.forward(x, context) for each in maps), strict=True)
-        parts = query, key, without_padding(value, context.mask)
-        by_head = [F.split_heads(part, self.n_heads) for part in parts]
-        heads, heads_cache = self.attend[0](*by_head, over_heads(context.mask), self.causal)
-        return F.merge_heads(heads), (*caches, heads_cache)
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        attend, _ = self.attend
+        x = finite_at_padding(x, context.padding)
+        query, query_cache = self.query.forward(x, context)  # [batch, length, d_model]
+        key, key_cache = self.key.forward(x, context)
+        value, value_cache = self.value.forward(x, context)
+        value = without_padding(value, context.mask)
+        heads, heads_cache = attend(
+            F.split_heads(query, self.n_heads),
+            F.split_heads(key, self.n_heads),
+            F.split_heads(value, self.n_heads),
+            over_heads(context.mask),
+            self.causal,
+        )
+        y, output_cache = self.output.forward(F.merge_heads(heads), context)
+        caches = query_cache, key_cache, value_cache, heads_cache, output_cache
+        return y, (caches, context.padding)
 
-    def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Array:
-        *caches, heads_cache = cache
-        maps = self.query, self.key, self.value
-        dheads = self.attend[1](F.split_heads(dmerged, self.n_heads), heads_cache)
-        parts = zip(maps, map(F.merge_heads, dheads), caches, strict=True)
-        dquery, dkey, dvalue = (each.backward(d, kept, gradients) for each, d, kept in parts)
-        return dvalue + dkey + dquery  # x is used three times: its gradients add up
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
+        _, attend_backward = self.attend
+        caches, padding = cache
+        query_cache, key_cache, value_cache, heads_cache, output_cache = caches
+        dmerged = self.output.backward(finite_at_padding(dy, padding), output_cache, gradients)
+        dheads = F.split_heads(dmerged, self.n_heads)
+        dquery, dkey, dvalue = attend_backward(dheads, heads_cache)
+        dx_query = self.query.backward(F.merge_heads(dquery), query_cache, gradients)
+        dx_key = self.key.backward(F.merge_heads(dkey), key_cache, gradients)
+        dx_value = self.value.backward(F.merge_heads(dvalue), value_cache, gradients)
+        return dx_value + dx_key + dx_query  # x is used three times: its gradients add up
 
 
 def with_softmax(

@@ -23,8 +23,16 @@ from npformer import functional as F
 from npformer.core import Context, Layer
 from npformer.layers import GELU, Dropout, LayerNorm
 from npformer.learn.museum.attention_by import Pair
-from npformer.learn.museum.probes import TOKENS, WIDTH, layers_in, report_of, small, weights_of
-from npformer.mixers import Attention, AveragingMixer, Fourier, Mixer, WholeSequenceMixer
+from npformer.learn.museum.probes import (
+    TOKENS,
+    WIDTH,
+    averaging_mixers,
+    layers_in,
+    report_of,
+    small,
+    weights_of,
+)
+from npformer.mixers import Attention, Fourier, Mixer, WholeSequenceMixer
 from npformer.models import Encoder, EncoderBlock
 from npformer.optim import Adam, warmup_inverse_sqrt
 from npformer.proof.cases.case import draw
@@ -75,7 +83,7 @@ def a_referee_passes_no_nan(report: type[GradcheckReport]) -> None:
 def softmax_sums_to_1_over_the_last_axis(softmax: Pair | Layer) -> None:
     """Softmax sums to 1 over the last axis, for any number of axes."""
     if isinstance(softmax, Layer):  # of every mixer in it
-        weights = [weights_of(mixer) for mixer in layers_in(softmax, AveragingMixer)]
+        weights = [weights_of(mixer) for mixer in averaging_mixers(softmax)]
     else:
         shapes = (4,), (3, 4), (2, 3, 4), (2, 2, 3, 4)
         weights = [softmax[0](draw(*shape))[0] for shape in shapes]
@@ -85,7 +93,7 @@ def softmax_sums_to_1_over_the_last_axis(softmax: Pair | Layer) -> None:
 
 def attention_averages_over_the_keys(layer: Layer) -> None:
     """The weights of each query over the keys sum to 1 and are not all the same."""
-    for mixer in layers_in(layer, AveragingMixer):
+    for mixer in averaging_mixers(layer):
         weights = weights_of(mixer)
         np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-9)
         assert weights.std(axis=-1).min() > 1e-3, "scores differ but weights do not"
@@ -112,7 +120,7 @@ def attention_without_positions_knows_no_order(layer: Layer) -> None:
 
 def causal_attention_does_not_look_ahead(layer: Layer) -> None:
     """In a causal mixer, a token does not change when a later one does."""
-    for mixer in layers_in(layer, AveragingMixer):
+    for mixer in averaging_mixers(layer):
         if mixer.causal:
             x = draw(2, 5, WIDTH)
             y = mixer(x)

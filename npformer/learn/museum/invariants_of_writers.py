@@ -11,7 +11,7 @@ from npformer.core import Context, Padding
 from npformer.layers import CrossAttention, Positions
 from npformer.layers.state import State
 from npformer.learn.museum.probes import N_HEADS, TOKENS, WIDTH
-from npformer.mixers import Attention, Mixer, MixerSettings
+from npformer.mixers import GeneralAttention, Mixer, MixerSettings
 from npformer.proof.cases.case import SEEDED, draw
 
 
@@ -65,7 +65,7 @@ def padding_of_a_memory_changes_nothing(kind: type[CrossAttention]) -> None:
     np.testing.assert_allclose(padded[1:], alone, rtol=0, atol=1e-12)
 
 
-def only_distances_count_in_rotary_attention(kind: type[Attention]) -> None:
+def only_distances_count_in_rotary_attention(kind: type[GeneralAttention]) -> None:
     """Rotary attention gives tokens that stand further on what it gives them at the beginning."""
     layer = kind(WIDTH, N_HEADS, rope_theta=7.0, **SEEDED)
     moved = np.concatenate([draw(2, 3, WIDTH, seed=1), TOKENS], axis=1)
@@ -73,7 +73,7 @@ def only_distances_count_in_rotary_attention(kind: type[Attention]) -> None:
     np.testing.assert_allclose(layer(moved, mask)[:, 3:], layer(TOKENS), rtol=0, atol=1e-12)
 
 
-def a_cache_changes_no_turned_token(kind: type[Attention]) -> None:
+def a_cache_changes_no_turned_token(kind: type[GeneralAttention]) -> None:
     """Token by token, rotary attention computes what it computes of the whole sequence."""
     layer = kind(WIDTH, N_HEADS, causal=True, rope_theta=7.0, **SEEDED)
     state = layer.start(2, 4, TOKENS)
@@ -82,11 +82,11 @@ def a_cache_changes_no_turned_token(kind: type[Attention]) -> None:
         np.testing.assert_allclose(y[:, 0], expected, rtol=0, atol=1e-12)
 
 
-def rotary_pairs_are_halves(kind: type[Attention]) -> None:
+def rotary_pairs_are_halves(kind: type[GeneralAttention]) -> None:
     """The fastest pair of a head is its first feature and the first of its second half."""
     layer, d_head = kind(WIDTH, 1, rope_theta=1e12, **SEEDED), WIDTH
     query = np.zeros((1, 1, 2, d_head))
     query[..., [0, d_head // 2]] = 1.0  # at position 1 the other pairs have hardly turned
-    turned = layer.turn().forward(query, Context())[0][0, 0, 1]
+    turned = layer.rotate(query)[0][0, 0, 1]
     pair = np.cos(1.0) - np.sin(1.0), np.sin(1.0) + np.cos(1.0)
     np.testing.assert_allclose(turned[[0, d_head // 2]], pair, rtol=0, atol=1e-12)

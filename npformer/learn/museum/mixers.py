@@ -8,6 +8,7 @@ import numpy as np
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients
+from npformer.functional.heads import over_heads
 from npformer.learn.museum.probes import KEPT
 from npformer.learn.museum.table import GRADIENT, attention, attention_layer, bug, softmax
 from npformer.mixers import Attention, Fourier
@@ -128,11 +129,22 @@ class AttentionThatMergesByReshape(Attention):
     if the backward pass splits the heads in the right way.
     """
 
-    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        merged, cache = super().heads(x, context)
-        by_head = F.split_heads(merged, self.n_heads)
-        batch, n_heads, length, d_head = by_head.shape
-        return by_head.reshape(batch, length, n_heads * d_head), cache
+    def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        query, query_cache = self.query.forward(x, context)
+        key, key_cache = self.key.forward(x, context)
+        value, value_cache = self.value.forward(x, context)
+        heads, heads_cache = F.scaled_dot_product_attention(
+            query=F.split_heads(query, self.n_heads),
+            key=F.split_heads(key, self.n_heads),
+            value=F.split_heads(value, self.n_heads),
+            mask=over_heads(context.mask),
+            causal=self.causal,
+        )
+        batch, n_heads, length, d_head = heads.shape
+        merged = heads.reshape(batch, length, n_heads * d_head)
+        y, output_cache = self.output.forward(merged, context)
+        caches = query_cache, key_cache, value_cache, heads_cache, output_cache
+        return y, (caches, context.padding)
 
 
 @bug(14, "padding_is_never_mixed_in_silence", "padding_changes_no_kept_token")

@@ -7,7 +7,7 @@ import numpy as np
 
 from npformer import functional as F
 from npformer.core import Array, Layer
-from npformer.mixers import AveragingMixer
+from npformer.mixers import Attention, AveragingMixer
 from npformer.models import EncoderConfig
 from npformer.proof.cases import case
 from npformer.proof.cases.case import draw, keep
@@ -46,7 +46,16 @@ def layers_in(layer: Layer, kind: type[Kind]) -> list[Kind]:
     return list(by_id.values())
 
 
-def weights_of(mixer: AveragingMixer) -> Array:
+def averaging_mixers(layer: Layer) -> list[Attention | AveragingMixer]:
+    """Return every mixer in a model whose heads are weighted averages of values."""
+    kinds = Attention, AveragingMixer
+    mixers = {id(one): one for _, one in layer.layers() if isinstance(one, kinds)}
+    if not mixers:
+        raise TypeError(f"{type(layer).__name__} has no AveragingMixer in it; expected one")
+    return list(mixers.values())
+
+
+def weights_of(mixer: Attention | AveragingMixer) -> Array:
     """Return the weights that a mixer really averages with, shape (heads, length, length).
 
     A copy of the mixer gets one-hot values, so its result is the weights. There are as many tokens

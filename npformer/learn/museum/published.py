@@ -31,7 +31,6 @@ from npformer.layers import (
     Sequential,
 )
 from npformer.layers.feed_forward import MAPS
-from npformer.layers.sequential import backward_chain, forward_chain
 from npformer.models.batch import Batch
 from npformer.models.losses import BinaryCrossEntropy
 from npformer.models.step import accumulate
@@ -68,19 +67,21 @@ class KerasFeedForward(Layer):
         self.layer_norm = LayerNorm(d_model, eps, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        output, chain_cache = forward_chain(self.chain(), x, context)  # [batch, length, d_model]
+        hidden, w_1_cache = self.w_1.forward(x, context)  # [batch, length, d_ff]
+        active, relu_cache = self.relu.forward(hidden, context)
+        output, w_2_cache = self.w_2.forward(active, context)  # [batch, length, d_model]
+        output, dropout_cache = self.dropout.forward(output, context)
         y, norm_cache = self.layer_norm.forward(output + x, context)
-        return y, (chain_cache, norm_cache)
+        return y, (w_1_cache, relu_cache, w_2_cache, dropout_cache, norm_cache)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
-        chain_cache, norm_cache = cache
+        w_1_cache, relu_cache, w_2_cache, dropout_cache, norm_cache = cache
         # y = norm(output + x): both terms of the sum get the gradient of the sum
         dsum = self.layer_norm.backward(dy, norm_cache, gradients)
-        return dsum + backward_chain(self.chain(), dsum, chain_cache, gradients)
-
-    def chain(self) -> list[Layer]:
-        """Return the layers before the residual connection, in the order in which they act."""
-        return [self.w_1, self.relu, self.w_2, self.dropout]
+        doutput = self.dropout.backward(dsum, dropout_cache, gradients)
+        dactive = self.w_2.backward(doutput, w_2_cache, gradients)
+        dhidden = self.relu.backward(dactive, relu_cache, gradients)
+        return dsum + self.w_1.backward(dhidden, w_1_cache, gradients)
 
 
 def benchmark_model(

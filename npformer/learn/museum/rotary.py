@@ -1,20 +1,18 @@
 """Bugs of rotary positional encoding: what is turned, from where, and in which pairs."""
 
-# ruff: noqa: D102 -- documented in AttentionScores
+# ruff: noqa: D102 -- documented in GeneralAttention
 
 from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context
-from npformer.functional.heads import over_heads
-from npformer.layers.sequential import forward_chain
+from npformer.layers.state import places
 from npformer.learn.museum.table import plain
-from npformer.mixers import Attention
-from npformer.mixers.attention import Rotary
+from npformer.mixers import GeneralAttention
 
 
 @plain(26, "only_distances_count_in_rotary_attention")
-class AttentionThatTurnsItsValues(Attention):
+class AttentionThatTurnsItsValues(GeneralAttention):
     """Values are turned by their positions, like queries and keys.
 
     Who: Someone who applies the rotation to all of q, k and v, because one product computes them.
@@ -26,16 +24,13 @@ class AttentionThatTurnsItsValues(Attention):
     backward pass is that of right attention.
     """
 
-    def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        scores, scores_cache = self.scores(x, context)
-        value, value_cache = forward_chain(self.values(), x, context)
-        turned, _ = self.turn().forward(value, context)
-        heads, average_cache = F.average(scores, turned, over_heads(context.mask), self.causal)
-        return F.merge_heads(heads), (scores_cache, value_cache, average_cache)
+    def attend(self, query: Array, key: Array, value: Array, context: Context) -> tuple[Array, Any]:
+        rotated, _ = self.rotate(value)
+        return super().attend(query, key, rotated, context)
 
 
 @plain(26, "a_cache_changes_no_turned_token")
-class AttentionThatTurnsFromTheStart(Attention):
+class AttentionThatTurnsFromTheStart(GeneralAttention):
     """With a KV cache, every new query and key is turned as if it stood at position 0.
 
     Who: Someone who adds a KV cache to a model that works: x is now one token, and its length 1.
@@ -46,12 +41,12 @@ class AttentionThatTurnsFromTheStart(Attention):
     no cache.
     """
 
-    def turn(self, begin: Any = 0) -> Rotary:
-        return super().turn(0)
+    def rotate(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
+        return super().rotate(heads, begin=0)
 
 
 @plain(26, "rotary_pairs_are_halves")
-class AttentionThatPairsNeighbours(Attention):
+class AttentionThatPairsNeighbours(GeneralAttention):
     """Features 2 i and 2 i + 1 are turned as a pair, with weights that were trained in halves.
 
     Who: Someone who reads the paper, which pairs neighbours, and loads weights of Llama, whose
@@ -64,5 +59,6 @@ class AttentionThatPairsNeighbours(Attention):
     backward pass turns the same pairs back.
     """
 
-    def turn(self, begin: Any = 0) -> Rotary:
-        return Rotary(self.rope_theta or 10000.0, begin, layout="neighbours")
+    def rotate(self, heads: Array, begin: Any = 0) -> tuple[Array, Any]:
+        positions = places(begin, heads.shape[2])
+        return F.rotary(heads, positions, theta=self.rope_theta, layout="neighbours")

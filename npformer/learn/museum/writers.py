@@ -31,7 +31,7 @@ class AttentionThatForgetsItIsCausal(Attention):
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
         settings = replace(settings, causal=False)
-        return super().build(settings, seed=seed, dtype=dtype)  # type: ignore[return-value]
+        return super().build(settings, seed=seed, dtype=dtype)
 
 
 @plain(23, "each_label_is_the_next_token", right=windows)

@@ -28,7 +28,7 @@ def mixers() -> Iterator[Case]:
         yield _case("at full length", name, **TWO_HEADS, max_len=4)
         yield _case("padding mask", name, mask, **TWO_HEADS, padding="per_length")
         yield _twice(name, name, **TWO_HEADS)
-        if issubclass(kind, M.AveragingMixer):
+        if issubclass(kind, M.Attention | M.AveragingMixer):
             yield _case("one head", name)
             yield _case("causal", name, **causal)
             yield _case("causal and padding mask", name, mask, **causal)
@@ -80,7 +80,6 @@ def _scores() -> Iterator[Case]:
 
     for label, scores, x in (
         ("two heads", M.AttentionScores(sizes, **SEEDED), tokens),
-        ("turned", M.AttentionScores(replace(sizes, rope_theta=50.0), **SEEDED), tokens),
         ("two heads, cropped", M.DenseScores(sizes, **SEEDED), tokens),
         ("two heads, cropped", M.FactorizedDenseScores(sizes, **SEEDED), tokens),
         # These scores do not depend on the tokens. Whole numbers have no gradient to check.

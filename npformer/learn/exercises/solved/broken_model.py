@@ -70,6 +70,18 @@ class MyDropout(Dropout):
 class MyAttention(Attention):
     """softmax(Q K^T / sqrt(d_head)) V for each head."""
 
+    def forward(self, x, context):
+        """Return the heads, side by side, through the last map."""
+        merged, heads_cache = self.heads(x, context)
+        y, output_cache = self.output.forward(merged, context)
+        return y, (heads_cache, output_cache)
+
+    def backward(self, dy, cache, gradients):
+        """Gradient of `forward`."""
+        heads_cache, output_cache = cache
+        dmerged = self.output.backward(dy, output_cache, gradients)
+        return self.heads_backward(dmerged, heads_cache, gradients)
+
     def heads(self, x, context):
         """Return the heads side by side, (batch, length, d_model), and a cache."""
         layers = self.query, self.key, self.value

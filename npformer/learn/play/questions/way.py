@@ -15,7 +15,7 @@ import numpy as np
 from npformer import functional as F
 from npformer.core import to_numpy
 from npformer.layers import CrossAttention, Dropout, TokenDropout
-from npformer.mixers import Attention, AveragingMixer, Mixer
+from npformer.mixers import Attention, AveragingMixer, GeneralAttention, Mixer
 from npformer.training.inspection.calls import Call, arrays_of
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import Trace
@@ -58,7 +58,7 @@ def nodes_of(found: Trace) -> list[Node]:
     nodes: list[Node] = []
     for call, whole in _shown(found):
         output = merged[f"{call.name}.output"] if whole else call.outputs()[0]
-        if whole and isinstance(call.layer, AveragingMixer | CrossAttention):
+        if whole and isinstance(call.layer, Attention | AveragingMixer | CrossAttention):
             _add_inside(nodes, call, output, back)
             continue
         node = Node(call, "", output, inputs=[("x", x) for x in call.inputs()])
@@ -112,7 +112,7 @@ def _add_inside(nodes: list[Node], call: Call, merged: Any, back: Any) -> None:
     if v is not None and dY is not None and nodes[v].output.shape == dY.shape:
         heads, values = (F.split_heads(each, A.shape[-3]) for each in (dY, nodes[v].output))
         dA = heads @ values.swapaxes(-1, -2)  # Y = A V
-    softmax = type(call.layer) in (Attention, CrossAttention)
+    softmax = type(call.layer) in (Attention, GeneralAttention, CrossAttention)
     if softmax and q is not None and k is not None and dA is not None:
         S = _scores(call, A, nodes[q].output, nodes[k].output)
         dS = A * (dA - (dA * A).sum(axis=-1, keepdims=True))  # A = softmax(S)
@@ -137,9 +137,14 @@ def _add_inside(nodes: list[Node], call: Call, merged: Any, back: Any) -> None:
 
 
 def _scores(call: Call, A: Any, Q: Any, K: Any) -> Any:
-    if isinstance(call.layer, Attention):
-        return call.layer.scores(call.inputs()[0], call.context)[0]
-    return F.attention_scores(*(F.split_heads(each, A.shape[-3]) for each in (Q, K)))[0]
+    if isinstance(call.layer, GeneralAttention):
+        x = call.inputs()[0]
+        query, _ = call.layer.queries(x, call.context)
+        key, _ = call.layer.keys(x, call.context)
+        keys, _ = F.repeat_heads(key, call.layer.group)
+        return F.attention_scores(query, keys)[0]
+    n_heads = A.shape[-3]
+    return F.attention_scores(F.split_heads(Q, n_heads), F.split_heads(K, n_heads))[0]
 
 
 def _sources(nodes: list[Node], call: Call) -> list[int]:
