@@ -30,12 +30,13 @@ BENCHMARKS = {
     "play": "the page of npformer play: how fast it answers, and what it costs (2 minutes)",
     "texts": "untuned TextClassifier compared with word counts (minutes; see `texts --help`)",
     "shape": "modules, files and lines that a reader meets, and the limits (seconds)",
+    "same": "small trainings, equal bit for bit to those of an earlier commit? (a minute)",
     "tricks": "where statements are packed, as file:line: kind (seconds)",
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
     *("cpu", "faults", "gpu", "mutants", "pretraining", "pronunciations", "questions"),
-    *("shakespeare", "shape", "texts", "today", "translating", "tricks", "writing"),
+    *("same", "shakespeare", "shape", "texts", "today", "translating", "tricks", "writing"),
 )
 
 
