@@ -147,7 +147,7 @@ class FastBlock(Fast, EncoderBlock):
         return self._post_norm_backward if self.norm == "post" else self._pre_norm_backward
 
     def _post_norm(
-        self, sublayer: Layer, dropout: Any, norm: Any, x: Array, context: Context
+        self, sublayer: Any, dropout: Any, norm: Any, x: Array, context: Context
     ) -> tuple[Array, Any]:
         context = as_engine_context(context)
         y, sublayer_cache = sublayer.forward(x, context)
@@ -166,7 +166,7 @@ class FastBlock(Fast, EncoderBlock):
 
     def _post_norm_backward(
         self,
-        sublayer: Layer,
+        sublayer: Any,
         dropout: Layer,
         norm: Any,
         dz: Array,
@@ -183,7 +183,7 @@ class FastBlock(Fast, EncoderBlock):
         return self._sum(dsum, sublayer.backward(dy, sublayer_cache, gradients), context)
 
     def _pre_norm(
-        self, sublayer: Layer, dropout: Layer, norm: Layer, x: Array, context: Context
+        self, sublayer: Any, dropout: Layer, norm: Layer, x: Array, context: Context
     ) -> tuple[Array, Any]:
         context = as_engine_context(context)
         n, norm_cache = norm.forward(x, context)
@@ -194,7 +194,7 @@ class FastBlock(Fast, EncoderBlock):
 
     def _pre_norm_backward(
         self,
-        sublayer: Layer,
+        sublayer: Any,
         dropout: Layer,
         norm: Layer,
         dz: Array,
@@ -257,7 +257,7 @@ class FastDecoderBlock(FastBlock, DecoderBlock):
             )
         return x, (mixer_caches, cross_caches, network_caches)
 
-    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:  # type: ignore[override]
+    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
         mixer_caches, cross_caches, network_caches = cache
         residual_backward = self._residual_backward()
         if network_caches is not None:

@@ -177,7 +177,11 @@ class GeneralAttention(Attention):
         dx_value = self.values_backward(dvalue, value_cache, gradients)
         dx_key = self.keys_backward(dkey, key_cache, gradients)
         dx_query = self.queries_backward(dquery, query_cache, gradients)
-        return dx_value + (dx_key + dx_query)  # x is used three times, so its gradient is a sum
+        return self.sum_of_gradients(dx_query, dx_key, dx_value)
+
+    def sum_of_gradients(self, dx_query: Array, dx_key: Array, dx_value: Array) -> Array:
+        """Return dx: x is used three times, so its gradient is a sum."""
+        return dx_value + (dx_key + dx_query)
 
     def queries(self, x: Array, context: Context, begin: Any = 0) -> tuple[Array, Any]:
         """Return the queries of x; its first token is at `begin`, a number or one for each row."""
@@ -328,6 +332,9 @@ class BlockwiseAttention(GeneralAttention):
             block=BLOCK if self.window is None else max(1, min(BLOCK, self.window)),
             window=self.window,
         )
+
+    def sum_of_gradients(self, dx_query: Array, dx_key: Array, dx_value: Array) -> Array:
+        return dx_value + dx_key + dx_query  # one after the other, as they are computed
 
     def attend_backward(self, dheads: Array, cache: Any) -> tuple[Array, Array, Array]:
         return F.blockwise_attention_backward(dheads, cache)

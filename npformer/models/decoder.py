@@ -91,7 +91,7 @@ class DecoderBlock(EncoderBlock):
         cross_caches = cross_cache, cross_dropout_cache, cross_norm_cache
         return z, (mixer_caches, cross_caches, network_caches)
 
-    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:  # type: ignore[override]
+    def backward(self, dz: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
         mixer_caches, cross_caches, network_caches = cache
         mixer_cache, mixer_dropout_cache, mixer_norm_cache = mixer_caches
         cross_cache, cross_dropout_cache, cross_norm_cache = cross_caches
@@ -216,7 +216,7 @@ class Decoder(Encoder):
             x, norm_cache = self.final_norm.forward(x, context)
         return without_padding(x, mask), (block_caches, norm_cache, mask, memory_mask)
 
-    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:  # type: ignore[override]
+    def backward(self, dy: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
         block_caches, norm_cache, mask, memory_mask = cache
         dx = without_padding(dy, mask)
         if self.final_norm is not None:
