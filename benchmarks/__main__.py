@@ -29,7 +29,7 @@ BENCHMARKS = {
     "embedding": "sentences as vectors, compared with PyTorch, pretrained encoders (3 minutes)",
     "play": "the page of npformer play: how fast it answers, and what it costs (2 minutes)",
     "texts": "untuned TextClassifier compared with word counts (minutes; see `texts --help`)",
-    "shape": "modules, files and lines that a reader meets, and the limits (seconds)",
+    "shape": "calls, complexity, tricks and modules that a reader meets, and the limits (seconds)",
     "tricks": "where statements are packed, as file:line: kind (seconds)",
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
