@@ -29,14 +29,27 @@ BENCHMARKS = {
     "embedding": "sentences as vectors, compared with PyTorch, pretrained encoders (3 minutes)",
     "play": "the page of npformer play: how fast it answers, and what it costs (2 minutes)",
     "texts": "untuned TextClassifier compared with word counts (minutes; see `texts --help`)",
-    "shape": "modules, files and lines that a reader meets, and the limits (seconds)",
     "same": "small trainings, equal bit for bit to those of an earlier commit? (a minute)",
+    "shape": "calls, complexity, tricks and modules that a reader meets, and the limits (seconds)",
     "tricks": "where statements are packed, as file:line: kind (seconds)",
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
-    *("cpu", "faults", "gpu", "mutants", "pretraining", "pronunciations", "questions"),
-    *("same", "shakespeare", "shape", "texts", "today", "translating", "tricks", "writing"),
+    "cpu",
+    "faults",
+    "gpu",
+    "mutants",
+    "pretraining",
+    "pronunciations",
+    "questions",
+    "same",
+    "shakespeare",
+    "shape",
+    "texts",
+    "today",
+    "translating",
+    "tricks",
+    "writing",
 )
 
 

@@ -1,4 +1,4 @@
-"""The package's shape: modules at import, the way from `fit` to Adam's update, lines by room."""
+"""The package's shape: modules at import, the way from `fit` to Adam's update, what is packed."""
 
 import argparse
 import ast
@@ -12,32 +12,73 @@ import time
 import tokenize
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 
 import numpy as np
 
 import npformer as nf
+from benchmarks import complexity
+from benchmarks.circles import circles
 from benchmarks.results_files import COMMIT, RESULTS, ROOT, markdown, write
+from benchmarks.tricks import FOLDERS, KINDS, counts_by_folder
+from npformer import functional
+from npformer.optim.adam import adam_update
 
 PACKAGE = Path(nf.__file__).parent
 FILE = RESULTS / "shape.json"
 
 ROOMS = (
-    *("core", "functional", "layers", "mixers", "models", "optim", "proof", "data", "engine"),
-    *("training", "interop", "tasks", "learn", "cli"),
+    "core",
+    "functional",
+    "layers",
+    "mixers",
+    "models",
+    "optim",
+    "proof",
+    "data",
+    "engine",
+    "training",
+    "interop",
+    "tasks",
+    "learn",
+    "cli",
 )
 """From the ground up: a file calls into rooms below its own."""
 
 MODULES = "modules loaded by `import npformer`"
+ABOVE = f"functions above {complexity.MOST} in complexity, outside of the engine"
+ABOVE_ON_THE_WAY = f"functions above {complexity.MOST_ON_THE_WAY} from `fit` to Adam's update"
+CIRCLES = "imports that close a circle inside a room"
 WAYS = {"kernels off": True, "default": False}
+
+TARGETS = {
+    "softmax": functional.softmax,
+    "layer_norm": functional.layer_norm,
+    "linear": functional.linear,
+    "adam_update": adam_update,
+}
+"""How many calls lie between the start of a training and each of these."""
+
 MOST = {
     MODULES: 120,
-    "kernels off: files": 50,
-    "kernels off: lines": 600,
     "kernels off: engine files": 0,
     "kernels off: upward hops": 10,
-    "default: files": 65,
-    "default: lines": 1110,
+    # The value reached, and 1 more.
+    "calls from `fit` to `softmax`": 20,
+    "calls from `fit` to `layer_norm`": 18,
+    "calls from `fit` to `linear`": 22,
+    "calls from `fit` to `adam_update`": 10,
+    # What is left to unpack: these fall to 0.
+    ABOVE: 51,
+    ABOVE_ON_THE_WAY: 19,
+    CIRCLES: 4,
+    "tricks in npformer": 181,
+    "tricks in tests": 349,
+    "tricks in benchmarks": 53,
+    "tricks in docs/site": 14,
+    "tricks in examples": 1,
 }
 """What `--check` allows."""
 
@@ -45,70 +86,98 @@ NOT_CODE = {
     getattr(tokenize, name)
     for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")
 }
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+"""Calls before Python 3.12, and none since."""
 
 
-def lines_of_code(file: Path) -> int:
-    """Return how many lines of code a file has: no docstrings, comments, imports, blank lines."""
+def tokens_of_code(file: Path) -> int:
+    """Return how many tokens of code a file has: no docstrings, comments or imports."""
     text = file.read_text("utf-8")
     left_out: set[int] = set()
     for node in ast.walk(ast.parse(text)):
         string = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if string or isinstance(node, ast.Import | ast.ImportFrom):
             left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NOT_CODE:
-            lines |= set(range(token.start[0], token.end[0] + 1))
-    return len(lines - left_out)
+    return sum(
+        token.type not in NOT_CODE and token.start[0] not in left_out
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+    )
 
 
-def lines_by_room(package=PACKAGE):
-    """Return {room: lines of code} of a package's folders and files."""
-    found = Counter()
+def tokens_by_room(package: Path = PACKAGE) -> dict[str, int]:
+    """Return {room: tokens of code} of a package's folders and files."""
+    tokens: Counter[str] = Counter()
     for file in sorted(package.rglob("*.py")):
-        found[file.relative_to(package).with_suffix("").parts[0]] += lines_of_code(file)
-    return dict(found)
+        tokens[file.relative_to(package).with_suffix("").parts[0]] += tokens_of_code(file)
+    return dict(tokens)
 
 
-def run_by(call, package=PACKAGE, until=None):
-    """Return what of a package a call runs: {(file, line)}, and its calls {(caller, callee)}.
+@dataclass
+class Calls:
+    """What of a package a call runs."""
 
-    Caller and callee are files; what lies between them outside the package is passed over. With
-    `until`, a function, nothing counts after it has returned.
+    files: set[str] = field(default_factory=set)
+    hops: set[tuple[str, str]] = field(default_factory=set)
+    """(caller, callee), both files; what lies between them outside the package is passed over."""
+    deepest: dict[CodeType, list[CodeType]] = field(default_factory=dict)
+    """Of each function that runs, the longest way to it: from the first call into the package down
+    to its own. Calls of Python functions and generators count, also outside the package.
     """
-    root, lines, calls = f"{package}{os.sep}", set(), set()
 
-    def own(frame):
-        name = frame.f_code.co_filename
-        return Path(name.removeprefix(root)).as_posix() if name.startswith(root) else None
+    def depth(self, function) -> int:
+        """Return how many calls lead to a function, the first one and its own included."""
+        return len(self.deepest[function.__code__])
 
-    def trace(frame, event, _):
-        if (file := own(frame)) is None:
-            return None
-        if event == "line":
-            lines.add((file, frame.f_lineno))
-        elif event == "call":
-            caller = frame.f_back
-            while caller is not None and own(caller) is None:
-                caller = caller.f_back
-            if caller is not None:
-                calls.add((own(caller), file))
-        elif event == "return" and until and frame.f_code is until.__code__:
-            sys.settrace(None)
-        return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
+def run_by(call, package=PACKAGE, until=None) -> Calls:
+    """Return what of a package a call runs; with `until`, before that function has returned."""
+    root, calls = f"{package}{os.sep}", Calls()
+
+    def is_own(code):
+        return code.co_filename.startswith(root)
+
+    def name_of(code):
+        return Path(code.co_filename.removeprefix(root)).as_posix()
+
+    def note(frame):
+        codes = codes_down_to(frame)
+        own = [code for code in codes if is_own(code)]
+        calls.files.add(name_of(frame.f_code))
+        if len(own) > 1:
+            calls.hops.add((name_of(own[-2]), name_of(own[-1])))
+        way = codes[codes.index(own[0]) :]
+        if len(way) > len(calls.deepest.get(frame.f_code, ())):
+            calls.deepest[frame.f_code] = way
+
+    def profile(frame, event, _):
+        code = frame.f_code
+        if event == "call" and is_own(code) and code.co_name not in COMPREHENSIONS:
+            note(frame)
+        elif event == "return" and until and code is until.__code__:
+            sys.setprofile(None)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
     try:
         call()
     finally:
-        sys.settrace(before)
-    return lines, calls
+        sys.setprofile(before)
+    return calls
 
 
-def upward(calls, rooms=ROOMS):
+def codes_down_to(frame):
+    """Return the code of each call that is going on, from the outermost to that of a frame."""
+    codes = []
+    while frame is not None:
+        if frame.f_code.co_name not in COMPREHENSIONS:
+            codes.append(frame.f_code)
+        frame = frame.f_back
+    return codes[::-1]
+
+
+def upward(hops, rooms=ROOMS):
     """Return the calls from a room into a higher one; what is in no room is above them all."""
-    return {pair for pair in calls if height(pair[0], rooms) < height(pair[1], rooms)}
+    return {pair for pair in hops if height(pair[0], rooms) < height(pair[1], rooms)}
 
 
 def height(file, rooms=ROOMS):
@@ -117,20 +186,38 @@ def height(file, rooms=ROOMS):
     return rooms.index(room) if room in rooms else len(rooms)
 
 
-def way(plain):
-    """Return what `fit` runs until Adam's update, of two layers; imports come before."""
+def call_fit(model, x, y):
+    """Train for one step by `fit`."""
+    nf.fit(model, (x, y), epochs=1, batch_size=8, seed=0, progress=False)
+
+
+def call_train(model, x, y):
+    """Train for one step by `train`."""
+    # TO FILL IN when the package has `train`: its signature, and its limits in `MOST`.
+    optimizer = nf.Adam(model.parameters())
+    nf.train(model, x, y, epochs=1, batch_size=8, optimizer=optimizer, seed=0)
+
+
+STARTS = {"fit": call_fit}
+"""What starts a training: the calls from each are counted."""
+
+if hasattr(nf, "train"):
+    STARTS["train"] = call_train
+
+
+def way(plain, start=call_fit):
+    """Return what a training runs until Adam's update, of two layers; imports come before."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((8, 6, 4), dtype=np.float32), rng.integers(0, 3, 8)
     config = nf.EncoderConfig(d_model=16, n_layers=2, n_heads=2, d_ff=32, max_len=6)
 
-    def fit(model):
-        nf.fit(model, (x, y), epochs=1, batch_size=8, seed=0, progress=False)
+    def model():
+        return nf.SequenceClassifier(config, n_classes=3, n_features=4, pooling="mean", seed=0)
 
-    options = {"n_classes": 3, "n_features": 4, "pooling": "mean", "seed": 0}
     with nf.use_kernels(False) if plain else nullcontext():
-        fit(nf.SequenceClassifier(config, **options))
-        model = nf.SequenceClassifier(config, **options)
-        return run_by(lambda: fit(model), until=nf.Adam.step)
+        start(model(), x, y)
+        second = model()
+        return run_by(lambda: start(second, x, y), until=nf.Adam.step)
 
 
 def modules():
@@ -149,47 +236,100 @@ def seconds_of_tests():
     return {"command": command, "seconds": round(time.perf_counter() - began), "commit": COMMIT}
 
 
+def counts_on_the_way(name: str, calls: Calls) -> dict[str, int]:
+    """Return how many files of the engine, and how many calls upward, a training runs."""
+    return {
+        f"{name}: engine files": sum(file.startswith("engine/") for file in calls.files),
+        f"{name}: upward hops": len(upward(calls.hops)),
+    }
+
+
+def depths(start: str, calls: Calls) -> dict[str, int]:
+    """Return how many calls lead from the start of a training to each of `TARGETS`."""
+    return {
+        f"calls from `{start}` to `{name}`": calls.depth(function)
+        for name, function in TARGETS.items()
+    }
+
+
+def over_limits(counts: dict[str, int]) -> list[str]:
+    """Return which counts are above their limits."""
+    return [what for what, most in MOST.items() if counts[what] > most]
+
+
+def measure() -> tuple[dict, str]:
+    """Return all figures, and what stands behind them in words, for `--list`."""
+    calls_of = {name: way(plain) for name, plain in WAYS.items()}
+    plain = {start: way(plain=True, start=call) for start, call in STARTS.items()}
+    measured = complexity.functions()
+    above = complexity.too_complex(measured)
+    above_on_the_way = complexity.too_complex_on_the_way(measured, set(plain["fit"].deepest))
+    in_circles = circles()
+    tricks = counts_by_folder()
+
+    counts = {MODULES: modules()}
+    for name, calls in calls_of.items():
+        counts |= counts_on_the_way(name, calls)
+    for start, calls in plain.items():
+        counts |= depths(start, calls)
+    counts |= {ABOVE: len(above), ABOVE_ON_THE_WAY: len(above_on_the_way)}
+    counts |= {CIRCLES: len(in_circles)}
+    counts |= {f"tricks in {folder}": sum(of.values()) for folder, of in tricks.items()}
+
+    sections = {ABOVE: map(str, above), ABOVE_ON_THE_WAY: map(str, above_on_the_way)}
+    sections[CIRCLES] = in_circles
+    for name, calls in calls_of.items():
+        sections[f"{name}: files"] = sorted(calls.files)
+        sections[f"{name}: upward hops"] = sorted(map(" -> ".join, upward(calls.hops)))
+    for start, calls in plain.items():
+        for name, function in TARGETS.items():
+            sections[f"calls from {start} to {name}"] = calls_in_words(calls, function)
+    figures = {"counts": counts, "tricks": tricks, "tokens": tokens_by_room()}
+    return figures, "\n\n".join("\n".join([head, *lines]) for head, lines in sections.items())
+
+
+def calls_in_words(calls: Calls, function) -> list[str]:
+    """Return the calls that lead to a function, as "file: name"."""
+    way_down = calls.deepest[function.__code__]
+    return [f"{os.path.relpath(c.co_filename, ROOT)}: {c.co_qualname}" for c in way_down]
+
+
 def run(words):
     """Print the shape, and write it if asked."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks shape", description=__doc__)
     parser.add_argument("--check", action="store_true", help="exit with 1 if there is too much")
     parser.add_argument("--tests", action="store_true", help="run the tests, and write their time")
     parser.add_argument("--write", action="store_true", help="write the results")
-    parser.add_argument("--list", action="store_true", help="print the files and the upward hops")
+    parser.add_argument("--list", action="store_true", help="print functions, files and calls")
     chosen = parser.parse_args(words)
-    figures = {"counts": {MODULES: modules()}, "rooms": lines_by_room()}
-    for name, plain in WAYS.items():
-        lines, calls = way(plain)
-        files, hops = {file for file, _ in lines}, upward(calls)
-        counts = {
-            "files": len(files),
-            "lines": len(lines),
-            "engine files": sum(file.startswith("engine/") for file in files),
-            "upward hops": len(hops),
-        }
-        figures["counts"] |= {f"{name}: {what}": n for what, n in counts.items()}
-        if chosen.list:
-            print(name, *sorted(files), *(" -> ".join(hop) for hop in sorted(hops)), "", sep="\n")
+    figures, listed = measure()
+    if chosen.list:
+        print(listed, end="\n\n")
     recorded = json.loads(FILE.read_text("utf-8"))["figures"] if FILE.is_file() else {}
     figures["tests"] = seconds_of_tests() if chosen.tests else recorded.get("tests")
     if chosen.tests or chosen.write:
         write("shape", figures, table(figures))
     else:
         print(table(figures))
-    over = [what for what, most in MOST.items() if figures["counts"][what] > most]
+    over = over_limits(figures["counts"])
     if chosen.check and over:
         raise SystemExit(f"too much: {'; '.join(over)}")
 
 
 def table(figures):
-    """Return a table of the counts with their limits, and one of the rooms."""
-    counts, rooms = figures["counts"], figures["rooms"]
+    """Return a table of the counts with their limits, one of the tricks, and one of the rooms."""
+    counts, tricks, tokens = figures["counts"], figures["tricks"], figures["tokens"]
     rows = [(what, f"{n:,}", MOST.get(what, "")) for what, n in counts.items()]
     if tests := figures["tests"]:
         rows.append(
             (f"seconds of `{tests['command']}`, at {tests['commit']}", tests["seconds"], "")
         )
-    by_room = [(room, f"{rooms[room]:,}") for room in sorted(rooms, key=height)]
-    by_room.append(("all", f"{sum(rooms.values()):,}"))
-    heads = "from `nf.fit` to Adam's update, and before", "", "at most"
-    return f"{markdown(heads, rows)}\n\n{markdown(('room', 'lines of code'), by_room)}"
+    by_kind = [(kind, *(tricks[folder][kind] for folder in FOLDERS)) for kind in KINDS]
+    by_room = [(room, f"{tokens[room]:,}") for room in sorted(tokens, key=height)]
+    by_room.append(("all", f"{sum(tokens.values()):,}"))
+    tables = (
+        markdown(("the package's shape", "", "at most"), rows),
+        markdown(("tricks", *FOLDERS), by_kind),
+        markdown(("room", "tokens of code"), by_room),
+    )
+    return "\n\n".join(tables)

@@ -4,7 +4,7 @@ import argparse
 import ast
 import keyword
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -35,17 +35,29 @@ def tricks(source: str, imported_elsewhere: Collection[str] = ()) -> list[tuple[
     """
     tree = ast.parse(source)
     nodes = list(ast.walk(tree))
-    found = [(line, LITERAL) for line in unpacked_directly(nodes)]
-    for scope in nodes:
-        if isinstance(scope, SCOPES):
-            excused = imported_elsewhere if isinstance(scope, ast.Module) else ()
-            found += [(line, LITERAL) for line in unpacked_by_name(scope, excused)]
-    found += [(node.lineno, ROWS) for node in nodes if has_rows(node)]
-    found += [(node.lineno, LOCALS) for node in nodes if is_call_of(node, "locals")]
-    found += [(node.lineno, CONDITIONAL) for node in nodes if has_inner_conditional(node)]
-    found += [(line, PARTIAL) for line in made_by_partial(tree)]
-    found += [(line, VARS) for line in set_through_vars(tree)]
-    return sorted(found)
+    lines = {
+        LITERAL: [
+            *unpacked_directly(nodes),
+            *unpacked_by_name(tree, imported_elsewhere),
+            *unpacked_by_name_in_functions(nodes),
+        ],
+        ROWS: lines_where(has_rows, nodes),
+        LOCALS: lines_where(is_call_of_locals, nodes),
+        CONDITIONAL: lines_where(has_inner_conditional, nodes),
+        PARTIAL: made_by_partial(tree),
+        VARS: set_through_vars(tree),
+    }
+    return sorted((line, kind) for kind, its_lines in lines.items() for line in its_lines)
+
+
+def lines_where(condition: Callable[[ast.AST], bool], nodes: list[ast.AST]) -> list[int]:
+    """Return the lines of the nodes for which a condition holds."""
+    return [node.lineno for node in nodes if condition(node)]
+
+
+def is_call_of_locals(node: ast.AST) -> bool:
+    """Return whether a node is `locals()`."""
+    return is_call_of(node, "locals")
 
 
 def is_call_of(node: ast.AST, *names: str) -> bool:
@@ -135,23 +147,22 @@ def is_over_constants(generators: list[ast.comprehension]) -> bool:
     return is_split_text(display)
 
 
-def unpacked(node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
-    """Yield what a call or a display unpacks, and whether by two stars."""
+def unpacked(node: ast.AST) -> list[tuple[ast.expr, bool]]:
+    """Return what a call or a display unpacks, and whether by two stars."""
     if isinstance(node, ast.Call):
-        for argument in node.args:
-            if isinstance(argument, ast.Starred):
-                yield argument.value, False
-        for named in node.keywords:
-            if named.arg is None:
-                yield named.value, True
-    elif isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if key is None:
-                yield value, True
-    elif isinstance(node, ast.Tuple | ast.List | ast.Set):
-        for element in node.elts:
-            if isinstance(element, ast.Starred) and isinstance(element.ctx, ast.Load):
-                yield element.value, False
+        by_two_stars = [argument.value for argument in node.keywords if argument.arg is None]
+        return [(v, False) for v in starred(node.args)] + [(v, True) for v in by_two_stars]
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return [(value, True) for key, value in pairs if key is None]
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return [(value, False) for value in starred(node.elts)]
+    return []
+
+
+def starred(elements: list[ast.expr]) -> list[ast.expr]:
+    """Return what a star unpacks among arguments or elements; an assignment's targets are not."""
+    return [e.value for e in elements if isinstance(e, ast.Starred) and isinstance(e.ctx, ast.Load)]
 
 
 def unpacked_directly(nodes: list[ast.AST]) -> Iterator[int]:
@@ -166,20 +177,16 @@ def unpacked_directly(nodes: list[ast.AST]) -> Iterator[int]:
                 yield value.lineno
 
 
-def unpacked_by_name(scope: ast.AST, excused: Collection[str]) -> Iterator[int]:
+def unpacked_by_name_in_functions(nodes: list[ast.AST]) -> Iterator[int]:
+    """Yield the lines where a function or class names a literal only to unpack it once."""
+    for scope in nodes:
+        if isinstance(scope, SCOPES) and not isinstance(scope, ast.Module):
+            yield from unpacked_by_name(scope)
+
+
+def unpacked_by_name(scope: ast.AST, excused: Collection[str] = ()) -> Iterator[int]:
     """Yield the lines where a scope names a literal that it only unpacks, and only once."""
-    stores: Counter[str] = Counter()
-    literals: dict[str, tuple[int, bool]] = {}
-    for node in in_scope(scope):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-            stores[node.id] += 1
-        elif isinstance(node, ast.Global | ast.Nonlocal):
-            excused = {*excused, *node.names}
-        for name, value in named_values(node):
-            is_dict = is_dict_literal(value)
-            if is_dict or is_sequence_literal(value) or is_one_of_two(value):
-                literals[name] = value.lineno, is_dict
-    literals = {n: v for n, v in literals.items() if stores[n] == 1 and n not in excused}
+    literals = literals_of(scope)
     if not literals:
         return
     nodes = list(ast.walk(scope))
@@ -192,9 +199,28 @@ def unpacked_by_name(scope: ast.AST, excused: Collection[str]) -> Iterator[int]:
         for value, two_stars in unpacked(node)
         if isinstance(value, ast.Name)
     )
-    for name, (line, is_dict) in literals.items():
-        if loads[name] == unpacks[name, is_dict] == 1:
-            yield line
+    for name, value in literals.items():
+        if name not in excused and loads[name] == unpacks[name, is_dict_literal(value)] == 1:
+            yield value.lineno
+
+
+def literals_of(scope: ast.AST) -> dict[str, ast.expr]:
+    """Return the literals that a scope gives names, each of them once; not to outer names."""
+    stores: Counter[str] = Counter()
+    outer: set[str] = set()
+    literals: dict[str, ast.expr] = {}
+    for node in in_scope(scope):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            stores[node.id] += 1
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            outer.update(node.names)
+        literals.update((name, value) for name, value in named_values(node) if is_literal(value))
+    return {n: value for n, value in literals.items() if stores[n] == 1 and n not in outer}
+
+
+def is_literal(node: ast.expr) -> bool:
+    """Return whether a dict or a sequence is written out where it gets a name."""
+    return is_dict_literal(node) or is_sequence_literal(node) or is_one_of_two(node)
 
 
 def named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -248,20 +274,26 @@ def has_inner_conditional(node: ast.AST) -> bool:
 
 def made_by_partial(tree: ast.Module) -> Iterator[int]:
     """Yield the lines that give a module, a class or an object a function made by `partial`."""
-    names_of_all = {
-        id(node)
-        for scope in ast.walk(tree)
-        if isinstance(scope, ast.Module | ast.ClassDef)
-        for node in in_scope(scope)
-    }
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+    for scope in ast.walk(tree):
+        if not isinstance(scope, SCOPES):
             continue
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if id(node) not in names_of_all and not any(map(names_attributes, targets)):
-            continue
-        if any(is_call_of(value, "partial", "partialmethod") for value in values_of(node.value)):
-            yield node.lineno
+        names_are_public = isinstance(scope, ast.Module | ast.ClassDef)
+        for node in in_scope(scope):
+            if is_assignment_of_partial(node) and (names_are_public or sets_attribute(node)):
+                yield node.lineno
+
+
+def is_assignment_of_partial(node: ast.AST) -> bool:
+    """Return whether a statement assigns a function made by `partial`."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return False
+    return any(is_call_of(value, "partial", "partialmethod") for value in values_of(node.value))
+
+
+def sets_attribute(node: ast.Assign | ast.AnnAssign) -> bool:
+    """Return whether an assignment has an attribute among its targets."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return any(map(names_attributes, targets))
 
 
 def names_attributes(target: ast.expr) -> bool:

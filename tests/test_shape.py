@@ -1,4 +1,4 @@
-"""`python -m benchmarks shape` counts rightly, on a package of three rooms and on our own."""
+"""`python -m benchmarks shape` measures rightly, on a package of three rooms and on our own."""
 
 import importlib
 import sys
@@ -43,6 +43,16 @@ def run():
 ''',
 }
 
+EXPLAINED = '''"""Sums."""
+import small.ground
+
+# Two numbers.
+def add(a, b):
+    """Add."""
+
+    return a + b  # their sum
+'''
+
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
@@ -55,34 +65,91 @@ def package(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_lines_and_calls_are_counted_once_and_only_inside_the_package(package):
+def functions_of(calls, function):
+    return [code.co_name for code in calls.deepest[function.__code__]]
+
+
+def test_files_and_calls_are_counted_once_and_only_inside_the_package(package):
     top = importlib.import_module("small.top")
-    lines, calls = shape.run_by(lambda: top.run(), package)
-    above = {("top.py", 7), ("middle/sums.py", 5), ("middle/sums.py", 10)}
-    assert lines == above | {("ground.py", 7), ("ground.py", 9)}
-    assert calls == {
+    calls = shape.run_by(lambda: top.run(), package)
+    assert calls.files == {"top.py", "middle/sums.py", "ground.py"}
+    assert calls.hops == {
         ("top.py", "middle/sums.py"),
         ("middle/sums.py", "ground.py"),
         ("ground.py", "middle/sums.py"),  # though `reduce` lies between them
     }
-    assert shape.upward(calls, ROOMS) == {("ground.py", "middle/sums.py")}
+    assert shape.upward(calls.hops, ROOMS) == {("ground.py", "middle/sums.py")}
     assert shape.upward({("top.py", "__init__.py")}, ROOMS)  # what is in no room is the roof
 
 
-def test_lines_of_code_are_counted_without_what_explains_them(package):
-    found = shape.lines_by_room(package)
-    assert found == {"__init__": 0, "ground": 4, "middle": 4, "top": 5}
+def test_the_longest_way_to_a_function_counts(package):
+    top = importlib.import_module("small.top")
+    sums = importlib.import_module("small.middle.sums")
+
+    def add_in_three_ways():
+        sums.add(1, 2)
+        top.run()
+        sums.total(1, 2)
+
+    calls = shape.run_by(add_in_three_ways, package)
+    assert functions_of(calls, sums.add) == ["run", "total", "call", "add"]
+    assert calls.depth(sums.add) == 4
+    assert calls.depth(top.run) == 1
+    assert calls.depth(sums.total) == 2
+
+
+def test_what_passes_through_a_function_outside_counts_but_not_a_comprehension(package):
+    top = importlib.import_module("small.top")
+    sums = importlib.import_module("small.middle.sums")
+    ground = importlib.import_module("small.ground")
+
+    def outside(x, y):
+        return [sums.add(x, y) for _ in range(1)]
+
+    calls = shape.run_by(lambda: ground.call(outside, 1, 2), package)
+    assert functions_of(calls, sums.add) == ["call", "outside", "add"]
+    assert top.run.__code__ not in calls.deepest
+
+
+def test_nothing_counts_after_a_function_has_returned(package):
+    top = importlib.import_module("small.top")
+    sums = importlib.import_module("small.middle.sums")
+
+    def add_in_two_ways():
+        sums.add(1, 2)
+        top.run()
+
+    assert shape.run_by(add_in_two_ways, package, until=sums.add).files == {"middle/sums.py"}
+
+
+def test_tokens_are_counted_without_what_explains_the_code(package):
+    (package / "middle" / "sums.py").write_text(EXPLAINED, "utf-8")
+    tokens = "def add ( a , b ) : return a + b"
+    assert shape.tokens_by_room(package)["middle"] == tokens.count(" ") + 1
+
+
+def test_packed_statements_have_no_fewer_tokens(tmp_path):
+    def tokens(text):
+        (tmp_path / "a.py").write_text(text, "utf-8")
+        return shape.tokens_of_code(tmp_path / "a.py")
+
+    assert tokens("a, b = f(x), g(y)\n") >= tokens("a = f(x)\nb = g(y)\n")
+    assert tokens("f(a,\n  b)\n") == tokens("f(a, b)\n")
 
 
 def test_the_rooms_are_all_there_are():
     assert set(shape.ROOMS) == {floor.partition("/")[0] for floor in FLOORS if floor}
 
 
-@pytest.mark.slow
+FIGURES = {
+    "counts": dict.fromkeys(shape.MOST, 0) | {shape.MODULES: 121, "default: upward hops": 1},
+    "tricks": {folder: dict.fromkeys(shape.KINDS, 0) for folder in shape.FOLDERS},
+    "tokens": {"cli": 7, "core": 1000},
+}
+
+
 def test_what_is_over_its_limit_is_named(monkeypatch, capsys):
-    monkeypatch.setattr(shape, "modules", lambda: 121)
-    monkeypatch.setattr(shape, "lines_by_room", lambda: {"cli": 7, "core": 1000})
-    monkeypatch.setattr(shape, "way", lambda plain: ({("core/a.py", 1)}, {("core/a.py", "cli.py")}))
+    monkeypatch.setattr(shape, "measure", lambda: (FIGURES, "core/a.py -> cli.py"))
     shape.run(["--list"])
     printed = capsys.readouterr().out
     assert "core/a.py -> cli.py" in printed
@@ -93,8 +160,22 @@ def test_what_is_over_its_limit_is_named(monkeypatch, capsys):
         shape.run(["--check"])
 
 
+def test_our_own_package_is_within_the_limits():
+    for library in ("complexipy", "grimp"):
+        pytest.importorskip(library, reason=f"{library} is not installed: pip install --group dev")
+    figures, listed = shape.measure()
+    counts = figures["counts"]
+    assert shape.over_limits(counts) == []
+    assert set(shape.MOST) <= set(counts)
+    unlimited = set(counts) - set(shape.MOST)
+    assert unlimited == {"default: engine files", "default: upward hops"}
+    assert sum(figures["tokens"].values()) > 100_000
+    assert "training/fit.py: fit" in listed
+
+
 def test_the_way_passes_through_what_everyone_reads():
-    lines, calls = shape.way(plain=True)
-    files = {file for file, _ in lines}
-    assert files >= {"training/fit.py", "functional/attention.py", "optim/adam.py"}
-    assert ("mixers/averaging.py", "functional/heads.py") in calls
+    calls = shape.way(plain=True)
+    assert calls.files >= {"training/fit.py", "functional/attention.py", "optim/adam.py"}
+    assert ("mixers/averaging.py", "functional/heads.py") in calls.hops
+    decorator, fit, *_, softmax = functions_of(calls, shape.TARGETS["softmax"])
+    assert [decorator, fit, softmax] == ["checked", "fit", "softmax"]
