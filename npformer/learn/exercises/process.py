@@ -13,7 +13,8 @@ from pathlib import Path
 
 from npformer.core import cores
 from npformer.learn.exercises.answer import Answer
-from npformer.learn.exercises.folder import find, source_of
+from npformer.learn.exercises.folder import find
+from npformer.learn.exercises.reader_file import source_of
 from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, is_untouched, judge
 from npformer.learn.exercises.table import exercise
 from npformer.training.storage.files import write_whole
