@@ -101,14 +101,14 @@ def choices(file: str | None = None) -> dict[str, Any]:
     """
     first: str | None = None
     columns: list[str] = []
-    own: dict[str, Any] = {}
+    guessed: dict[str, Any] = {}
     if file is not None:
         first = "text" if is_text_file(file) else "file"
         if first == "file":
-            columns, own = _columns_of(file)
-        own["file"] = file
+            columns, guessed = _columns_of(file)
+        guessed["file"] = file
     tasks = [
-        {**task, "defaults": defaults(name, **(own if name == first else {})).to_dict()}
+        {**task, "defaults": defaults(name, **(guessed if name == first else {})).to_dict()}
         for name, task in TASKS.items()
     ]
     mixers = [

@@ -36,9 +36,9 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
             f"there is no run in {folder} yet (no {path.name}); expected a folder that npformer "
             "train or npformer play wrote. To begin a run, type: npformer play"
         )
-    model, notes = load(path), read_notes(path)
+    saved, notes = load(path), read_notes(path)
     try:
-        return _described(model, notes, folder)
+        return _described(saved, notes, folder)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path}, its metrics.json or its history.json does not hold what npformer train "
@@ -46,18 +46,19 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
         ) from error
 
 
-def _described(found: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Return a model, or that of an estimator, and the other arguments of `exported`."""
-    model = found.model if isinstance(found, Estimator) else found
+def _described(saved: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the saved model, or that of a saved estimator, and what else `exported` takes."""
+    model = saved.model if isinstance(saved, Estimator) else saved
     metrics = _json(folder / "metrics.json")
     histories = _json(folder / "history.json")
     task, split = notes.get("task"), notes.get("split")
     arguments: dict[str, Any] = {"names": Names(), "facts": {"npformer": metrics.get("npformer")}}
     title = folder.name
     kind_of_input = "ids" if getattr(model, "n_features", None) is None else "series"
-    if isinstance(found, Estimator):
-        arguments |= _of_estimator(found, task)
-        if (n := len(found.models_)) > 1:
+    if isinstance(saved, Estimator):
+        arguments |= _of_estimator(saved, task)
+        n = len(saved.models_)
+        if n > 1:
             averaged = f"the first of {n}, whose answers npformer predict averages"
             arguments["facts"]["model"] = averaged
     elif isinstance(task, str):

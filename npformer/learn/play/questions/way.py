@@ -51,12 +51,12 @@ class Node:
     before: list[int] = field(default_factory=list)
 
 
-def nodes_of(found: Trace) -> list[Node]:
+def nodes_of(trace: Trace) -> list[Node]:
     """Return the nodes of a pass in the order of computation."""
-    backward = {call.name: call for call in found.backward}
-    merged = {call.name: call.inputs()[0] for call in found if call.name.endswith(".output")}
+    backward = {call.name: call for call in trace.backward}
+    merged = {call.name: call.inputs()[0] for call in trace if call.name.endswith(".output")}
     nodes: list[Node] = []
-    for call, is_mixer in _shown(found):
+    for call, is_mixer in _shown(trace):
         if is_mixer:
             _add_mixer(nodes, call, merged[f"{call.name}.output"], backward)
         else:
@@ -75,12 +75,12 @@ def _first_array(value: Any) -> Any:
     return next(iter(arrays_of(value)), None)
 
 
-def _shown(found: Trace) -> Iterator[tuple[Call, bool]]:
+def _shown(trace: Trace) -> Iterator[tuple[Call, bool]]:
     """Yield (layer without others inside, False), and (mixer, True) before its output layer.
 
     Mixers without such a layer are yielded after the layers inside them, with False.
     """
-    calls = [call for call in found if type(call.layer) not in DROPOUTS]
+    calls = [call for call in trace if type(call.layer) not in DROPOUTS]
     names = {call.name for call in calls}
     mixers = [
         call
