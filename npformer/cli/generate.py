@@ -32,11 +32,17 @@ def run(options: argparse.Namespace) -> int:
             stacklevel=2,
         )
     with use_precision(options.precision, options.backend):
-        choice = {n: getattr(options, n) for n in ("temperature", "top_k", "top_p", "seed")}
-        pieces = writer.stream(options.prompt, options.tokens, **choice)
+        stream = writer.stream(
+            options.prompt,
+            options.tokens,
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            seed=options.seed,
+        )
         sys.stdout.write(options.prompt.removeprefix("\n"))
-        for piece in pieces:
-            sys.stdout.write(piece)
+        for characters in stream:
+            sys.stdout.write(characters)
             sys.stdout.flush()
     sys.stdout.write("\n")
     return 0

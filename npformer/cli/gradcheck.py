@@ -1,8 +1,10 @@
 """npformer gradcheck: check every backward pass."""
 
+from __future__ import annotations
+
 import argparse
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,42 +12,59 @@ from npformer.cli.common import counted
 from npformer.cli.plugins import load_plugins
 from npformer.core.support.words import did_you_mean
 
+if TYPE_CHECKING:
+    from npformer.proof.report import GradcheckReport
+
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each case, and the report of each that fails."""
-    from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE, GradcheckError
+    from npformer.proof.report import GradcheckError
 
     chosen = _chosen(options)
     width = max(len(case.name) for case in chosen)
     print(f"{'group':<10}  {'case':<{width}}  tensors  largest error  complex step  ")
-    wrong, reports = 0, []
+    n_failed = 0
+    reports = []
     for case in chosen:
         try:
             report, verdict = case.run(), "passed"
         except GradcheckError as error:
             report, verdict = error.report, "FAILED"
-            wrong += 1
+            n_failed += 1
         reports.append(report)
-        by_complex_step = "-" if report.complex_error is None else f"{report.complex_error:.1e}"
-        skipped = sum(tensor.no_derivative for tensor in report.tensors)
-        note = f"  ({skipped} without a derivative)" if skipped else ""
-        print(
-            f"{case.group:<10}  {case.name:<{width}}  {len(report.tensors):>7}  "
-            f"{report.error:>13.1e}  {by_complex_step:>12}  {verdict}{note}"
-        )
+        print(_line(case, report, verdict, width))
         if options.verbose or verdict == "FAILED":
             print(report)
-    errors = [r.error for r in reports]
+    print(f"\n{_summary(reports, n_failed)}")
+    return 1 if n_failed else 0
+
+
+def _line(case: Any, report: GradcheckReport, verdict: str, width: int) -> str:
+    """Return the line of a case, whose name takes `width` characters."""
+    by_complex_step = "-" if report.complex_error is None else f"{report.complex_error:.1e}"
+    skipped = sum(tensor.no_derivative for tensor in report.tensors)
+    note = f"  ({skipped} without a derivative)" if skipped else ""
+    return (
+        f"{case.group:<10}  {case.name:<{width}}  {len(report.tensors):>7}  "
+        f"{report.error:>13.1e}  {by_complex_step:>12}  {verdict}{note}"
+    )
+
+
+def _summary(reports: list[GradcheckReport], n_failed: int) -> str:
+    """Return how many cases passed, and the largest errors of all."""
+    from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE
+
+    n = len(reports)
+    errors = [report.error for report in reports]
     complex_errors = [r.complex_error for r in reports if r.complex_error is not None]
-    print(
-        f"\n{counted(len(chosen), 'cases')}, {len(chosen) - wrong} passed, {wrong} failed\n"
+    return (
+        f"{counted(n, 'cases')}, {n - n_failed} passed, {n_failed} failed\n"
         f"central differences: largest relative error {np.max(errors):.1e}, tolerance "
         f"{TOLERANCE:g}\n"
         f"complex step: largest relative error {np.max(complex_errors, initial=0.0):.1e} in "
         f"{counted(len(complex_errors), 'cases')}, tolerance {COMPLEX_TOLERANCE:g}; - where it "
         "does not apply"
     )
-    return 1 if wrong else 0
 
 
 def _chosen(options: argparse.Namespace) -> list[Any]:

@@ -38,33 +38,44 @@ def measure(
 
     The results are those for metrics.json, in words, and the names of files that were written.
     """
-    test, before = parts["test"], [parts["train"], parts["validation"]]
+    test = parts["test"]
     ranks = training.options.ranks
     scores = model.evaluate(*test.data(), communicator=ranks)
     if ranks.rank:
         return None
     metrics: dict[str, Any] = {"test": scores.to_dict()}
     if isinstance(scores, TextScores):
-        text = "".join(part.samples for part in before)
+        text = parts["train"].samples + parts["validation"].samples
         counts = {f"n-grams of order {n}": ngram_loss(text, test.samples, n) for n in ORDERS}
         return metrics | {"baselines": counts}, text_in_words(scores, counts), []
     if isinstance(scores, Translations):
         return metrics, pairs_in_words(scores), []
     if isinstance(scores, FillerScores):
         return metrics, filled_in_words(scores, len(test)), []
-    samples, labels = ([each for part in before for each in part.data()[k]] for k in (0, 1))
-    beside = baselines.compared(model.names, (samples, labels), test.data())
+    beside = _scores_of_baselines(model, parts)
     metrics["baselines"] = {
-        name: {"accuracy": each.accuracy, "macro_f1": each.macro_f1}
-        for name, each in beside.items()
-        if each is not None
+        name: {"accuracy": baseline.accuracy, "macro_f1": baseline.macro_f1}
+        for name, baseline in beside.items()
+        if baseline is not None
     }
-    many = counted(len(test), "test texts" if isinstance(model, TextClassifier) else "test series")
-    some = test.rows(range(min(len(test), MOST_REPORTED)))
-    title = f"{Path(training.options.task).name}: {many}"
-    model.report(*some.data(), training.path / REPORT, title=title, scores=scores, beside=beside)
-    words = f"{many}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
+    size = counted(len(test), "test texts" if isinstance(model, TextClassifier) else "test series")
+    reported = test.rows(range(min(len(test), MOST_REPORTED)))
+    title = f"{Path(training.options.task).name}: {size}"
+    path = training.path / REPORT
+    model.report(*reported.data(), path, title=title, scores=scores, beside=beside)
+    words = f"{size}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
     return metrics, words, [REPORT]
+
+
+def _scores_of_baselines(model: Classifier, parts: dict[str, Part]) -> dict[str, Scores | None]:
+    """Return how good baselines are that know all data but the test part."""
+    samples: list[Any] = []
+    labels: list[Any] = []
+    for name in ("train", "validation"):
+        samples_of_part, labels_of_part = parts[name].data()
+        samples += samples_of_part
+        labels += labels_of_part
+    return baselines.compared(model.names, (samples, labels), parts["test"].data())
 
 
 def _comparison(scores: Scores, beside: dict[str, Scores | None]) -> str:

@@ -4,7 +4,6 @@ import argparse
 import importlib.resources
 import tomllib
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +68,34 @@ def patterns(words: str) -> list[str]:
 
 
 TYPES: dict[str, Callable[[str], Any]] = {
-    **{"N": int, "X": float, "P": float, "FILE": place, "DIR": place, "MODEL": place, "str": str},
-    **{"task": task_or_file, "workers": workers, "names": split_names, "patterns": patterns},
+    "N": int,
+    "X": float,
+    "P": float,
+    "FILE": place,
+    "DIR": place,
+    "MODEL": place,
+    "str": str,
+    "task": task_or_file,
+    "workers": workers,
+    "names": split_names,
+    "patterns": patterns,
 }
 """The type of an option's value, by the word that stands for the value in the help, or by a name
 that the table gives."""
 
-RANGES: dict[str, Callable[[str, Any], object]] = {"N": checks.positive, "P": checks.rate}
-RANGES["X"] = partial(checks.number, above=0.0)
+
+def above_0(name: str, value: object) -> float:
+    """Return `value` as a float after checking that it is finite and above 0."""
+    return checks.number(name, value, above=0.0)
+
+
+RANGES: dict[str, Callable[[str, Any], object]] = {
+    "N": checks.positive,
+    "P": checks.rate,
+    "X": above_0,
+}
 """What numbers of each type must be."""
+
 MAY_BE_0 = {"seed", "ngrams", "weight_decay", "temperature"}
 
 
@@ -91,22 +109,31 @@ def check_numbers(options: argparse.Namespace) -> None:
 
 
 CHOICES: dict[str, Any] = {
-    **{"mixers": MIXERS, "activations": ACTIVATIONS, "ffns": FFNS, "poolings": POOLINGS},
-    **{"initializers": INITIALIZERS, "losses": LOSSES, "schedules": SCHEDULES},
-    **{"positions": POSITIONS, "precisions": PRECISIONS, "metrics": (*FIGURES, "loss")},
-    **{"norms": NORMS, "backends": backends(), "embedded": [*EMBEDDED]},
+    "mixers": MIXERS,
+    "activations": ACTIVATIONS,
+    "ffns": FFNS,
+    "poolings": POOLINGS,
+    "initializers": INITIALIZERS,
+    "losses": LOSSES,
+    "schedules": SCHEDULES,
+    "positions": POSITIONS,
+    "precisions": PRECISIONS,
+    "metrics": (*FIGURES, "loss"),
+    "norms": NORMS,
+    "backends": backends(),
+    "embedded": [*EMBEDDED],
 }
 """What is one of several names."""
 
 TEXTS = {
-    **{name: ", ".join(each) for name, each in CHOICES.items()},
+    **{kind: ", ".join(names) for kind, names in CHOICES.items()},
     "tasks": "\n".join(f"  {recipe.name:<14} {recipe.summary}" for recipe in RECIPES.values()),
     "pairs": "\n".join(f"  {name:<14} pairs: {what}" for name, what in PAIRS.items()),
     "files": "\n".join(f"  {name:<14} {EMBEDDED[name]['what']}" for name in FILES),
     "workloads": "\n".join(
-        f"  {name}  batch {batch}, length {of.max_len}, d_model {of.d_model}, d_ff {of.d_ff}, "
-        f"{of.n_layers} layers"
-        for name, (batch, of) in WORKLOADS.items()
+        f"  {name}  batch {batch}, length {config.max_len}, d_model {config.d_model}, "
+        f"d_ff {config.d_ff}, {config.n_layers} layers"
+        for name, (batch, config) in WORKLOADS.items()
     ),
 }
 """What stands in the help for names in braces."""
@@ -129,8 +156,12 @@ def add_command(
     parser.set_defaults(run=run, parser=parser)
     _add(parser, about)
     if "actions" in about:
-        does = {"metavar": "ACTION", "help": "what to do; each has a --help"}
-        actions = parser.add_subparsers(dest="action", required=True, **does)
+        actions = parser.add_subparsers(
+            dest="action",
+            required=True,
+            metavar="ACTION",
+            help="what to do; each has a --help",
+        )
         for action, inner in about["actions"].items():
             add_command(actions, action, run, inner)
     if "often" in about:

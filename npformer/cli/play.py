@@ -3,6 +3,7 @@
 import argparse
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 from npformer.core import checks
 from npformer.core.support.words import did_you_mean
@@ -15,26 +16,12 @@ def run(options: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C."""
     if options.port is not None:
         checks.whole("--port", options.port, at_least=1, at_most=65535)
-    from npformer.learn.play.settings import NAMED
-    from npformer.learn.play.tasks import defaults
-
-    what, folder, file, first = options.what, FOLDER, None, None
-    if what in NAMED and not Path(what).exists():
-        first = [defaults(what).to_dict()]
-    elif what is not None and Path(what).is_file():
-        file = str(Path(what).resolve())
-    elif what and Path(what).is_dir():
-        folder = Path(what)
-    elif what is not None:
-        problem = "is neither a file nor a folder" if Path(what).exists() else "does not exist"
-        runs = ", ".join(sorted(map(str, Path(what).parent.glob("run-*")))) or "a folder with runs"
-        raise FileNotFoundError(
-            f"{what!r} {problem}; expected a table, a text, {runs}, or one of the tasks "
-            f"{', '.join(NAMED)}{did_you_mean(what, NAMED)}"
-        )
+    folder, file, runs = _opened(options.what)
     if options.export is not None:
-        if first or file:
-            raise ValueError(f"--export is given with {what}; expected the folder of a page")
+        if runs or file:
+            raise ValueError(
+                f"--export is given with {options.what}; expected the folder of a page"
+            )
         from npformer.learn.play.played import export_folder
 
         print(export_folder(folder, options.export))
@@ -49,5 +36,30 @@ def run(options: argparse.Namespace) -> int:
         if not options.no_open:
             webbrowser.open(address)
 
-    server.serve(folder, options.port, file, first, ready)
+    server.serve(folder, options.port, file, runs, ready)
     return 0
+
+
+def _opened(what: str | None) -> tuple[Path, str | None, list[dict[str, Any]] | None]:
+    """Return the folder of the page, the file, and the settings of the runs that it begins with.
+
+    `what` is a task, a file, the folder of a page, or None.
+    """
+    from npformer.learn.play.settings import NAMED
+    from npformer.learn.play.tasks import defaults
+
+    if what is None:
+        return FOLDER, None, None
+    path = Path(what)
+    if what in NAMED and not path.exists():
+        return FOLDER, None, [defaults(what).to_dict()]
+    if path.is_file():
+        return FOLDER, str(path.resolve()), None
+    if what and path.is_dir():
+        return path, None, None
+    problem = "is neither a file nor a folder" if path.exists() else "does not exist"
+    runs = ", ".join(sorted(map(str, path.parent.glob("run-*")))) or "a folder with runs"
+    raise FileNotFoundError(
+        f"{what!r} {problem}; expected a table, a text, {runs}, or one of the tasks "
+        f"{', '.join(NAMED)}{did_you_mean(what, NAMED)}"
+    )

@@ -29,16 +29,16 @@ def plugin_cases() -> list[Case]:
         (MIXERS, "mixers", _mixer),
         (LOSSES, "functional", _loss),
     ]
-    found = []
+    cases = []
     for registry, group, build in builders:
         for name in registry.added():
             title = f"{registry.kind} {name}"
             try:
-                found.append(Case(f"{title}: registered", group, (name,), build(name)))
+                cases.append(Case(f"{title}: registered", group, (name,), build(name)))
             except (TypeError, ValueError) as error:
                 reason = f"{title} is not checked, because it needs options: {error}"
                 print(reason, file=sys.stderr)
-    return found
+    return cases
 
 
 def _layer(layer: Layer) -> Check:
@@ -46,8 +46,9 @@ def _layer(layer: Layer) -> Check:
 
 
 def _ffn(name: str) -> Check:
-    settings = {"initializer": "xavier_uniform", "seed": 0, "dtype": "float64"}
-    return _layer(FFNS.make(name, 4, 6, "gelu", **settings))
+    return _layer(
+        FFNS.make(name, 4, 6, "gelu", initializer="xavier_uniform", seed=0, dtype="float64")
+    )
 
 
 def _mixer(name: str) -> Check:

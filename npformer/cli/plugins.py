@@ -59,7 +59,7 @@ def _load_file(name: str) -> str:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    module.__dict__[PLUGIN_FILE] = path.name  # for errors that say where a name comes from
+    setattr(module, PLUGIN_FILE, path.name)  # for errors that say where a name comes from
     sys.modules[key] = module
     _add_to_path(path.parent)
     try:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,39 +44,53 @@ def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
 
 def _predict(options: argparse.Namespace, trained: Trained) -> int:
     """Predict labels of arrays, all ranks together; with --out, both may be in files."""
-    model, labels, mask = trained.model, None, None
+    model, ranks = trained.model, options.ranks
+    x, mask, labels = _samples(options, trained)
+    if options.out is not None:
+        result = predict_to_file(
+            options.out,
+            model,
+            x,
+            mask,
+            kind="probabilities" if options.probabilities else "labels",
+            batch_size=options.batch_size,
+            communicator=ranks,
+        )
+    else:
+        predict = model.predict_probabilities if options.probabilities else model.predict
+        share = ranks.shard(len(x))
+        mask_of_share = None if mask is None else read(mask, share)
+        result = ranks.concatenate(predict(read(x, share), mask_of_share, options.batch_size))
+    if ranks.rank:
+        return 0  # the first writes and prints
+    # To stderr, because standard output is for the labels.
+    samples = common.counted(len(result), "samples")
+    print(f"{samples} on {common.device_of(options)}", file=sys.stderr)
+    if options.out is not None:
+        print(f"{options.out}: {result.dtype} {result.shape}")
+        return 0
+    for i, row in enumerate(result):
+        if labels is None:
+            print(_words(row))
+        else:
+            print(_words(row), "  label", _words(labels[i]))
+    return 0
+
+
+def _samples(options: argparse.Namespace, trained: Trained) -> tuple[Any, Any, Any]:
+    """Return the samples of the file that is given, and their mask; or test data with labels."""
     if len(options.input) > 1:
         raise ValueError(
             f"there are {len(options.input)} words for INPUT; expected one file. Only models of "
             "texts take several"
         )
     if options.input:
-        x = read_samples(Path(options.input[0]), model)
-        mask = None if options.mask is None else read_npy(options.mask)
-    else:
-        if options.mask is not None:
-            raise ValueError("--mask is given without INPUT; expected both, or neither")
-        x, labels = (each[: options.samples] for each in trained.test_data(None))
-    ranks, kind = options.ranks, "probabilities" if options.probabilities else "labels"
-    if options.out is not None:
-        of_file = {"kind": kind, "batch_size": options.batch_size, "communicator": ranks}
-        result = predict_to_file(options.out, model, x, mask, **of_file)
-    else:
-        predict = model.predict_probabilities if options.probabilities else model.predict
-        own = ranks.shard(len(x))
-        part = predict(read(x, own), None if mask is None else read(mask, own), options.batch_size)
-        result = ranks.concatenate(part)
-    if ranks.rank:
-        return 0  # the first writes and prints
-    # To stderr, because standard output is for the labels.
-    many = common.counted(len(result), "samples")
-    print(f"{many} on {common.device_of(options)}", file=sys.stderr)
-    if options.out is not None:
-        print(f"{options.out}: {result.dtype} {result.shape}")
-        return 0
-    for i, row in enumerate(result):
-        print(_words(row), *() if labels is None else ("  label", _words(labels[i])))
-    return 0
+        x = read_samples(Path(options.input[0]), trained.model)
+        return x, None if options.mask is None else read_npy(options.mask), None
+    if options.mask is not None:
+        raise ValueError("--mask is given without INPUT; expected both, or neither")
+    x, labels = trained.test_data(None)
+    return x[: options.samples], None, labels[: options.samples]
 
 
 def _words(row: np.ndarray) -> str:

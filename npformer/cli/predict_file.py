@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from npformer.cli import common
 from npformer.cli.trained import Trained
 from npformer.data.tables import SUFFIXES, kind_of
@@ -25,6 +27,7 @@ NAMED = {"pairs": "sources", "unlabelled": "texts"}
 """What is predicted for, by the kind of file, where it is called otherwise."""
 
 Columns = Mapping[str, Sequence[Any]]
+Filling = list[list[tuple[str, float]]]  # by gap, words and probabilities, the likeliest first
 PREDICTED, PROBABILITY = "predicted", "probability"
 
 MOST_SHOWN = 1000
@@ -37,30 +40,42 @@ FILES = {".txt", ".xlsx", ".xls", ".ods", ".doc", ".docx", ".odt", ".pdf", ".htm
 def run(options: argparse.Namespace, trained: Trained) -> int:
     """Print or write what the model predicts."""
     model, kind = trained.model, NAMED.get(trained.kind, trained.kind)
-    part, words = _input(options, trained, kind), None
+    part = _input(options, trained, kind)
+    fillings: list[Filling] | None = None
     if isinstance(model, TextFiller):
-        new, words = _gaps(options, model, part)
+        fillings = _fillings(options, model, part)
+        new = _columns_of(fillings)
+    elif kind == "sources":
+        new = _translations(options, model, part)
     else:
-        new = (_translations if kind == "sources" else _labels)(options, model, part)
+        new = _labels(options, model, part)
     if options.ranks.rank:
         return 0  # the first writes and prints
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
         write_whole(options.out, _table(options, part.columns, new))
         print(f"{options.out}: {common.counted(len(part), 'rows')}")
-    elif words is not None:
-        print("\n".join(words))
+    elif fillings is not None:
+        print("\n".join(_lines_of_gaps(part, fillings)))
     elif kind == "sources" and len(part) == 1:
         print(*new[PREDICTED])
     else:
-        table = [*zip(*new.values(), [in_brief(part, i) for i in range(len(part))], strict=True)]
-        if kind == "sources":
-            table = [row[::-1] for row in table]  # a source, and what it becomes
-        if options.probabilities:
-            table.insert(0, (*new, ""))
-        lines = [[common.one_line(str(cell), MOST_SHOWN) for cell in row] for row in table]
-        print("\n".join(aligned(lines, "<" + ">" * (len(new) - 1) + "<")))
+        print("\n".join(_lines(options, part, new, source_first=kind == "sources")))
     return 0
+
+
+def _lines(
+    options: argparse.Namespace, part: Part, new: Columns, *, source_first: bool
+) -> list[str]:
+    """Return a line for each sample: the new columns and the sample in brief."""
+    samples = [in_brief(part, i) for i in range(len(part))]
+    rows = [*zip(*new.values(), samples, strict=True)]
+    if source_first:
+        rows = [row[::-1] for row in rows]  # a source, and what it becomes
+    if options.probabilities:
+        rows.insert(0, (*new, ""))
+    cells = [[common.one_line(str(cell), MOST_SHOWN) for cell in row] for row in rows]
+    return aligned(cells, "<" + ">" * (len(new) - 1) + "<")
 
 
 def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
@@ -69,78 +84,119 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     for name in ("mask", "text", "probabilities") if kind == "sources" else ("mask",):
         if getattr(options, name):
             raise ValueError(f"--{name} is given and the model takes {kind}; expected none")
-    series = kind == "series"
-    file = (words[0] if len(words) == 1 else None) if series else named_table(words)
+    file = _named_file(words) if kind == "series" else named_table(words)
     if file is not None:
-        out, path = options.out, Path(file)
-        if out is not None and out.exists() and path.exists() and out.samefile(path):
-            raise ValueError(f"--out {out} is the file that is read; expected another name")
+        _check_out(options.out, Path(file))
         return trained.read(file, options, labelled=False)
-    if words and not series:
+    if words and kind != "series":
         return Part(list(words), columns={kind.removesuffix("s"): words})
-    own = {"sources": '"a source"', "series": "FILE"}.get(kind, '"a text of your own"')
-    wanted = "one file" if series else "texts in quotes, or one table"
-    given = "more than one file" if words else "nothing"
+    example = {"sources": '"a source"', "series": "FILE"}.get(kind, '"a text of your own"')
+    wanted = "one file" if kind == "series" else "texts in quotes, or one table"
+    what = "more than one file" if words else "nothing"
     raise ValueError(
-        f"there is {given} to predict; expected {wanted}: npformer predict {options.model} {own}"
+        f"there is {what} to predict; expected {wanted}: npformer predict {options.model} {example}"
     )
+
+
+def _named_file(words: list[str]) -> str | None:
+    """Return the file of series that words name; None if they do not name one."""
+    return words[0] if len(words) == 1 else None
+
+
+def _check_out(out: Path | None, file: Path) -> None:
+    """Check that the file that is read will not be overwritten."""
+    if out is not None and out.exists() and file.exists() and out.samefile(file):
+        raise ValueError(f"--out {out} is the file that is read; expected another name")
 
 
 def _translations(options: argparse.Namespace, model: TextTranslator, part: Part) -> Columns:
     """Return the column of what the model writes."""
     sources = part.samples
-    if unknown := sum(bool(model.tokenizers_[0].unknown_in(source)) for source in sources):
+    unknown = sum(bool(model.tokenizers_[0].unknown_in(source)) for source in sources)
+    if unknown:
         print(
             f"{unknown:,} of {len(sources):,} sources have characters that the model was not "
             "trained on: what it makes of them is a guess",
             file=sys.stderr,
         )
-    how = {"batch_size": options.batch_size, "communicator": options.ranks}
-    return {PREDICTED: model.translate(sources, options.beams, **how)}
+    written = model.translate(
+        sources, options.beams, batch_size=options.batch_size, communicator=options.ranks
+    )
+    return {PREDICTED: written}
 
 
-def _gaps(options: argparse.Namespace, model: TextFiller, part: Part) -> tuple[Columns, list[str]]:
-    """Return the columns of the best words for the gaps of texts, and a table for each text."""
+def _fillings(options: argparse.Namespace, model: TextFiller, part: Part) -> list[Filling]:
+    """Return what fills the gaps of each text."""
     if options.probabilities:
         raise ValueError("--probabilities is given and the model fills gaps; expected none")
-    found, lines = [fill(model, text) for text in part.samples], []
-    for i, gaps in enumerate(found):
-        ranks = zip(*gaps, strict=True)  # the best words for all gaps, then the next ones
-        rows = [[c for word, p in rank for c in (word, f"{p:.4f}")] for rank in ranks]
-        lines += [in_brief(part, i), *(f"  {line}" for line in aligned(rows, "<>" * len(gaps)))]
-    best = [[words[0] for words in gaps] for gaps in found]
+    return [fill(model, text) for text in part.samples]
+
+
+def _columns_of(fillings: list[Filling]) -> Columns:
+    """Return the columns of the best words, and of the probabilities of all of a text together."""
+    best = [[candidates[0] for candidates in filling] for filling in fillings]
     return {
-        PREDICTED: [" ".join(word for word, _ in each) for each in best],
-        PROBABILITY: [f"{math.prod(p for _, p in each):.6f}" for each in best],
-    }, lines
+        PREDICTED: [" ".join(word for word, _ in pairs) for pairs in best],
+        PROBABILITY: [f"{math.prod(p for _, p in pairs):.6f}" for pairs in best],
+    }
+
+
+def _lines_of_gaps(part: Part, fillings: list[Filling]) -> list[str]:
+    """Return a table for each text: the best words for all gaps, then the next ones."""
+    lines = []
+    for i, filling in enumerate(fillings):
+        rows = []
+        for candidates in zip(*filling, strict=True):
+            rows.append([cell for word, p in candidates for cell in (word, f"{p:.4f}")])
+        lines.append(in_brief(part, i))
+        lines += [f"  {line}" for line in aligned(rows, "<>" * len(filling))]
+    return lines
 
 
 def _labels(options: argparse.Namespace, model: Classifier, part: Part) -> Columns:
     """Return the columns of labels and probabilities."""
-    known = [not isinstance(each, str) or bool(each.strip()) for each in part.samples]
-    if not any(known):
-        raise ValueError(
-            f"{'all texts are' if len(part) > 1 else 'the text is'} empty; expected words"
-        )
-    if empty := known.count(False):
-        print(f"{empty:,} of {len(part):,} texts are empty: no label", file=sys.stderr)
+    empty = [isinstance(sample, str) and not sample.strip() for sample in part.samples]
+    _check_empty(empty)
     if isinstance(model, TextClassifier):
-        unknown = [i for i in model.unknown(part.samples) if known[i]]
-        if unknown:
-            print(
-                f"{len(unknown):,} of {len(part):,} texts have no word that the model knows, the "
-                f"first is {in_brief(part, unknown[0])!r}: their label is a guess",
-                file=sys.stderr,
-            )
+        _say_unknown(part, [i for i in model.unknown(part.samples) if not empty[i]])
     p = model.predict_probabilities(part.samples, options.batch_size, communicator=options.ranks)
-    labels = zip(model.classes_[p.argmax(axis=1)].tolist(), known, strict=True)
-    columns = {PROBABILITY: p.max(axis=1)}
-    if options.probabilities:
-        columns |= {f"p({name})": p[:, i] for i, name in enumerate(model.classes_)}
-    return {PREDICTED: [label if words else "" for label, words in labels]} | {
-        name: [f"{each:.6f}" * words for each, words in zip(column, known, strict=True)]
-        for name, column in columns.items()
+    columns = {
+        PREDICTED: model.classes_[p.argmax(axis=1)].tolist(),
+        PROBABILITY: _six_decimals(p.max(axis=1)),
     }
+    if options.probabilities:
+        for i, label in enumerate(model.classes_):
+            columns[f"p({label})"] = _six_decimals(p[:, i])
+    return {name: _blanked(column, empty) for name, column in columns.items()}
+
+
+def _six_decimals(probabilities: np.ndarray) -> list[str]:
+    return [f"{p:.6f}" for p in probabilities]
+
+
+def _blanked(column: list[Any], empty: list[bool]) -> list[Any]:
+    """Return a column with "" for the texts that are empty."""
+    return ["" if is_empty else cell for cell, is_empty in zip(column, empty, strict=True)]
+
+
+def _check_empty(empty: list[bool]) -> None:
+    """Check that some texts have words, and say how many have none."""
+    if all(empty):
+        raise ValueError(
+            f"{'all texts are' if len(empty) > 1 else 'the text is'} empty; expected words"
+        )
+    if any(empty):
+        print(f"{sum(empty):,} of {len(empty):,} texts are empty: no label", file=sys.stderr)
+
+
+def _say_unknown(part: Part, unknown: list[int]) -> None:
+    """Say how many texts have no known word."""
+    if unknown:
+        print(
+            f"{len(unknown):,} of {len(part):,} texts have no word that the model knows, the "
+            f"first is {in_brief(part, unknown[0])!r}: their label is a guess",
+            file=sys.stderr,
+        )
 
 
 def in_brief(part: Part, i: int) -> str:

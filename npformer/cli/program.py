@@ -37,8 +37,12 @@ EXPLAINED = (
     MemoryError,
     NonFiniteLossError,
     LauncherError,
+    ImportError,
 )
-"""Errors shown by their message alone; any other is a bug and shows its traceback."""
+"""Errors shown by their message alone; any other is a bug and shows its traceback.
+
+So does an ImportError of Python's own.
+"""
 
 RESULTS_IN_FILES = {"train", "pretrain", "look"}
 """Commands that go on when nobody can see what they print."""
@@ -72,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
     except BrokenPipeError:  # as in `npformer ... | head`
         drop(sys.stdout)
         return 0
-    except (*EXPLAINED, ImportError) as error:
+    except EXPLAINED as error:
         if isinstance(error, ImportError) and error.name is not None:
             raise  # Python's own: a library is broken, and the traceback says where
         rank = options.ranks.rank
@@ -97,12 +101,18 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"npformer {npformer.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    working = (train, evaluate, predict, generate, look, play)
-    for command in (*working, data, exercises, gradcheck, bench, doctor):
-        name = command.__name__.rpartition(".")[2]
-        add_command(commands, name, command.run)
-        if name == "train":
-            add_command(commands, "pretrain", train.run)
+    add_command(commands, "train", train.run)
+    add_command(commands, "pretrain", train.run)
+    add_command(commands, "evaluate", evaluate.run)
+    add_command(commands, "predict", predict.run)
+    add_command(commands, "generate", generate.run)
+    add_command(commands, "look", look.run)
+    add_command(commands, "play", play.run)
+    add_command(commands, "data", data.run)
+    add_command(commands, "exercises", exercises.run)
+    add_command(commands, "gradcheck", gradcheck.run)
+    add_command(commands, "bench", bench.run)
+    add_command(commands, "doctor", doctor.run)
     return parser
 
 

@@ -109,30 +109,41 @@ class RunFolder:
                 "--resume goes on with that run, --overwrite begins anew in its place, and --out "
                 "names another folder"
             )
-        made = [each for each in (self.path, *self.path.parents) if not each.exists()]
+        folders = (self.path, *self.path.parents)
+        new_folders = [folder for folder in folders if not folder.exists()]
         with reserve(self.path):
             if self._read() != self.saved:
                 raise ValueError(f"{self.path}: another run has begun there; choose another --out")
             if self.files() and (not self.resume or self._half_set_aside()):
                 self._set_aside()
-            words = {"format": 1, "npformer": npformer.__version__, "options": dict(options)}
-            write_json(self.path / RUN, {**words, "plugins": self.plugins})
+            description = {
+                "format": 1,
+                "npformer": npformer.__version__,
+                "options": dict(options),
+                "plugins": self.plugins,
+            }
+            write_json(self.path / RUN, description)
             try:
                 yield
             except BaseException:
                 if not self.resume and not self._results():
-                    (self.path / RUN).unlink()  # the new run never began: its options were wrong
-                    self._bring_back()
-                    for lock in self.path.rglob(".lock") if made else ():
-                        lock.unlink()
-                    for each in made:
-                        _remove_empty(each)
+                    self._undo(new_folders)
                 raise
+
+    def _undo(self, new_folders: list[Path]) -> None:
+        """Leave all as it was before a run that never began: its options were wrong."""
+        (self.path / RUN).unlink()
+        self._bring_back()
+        if new_folders:
+            for lock in self.path.rglob(".lock"):
+                lock.unlink()
+        for folder in new_folders:
+            _remove_empty(folder)
 
     def files(self) -> list[Path]:
         """Return the files of a run that exist, `RUN` first."""
-        models = [checkpoint_name(), *(checkpoint_name(split) for split in self.splits)]
-        names = [RUN, "metrics.json", "history.json", "curves.png", REPORT, *models]
+        names = [RUN, "metrics.json", "history.json", "curves.png", REPORT, checkpoint_name()]
+        names += [checkpoint_name(split) for split in self.splits]
         files = [self.path / name for name in names if (self.path / name).is_file()]
         return files + sorted((self.path / "checkpoints").rglob(CHECKPOINT))
 

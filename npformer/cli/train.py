@@ -2,7 +2,9 @@
 
 import argparse
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from npformer.cli import train_file, train_task
 from npformer.cli.model_settings import given_options
@@ -13,11 +15,20 @@ from npformer.cli.training import Training
 from npformer.core import split_names
 from npformer.mixers import MIXERS
 from npformer.tasks.sources.kinds import OPTIONS
-from npformer.tasks.sources.recipes import RECIPES, usual_options
+from npformer.tasks.sources.recipes import RECIPES, Recipe, usual_options
 
 OF_THIS_CALL = (
-    *("command", "parser", "run", "usual", "plugin"),
-    *("out", "resume", "overwrite", "quiet", "verbose", "ranks"),
+    "command",
+    "parser",
+    "run",
+    "usual",
+    "plugin",
+    "out",
+    "resume",
+    "overwrite",
+    "quiet",
+    "verbose",
+    "ranks",
 )
 """What the command line sets and a run does not depend on."""
 
@@ -25,41 +36,65 @@ OF_THIS_CALL = (
 def run(options: argparse.Namespace) -> int:
     """Train, save and test a model on a file, or for each split of a task; print the results."""
     plugins = load_plugins(options.plugin)
-    labelled = options.command != "pretrain"
-    recipe = RECIPES.get(options.task) if labelled else None
-    given = {n: v for n, v in vars(options).items() if n not in OF_THIS_CALL and v is not None}
-    if not labelled:
-        given["command"] = options.command  # with which a run goes on
+    recipe = None if options.command == "pretrain" else RECIPES.get(options.task)
+    given = _options_of_run(options)
     mixers = split_names(given.get("mixer", options.usual["mixer"]))
     for name in mixers:
         MIXERS.parse(name, "mixer")
-    # mean(power=2) becomes mean_power=2 in the folder's name.
-    named = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
-    task = options.task if recipe else Path(options.task).name.partition(".")[0] or "texts"
-    if not labelled:
-        named = f"pretrained-{named}"
-    elif "pretrained" in given:
-        named = f"from-{Path(given['pretrained']).name}"
     if (words := who_is_who(options.ranks)) and not options.quiet:
         print(words)
-    out = options.out or Path("runs") / f"{task}-{named}"
+    out = options.out or Path("runs") / _name_of_run(options, mixers, is_task=recipe is not None)
     with own_folder(options.ranks, out) as path:
-        how = options.resume, options.overwrite
-        folder = RunFolder(path, (*recipe.splits,) if recipe else (), plugins, *how)
+        folder = RunFolder(
+            path,
+            splits=(*recipe.splits,) if recipe else (),
+            plugins=plugins,
+            resume=options.resume,
+            overwrite=options.overwrite,
+        )
         fitting = {} if options.resume and folder.saved else usual_options(options.task, mixers)
         chosen = folder.options(given, options.usual | fitting)
         chosen = options.ranks.first(chosen)  # which alone knows the run that goes on
         if options.resume and not options.quiet:
             what = "the run there goes on" if folder.saved else "no run is there, so one begins"
             print(f"--resume, {folder.path}: {what}")
-        vars(options).update(chosen)
-        if recipe is None:
-            if getattr(options, "split", None) is not None:
-                raise ValueError("--split is for tasks; expected none for a file: --test cuts it")
-            return train_file.run(Training(options, folder, chosen))
-        if wrong := given_options(options, {*OPTIONS} - {"pooling"}):
-            raise ValueError(
-                f"--{min(wrong).replace('_', '-')} is for files; expected none of its kind for "
-                f"the task {recipe.name}"
-            )
-        return train_task.run(Training(options, folder, chosen), recipe)
+        for name, value in chosen.items():
+            setattr(options, name, value)
+        _check_fits(options, recipe)
+        training = Training(options, folder, chosen)
+        return train_file.run(training) if recipe is None else train_task.run(training, recipe)
+
+
+def _options_of_run(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that were given and that a run depends on."""
+    given = {
+        name: value
+        for name, value in vars(options).items()
+        if name not in OF_THIS_CALL and value is not None
+    }
+    if options.command == "pretrain":
+        given["command"] = options.command  # with which a run goes on
+    return given
+
+
+def _name_of_run(options: argparse.Namespace, mixers: Sequence[str], *, is_task: bool) -> str:
+    """Return what the folder of a run is called, if --out does not say it."""
+    data = options.task if is_task else Path(options.task).name.partition(".")[0] or "texts"
+    if options.command != "pretrain" and getattr(options, "pretrained", None) is not None:
+        return f"{data}-from-{Path(options.pretrained).name}"
+    # mean(power=2) becomes mean_power=2.
+    model = "-".join(re.sub(r"[^\w.=-]+", "_", name).strip("_") for name in mixers)
+    return f"{data}-pretrained-{model}" if options.command == "pretrain" else f"{data}-{model}"
+
+
+def _check_fits(options: argparse.Namespace, recipe: Recipe | None) -> None:
+    """Check that options of tasks are given for a task only, and those of files for a file."""
+    if recipe is None:
+        if getattr(options, "split", None) is not None:
+            raise ValueError("--split is for tasks; expected none for a file: --test cuts it")
+        return
+    if wrong := given_options(options, {*OPTIONS} - {"pooling"}):
+        raise ValueError(
+            f"--{min(wrong).replace('_', '-')} is for files; expected none of its kind for "
+            f"the task {recipe.name}"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from dataclasses import fields
 from typing import Any
@@ -26,19 +27,19 @@ MODEL = {"pooling", "output", *(field.name for field in fields(EncoderConfig))}
 
 def run(training: Training, recipe: Recipe) -> int:
     """Train, save and test a model for each split, and print the results."""
-    options, splits = training.options, (*recipe.splits,)
+    options = training.options
     settings = dict(recipe.training)
     if options.output is not None:
         settings["label_smoothing"] = 0.0  # not every loss has labels to smooth
     settings |= given_options(options, (*settings, "schedule"))
-    if options.split not in (None, "both"):
-        checks.choice(f"--split of task {recipe.name}", options.split, (*recipe.splits, "both"))
-        splits = (options.split,)
-    changes = given_options(options, MODEL) | {"mixer": mixer_setting(options.mixer)}
+    splits = _chosen_splits(options, recipe)
     metrics: dict[str, Any] = {
         "task": recipe.name,
-        "mixer": changes["mixer"],
-        **{name: getattr(options, name) for name in ("seed", "backend", "precision", "dtype")},
+        "mixer": mixer_setting(options.mixer),
+        "seed": options.seed,
+        "backend": options.backend,
+        "precision": options.precision,
+        "dtype": options.dtype,
         "device": common.device_of(options),
         **VERSIONS,
         "training": settings,
@@ -50,46 +51,93 @@ def run(training: Training, recipe: Recipe) -> int:
     training.say(f"{recipe.name}: {recipe.summary}")
     with training.folder.begun(training.chosen):
         for split in splits:
-            data = recipe.load(split, options.seed, options.dtype)
-            model = recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
-            if split == splits[0]:
-                metrics |= {"parameters": model.n_parameters(), "config": model.config.to_dict()}
-                training.describe(model, data.train[0][:1])
-            n = [f"{len(x):,}" for x, _ in (data.train, data.validation, data.test)]
-            parts = f"{n[0]} training, {n[1]} validation, {n[2]} test"
-            training.say(f"{split} split: {parts}; {recipe.splits[split]}")
-            usual = {"schedule": "cosine", "metric": "accuracy", **settings}
-            usual |= {"seed": options.seed, **training.arguments(split)}
-            usual = filled(usual, len(data.train[0]))
-            history = fit(model, data.train, validation=data.validation, **usual)
-            if history.best_epoch is not None:
-                # Saved before the test, which may be interrupted or run out of memory.
-                for file in ("curves.png", REPORT):  # of an older model
-                    (training.path / file).unlink(missing_ok=True)
-                name = checkpoint_name(split if histories else "")
-                notes = {each: metrics[each] for each in ("task", "seed", "plugins")}
-                save(model, training.path / name, notes={"split": split, **notes})
-                histories[split] = history
-                metrics["splits"][split] = {
-                    "validation_accuracy": max(history.validation_accuracy, default=None),
-                    "best_epoch": history.best_epoch,
-                    "epochs": len(history.train_loss),
-                    "stopped": history.stopped,
-                    "seconds": round(sum(history.seconds), 2),
-                    "workers": history.workers,
-                    "file": name,
-                }
-                training.write(metrics, histories)
-            if (status := training.status(history, settings["epochs"])) is not None:
+            status = _train_on_split(training, recipe, split, metrics, histories)
+            if status is not None:
                 return status
-            at_once = batch_at_evaluation(settings["batch_size"], options.micro_batch)
-            with use_precision(options.precision, options.backend):
-                found = evaluate(model, data.test, at_once, communicator=options.ranks)
-            tested = {f"test_{n}": getattr(found, n) for n in ("accuracy", "loss", "labels")}
-            metrics["splits"][split] |= tested
-            training.write(metrics, histories)
         _finish(training, metrics["splits"], histories)
     return 0
+
+
+def _chosen_splits(options: argparse.Namespace, recipe: Recipe) -> tuple[str, ...]:
+    """Return the splits that --split names: by default, all of the task."""
+    if options.split in (None, "both"):
+        return (*recipe.splits,)
+    checks.choice(f"--split of task {recipe.name}", options.split, (*recipe.splits, "both"))
+    return (options.split,)
+
+
+def _train_on_split(
+    training: Training,
+    recipe: Recipe,
+    split: str,
+    metrics: dict[str, Any],
+    histories: dict[str, History],
+) -> int | None:
+    """Train, save and test a model, and write down how good it is in `metrics` and `histories`.
+
+    Returns the exit status if the training was stopped, otherwise None.
+    """
+    options, settings = training.options, metrics["training"]
+    changes = given_options(options, MODEL) | {"mixer": mixer_setting(options.mixer)}
+    data = recipe.load(split, options.seed, options.dtype)
+    model = recipe.model(data, options.seed, options.dtype, **changes).to(options.backend)
+    if "parameters" not in metrics:  # those of other splits are the same
+        metrics |= {"parameters": model.n_parameters(), "config": model.config.to_dict()}
+        training.describe(model, data.train[0][:1])
+    sizes = [f"{len(x):,}" for x, _ in (data.train, data.validation, data.test)]
+    in_words = f"{sizes[0]} training, {sizes[1]} validation, {sizes[2]} test"
+    training.say(f"{split} split: {in_words}; {recipe.splits[split]}")
+    arguments = {"schedule": "cosine", "metric": "accuracy", **settings}
+    arguments |= {"seed": options.seed, **training.arguments(split)}
+    arguments = filled(arguments, len(data.train[0]))
+    history = fit(model, data.train, validation=data.validation, **arguments)
+    if history.best_epoch is not None:
+        # Saved before the test, which may be interrupted or run out of memory.
+        _save(training, model, split, history, metrics, histories)
+    if (status := training.status(history, settings["epochs"])) is not None:
+        return status
+    batch_size = batch_at_evaluation(settings["batch_size"], options.micro_batch)
+    with use_precision(options.precision, options.backend):
+        evaluation = evaluate(model, data.test, batch_size, communicator=options.ranks)
+    metrics["splits"][split] |= {
+        "test_accuracy": evaluation.accuracy,
+        "test_loss": evaluation.loss,
+        "test_labels": evaluation.labels,
+    }
+    training.write(metrics, histories)
+    return None
+
+
+def _save(
+    training: Training,
+    model: Any,
+    split: str,
+    history: History,
+    metrics: dict[str, Any],
+    histories: dict[str, History],
+) -> None:
+    """Save a model in place of an older one, and write down how its training went."""
+    for file in ("curves.png", REPORT):  # of an older model
+        (training.path / file).unlink(missing_ok=True)
+    name = checkpoint_name(split if histories else "")
+    notes = {
+        "split": split,
+        "task": metrics["task"],
+        "seed": metrics["seed"],
+        "plugins": metrics["plugins"],
+    }
+    save(model, training.path / name, notes=notes)
+    histories[split] = history
+    metrics["splits"][split] = {
+        "validation_accuracy": max(history.validation_accuracy, default=None),
+        "best_epoch": history.best_epoch,
+        "epochs": len(history.train_loss),
+        "stopped": history.stopped,
+        "seconds": round(sum(history.seconds), 2),
+        "workers": history.workers,
+        "file": name,
+    }
+    training.write(metrics, histories)
 
 
 def _finish(training: Training, splits: dict[str, Any], histories: dict[str, History]) -> None:

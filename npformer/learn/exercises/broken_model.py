@@ -64,11 +64,21 @@ def _expectation(model: Any, answer: Answer) -> list[str]:
 
 def _gradients(model: Any, answer: Answer) -> list[str]:
     """Return which of the two gradient checks of a block fails, without saying in what."""
-    block, x, found = model.encoder.blocks[0], draw(2, 3, 8), []
-    few: dict[str, Any] = {"max_entries": 4, "directions": 3, "complex_tolerance": None}
+    block = model.encoder.blocks[0]
+    x = draw(2, 3, 8)
+    problems = []
     for training, when in ((False, "at evaluation"), (True, "in training")):
-        if report := failed_report(answer, block, x, training=training, **few):
+        report = failed_report(
+            answer,
+            block,
+            x,
+            training=training,
+            max_entries=4,
+            directions=3,
+            complex_tolerance=None,
+        )
+        if report is not None:
             wrong = len(report._wrong_tensors())
             tensors = f"{wrong} of {len(report.tensors)} tensors" if wrong else "its rules"
-            found.append(f"gradcheck of a block fails {when}, in {tensors}")
-    return found
+            problems.append(f"gradcheck of a block fails {when}, in {tensors}")
+    return problems

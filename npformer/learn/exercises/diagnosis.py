@@ -1,7 +1,7 @@
 """What is wrong with a gradient, in words: never what would be right."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,20 +54,11 @@ def fault_of(
     truth : str
         What the right number is called.
     """
-    if got is None:
-        return f"{name} is None: still to do"
-    if not isinstance(got, np.ndarray | np.generic | float | int):
-        return f"{name} is {a_type(got)}; expected an array"
+    if fault := _type_fault(name, got):
+        return fault
     got = np.asarray(got)
-    if got.dtype.kind == "c":
-        return f"{name} is complex; x is real, so its gradient is real too"
-    if got.dtype.kind not in "fiub":
-        return f"{name} has dtype {got.dtype}; expected floating-point numbers"
     if same(got, right):
-        if got.dtype.kind != "f" or got.dtype.itemsize >= right.dtype.itemsize:
-            return ""
-        dtypes = f"{name} is {got.dtype}; expected {right.dtype}, as all arrays that came in are"
-        return f"{dtypes}. Is something in it cast, or made with dtype={str(got.dtype)!r}?"
+        return _precision_fault(name, got, right)
     for says, variant in variants:
         if same(got, variant) and not same(variant, right):
             return f"{name}: {says}"
@@ -79,21 +70,50 @@ def fault_of(
     got = got.astype(float)
     if not got.any():
         return f"{name} is 0 everywhere"
-    order = "look at the order in which they are returned"
-    known = [(-right, "has the wrong sign, everywhere")]
-    known += [(g, f"holds what {other} should be: {order}") for other, g in others.items()]
-    if right.ndim >= 2:
-        known.append((right.swapaxes(-1, -2), "is transposed: its last two axes are swapped"))
-    if of_ones is not None:
-        says = "does not depend on the gradient that came in: it is right only where that is 1"
-        known.append((of_ones, says))
-    for one, says in known:
-        if same(got, one):
+    for typical, says in _typical_gradients(right, others, of_ones):
+        if same(got, typical):
             return f"{name} {says}"
     factor = float((got * right).sum() / ((right * right).sum() or 1.0))
     if factor and same(got, factor * right):
         return f"{name} {_factor_fault(factor, counts)}"
     return f"{name} {_entries_fault(got, right, truth)}"
+
+
+def _type_fault(name: str, got: Any) -> str:
+    """Say if something is no array of numbers."""
+    if got is None:
+        return f"{name} is None: still to do"
+    if not isinstance(got, np.ndarray | np.generic | float | int):
+        return f"{name} is {a_type(got)}; expected an array"
+    dtype = np.asarray(got).dtype
+    if dtype.kind == "c":
+        return f"{name} is complex; x is real, so its gradient is real too"
+    if dtype.kind not in "fiub":
+        return f"{name} has dtype {dtype}; expected floating-point numbers"
+    return ""
+
+
+def _precision_fault(name: str, got: np.ndarray, right: np.ndarray) -> str:
+    """Say if right values have fewer digits than they should."""
+    if got.dtype.kind != "f" or got.dtype.itemsize >= right.dtype.itemsize:
+        return ""
+    dtypes = f"{name} is {got.dtype}; expected {right.dtype}, as all arrays that came in are"
+    return f"{dtypes}. Is something in it cast, or made with dtype={str(got.dtype)!r}?"
+
+
+def _typical_gradients(
+    right: np.ndarray, others: Mapping[str, np.ndarray], of_ones: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, str]]:
+    """Yield gradients that people return by mistake, and what to say of each."""
+    yield -right, "has the wrong sign, everywhere"
+    order = "look at the order in which they are returned"
+    for other, gradient in others.items():
+        yield gradient, f"holds what {other} should be: {order}"
+    if right.ndim >= 2:
+        yield right.swapaxes(-1, -2), "is transposed: its last two axes are swapped"
+    if of_ones is not None:
+        says = "does not depend on the gradient that came in: it is right only where that is 1"
+        yield of_ones, says
 
 
 def _shape_fault(name: str, got: np.ndarray, right: np.ndarray) -> str:

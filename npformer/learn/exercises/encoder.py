@@ -3,7 +3,6 @@
 import copy
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,9 @@ from npformer.data import digits
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.learn.exercises.diagnosis import fault_of, same
 from npformer.learn.exercises.exercise import Exercise
-from npformer.learn.exercises.folder import find, source_of
+from npformer.learn.exercises.reader_file import file_of, is_open, source_of
 from npformer.learn.exercises.referee import NOT_BY_HAND, NOT_ITS_FILES, PASSED, RIGHT, judge
-from npformer.learn.exercises.table import exercise as exercise_of
-from npformer.learn.exercises.table import stem
 from npformer.learn.exercises.trials import check_returned, mistaken_results, slopes
-from npformer.learn.exercises.yours import is_open
 from npformer.proof.cases.case import draw
 
 PAIRS = ("linear", "relu", "layer_norm", "multi_head", "pooling", "cross_entropy")
@@ -30,18 +26,19 @@ COUNTS = {"the batch size": 3.0, "the length": 8.0}
 ENOUGH = 0.95
 
 
-def unsolved(answer: Answer) -> list[str]:
+def unsolved(exercise: Exercise, answer: Answer) -> list[str]:
     """Return which of the files that the encoder uses are still to do, in words."""
-    files = _files(answer)
-    left = [stem(name) for name, path in files.items() if is_open(path)]
-    needs = " ".join(stem(name)[:2] for name in files)
-    return [f"it needs {needs}; still to do: {', '.join(left)}"] if left else []
+    files = _files(exercise, answer)
+    to_do = [used.stem for used, path in files if is_open(path)]
+    numbers = " ".join(used.stem[:2] for used, _ in files)
+    return [f"it needs {numbers}; still to do: {', '.join(to_do)}"] if to_do else []
 
 
-def _files(answer: Answer) -> dict[str, Path | None]:
-    """Return the files that the encoder uses, by the names of their exercises."""
-    names = sorted(set(FILES) & set(TAKEN.findall(answer.text)), key=stem)
-    return {name: find(Path(answer.path).parent, name) for name in names}
+def _files(exercise: Exercise, answer: Answer) -> list[tuple[Exercise, Path | None]]:
+    """Return the exercises whose functions the encoder takes, and the reader's files of them."""
+    taken = TAKEN.findall(answer.text)
+    folder = Path(answer.path).parent
+    return [(used, file_of(used, folder)) for name, used in exercise.uses.items() if name in taken]
 
 
 def mark(exercise: Exercise, answer: Answer) -> list[str]:
@@ -51,25 +48,32 @@ def mark(exercise: Exercise, answer: Answer) -> list[str]:
         Marking(exercise, answer).check()
     except Stuck as stuck:
         problems = [*stuck.args]
-    wrong, borrowed = _judge_files(answer)
+    wrong, borrowed = _judge_files(exercise, answer)
     if problems:
         return wrong + problems
-    answer.state = NOT_ITS_FILES if wrong else NOT_BY_HAND if borrowed else RIGHT
+    if wrong:
+        answer.state = NOT_ITS_FILES
+    elif borrowed:
+        answer.state = NOT_BY_HAND
+    else:
+        answer.state = RIGHT
     answer.notes = [*wrong, *borrowed, *answer.notes]
     return []
 
 
-def _judge_files(answer: Answer) -> tuple[list[str], list[str]]:
+def _judge_files(exercise: Exercise, answer: Answer) -> tuple[list[str], list[str]]:
     """Return which of the files are wrong, and which are right, but not by hand, in words."""
     wrong: list[str] = []
     borrowed: list[str] = []
-    for name, path in _files(answer).items():
+    for used, path in _files(exercise, answer):
         assert path is not None, "`unsolved` comes first"
         text, places = source_of(path)
-        state = judge(exercise_of(name), Answer(text, str(path), places)).state
-        if state != RIGHT:
-            group, says = (borrowed, state) if state in PASSED else (wrong, "not right itself")
-            group.append(f"{stem(name)} is {says}; `npformer exercises check {name}`")
+        state = judge(used, Answer(text, str(path), places)).state
+        check = f"`npformer exercises check {used.name}`"
+        if state not in PASSED:
+            wrong.append(f"{used.stem} is not right itself; {check}")
+        elif state != RIGHT:
+            borrowed.append(f"{used.stem} is {state}; {check}")
     return wrong, borrowed
 
 
@@ -78,9 +82,10 @@ class Marking:
 
     def __init__(self, exercise: Exercise, answer: Answer) -> None:
         self.answer = answer
-        names = "parameters", "encoder", "encoder_backward", "train"
-        functions = [partial(answer.call, answer.function(name)) for name in names]
-        self.parameters, self.encoder, self.backward, self.train = functions
+        self._parameters = answer.function("parameters")
+        self._encoder = answer.function("encoder")
+        self._encoder_backward = answer.function("encoder_backward")
+        self._train = answer.function("train")
         self.p: dict[str, Array] = {
             name: array.astype("float64") + 0.3 * draw(*array.shape, seed=i)
             for i, (name, array) in enumerate(self.parameters(8, 12).items())
@@ -88,11 +93,31 @@ class Marking:
         text = re.sub(r"^.* = yours\(.*\n", "", exercise.solved, flags=re.MULTILINE)
         solved: dict[str, Any] = {}
         for name in FILES:
-            solved |= vars(exercise_of(name).run(exercise_of(name).solved))
-        pairs = {pair for name in FILES for pair in (name, name.removesuffix("_backward"))}
-        own = answer.names if pairs <= answer.names.keys() else solved
+            used = exercise.uses[name]
+            solved |= vars(used.run(used.solved))
+        pairs = {*FILES, *(name.removesuffix("_backward") for name in FILES)}
+        functions_of_reader = answer.names if pairs <= answer.names.keys() else solved
         self.described = exercise.run(text, solved)
-        self.variants = [("", exercise.run(text, own)), *exercise.variants(text, own)]
+        self.variants = [
+            ("", exercise.run(text, functions_of_reader)),
+            *exercise.variants(text, functions_of_reader),
+        ]
+
+    def parameters(self, *sizes: int) -> Any:
+        """Call the reader's `parameters`."""
+        return self.answer.call(self._parameters, *sizes)
+
+    def encoder(self, x: Array, p: dict[str, Array]) -> Any:
+        """Call the reader's `encoder`."""
+        return self.answer.call(self._encoder, x, p)
+
+    def encoder_backward(self, dlogits: Array, cache: Any) -> Any:
+        """Call the reader's `encoder_backward`."""
+        return self.answer.call(self._encoder_backward, dlogits, cache)
+
+    def train(self, x: Array, labels: Array, **settings: Any) -> Any:
+        """Call the reader's `train`."""
+        return self.answer.call(self._train, x, labels, **settings)
 
     def check(self) -> None:
         """Check the logits, then the gradients, then the result of training."""
@@ -104,13 +129,29 @@ class Marking:
 
     def _mistake(self, got: Any, of: Callable[[Any], Any]) -> str:
         """Return the mistake that gives the same result as the reader's encoder, if one does."""
-        (_, right), *others = mistaken_results(self.variants, of)
-        return next((s for s, other in others if same(got, other) and not same(got, right)), "")
+        (_, right), *mistakes = mistaken_results(self.variants, of)
+        if same(got, right):
+            return ""
+        return next((says for says, result in mistakes if same(got, result)), "")
 
     def _check_logits(self) -> None:
-        p, encoder, described = self.p, self.encoder, self.described
-        given = copy.deepcopy(p)
-        result = encoder(X, p)
+        logits = self._checked_logits()
+        p = self.p
+        if says := self._mistake(logits, lambda names: names.encoder(X, p)[0]):
+            raise Stuck(f"encoder: {says}")
+        self._check_use_of_parameters(logits)
+        self._check_names_of_parameters()
+        if not same(self.encoder(X, p)[0], self.described.encoder(X, p)[0]):
+            raise Stuck(
+                "the logits are not those of the formulas at the top of the file, with "
+                f"{self.described.N_BLOCKS} blocks and {self.described.N_HEADS} heads"
+            )
+        self.answer.notes = ["right so far: the logits"]
+
+    def _checked_logits(self) -> Any:
+        """Return the logits after checking their shape, and that no parameter was changed."""
+        before = copy.deepcopy(self.p)
+        result = self.encoder(X, self.p)
         check_returned("encoder", result, ["logits", "a cache"])
         logits = result[0]
         if np.shape(logits) != (3, 10):
@@ -118,48 +159,58 @@ class Marking:
             raise Stuck(f"{shape}; expected (3, 10)")
         if not np.isfinite(logits).all():
             raise Stuck("the logits hold NaN or infinity")
-        if any(not np.array_equal(p[name], given[name]) for name in p):
+        if any(not np.array_equal(array, before[name]) for name, array in self.p.items()):
             raise Stuck("encoder changed a parameter in place")
-        if says := self._mistake(logits, lambda names: names.encoder(X, p)[0]):
-            raise Stuck(f"encoder: {says}")
-        moved = {name: p | {name: p[name] + 0.1 * draw(*p[name].shape)} for name in p}
-        if unused := [name for name in p if same(encoder(X, moved[name])[0], logits)]:
+        return logits
+
+    def _check_use_of_parameters(self, logits: Any) -> None:
+        unused = []
+        for name, array in self.p.items():
+            moved = self.p | {name: array + 0.1 * draw(*array.shape)}
+            if same(self.encoder(X, moved)[0], logits):
+                unused.append(name)
+        if unused:
             which = ", ".join(unused)
             raise Stuck(f"encoder does not use {which}: when they change, no logit does")
-        shapes = {name: array.shape for name, array in described.parameters(8, 12).items()}
-        if shapes != {name: array.shape for name, array in p.items()}:
+
+    def _check_names_of_parameters(self) -> None:
+        parameters = self.described.parameters(8, 12)
+        shapes = {name: array.shape for name, array in parameters.items()}
+        if shapes != {name: array.shape for name, array in self.p.items()}:
             says = "parameters gives other names or shapes than the one you were given"
             raise Stuck(f"{says}; put it back")
-        if not same(encoder(X, p)[0], described.encoder(X, p)[0]):
-            raise Stuck(
-                "the logits are not those of the formulas at the top of the file, with "
-                f"{described.N_BLOCKS} blocks and {described.N_HEADS} heads"
-            )
-        self.answer.notes = ["right so far: the logits"]
 
     def _check_gradients(self) -> None:
         """Compare with slopes, from the loss backwards: one mistake spoils all below."""
-        p, encoder = self.p, self.encoder
-        g = self.backward(DLOGITS.copy(), encoder(X, p)[1])
-        if not isinstance(g, dict):
-            kind = "nothing" if g is None else a_type(g)
-            raise Stuck(f"encoder_backward returned {kind}; expected a dict of gradients")
-        if missing := [name for name in p if g.get(name) is None]:
-            raise Stuck(f"encoder_backward gives no gradient of {', '.join(missing)}")
+        p = self.p
+        gradients = self._checked_gradients()
         self.answer.listening = False  # thousands of calls follow
         right: list[str] = []
         for name in reversed(p):
-            slope = slopes(lambda: encoder(X, p)[0], p[name], DLOGITS)
-            if fault := fault_of(f"d{name}", g[name], slope, counts=COUNTS):
+            slope = slopes(lambda: self.encoder(X, p)[0], p[name], DLOGITS)
+            if fault := fault_of(f"d{name}", gradients[name], slope, counts=COUNTS):
                 says = self._mistake(
-                    _flat({name: g[name] for name in p}),
+                    _flat({name: gradients[name] for name in p}),
                     lambda names: _flat(names.encoder_backward(DLOGITS, names.encoder(X, p)[1])),
                 )
-                fine = [f"from the loss backwards, these are right: {', '.join(right)}"]
-                raise Stuck(says or fault, *(fine if right else []))
+                if not right:
+                    raise Stuck(says or fault)
+                beside = f"from the loss backwards, these are right: {', '.join(right)}"
+                raise Stuck(says or fault, beside)
             right.append(f"d{name}")
         self.answer.listening = True
         self.answer.notes = ["right so far: the logits and the gradients"]
+
+    def _checked_gradients(self) -> dict[str, Any]:
+        """Return the gradients after checking that there is one of each parameter."""
+        _, cache = self.encoder(X, self.p)
+        gradients = self.encoder_backward(DLOGITS.copy(), cache)
+        if not isinstance(gradients, dict):
+            kind = "nothing" if gradients is None else a_type(gradients)
+            raise Stuck(f"encoder_backward returned {kind}; expected a dict of gradients")
+        if missing := [name for name in self.p if gradients.get(name) is None]:
+            raise Stuck(f"encoder_backward gives no gradient of {', '.join(missing)}")
+        return gradients
 
     def _check_steps(self) -> None:
         """Look at the first few steps of training."""

@@ -41,6 +41,7 @@ class Exercise:
     """One exercise: the solved file ``solved/NAME.py``, and ``texts/NAME.toml`` with the rest."""
 
     name: str
+    stem: str  # of the reader's file, without its ending: "01_linear_backward"
     mark: Mark
     title: str  # what to write
     page: str  # of docs/, to read on
@@ -54,7 +55,8 @@ class Exercise:
     trials: Sequence[Any] = ()  # arguments of the function, as `Trial`
     made: Callable[[Any], Any] = lambda own: own  # of what is written: what invariants are for
     seconds: float = 20.0  # how long an answer may run
-    unsolved: "Callable[[Answer], list[str]]" = lambda answer: []  # what to do first, in words
+    unsolved: Mark = lambda exercise, answer: []  # what to do first, in words
+    uses: "Mapping[str, Exercise]" = field(default_factory=dict)  # whose files it calls, by name
 
     @functools.cached_property
     def solved(self) -> str:

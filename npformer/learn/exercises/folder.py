@@ -7,10 +7,9 @@ from pathlib import Path
 
 from npformer.data.json_file import read_json_if_there
 from npformer.learn.exercises import notebook
-from npformer.learn.exercises.referee import is_untouched
+from npformer.learn.exercises.reader_file import file_of, is_changed
 from npformer.learn.exercises.table import NAMES, TEXTS, exercise, named, stem
 
-ENDINGS = ".py", ".ipynb"
 HINTS = "hints.json"
 
 
@@ -29,49 +28,39 @@ def start(
         )
     folder.mkdir(parents=True, exist_ok=True)
     ending = ".ipynb" if notebooks else ".py"
-    said, written = [], 0
+    lines = []
+    n_written = 0
     for name in names or NAMES:
         path = folder / f"{stem(name)}{ending}"
-        blank = exercise(name).blank
         if path.exists():
-            if not _is_changed(path, name):
-                said.append(f"{path.name} is there already, and unchanged")
+            if not is_changed(path, exercise(name)):
+                lines.append(f"{path.name} is there already, and unchanged")
                 continue
             if not force:
-                said.append(f"{path.name} was changed, so it stays as it is")
+                lines.append(f"{path.name} was changed, so it stays as it is")
                 continue
             old = path.with_name(f"{path.name}.old")
             path.replace(old)
-            said.append(f"{path.name} is written anew; what you had is in {old.name}")
-        text = notebook.from_source(blank, name) if notebooks else blank
-        path.write_text(text, "utf-8", newline="\n")
-        written += 1
-    readme = folder / "README.md"
-    if not readme.exists():
-        rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |\n" for name in NAMES]
-        text = (TEXTS / "README.md").read_text("utf-8").format(first=NAMES[0])
-        readme.write_text("".join([text, *rows]), "utf-8", newline="\n")
-    return [*said, f"{written} {'file' if written == 1 else 'files'} written to {folder}"]
+            lines.append(f"{path.name} is written anew; what you had is in {old.name}")
+        _write_blank(path, name)
+        n_written += 1
+    if not (folder / "README.md").exists():
+        _write_readme(folder / "README.md", ending)
+    return [*lines, f"{n_written} {'file' if n_written == 1 else 'files'} written to {folder}"]
 
 
-def _is_changed(path: Path, name: str) -> bool:
-    """Whether a file is not the one that was handed out, or cannot be read."""
-    try:
-        return not is_untouched(exercise(name), source_of(path)[0])
-    except ValueError:
-        return True
+def _write_blank(path: Path, name: str) -> None:
+    """Write the file of an exercise as readers get it: a notebook, if its name ends like one."""
+    blank = exercise(name).blank
+    text = notebook.from_source(blank, name) if path.suffix == ".ipynb" else blank
+    path.write_text(text, "utf-8", newline="\n")
 
 
-def source_of(path: Path) -> tuple[str, list[str] | None]:
-    """Return the source of a file or notebook, and what to call its lines.
-
-    Raises ValueError if it is neither.
-    """
-    try:
-        text = path.read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{path.name} is not text in UTF-8; save it as UTF-8") from None
-    return notebook.to_source(text, path.name) if path.suffix == ".ipynb" else (text, None)
+def _write_readme(path: Path, ending: str) -> None:
+    """Write what to do in the folder, and a table of its files."""
+    introduction = (TEXTS / "README.md").read_text("utf-8").format(first=NAMES[0])
+    rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |\n" for name in NAMES]
+    path.write_text("".join([introduction, *rows]), "utf-8", newline="\n")
 
 
 def find(folder: Path, name: str) -> Path | None:
@@ -79,10 +68,7 @@ def find(folder: Path, name: str) -> Path | None:
 
     If there is a notebook as well: the one that was changed, or the later one if both were.
     """
-    paths = [folder / f"{stem(name)}{ending}" for ending in ENDINGS]
-    paths = [path for path in paths if path.is_file()]
-    changed = [path for path in paths if _is_changed(path, name)]
-    return max(changed or paths, key=lambda path: path.stat().st_mtime, default=None)
+    return file_of(exercise(name), folder)
 
 
 def place_of(word: str) -> Path:

@@ -37,11 +37,19 @@ def follow(tokens: list[int]) -> np.ndarray:
     return np.asarray(logits - np.log(np.exp(logits).sum()))
 
 
+def adam_trial(t: int) -> Trial:
+    """Return the trial of step t; gradients grow from step to step."""
+    theta = draw(3, 2)
+    gradient = draw(3, 2, seed=t) * 10.0 ** (t - 3)
+    m = 0.1 * draw(3, 2, seed=8)
+    v = 0.1 * draw(3, 2, seed=9) ** 2
+    lr, beta1, beta2, eps = 0.01, 0.8, 0.95, 1e-3
+    return Trial(f"step {t}", theta, gradient, m, v, t, lr, beta1, beta2, eps)
+
+
 MASK = np.array([[[True, True, False, True, True]] * 4, [[True, False, False, True, False]] * 4])
 MASK[1, 2] = False  # a query that may see no key
 NONE = np.zeros((0, 4))
-START, SETTINGS = draw(3, 2), (0.01, 0.8, 0.95, 1e-3)  # of Adam: theta; lr, beta1, beta2 and eps
-MOMENTS = 0.1 * draw(3, 2, seed=8), 0.1 * draw(3, 2, seed=9) ** 2
 MAPS = (3, 4), 4, (4, 5), 5  # of a dense synthesizer, for five tokens
 LABELS, SOME = np.array([0, 3, 1, 1, 2]), np.array([2, -1, 0, -1, 1, 1])
 LOGITS = np.array([0.3, 2.0, -1.0, 1.1, 0.9, -0.4])
@@ -137,10 +145,7 @@ TRIALS: dict[str, list[Trial]] = {
         Trial("a sequence of padding alone", draw(2, 3, 2, seed=2), keep([2, 0], 3)),
         Trial("larger arrays", draw(6, 20, 9), keep([20, 15, 9, 20, 3, 1], 20)),
     ],
-    "adam_update": [
-        Trial(f"step {t}", START, draw(3, 2, seed=t) * 10.0 ** (t - 3), *MOMENTS, t, *SETTINGS)
-        for t in (1, 2, 3, 4, 5, 10)
-    ],
+    "adam_update": [adam_trial(t) for t in (1, 2, 3, 4, 5, 10)],
     "cross_attention_backward": [
         Trial("a longer memory", draw(2, 3, 4), draw(2, 5, 4, seed=7), *weights(4, 4)),
         Trial("a shorter memory", draw(1, 4, 4, seed=8), draw(1, 2, 4, seed=9), *weights(4, 4)),
@@ -184,7 +189,6 @@ TRIALS: dict[str, list[Trial]] = {
         Trial("larger arrays", *draws((2, 6, 12, 8), *[(2, 2, 12, 8)] * 2)),
     ],
 }
-
 """Of the exercises that are functions: those called NAME_backward are pairs."""
 
 OTHERS: dict[str, dict[str, Any]] = {
@@ -196,6 +200,9 @@ OTHERS: dict[str, dict[str, Any]] = {
     "own_encoder": {"mark": encoder.mark, "unsolved": encoder.unsolved},
 }
 """Arguments of `Exercise` that are not the usual ones."""
+
+USES = {"own_encoder": encoder.FILES}
+"""Names of the exercises whose files an exercise calls."""
 
 
 def arguments_of(name: str) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from npformer.core import cores
 from npformer.learn.exercises.answer import Answer
-from npformer.learn.exercises.folder import find, source_of
+from npformer.learn.exercises.folder import find
+from npformer.learn.exercises.reader_file import source_of
 from npformer.learn.exercises.referee import MISSING, NOT_BEGUN, WRONG, Verdict, is_untouched, judge
 from npformer.learn.exercises.table import exercise
 from npformer.training.storage.files import write_whole
@@ -27,12 +28,12 @@ def check(
 ) -> Iterator[tuple[Path | None, Verdict]]:
     """Yield the file of each exercise, and the verdict on it."""
 
-    def one(name: str) -> tuple[Path | None, Verdict]:
+    def check_one(name: str) -> tuple[Path | None, Verdict]:
         path = find(folder, name)
         return path, Verdict(MISSING) if path is None else check_file(name, path, seconds)
 
     with ThreadPoolExecutor(min(4, cores())) as pool:
-        yield from pool.map(one, names)
+        yield from pool.map(check_one, names)
 
 
 def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
@@ -45,36 +46,51 @@ def check_file(name: str, path: Path, seconds: float | None = None) -> Verdict:
     if is_untouched(exercise(name), text):
         return Verdict(NOT_BEGUN)
     with tempfile.TemporaryDirectory() as place:
-        found = Path(place) / "verdict.json"
-        places = os.pathsep.join(str(Path(each).resolve()) for each in sys.path)
-        words = ["-P", "-m", __name__, name, str(path.resolve()), str(found), str(seconds)]
-        usual = {"OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", "PYTHONPATH": places}
+        verdict = Path(place) / "verdict.json"
+        environment = {
+            **os.environ,
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONIOENCODING": "utf-8",
+            "PYTHONPATH": os.pathsep.join(str(Path(folder).resolve()) for folder in sys.path),
+        }
         try:
-            done = subprocess.run(
-                [sys.executable, *words],
+            process = subprocess.run(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    __name__,
+                    name,
+                    str(path.resolve()),
+                    str(verdict),
+                    str(seconds),
+                ],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 errors="replace",
-                env={**os.environ, **usual},
+                env=environment,
                 timeout=seconds + STARTING,
                 cwd=path.parent,
                 check=False,
             )
         except subprocess.TimeoutExpired:
             return Verdict(WRONG, [_too_long(seconds, "")])
-        if found.exists():
-            return Verdict(**json.loads(found.read_text("utf-8")))
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        if verdict.exists():
+            return Verdict(**json.loads(verdict.read_text("utf-8")))
+        last = (process.stderr.strip().splitlines() or ["no message"])[-1]
+        status = process.returncode
         return Verdict(
-            WRONG, [f"its process ended with status {done.returncode} before it was marked: {last}"]
+            WRONG, [f"its process ended with status {status} before it was marked: {last}"]
         )
 
 
 def main(name: str, path: str, verdict: str, seconds: str) -> None:
     """Mark one file in this process, and write the verdict to a file."""
     text, places = source_of(Path(path))
-    answer, limit, thread = Answer(text, path, places), float(seconds), threading.get_ident()
+    answer = Answer(text, path, places)
+    limit = float(seconds)
+    thread = threading.get_ident()
 
     def give_up() -> None:
         says = _too_long(limit, answer.line_now(thread))

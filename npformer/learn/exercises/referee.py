@@ -26,7 +26,7 @@ def judge(exercise: Exercise, answer: Answer) -> Verdict:
     """Run an answer in this process, and mark it."""
     if is_untouched(exercise, answer.text):
         return Verdict(NOT_BEGUN)
-    if first := exercise.unsolved(answer):
+    if first := exercise.unsolved(exercise, answer):
         return Verdict(UNFINISHED, first)
     try:
         answer.run()

@@ -16,15 +16,15 @@ def solution(one: Exercise) -> str:
 
 def _code(one: Exercise) -> list[str]:
     if one.breaks:  # instead of a blank, bugs: show what changes
-        lines = one.blank.splitlines(), one.solution.splitlines()
-        changes = list(difflib.unified_diff(*lines, n=1, lineterm=""))[2:]
+        broken, mended = one.blank.splitlines(), one.solution.splitlines()
+        changes = list(difflib.unified_diff(broken, mended, n=1, lineterm=""))[2:]
         return ["What changes (- broken, + mended):", "\n".join(changes)]
-    found = []
+    solutions = []
     for blank in BLANK.finditer(one.solved):
         head = re.findall(r"^ *def (\w+)", one.solved[: blank.start()], re.MULTILINE)[-1]
         name = f"{head}:\n" if len(one.parts()) > 1 else ""
-        found.append(f"{name}{textwrap.indent(textwrap.dedent(blank[2]).rstrip(), '    ')}")
-    return found
+        solutions.append(f"{name}{textwrap.indent(textwrap.dedent(blank[2]).rstrip(), '    ')}")
+    return solutions
 
 
 def table() -> str:

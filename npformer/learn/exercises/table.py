@@ -1,11 +1,11 @@
 """The table of all exercises, in the order in which to do them."""
 
 import functools
-import importlib
 import importlib.resources
 import tomllib
 from difflib import get_close_matches
 
+from npformer.learn.exercises import marks
 from npformer.learn.exercises.exercise import Exercise, Wrong
 
 TEXTS = importlib.resources.files("npformer.learn.exercises") / "texts"
@@ -52,8 +52,8 @@ def every() -> list[Exercise]:
 
 @functools.cache
 def _load(name: str) -> Exercise:
-    marks = importlib.import_module("npformer.learn.exercises.marks")  # which needs this table
     texts = tomllib.loads((TEXTS / f"{stem(name)}.toml").read_text("utf-8"))
     for kind in ("wrong", "breaks"):
-        texts[kind] = [Wrong(**each) for each in texts.get(kind, [])]
-    return Exercise(name, **marks.arguments_of(name), **texts)
+        texts[kind] = [Wrong(**row) for row in texts.get(kind, [])]
+    uses = {other: _load(other) for other in sorted(marks.USES.get(name, ()), key=stem)}
+    return Exercise(name=name, stem=stem(name), uses=uses, **marks.arguments_of(name), **texts)

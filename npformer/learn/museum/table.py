@@ -61,10 +61,19 @@ def bug(
 
     def add(wrong: Any) -> Any:
         correct = right or wrong.__bases__[0]
-        sized: dict[str, Any] = {"config": small(**more.get("config", {})), **SEEDED}
-        how = build or BUILDERS[correct]
-        both = partial(how, wrong, **sized), partial(how, correct, **sized)
-        ROWS.append(Bug(number, wrong, path_of(correct), *both, caught_by, inputs, **more))
+        config = small(**more.get("config", {}))
+        builder = partial(build or BUILDERS[correct], config=config, **SEEDED)
+        row = Bug(
+            number=number,
+            wrong=wrong,
+            of=path_of(correct),
+            build=partial(builder, wrong),
+            right=partial(builder, correct),
+            caught_by=caught_by,
+            inputs=inputs,
+            **more,
+        )
+        ROWS.append(row)
         return wrong
 
     return add
@@ -72,14 +81,15 @@ def bug(
 
 def path_of(thing: Any) -> str:
     """Return a thing's name, after that of the first package or module that has it."""
-    parts = thing.__module__.split(".")
-    modules = (".".join(parts[:n]) for n in range(2, len(parts) + 1))
-    found = next(m for m in modules if getattr(sys.modules[m], thing.__name__, None) is thing)
-    return f"{found}.{thing.__name__}".removeprefix("npformer.")
+    words = thing.__module__.split(".")
+    modules = (".".join(words[:n]) for n in range(2, len(words) + 1))
+    first = next(m for m in modules if getattr(sys.modules[m], thing.__name__, None) is thing)
+    return f"{first}.{thing.__name__}".removeprefix("npformer.")
 
 
-plain = partial(bug, build=lambda thing, **_: thing, inputs=())
-"""A decorator for a wrong class or function that is used as it is."""
+def plain(number: int, *caught_by: str, right: Any = None) -> Callable[[Wrong], Wrong]:
+    """Return a decorator for a wrong class or function that is used as it is."""
+    return bug(number, *caught_by, right=right, build=lambda thing, **_: thing, inputs=())
 
 
 def pair(right: Callable[..., Any], *arrays: Any) -> Callable[..., Callable[[Any], Any]]:
@@ -95,22 +105,33 @@ def with_backward(forward: Any, right: Any, **_: Any) -> Pair:
 def in_attention(forward: Any, config: EncoderConfig, **drawn: Any) -> AttentionBy:
     """Return a layer whose attention is computed by a function."""
     attend = with_backward(forward, F.scaled_dot_product_attention)
-    sizes = config.d_model, config.n_heads
-    return AttentionBy(*sizes, attend=attend, causal=config.causal, **drawn)
+    return AttentionBy(config.d_model, config.n_heads, attend=attend, causal=config.causal, **drawn)
 
 
 def source(number: int, *caught_by: str) -> Callable[[type[Source]], type[Source]]:
     """Return a decorator for a wrong source file."""
 
     def add(wrong: type[Source]) -> type[Source]:
-        files = [{wrong.path: text} for text in (wrong.text, wrong.right)]
-        ROWS.append(Bug(number, wrong, wrong.path, lambda: files[0], lambda: files[1], caught_by))
+        row = Bug(
+            number=number,
+            wrong=wrong,
+            of=wrong.path,
+            build=lambda: {wrong.path: wrong.text},
+            right=lambda: {wrong.path: wrong.right},
+            caught_by=caught_by,
+        )
+        ROWS.append(row)
         return wrong
 
     return add
 
 
+def attention_layer(number: int, *caught_by: str, **more: Any) -> Callable[[Wrong], Wrong]:
+    """Return a decorator for an attention that a layer uses."""
+    right = F.scaled_dot_product_attention
+    return bug(number, *caught_by, right=right, build=in_attention, **more)
+
+
 softmax = pair(F.softmax, draw(2, 3, 4))
 attention = pair(F.scaled_dot_product_attention, draw(4, 3), draw(4, 3, seed=1), draw(4, 2, seed=2))
-attention_layer = partial(bug, right=F.scaled_dot_product_attention, build=in_attention)
-"""Decorators for a softmax, for an attention, and for one that a layer uses."""
+"""Decorators for a softmax and for an attention."""

@@ -19,8 +19,12 @@ from npformer.models.trainable import SequenceClassifier
 PLACE = {"mixers": ["attention", "attention"], "dropout": 0.2, "activation": "gelu"}
 
 UNSEEN = (
-    *("FourierThatIgnoresTheMask", "FourierWithACorner", "attention_that_looks_ahead"),
-    *("attention_with_the_mask_turned_round", "DropoutWithoutAReturn", "GELUWithAPower"),
+    "FourierThatIgnoresTheMask",
+    "FourierWithACorner",
+    "attention_that_looks_ahead",
+    "attention_with_the_mask_turned_round",
+    "DropoutWithoutAReturn",
+    "GELUWithAPower",
 )
 """Bugs that do no harm to a classifier of digits: it mixes by attention, which is not causal, its
 pictures have no padding, its steps are in training, and a power is only slow."""
@@ -71,29 +75,38 @@ def angles(
     Both models get the weights of the one with the bug, the same samples and the same dropout. An
     angle is None where one of the two gradients is 0, and has no direction.
     """
-    theirs = wrong.parameters()
+    weights = wrong.parameters()
     for name, value in right.parameters().items():
-        if name in theirs:
-            value[...] = theirs[name]
-    found: list[dict[str, np.ndarray]] = []
-    for model in (right, wrong):
-        gradients, batch = Gradients(model), model.batch(x, y, None)
-        context = Context(training=True, generator=np.random.default_rng(0))
-        accumulate(model, model.loss, batch, context, gradients)
-        found.append({n: np.asarray(g, "float64").ravel() for n, g in gradients.items()})
-    both = found[0].keys() & found[1].keys()
-    groups = [[name for name in names if name in both] for names in of]
-    return [
-        _angle(*(np.concatenate([each[n] for n in names] or [np.zeros(1)]) for each in found))
-        for names in groups
-    ]
+        if name in weights:
+            value[...] = weights[name]
+    right_gradients = _flat_gradients(right, x, y)
+    wrong_gradients = _flat_gradients(wrong, x, y)
+    angles_of_groups = []
+    for group in of:
+        names = [name for name in group if name in right_gradients and name in wrong_gradients]
+        angle = _angle(_joined(right_gradients, names), _joined(wrong_gradients, names))
+        angles_of_groups.append(angle)
+    return angles_of_groups
+
+
+def _flat_gradients(model: SequenceClassifier, x: Any, y: Any) -> dict[str, np.ndarray]:
+    """Return the gradients of the parameters as vectors in float64."""
+    gradients = Gradients(model)
+    context = Context(training=True, generator=np.random.default_rng(0))
+    accumulate(model, model.loss, model.batch(x, y, None), context, gradients)
+    return {name: np.asarray(g, "float64").ravel() for name, g in gradients.items()}
+
+
+def _joined(vectors: dict[str, np.ndarray], names: list[str]) -> np.ndarray:
+    """Return the named vectors as one; a 0 if no name is given."""
+    return np.concatenate([vectors[name] for name in names] or [np.zeros(1)])
 
 
 def _angle(a: np.ndarray, b: np.ndarray) -> float | None:
-    lengths = float(np.linalg.norm(a)), float(np.linalg.norm(b))
-    if not (all(lengths) and np.isfinite(lengths).all()):
+    length_a, length_b = float(np.linalg.norm(a)), float(np.linalg.norm(b))
+    if not (length_a and length_b and np.isfinite([length_a, length_b]).all()):
         return None
-    a, b = a / lengths[0], b / lengths[1]  # by the tangent: a cosine near 1 has lost its digits
+    a, b = a / length_a, b / length_b  # by the tangent: a cosine near 1 has lost its digits
     return float(np.degrees(2.0 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))))
 
 

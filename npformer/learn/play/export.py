@@ -35,9 +35,20 @@ from npformer.training.storage.models import rebuildable
 
 KNOWN: dict[str, tuple[str, ...]] = {
     "mixer": (
-        *("attention", "dense_synthesizer", "factorized_dense_synthesizer", "random_synthesizer"),
-        *("fixed_random_synthesizer", "factorized_random_synthesizer", "mixture", "fourier"),
-        *("hartley", "linear", "random", "identity", "gated_convolution", "state_space"),
+        "attention",
+        "dense_synthesizer",
+        "factorized_dense_synthesizer",
+        "random_synthesizer",
+        "fixed_random_synthesizer",
+        "factorized_random_synthesizer",
+        "mixture",
+        "fourier",
+        "hartley",
+        "linear",
+        "random",
+        "identity",
+        "gated_convolution",
+        "state_space",
     ),
     "activation": ("relu", "gelu", "gelu_tanh", "silu", "tanh"),
     "ffn": ("linear", "conv1d", "none"),
@@ -175,6 +186,33 @@ def thinned(points: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def model_file(model: Any) -> dict[str, Any]:
     """Return what ``model.js`` computes a model from: configuration, arguments and weights."""
+    _check_class_and_size(model)
+    try:
+        description = rebuildable(model)
+    except (TypeError, ValueError) as error:
+        raise NotRunnableError(re.split(r"; expected|\. ", str(error))[0] + ".") from error
+    config, arguments = description["config"], description["arguments"]
+    _check_settings(config)
+    if model.config.starts_normed:
+        raise NotRunnableError("its first norm is that of the embeddings, and a page has both.")
+    config["mixer"] = list(model.config.mixers())
+    for name in config["mixer"]:
+        check_known("mixer", MIXERS.parse(name, "mixer")[0])
+    for setting, table in TABLES.items():
+        settings = config if setting in config else arguments
+        name, options = table.parse(settings[setting], setting)
+        check_known(setting, name)
+        if options.get("approximate") == "tanh":
+            settings[setting] = "gelu_tanh"
+    tensors = {
+        name: {"shape": list(parameter.shape), "data": packed(to_numpy(parameter.value))}
+        for name, parameter in model.named_parameters().items()
+    }
+    return {"config": config, "arguments": arguments, "tensors": tensors}
+
+
+def _check_class_and_size(model: Any) -> None:
+    """Raise NotRunnableError for a model of another class, or for one too large for a page."""
     if isinstance(model, SequenceClassifierWithBug):
         raise NotRunnableError("it has a bug of the museum, which is not written out for the page.")
     if type(model) not in (SequenceClassifier, WideSequenceClassifier):
@@ -182,32 +220,15 @@ def model_file(model: Any) -> dict[str, Any]:
         raise NotRunnableError(f"it is of the kind {kind}, and only classifiers of sequences do.")
     if (n := model.n_parameters()) > MOST_PARAMETERS:
         raise NotRunnableError(f"it has {n:,} parameters, and a page holds {MOST_PARAMETERS:,}.")
-    try:
-        description = rebuildable(model)
-    except (TypeError, ValueError) as error:
-        raise NotRunnableError(re.split(r"; expected|\. ", str(error))[0] + ".") from error
-    config, arguments = description["config"], description["arguments"]
+
+
+def _check_settings(config: Mapping[str, Any]) -> None:
+    """Raise NotRunnableError for a configuration that ``model.js`` does not compute."""
     if config["position_padding_id"] is not None:
         raise NotRunnableError("its positions count tokens, as RoBERTa's do, and a page's places.")
     for setting, plain, of_page in OF_TODAY:
         if config[setting] not in plain:
             raise NotRunnableError(f"its {setting} is {config[setting]!r}, and {of_page}.")
-    if model.config.starts_normed:
-        raise NotRunnableError("its first norm is that of the embeddings, and a page has both.")
-    config["mixer"] = list(model.config.mixers())
-    for name in config["mixer"]:
-        check_known("mixer", MIXERS.parse(name, "mixer")[0])
-    for setting, table in TABLES.items():
-        of = config if setting in config else arguments
-        name, options = table.parse(of[setting], setting)
-        check_known(setting, name)
-        if options.get("approximate") == "tanh":
-            of[setting] = "gelu_tanh"
-    tensors = {
-        name: {"shape": list(parameter.shape), "data": packed(to_numpy(parameter.value))}
-        for name, parameter in model.named_parameters().items()
-    }
-    return {"config": config, "arguments": arguments, "tensors": tensors}
 
 
 def check_known(setting: str, name: str) -> None:

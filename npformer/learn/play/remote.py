@@ -56,8 +56,10 @@ class Remote(Callback):
 
     def on_start(self, state: TrainingState) -> None:
         """Say what is trained, and wait if the run begins with a pause."""
-        kept = {} if self.now is None else {"kept": self.now.kept, "every": self.now.every}
-        self.now = Now(self.work, state, **kept)
+        earlier = self.now
+        self.now = Now(self.work, state)
+        if earlier is not None:  # the training goes on
+            self.now.kept, self.now.every = earlier.kept, earlier.every
         self.now.keep()
         self._groups = groups_of(state.model)
         self.tell_state()
@@ -90,18 +92,24 @@ class Remote(Callback):
     # What is sent ---------------------------------------------------------------------------------
 
     def _point(self, state: TrainingState, whole: bool) -> dict[str, Any]:
+        """Return what is recorded of a step; `whole`: with what takes time to compute."""
         optimizer = state.optimizer
-        point: dict[str, Any] = {"step": state.step, "epoch": state.epoch, "loss": state.loss}
-        point["lr"] = float(optimizer.lr * optimizer.schedule(optimizer.steps))
-        point["accuracy"] = None
-        if whole and state.gradients is not None:
-            norms = {n: float(np.vdot(g, g)) for n, g in state.gradients.items()}
-            point["norms"] = [sum(norms[n] for n in of) ** 0.5 for _, of in self._groups]
-            if time.perf_counter() - self._last_dead >= EVERY_DEAD:
-                self._last_dead = time.perf_counter()
-                point["dead"] = self._dead(state.model)
-                if self.work.settings.bug is not None:
-                    point["angles"] = self._angles(state.model)
+        point: dict[str, Any] = {
+            "step": state.step,
+            "epoch": state.epoch,
+            "loss": state.loss,
+            "lr": float(optimizer.lr * optimizer.schedule(optimizer.steps)),
+            "accuracy": None,
+        }
+        if not whole or state.gradients is None:
+            return point
+        squares = {name: float(np.vdot(g, g)) for name, g in state.gradients.items()}
+        point["norms"] = [sum(squares[name] for name in names) ** 0.5 for _, names in self._groups]
+        if time.perf_counter() - self._last_dead >= EVERY_DEAD:
+            self._last_dead = time.perf_counter()
+            point["dead"] = self._dead(state.model)
+            if self.work.settings.bug is not None:
+                point["angles"] = self._angles(state.model)
         return point
 
     def _dead(self, model: Layer) -> list[float] | None:

@@ -47,8 +47,15 @@ class Run:
             "kind_of_input": TASKS[self.settings.task]["kind_of_input"],
             "classes": None,
             "bug": self.settings.bug,
-            **{"state": "stored", "error": None, "step": 0, "epoch": 0, "n_steps": 0},
-            **{"epochs": self.settings.epochs, "n_parameters": 0, "layers": [], "alone": None},
+            "state": "stored",
+            "error": None,
+            "step": 0,
+            "epoch": 0,
+            "n_steps": 0,
+            "epochs": self.settings.epochs,
+            "n_parameters": 0,
+            "layers": [],
+            "alone": None,
             **self.told,
         }
 

@@ -33,7 +33,7 @@ def defaults(name: str, **given: Any) -> Settings:
 
 def work_of(settings: Settings) -> Work:
     """Return the work of some settings, with its data."""
-    task, seed = settings.task, settings.seed
+    task = settings.task
     if settings.bug is not None and task not in ("digits", "parity", "pointer"):
         raise ValueError(
             f"bug is {settings.bug!r} and task {task!r}; expected the task digits, parity or "
@@ -42,28 +42,56 @@ def work_of(settings: Settings) -> Work:
     if task == "digits":
         return ArrayWork(settings, data.digits())
     if task in ("parity", "pointer"):
-        return ArrayWork(settings, getattr(data, task)(seed, train=8000))
-    split: dict[str, Any] = {"test": "0", "validation": HELD_OUT, "seed": seed}
+        return ArrayWork(settings, getattr(data, task)(settings.seed, train=8000))
     if task in ("reverse", "sort", "add"):
-        name = "reversal" if task == "reverse" else task
-        whole = Part(*data.pairs(name, N_PAIRS, seed))
-        return PairsWork(settings, FileTask(kind="pairs", file=name, **split).parts(whole)[0])
-    own = resources.files("npformer.data") / "shakespeare.txt.gz"
-    place = str(Path(settings.file or str(own)).absolute())  # "-" is not standard input here
+        return _pairs_work(settings)
     if task == "text":
-        book = FileTask(kind="text", file=place, **split)
-        return BookWork(settings, book.parts(Part(book.read(place).samples[:CHARACTERS]))[0])
+        return _book_work(settings)
     if task == "file" and not settings.file:
         raise ValueError("file is empty; expected the path of a CSV on this machine")
-    columns = {"text": settings.text_column or "text", "label": settings.label_column or "label"}
-    split |= {**columns, "skip_empty": True}
-    sentences = None if task == "file" else Part(*data.sentences(seed=0).train)
+    return _texts_work(settings)
+
+
+def _pairs_work(settings: Settings) -> PairsWork:
+    name = "reversal" if settings.task == "reverse" else settings.task
+    pairs = Part(*data.pairs(name, N_PAIRS, settings.seed))
+    task = FileTask(kind="pairs", file=name, test="0", validation=HELD_OUT, seed=settings.seed)
+    parts, _ = task.parts(pairs)
+    return PairsWork(settings, parts)
+
+
+def _book_work(settings: Settings) -> BookWork:
+    file = _file(settings)
+    task = FileTask(kind="text", file=file, test="0", validation=HELD_OUT, seed=settings.seed)
+    beginning = task.read(file).samples[:CHARACTERS]
+    parts, _ = task.parts(Part(beginning))
+    return BookWork(settings, parts)
+
+
+def _texts_work(settings: Settings) -> TextsWork:
+    task = FileTask(
+        kind="texts",
+        file=_file(settings),
+        test="0",
+        validation=HELD_OUT,
+        seed=settings.seed,
+        text=settings.text_column or "text",
+        label=settings.label_column or "label",
+        skip_empty=True,
+    )
+    sentences = None if settings.task == "file" else Part(*data.sentences(seed=0).train)
     try:
-        parts, _ = FileTask(kind="texts", file=place, **split).parts(sentences)
+        parts, _ = task.parts(sentences)
     except ValueError as error:  # a page has menus in place of options
         menu = "Choose another column of the label"
         raise ValueError(str(error).replace("--label COLUMN names another column", menu)) from error
     return TextsWork(settings, parts)
+
+
+def _file(settings: Settings) -> str:
+    """Return the absolute path of the run's file, by default of the packaged text."""
+    packaged = resources.files("npformer.data") / "shakespeare.txt.gz"
+    return str(Path(settings.file or str(packaged)).absolute())  # "-" is not standard input here
 
 
 def choices(file: str | None = None) -> dict[str, Any]:
@@ -73,14 +101,14 @@ def choices(file: str | None = None) -> dict[str, Any]:
     """
     first: str | None = None
     columns: list[str] = []
-    own: dict[str, Any] = {}
+    guessed: dict[str, Any] = {}
     if file is not None:
         first = "text" if is_text_file(file) else "file"
         if first == "file":
-            columns, own = _columns_of(file)
-        own["file"] = file
+            columns, guessed = _columns_of(file)
+        guessed["file"] = file
     tasks = [
-        {**task, "defaults": defaults(name, **(own if name == first else {})).to_dict()}
+        {**task, "defaults": defaults(name, **(guessed if name == first else {})).to_dict()}
         for name, task in TASKS.items()
     ]
     mixers = [
@@ -91,8 +119,15 @@ def choices(file: str | None = None) -> dict[str, Any]:
         {**described(name), "task": "digits", "settings": settings}
         for name, settings in HAVE_A_PLACE.items()
     ]
-    found = {"first": first, "file": file, "columns": columns}
-    return {**found, "tasks": tasks, "mixers": mixers, "bugs": bugs, "limits": LIMITS}
+    return {
+        "first": first,
+        "file": file,
+        "columns": columns,
+        "tasks": tasks,
+        "mixers": mixers,
+        "bugs": bugs,
+        "limits": LIMITS,
+    }
 
 
 def _columns_of(file: str) -> tuple[list[str], dict[str, Any]]:

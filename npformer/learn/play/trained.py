@@ -36,9 +36,9 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
             f"there is no run in {folder} yet (no {path.name}); expected a folder that npformer "
             "train or npformer play wrote. To begin a run, type: npformer play"
         )
-    found, notes = load(path), read_notes(path)
+    saved, notes = load(path), read_notes(path)
     try:
-        return _described(found, notes, folder)
+        return _described(saved, notes, folder)
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path}, its metrics.json or its history.json does not hold what npformer train "
@@ -46,54 +46,107 @@ def trained(folder: Path) -> tuple[Any, dict[str, Any]]:
         ) from error
 
 
-def _described(found: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any]]:
-    model = found.model if isinstance(found, Estimator) else found
-    metrics, history = (_json(folder / f"{name}.json") for name in ("metrics", "history"))
+def _described(saved: Any, notes: Any, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the saved model, or that of a saved estimator, and what else `exported` takes."""
+    model = saved.model if isinstance(saved, Estimator) else saved
+    metrics = _json(folder / "metrics.json")
+    histories = _json(folder / "history.json")
     task, split = notes.get("task"), notes.get("split")
-    what: dict[str, Any] = {"names": Names(), "facts": {"npformer": metrics.get("npformer")}}
-    settings: dict[str, Any] = {"task": folder.name, "mixers": list(model.config.mixers())}
-    kind = "ids" if getattr(model, "n_features", None) is None else "series"
-    if isinstance(found, Estimator):
-        what["names"] = estimator_names(found)
-        if isinstance(found, TextWriter):
-            what["data"] = own_text(found)
-        elif isinstance(found, Classifier):
-            what |= tested(found, task)
-        if (n := len(found.models_)) > 1:
-            what["facts"]["model"] = f"the first of {n}, whose answers npformer predict averages"
+    arguments: dict[str, Any] = {"names": Names(), "facts": {"npformer": metrics.get("npformer")}}
+    title = folder.name
+    kind_of_input = "ids" if getattr(model, "n_features", None) is None else "series"
+    if isinstance(saved, Estimator):
+        arguments |= _of_estimator(saved, task)
+        n = len(saved.models_)
+        if n > 1:
+            averaged = f"the first of {n}, whose answers npformer predict averages"
+            arguments["facts"]["model"] = averaged
     elif isinstance(task, str):
-        settings["task"] = task
-        if task in RECIPES:
-            what["data"] = RECIPES[task].load(str(split), int(notes["seed"]), model.dtype).test
+        title = task
+        arguments |= _of_task(task, model, notes)
         if task == "digits":
-            kind, what["ink"] = "image", INK
-        if getattr(model, "vocab_size", None):
-            what["names"] = Names([str(id) for id in range(model.vocab_size)])
-    settings |= {name: getattr(model.config, name) for name in SETTINGS}
-    settings |= {"pooling": getattr(model, "pooling", None), "seed": notes.get("seed")}
-    settings |= {k: v for k, v in (metrics.get("training") or {}).items() if np.isscalar(v)}
+            kind_of_input = "image"
+    accuracy = _accuracy(metrics, split)
+    if accuracy is not None:
+        arguments["facts"]["accuracy"] = accuracy
+    arguments["run"] = {
+        "settings": _settings(title, model, notes, metrics),
+        "kind_of_input": kind_of_input,
+        "by_epoch": True,
+    }
+    if isinstance(histories, Mapping):  # by split
+        history = histories.get(split)
+    else:  # of each member
+        history = next(iter(histories), None)
+    arguments["points"] = points_of(history) if history else []
+    return model, arguments
+
+
+def _of_estimator(estimator: Estimator, task: Any) -> dict[str, Any]:
+    """Return the names and the samples of an estimator."""
+    names = estimator_names(estimator)
+    if isinstance(estimator, TextWriter):
+        return {"names": names, "data": own_text(estimator)}
+    if isinstance(estimator, Classifier):
+        return {"names": names, **tested(estimator, task)}
+    return {"names": names}
+
+
+def _of_task(task: str, model: Any, notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names and the samples of a model of a named task."""
+    arguments: dict[str, Any] = {}
+    if task in RECIPES:
+        split, seed = str(notes.get("split")), int(notes["seed"])
+        arguments["data"] = RECIPES[task].load(split, seed, model.dtype).test
+    if task == "digits":
+        arguments["ink"] = INK
+    if getattr(model, "vocab_size", None):
+        arguments["names"] = Names([str(id) for id in range(model.vocab_size)])
+    return arguments
+
+
+def _settings(
+    title: str, model: Any, notes: Mapping[str, Any], metrics: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what a page lists of a model and its training."""
+    training = metrics.get("training") or {}
+    return {
+        "task": title,
+        "mixers": list(model.config.mixers()),
+        **{name: getattr(model.config, name) for name in SETTINGS},
+        "pooling": getattr(model, "pooling", None),
+        "seed": notes.get("seed"),
+        **{name: value for name, value in training.items() if np.isscalar(value)},
+    }
+
+
+def _accuracy(metrics: Mapping[str, Any], split: Any) -> str | None:
+    """Return the accuracy on test data in words, beside that of one answer; None if not known."""
     scores = (metrics.get("splits") or {}).get(split, metrics.get("test") or {})
     accuracy = scores.get("test_accuracy", scores.get("accuracy"))
-    if accuracy is not None:
-        alone = (metrics.get("baselines") or {}).get(baselines.MAJORITY, {})
-        of_one = alone.get("accuracy", scores.get("most_frequent"))
-        what["facts"]["accuracy"] = in_words(accuracy, of_one)
-    what["run"] = {"settings": settings, "kind_of_input": kind, "by_epoch": True}
-    one = history.get(split) if isinstance(history, Mapping) else next(iter(history), None)
-    what["points"] = points_of(one) if one else []
-    return model, what
+    if accuracy is None:
+        return None
+    majority = (metrics.get("baselines") or {}).get(baselines.MAJORITY, {})
+    return in_words(accuracy, majority.get("accuracy", scores.get("most_frequent")))
 
 
 def points_of(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the points of the curves of a history: one for each epoch."""
     epochs = len(history["train_loss"])
-    n_steps = max(sum(history["workers"].values()) // max(epochs, 1), 1)
-    accuracy, loss = (history[f"validation_{of}"] or [None] * epochs for of in ("accuracy", "loss"))
-    names = "loss", "lr", "accuracy", "validation_loss"
-    rows = zip(history["train_loss"], history["lr"], accuracy, loss, strict=True)
+    steps_an_epoch = max(sum(history["workers"].values()) // max(epochs, 1), 1)
+    accuracies = history["validation_accuracy"] or [None] * epochs
+    validation_losses = history["validation_loss"] or [None] * epochs
+    rows = zip(history["train_loss"], history["lr"], accuracies, validation_losses, strict=True)
     return [
-        {"step": n_steps * k, "epoch": k, **dict(zip(names, row, strict=True))}
-        for k, row in enumerate(rows, 1)
+        {
+            "step": steps_an_epoch * epoch,
+            "epoch": epoch,
+            "loss": loss,
+            "lr": lr,
+            "accuracy": accuracy,
+            "validation_loss": validation_loss,
+        }
+        for epoch, (loss, lr, accuracy, validation_loss) in enumerate(rows, 1)
     ]
 
 

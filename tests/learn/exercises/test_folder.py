@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from npformer.learn.exercises import folder, notebook
+from npformer.learn.exercises import folder, notebook, reader_file
 from npformer.learn.exercises.referee import is_untouched
 from npformer.learn.exercises.table import NAMES, exercise, named, stem
 from tests.in_turn import separately
@@ -151,6 +151,6 @@ def test_what_a_file_cannot_be_read_as_is_explained(tmp_path):
     path = tmp_path / FIRST
     path.write_bytes(b"x = '\xff'")
     with pytest.raises(ValueError, match="not text in UTF-8"):
-        folder.source_of(path)
+        reader_file.source_of(path)
     path.write_bytes("x = 'ü'".encode("utf-8-sig"))
-    assert folder.source_of(path) == ("x = 'ü'", None)
+    assert reader_file.source_of(path) == ("x = 'ü'", None)

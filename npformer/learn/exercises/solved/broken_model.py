@@ -118,8 +118,9 @@ class MyBlock(EncoderBlock):
     def __init__(self, config, seed):
         super().__init__(config, seed=seed, dtype="float64")
         d_model, rate = config.d_model, config.dropout
-        drawn = {"causal": config.causal, "seed": seed, "dtype": "float64"}
-        self.mixer = MyAttention(d_model, config.n_heads, **drawn)
+        self.mixer = MyAttention(
+            d_model, config.n_heads, causal=config.causal, seed=seed, dtype="float64"
+        )
         self.mixer_dropout = MyDropout(rate)
         self.mixer_norm = MyLayerNorm(d_model, dtype="float64")
         self.feed_forward_dropout = MyDropout(rate)

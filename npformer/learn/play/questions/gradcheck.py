@@ -32,10 +32,13 @@ def gradcheck(now: Now) -> dict[str, Any]:
         beside = {"bug": described(name), "caught_by": [*bug.caught_by], "right": lines}
     if report is None:
         return {"report": "", "tensors": [], **beside}
-    limits = report.tolerance, report.complex_tolerance
     tensors = [
-        {"name": each.name, "error": each.error, "ok": each.passes(*limits)}
-        for each in report.tensors
+        {
+            "name": tensor.name,
+            "error": tensor.error,
+            "ok": tensor.passes(report.tolerance, report.complex_tolerance),
+        }
+        for tensor in report.tensors
     ]
     return {"report": str(report), "tensors": tensors, **beside}
 

@@ -42,32 +42,54 @@ def edit(
     if (text is None) == (image is None):
         raise ValueError("both or neither of text and image are given; expected one of the two")
     if image is not None:
-        before, mask = _picture(now, image), None
-        tokens = [f"row {k + 1}" for k in range(before.shape[1])]
-    else:
-        checks.text("text", text)
-        checks.text("to", to)
-        before, mask, tokens = now.work.arrays(str(text))
-    i = checks.whole("position", position, at_least=0, at_most=len(tokens) - 1)
+        return _edited_picture(now, image, position, to)
+    return _edited_text(now, text, position, to)
+
+
+def _edited_picture(now: Now, image: Any, position: int, to: Any) -> dict[str, Any]:
+    """Return how far the outputs move if one row of a picture is changed."""
+    before = _picture(now, image)
+    tokens = [f"row {k + 1}" for k in range(before.shape[1])]
+    changed = checks.whole("position", position, at_least=0, at_most=len(tokens) - 1)
+    after = _picture(now, [to if k == changed else row for k, row in enumerate(image)])
+    return _moved(now, before, after, None, tokens)
+
+
+def _edited_text(now: Now, text: Any, position: int, to: Any) -> dict[str, Any]:
+    """Return how far the outputs move if one token of a text is changed."""
+    checks.text("text", text)
+    checks.text("to", to)
+    before, mask, tokens = now.work.arrays(text)
+    changed = checks.whole("position", position, at_least=0, at_most=len(tokens) - 1)
+    new, _, new_tokens = now.work.arrays(to)
+    if len(new_tokens) != 1:
+        raise ValueError(f"to is {to!r}, which is {len(new_tokens)} tokens; expected one token")
     after = before.copy()
-    if image is not None:
-        after = _picture(now, [to if k == i else row for k, row in enumerate(image)])
-    else:
-        new, _, others = now.work.arrays(to)
-        if len(others) != 1:
-            raise ValueError(f"to is {to!r}, which is {len(others)} tokens; expected one token")
-        after[0, i] = new[0, 0]
+    after[0, changed] = new[0, 0]
+    return _moved(now, before, after, mask, tokens)
+
+
+def _moved(
+    now: Now, before: np.ndarray, after: np.ndarray, mask: np.ndarray | None, tokens: list[str]
+) -> dict[str, Any]:
+    """Return the distances between the outputs of all blocks for two inputs, and the tokens."""
     model = now.plain
-    outputs = [
-        [
-            to_numpy(call.outputs()[0])[0, : len(tokens)].astype("float64")
-            for call in trace(model, x, mask)
-            if isinstance(call.layer, EncoderBlock)
-        ]
-        for x in (before, after)
+    outputs_before = _block_outputs(model, before, mask)
+    outputs_after = _block_outputs(model, after, mask)
+    moved = [
+        np.abs(b - a)[: len(tokens)].max(axis=-1).tolist()
+        for a, b in zip(outputs_before, outputs_after, strict=True)
     ]
-    moved = [np.abs(b - a).max(axis=-1).tolist() for a, b in zip(*outputs, strict=True)]
     return {"moved": moved, "tokens": tokens}
+
+
+def _block_outputs(model: Any, x: np.ndarray, mask: np.ndarray | None) -> list[np.ndarray]:
+    """Return what each block makes of one sample, (length, d_model), in float64."""
+    return [
+        to_numpy(call.outputs()[0])[0].astype("float64")
+        for call in trace(model, x, mask)
+        if isinstance(call.layer, EncoderBlock)
+    ]
 
 
 def _picture(now: Now, image: Any) -> np.ndarray:

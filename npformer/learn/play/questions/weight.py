@@ -100,11 +100,19 @@ def _adam(
 ) -> dict[str, float]:
     """Return Adam's moments of a weight with this gradient, and the step that follows."""
     _, moments = adam.state()
-    theta, g, m, v = (
-        np.array([float(x)])
-        for x in (value, gradient, moments[f"m.{name}"][at], moments[f"v.{name}"][at])
+    theta = np.array([float(value)])
+    g = np.array([float(gradient)])
+    m = np.array([float(moments[f"m.{name}"][at])])
+    v = np.array([float(moments[f"v.{name}"][at])])
+    adam_update(
+        theta,
+        g,
+        m,
+        v,
+        t=adam.steps + 1,
+        lr=adam.current_lr(),
+        betas=adam.betas,
+        eps=adam.eps,
     )
-    settings: dict[str, Any] = {"lr": adam.current_lr(), "betas": adam.betas, "eps": adam.eps}
-    adam_update(theta, g, m, v, t=adam.steps + 1, **settings)
     after = float(theta[0])
     return {"m": float(m[0]), "v": float(v[0]), "step": after - value, "after": after}
