@@ -46,8 +46,9 @@ def test_a_mistake_is_explained(capsys, words, message):
 
 def test_the_command_prints_a_table_and_writes_the_figures(tiny, tmp_path, prints):
     file = tmp_path / "figures.json"
-    words = ("--workload", "T", "--mixer", "attention", "--seconds", "0.001", "--json", file)
-    assert "attention" in prints("bench", *words)
+    assert "attention" in prints(
+        "bench", "--workload", "T", "--mixer", "attention", "--seconds", "0.001", "--json", file
+    )
     written = json.loads(file.read_text())
     assert written["figures"][0]["mixer"] == "attention"
 

@@ -14,7 +14,10 @@ from tests.cli.conftest import run
 def test_without_a_name_it_lists_what_there_is_and_its_size(prints):
     out = prints("data")
     assert [line.split()[0] for line in out.splitlines()[1:5]] == [
-        *("sentences", "shakespeare", "pronunciations", "vowels")
+        "sentences",
+        "shakespeare",
+        "pronunciations",
+        "vowels",
     ]
     assert out.endswith("npformer data sentences > reviews.csv\n")
 

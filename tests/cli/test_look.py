@@ -31,8 +31,12 @@ def test_it_writes_the_report_beside_the_model(trained, prints):
     assert "digits, stratified split: a look inside" in page.text
     found = metrics_of(trained)["splits"]["stratified"]
     ((row,),) = page.table_after("model", "mixer")
-    numbers = [f"{found[name]:.4f}" for name in ("test_accuracy", "test_loss")]
-    assert row[:4] == [trained.name, "attention", *numbers]
+    assert row[:4] == [
+        trained.name,
+        "attention",
+        f"{found['test_accuracy']:.4f}",
+        f"{found['test_loss']:.4f}",
+    ]
     before = (trained / "report.html").read_bytes()
     prints("look", trained / "model.safetensors")
     assert (trained / "report.html").read_bytes() == before.replace(
@@ -51,8 +55,11 @@ def test_models_of_a_task_are_compared(trained, tmp_path, looked):
     other = train(tmp_path / "other", "--mixer", "fourier")
     page = looked(trained, "--compare", other, "--compare", trained / "model-ordered.safetensors")
     (rows,) = page.table_after("model", "mixer")
-    named = [[trained.name, "attention"], ["other", "fourier"]]
-    assert [row[:2] for row in rows] == [*named, ["model-ordered.safetensors", "attention"]]
+    assert [row[:2] for row in rows] == [
+        [trained.name, "attention"],
+        ["other", "fourier"],
+        ["model-ordered.safetensors", "attention"],
+    ]
     warned = "it was trained on the ordered split and may have seen some of the test data"
     assert page.text.count(f"other: {warned} of the stratified split") == 1
     assert f"{trained.name}: {warned}" not in page.text

@@ -63,8 +63,9 @@ def test_it_takes_a_mask(tokens, prints, tmp_path, token_batch):
     ids, _, mask = token_batch
     np.save(tmp_path / "x.npy", ids)
     np.save(tmp_path / "mask.npy", mask)
-    words = ("--probabilities", "--mask", tmp_path / "mask.npy")
-    lines = prints("predict", path, tmp_path / "x.npy", *words).splitlines()
+    lines = prints(
+        "predict", path, tmp_path / "x.npy", "--probabilities", "--mask", tmp_path / "mask.npy"
+    ).splitlines()
     printed = np.array([line.split() for line in lines], float)
     np.testing.assert_allclose(printed, model.predict_probabilities(ids, mask), atol=6e-5)
 
@@ -104,8 +105,16 @@ def test_with_a_mask_in_several_files(tokens, prints, tmp_path, token_batch):
         for k, part in enumerate(np.array_split(array, 2)):
             np.save(tmp_path / f"{name}-{k}.npy", part)
     out = tmp_path / "out.npy"
-    words = ("--mask", tmp_path / "mask-*.npy", "--out", out, "--probabilities")
-    prints("predict", path, tmp_path / "x-*.npy", *words)
+    prints(
+        "predict",
+        path,
+        tmp_path / "x-*.npy",
+        "--mask",
+        tmp_path / "mask-*.npy",
+        "--out",
+        out,
+        "--probabilities",
+    )
     expected = model.predict_probabilities(ids, mask)
     np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
 

@@ -47,9 +47,10 @@ def test_it_goes_on_and_is_what_few_labels_begin_with(pretrained, tmp_path, prin
     assert metrics_of(tmp_path / "run")["training"]["layer_decay"] < 1.0
     assert "accuracy" in prints("evaluate", tmp_path / "run")
     assert "pretrained is a TextClassifier" in fails(
-        *("train", table, "--quiet", "--from", tmp_path / "run", "--out", tmp_path / "other")
+        "train", table, "--quiet", "--from", tmp_path / "run", "--out", tmp_path / "other"
     )
-    words = ("pretrain", pretrained.parent / "texts", "--out", pretrained, "--resume")
-    assert "3 of 3" in prints(*words, "--epochs=3")
+    assert "3 of 3" in prints(
+        "pretrain", pretrained.parent / "texts", "--out", pretrained, "--resume", "--epochs=3"
+    )
     assert "has no column" in fails("pretrain", table, "--text", "words", "--out", tmp_path / "x")
     assert "is no table" in fails("pretrain", pretrained.parent / "texts", "--text", "words")

@@ -59,8 +59,20 @@ def test_the_embedding_alone_may_be_frozen():
 def test_the_command_line_fine_tunes(folder, tmp_path, prints):
     texts = [f"{text} {'cat' * (i % 7)}" for i, text in enumerate(["the cat", "a dog ran"] * 20)]
     table = write(tmp_path / "a.csv", texts, ["x", "y"] * 20)
-    words = ("--from", folder, "--freeze", "embed.*,encoder.*", "--epochs", 1)
-    prints("train", table, "--quiet", *words, "--keep-repeated", "--out", tmp_path / "run")
+    prints(
+        "train",
+        table,
+        "--quiet",
+        "--from",
+        folder,
+        "--freeze",
+        "embed.*,encoder.*",
+        "--epochs",
+        1,
+        "--keep-repeated",
+        "--out",
+        tmp_path / "run",
+    )
     assert metrics_of(tmp_path / "run")["config"]["embedding_norm"]
     prints("predict", tmp_path / "run", "the cat")
 

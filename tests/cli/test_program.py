@@ -27,8 +27,11 @@ COMMANDS = SUBPARSERS.choices
 def test_the_program_helps(program):
     if program == SCRIPT and not SCRIPT.exists():
         pytest.skip("the script npformer is not beside this Python")
-    command = [program] if program == SCRIPT else [sys.executable, "-m", program]
-    done = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=60)
+    if program == SCRIPT:
+        command = [program, "--help"]
+    else:
+        command = [sys.executable, "-m", program, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     for name in ("train", "evaluate", "predict", "look", "gradcheck", "bench", "doctor"):
         assert name in done.stdout

@@ -142,10 +142,9 @@ def test_overwrite_keeps_the_earlier_run_until_the_new_one_ends(tmp_path, stop_a
 
 
 def test_a_model_that_is_not_there_yet_is_explained(earlier, refused, stop_after, monkeypatch):
-    words = ("--epochs", 1, "--mixer", "fourier", "--overwrite")
     monkeypatch.setattr(command, "fit", lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL))
     if (child := os.fork()) == 0:
-        run("train", *SMALL, "--out", earlier, *words)
+        run("train", *SMALL, "--out", earlier, "--epochs", 1, "--mixer", "fourier", "--overwrite")
     os.waitpid(child, 0)
     line = refused("evaluate", earlier)
     assert "has saved no model yet" in line

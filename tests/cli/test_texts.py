@@ -39,8 +39,7 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="session")
 def trained_on_texts(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    columns = ("--text", "review", "--label", "stars")
-    assert run("train", table, *columns, *TINY, "--out", folder) == 0
+    assert run("train", table, "--text", "review", "--label", "stars", *TINY, "--out", folder) == 0
     return folder
 
 
@@ -99,8 +98,9 @@ def test_the_model_is_the_one_that_was_measured(trained_on_texts, prints):
 
 
 def test_what_it_prints(table, tmp_path, prints):
-    columns = ("--text", "review", "--label", "stars")
-    out = prints("train", table, *columns, *TINY[1:], "--out", tmp_path / "run")
+    out = prints(
+        "train", table, "--text", "review", "--label", "stars", *TINY[1:], "--out", tmp_path / "run"
+    )
     parts = "144 texts to train on, 16 for validation, 40 for testing; split by class"
     assert f"reviews.csv: {parts}" in out
     for words in ("macro F1", "label / predicted", "majority class", "TF-IDF", "npformer predict"):
@@ -158,8 +158,18 @@ def test_parts_may_be_files_and_a_test_may_be_left_out(tmp_path, prints):
     table = write(tmp_path / "a.csv", texts, labels)
     held_out = write(tmp_path / "b.csv", *texts_and_labels(20, seed=5))
     out = tmp_path / "run"
-    words = ("--keep-repeated", "--validation", held_out, "--test", "0", "--out", out)
-    said = prints("train", table, *TINY[1:], *words)
+    said = prints(
+        "train",
+        table,
+        *TINY[1:],
+        "--keep-repeated",
+        "--validation",
+        held_out,
+        "--test",
+        "0",
+        "--out",
+        out,
+    )
     assert f"npformer look {out} FILE\n" in said  # without a file, there is nothing to look at
     assert metrics_of(out)["samples"] == {"train": 60, "test": 0, "validation": 20}
     assert "test" not in metrics_of(out)
@@ -178,8 +188,10 @@ def test_repeated_texts_are_left_out_and_said(tmp_path, prints):
 def test_empty_texts_are_left_out_if_asked_for(tmp_path, capsys):
     texts, labels = texts_and_labels(40)
     table = write(tmp_path / "a.csv", [*texts, "", " "], [*labels, "food", "food"])
-    words = ("--skip-empty", "--keep-repeated", "--out", tmp_path / "run")
-    assert run("train", table, *TINY, *words) == 0
+    status = run(
+        "train", table, *TINY, "--skip-empty", "--keep-repeated", "--out", tmp_path / "run"
+    )
+    assert status == 0
     said = capsys.readouterr().err
     assert f"2 of 42 rows of {table} have no text or no label: they are left out" in said
     assert sum(metrics_of(tmp_path / "run")["samples"].values()) == 40
@@ -206,8 +218,10 @@ def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_p
     labels[1] = labels[1].upper()
     labels[2] = labels[1].upper()
     mine = write(tmp_path / "a.csv", unique, labels)
-    words = ("--test", copies, "--validation=0", "--out", tmp_path / "run")
-    assert run("train", mine, *TINY, *words) == 0
+    status = run(
+        "train", mine, *TINY, "--test", copies, "--validation=0", "--out", tmp_path / "run"
+    )
+    assert status == 0
     said = capsys.readouterr().err
     assert "6 of 6 texts of" in said
     assert "differ only in case: one class?" in said
@@ -217,9 +231,24 @@ def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_p
 def test_an_ensemble_with_other_tokens_and_mixer(tmp_path, prints):
     pytest.importorskip("tokenizers", reason='it is of the extra "text"')
     table = write(tmp_path / "a.csv", *texts_and_labels(80))
-    words = ("--members", 2, "--tokenizer", "bpe", "--vocab-size", 300)
-    words += ("--mixer", "fourier,attention", "--layers", 2)
-    out = prints("train", table, "--keep-repeated", *TINY, *words, "--out", tmp_path / "run")
+    out = prints(
+        "train",
+        table,
+        "--keep-repeated",
+        *TINY,
+        "--members",
+        2,
+        "--tokenizer",
+        "bpe",
+        "--vocab-size",
+        300,
+        "--mixer",
+        "fourier,attention",
+        "--layers",
+        2,
+        "--out",
+        tmp_path / "run",
+    )
     assert "2 models with different seeds, whose probabilities are averaged" in out
     assert metrics_of(tmp_path / "run")["members"] == 2
     report = (tmp_path / "run" / "report.html").read_text("utf-8")
@@ -253,8 +282,19 @@ def test_an_interrupted_training_goes_on(table, tmp_path, monkeypatch, prints):
 
 
 def test_where_there_is_no_run_resume_says_that_one_begins(table, tmp_path, prints):
-    words = ("--text", "review", "--label", "stars", "--epochs", 1, "--out", tmp_path, "--resume")
-    assert f"--resume, {tmp_path}: no run is there, so one begins" in prints("train", table, *words)
+    assert f"--resume, {tmp_path}: no run is there, so one begins" in prints(
+        "train",
+        table,
+        "--text",
+        "review",
+        "--label",
+        "stars",
+        "--epochs",
+        1,
+        "--out",
+        tmp_path,
+        "--resume",
+    )
 
 
 def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails, capsys):

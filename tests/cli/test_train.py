@@ -84,7 +84,10 @@ def test_it_says_what_it_trains_in_five_lines_and_what_to_do_next(tmp_path, caps
     assert run("train", "digits", *tiny, "--out", tmp_path / "brief") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines[2 : lines.index("", 2)]] == [
-        *("digits", "model", "stratified split", "ordered split")
+        "digits",
+        "model",
+        "stratified split",
+        "ordered split",
     ]
     assert "1 layer of attention" in lines[3]
     assert "parameters, float32" in lines[3]
@@ -102,8 +105,8 @@ def test_quiet_prints_the_results_alone(tmp_path, capsys):
     assert err == ""
     assert [line.split()[0] for line in out.splitlines() if line] == ["test", f"{tmp_path}:"]
     loud = [word for word in TINY if word != "--quiet"]
-    again = ("--overwrite", "--out", tmp_path)
-    assert run("train", "digits", *loud, "--split", "ordered", *again) == 0
+    status = run("train", "digits", *loud, "--split", "ordered", "--overwrite", "--out", tmp_path)
+    assert status == 0
     assert "model: 1 layer of" in capsys.readouterr().out
 
 
@@ -227,8 +230,10 @@ def test_weights_are_saved_before_they_are_tested(tmp_path, capsys, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "evaluate", interrupted)
-    words = ("--micro-batch", 8, "--batch-size", 64, "--out", tmp_path)
-    assert run("train", "digits", *TINY, *words) == 130
+    status = run(
+        "train", "digits", *TINY, "--micro-batch", 8, "--batch-size", 64, "--out", tmp_path
+    )
+    assert status == 130
     assert capsys.readouterr() == ("", "interrupted\n")
     assert nf.load(tmp_path / "model.safetensors").config.d_model == 16
     found = metrics_of(tmp_path)["splits"]["stratified"]

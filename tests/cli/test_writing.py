@@ -47,8 +47,7 @@ def writer(book, tmp_path_factory):
 @pytest.fixture(scope="session")
 def translator(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("translator") / "run"
-    columns = ("--source", "sum", "--target", "answer")
-    assert run("train", table, *columns, *TINY, "--out", folder) == 0
+    assert run("train", table, "--source", "sum", "--target", "answer", *TINY, "--out", folder) == 0
     return folder
 
 
@@ -162,8 +161,18 @@ def test_words_for_what_comes_with_the_package(tmp_path):
 @pytest.mark.slow
 def test_the_plays_have_settings_of_their_own(tmp_path):
     """And the counts that a model of them should beat, as docs/writing.md states them."""
-    few = "--max-len=16", "--batch-size=512", "--epochs=1", "--mixer=attention"
-    assert run("train", "shakespeare", *TINY, *few, "--out", tmp_path) == 0
+    status = run(
+        "train",
+        "shakespeare",
+        *TINY,
+        "--max-len=16",
+        "--batch-size=512",
+        "--epochs=1",
+        "--mixer=attention",
+        "--out",
+        tmp_path,
+    )
+    assert status == 0
     begun = json.loads((tmp_path / "run.json").read_text())["options"]
     options = vars(make_parser().parse_args(["train", "shakespeare"]))
     assert OPTIONS_OF["shakespeare"].keys() <= begun.keys() & options.keys()
@@ -207,6 +216,17 @@ def test_mistakes_are_said(book, table, writer, translator, tmp_path, fails, wor
 
 
 def test_the_vocabulary_of_a_text_may_be_smaller(book, tmp_path):
-    few = ("--tokenizer", "word", "--vocab-size", 25)
-    assert run("train", book, *TINY, *few, "--max-len=8", "--out", tmp_path) == 0
+    status = run(
+        "train",
+        book,
+        *TINY,
+        "--tokenizer",
+        "word",
+        "--vocab-size",
+        25,
+        "--max-len=8",
+        "--out",
+        tmp_path,
+    )
+    assert status == 0
     assert nf.load(tmp_path / "model.safetensors").model.vocab_size == 25

@@ -7,18 +7,26 @@ from tests.in_turn import in_turn, separately
 
 
 @in_turn(
-    *(((2, 3), (2, 3)), ((2, 3), ("batch", 3)), ((2, 3), ("batch", "length"))),
-    *(((7, 2, 3), (None, 2, 3)), ((2, 3), (None, 2, 3)), ((5, 6, 2, 3), (None, "length", 3))),
-    *(((), ()), ((), (None,))),
+    ((2, 3), (2, 3)),
+    ((2, 3), ("batch", 3)),
+    ((2, 3), ("batch", "length")),
+    ((7, 2, 3), (None, 2, 3)),
+    ((2, 3), (None, 2, 3)),
+    ((5, 6, 2, 3), (None, "length", 3)),
+    ((), ()),
+    ((), (None,)),
 )
 def test_shapes_that_match(shape, expected):
     checks.shape("x", np.zeros(shape), expected)
 
 
 @in_turn(
-    *(((2, 3), (2, 4), "(2, 4)"), ((2, 3), ("batch", "length", 3), "(batch, length, 3)")),
-    *(((2, 3, 1), (2, 3), "(2, 3)"), ((3,), (None, 2, 3), "(..., 2, 3)")),
-    *(((7, 2, 4), (None, "length", 3), "(..., length, 3)"), ((2, 3), ("d",), "(d,)")),
+    ((2, 3), (2, 4), "(2, 4)"),
+    ((2, 3), ("batch", "length", 3), "(batch, length, 3)"),
+    ((2, 3, 1), (2, 3), "(2, 3)"),
+    ((3,), (None, 2, 3), "(..., 2, 3)"),
+    ((7, 2, 4), (None, "length", 3), "(..., length, 3)"),
+    ((2, 3), ("d",), "(d,)"),
     ((2,), (), "()"),
 )
 def test_shapes_that_do_not_match_are_shown_beside_what_was_expected(shape, expected, pattern):

@@ -41,7 +41,9 @@ def test_he_normal_counts_all_inputs_of_a_convolution():
 
 
 @in_turn(
-    *(lambda: L.Linear(4, 3), lambda: L.Embedding(5, 4), lambda: M.Attention(4, 2)),
+    lambda: L.Linear(4, 3),
+    lambda: L.Embedding(5, 4),
+    lambda: M.Attention(4, 2),
     lambda: M.DenseSynthesizer(4, 2),
     lambda: nf.Encoder(nf.EncoderConfig(d_model=4, n_heads=2), seed=None),
 )

@@ -97,8 +97,9 @@ def test_images_labels_and_the_stratified_split_are_scikit_learns(stored):
     theirs = load_digits()
     np.testing.assert_array_equal(stored["images"], theirs.images)
     np.testing.assert_array_equal(stored["labels"], theirs.target)
-    settings = {"test_size": 0.2, "random_state": 0, "stratify": stored["labels"]}
-    train, test = train_test_split(np.arange(1797), **settings)
+    train, test = train_test_split(
+        np.arange(1797), test_size=0.2, random_state=0, stratify=stored["labels"]
+    )
     np.testing.assert_array_equal(stored["stratified_train"], train)
     np.testing.assert_array_equal(stored["stratified_test"], test)
 

@@ -38,8 +38,13 @@ def odd(tokens):
     return int(f"{tokens.count(1):b}"[-1])
 
 
-SLOW = {reverse: reversed_tokens, majority: more_frequent, recall: looked_up}
-SLOW |= {pointer: pointed_at, parity: odd}
+SLOW = {
+    reverse: reversed_tokens,
+    majority: more_frequent,
+    recall: looked_up,
+    pointer: pointed_at,
+    parity: odd,
+}
 
 
 @pytest.fixture(params=SLOW, ids=lambda task: task.__name__)

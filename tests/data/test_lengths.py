@@ -23,8 +23,16 @@ def samples(n=41, per_token=False, seed=0):
 
 
 def model_of(mixer="attention", pooling="mean", padding="per_length", **more):
-    sizes = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 16, "max_len": LENGTH}
-    config = nf.EncoderConfig(**sizes, mixer=mixer, padding=padding, **more)
+    config = nf.EncoderConfig(
+        d_model=16,
+        n_layers=2,
+        n_heads=2,
+        d_ff=16,
+        max_len=LENGTH,
+        mixer=mixer,
+        padding=padding,
+        **more,
+    )
     return nf.SequenceClassifier(config, 3, vocab_size=20, pooling=pooling, seed=1, dtype="float64")
 
 

@@ -18,8 +18,17 @@ def whole(tmp_path, monkeypatch):
 
 
 @separately(
-    *(slice(None), slice(5, 33), slice(40, 2, -3), slice(7, 7), [3, 49, 3, 0], []),
-    *(np.array([-1, -50, 10]), np.arange(50) % 3 == 0, 0, -1, np.int64(20)),
+    slice(None),
+    slice(5, 33),
+    slice(40, 2, -3),
+    slice(7, 7),
+    [3, 49, 3, 0],
+    [],
+    np.array([-1, -50, 10]),
+    np.arange(50) % 3 == 0,
+    0,
+    -1,
+    np.int64(20),
     ids=str,
 )
 def test_rows_are_those_of_the_whole(whole, rows):

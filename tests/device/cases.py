@@ -130,9 +130,11 @@ def _pair(name: str, *inputs: Any, say: str = "", **options: Any) -> Case:
 _heads = [normal(3, 2, 5, 4) for _ in range(3)]
 _over_heads = MASK[:, None, None, :]
 _map = [normal(8, 8), normal(8), normal(8, 6), normal(6)]
-_two_maps = [normal(*shape) for n in (2, 4) for shape in ((8, 8), (8,), (8, n), (n,))]
+_W1, _b1, _W2, _b2 = normal(8, 8), normal(8), normal(8, 2), normal(2)
+_V1, _c1, _V2, _c2 = normal(8, 8), normal(8), normal(8, 4), normal(4)
 _value = normal(3, 5, 4)
-_far = [_heads[0], normal(3, 2, 7, 4), normal(3, 2, 7, 3)]
+_longer_key = normal(3, 2, 7, 4)
+_longer_value = normal(3, 2, 7, 3)
 
 PAIRS = [
     *(
@@ -149,11 +151,32 @@ PAIRS = [
     _pair("scaled_dot_product_attention", *_heads, mask=_over_heads, say="masked"),
     _pair("scaled_dot_product_attention", *_heads, mask=_over_heads, causal=True, say="both"),
     _pair("blockwise_attention", *_heads, say="one block"),
-    _pair("blockwise_attention", *_far, block=2, causal=True, say="other length of keys"),
+    _pair(
+        "blockwise_attention",
+        _heads[0],
+        _longer_key,
+        _longer_value,
+        block=2,
+        causal=True,
+        say="other length of keys",
+    ),
     _pair("blockwise_attention", *_heads, block=2, mask=normal(5, 5) > 0.0, say="mask of pairs"),
     _pair("dense_scores", X, *_map, columns=5, say="one map"),
     _pair("dense_synthesizer", X, _value, *_map, say="one map"),
-    _pair("factorized_dense_synthesizer", X, _value, *_two_maps, say="one map"),
+    _pair(
+        "factorized_dense_synthesizer",
+        X,
+        _value,
+        _W1,
+        _b1,
+        _W2,
+        _b2,
+        _V1,
+        _c1,
+        _V2,
+        _c2,
+        say="one map",
+    ),
     _pair("random_synthesizer", _value, normal(6, 6), say="one table"),
     _pair("factorized_random_synthesizer", _value, normal(6, 3), normal(6, 3), say="one table"),
     _pair("mixture_scores", normal(3), normal(3, 2, 5, 5), normal(2, 5, 5), normal(5, 5), say="3"),
@@ -173,9 +196,14 @@ def _case_of_layer(
     def run(backend: str, dtype: str) -> Results:
         layer = make(dtype).to(backend)
         gradients = nf.Gradients(layer)
-        given = {"mask": move(mask, backend, dtype), "types": move(types, backend, dtype)}
         generator, workspace = np.random.default_rng(2), nf.Workspace()
-        context = EngineContext(True, generator, workspace=workspace, **given)
+        context = EngineContext(
+            True,
+            generator,
+            workspace=workspace,
+            mask=move(mask, backend, dtype),
+            types=move(types, backend, dtype),
+        )
         twin = twin_on(backend, layer)
         several = x if isinstance(x, tuple) else (x,)
         y, cache = twin.forward(*(move(each, backend, dtype) for each in several), context)
@@ -188,20 +216,27 @@ def _case_of_layer(
     return Case(f"{covers}{', ' if say else ''}{say}", covers, run)
 
 
-def _layer(covers: str, *sizes: int, **options: Any) -> Case:
+def _layer(
+    covers: str,
+    *sizes: int,
+    x: np.ndarray = X,
+    mask: np.ndarray | None = None,
+    say: str = "",
+    types: np.ndarray | None = None,
+    **options: Any,
+) -> Case:
     """Return a case of a layer of these sizes, with a seed and a dtype if its class takes them.
 
-    Options are those of `_case_of_layer`, all others those of the class.
+    `options` are those of the class; all others are those of `_case_of_layer`.
     """
     kind = getattr(L, covers)
-    given = {key: options.pop(key) for key in ("x", "mask", "say", "types") if key in options}
 
     def make(dtype: str) -> nf.Layer:
         usual = {"seed": 0, "dtype": dtype}
         taken = {key: usual[key] for key in usual if key in inspect.signature(kind).parameters}
         return kind(*sizes, **options, **taken)
 
-    return _case_of_layer(covers, make, **given)
+    return _case_of_layer(covers, make, x=x, mask=mask, say=say, types=types)
 
 
 L = nf.layers
@@ -258,7 +293,8 @@ def _mixers() -> list[Case]:
         ("attention", "in blocks", {"memory": "blocks"}),
         ("attention", "turned", {"rope_theta": 50.0}),
         (
-            *("attention", "of today"),
+            "attention",
+            "of today",
             {"n_kv_heads": 1, "d_head": 6, "window": 3, "qk_norm": True, "bias": False},
         ),
         ("mixture", "of six", {"mixture": tuple(nf.mixers.SCORES)}),
@@ -357,9 +393,15 @@ ENCODERS = [
 def classifier(dtype: str, *, features: bool = False, **changes: Any) -> nf.SequenceClassifier:
     """Return a small model of three classes; what it does not know is the encoder's."""
     own = {key: changes.pop(key) for key in ("pooling", "output") if key in changes}
-    kind = {"n_features": 8} if features else {"vocab_size": 7}
-    n_classes = 2 if own.get("output") == "sigmoid" else 3
-    return nf.SequenceClassifier(config(**changes), n_classes, **kind, **own, seed=0, dtype=dtype)
+    return nf.SequenceClassifier(
+        config(**changes),
+        n_classes=2 if own.get("output") == "sigmoid" else 3,
+        vocab_size=None if features else 7,
+        n_features=8 if features else None,
+        **own,
+        seed=0,
+        dtype=dtype,
+    )
 
 
 def batch(model: nf.SequenceClassifier) -> tuple[np.ndarray, np.ndarray]:
@@ -398,8 +440,12 @@ def _classifier(say: str, mask: np.ndarray | None = None, **changes: Any) -> Cas
         smoothing = 0.0 if model.output == "sigmoid" else 0.1
         loss, gradients = model.loss_and_gradients(x, y, mask, label_smoothing=smoothing, seed=3)
         probabilities = model.predict_probabilities(x, mask, batch_size=2)
-        found = {"logits": model(x, mask), "probabilities": probabilities}
-        return {**found, "loss": np.asarray(loss), **gradients}
+        return {
+            "logits": model(x, mask),
+            "probabilities": probabilities,
+            "loss": np.asarray(loss),
+            **gradients,
+        }
 
     return Case(f"SequenceClassifier, {say}", "SequenceClassifier", run)
 
@@ -440,9 +486,16 @@ def _train_digits(backend: str, dtype: str, **changes: Any) -> Results:
     chosen = config(**(sizes | changes))
     model = nf.SequenceClassifier(chosen, 10, n_features=8, pooling="flatten", seed=0, dtype=dtype)
     model.to(backend)
-    usual = {"epochs": 1, "batch_size": 32, "workers": 1, "clip_norm": 1.0}
     validation = first(64, dataset.validation)
-    history = fit(model, first(320, dataset.train), validation=validation, **usual)
+    history = fit(
+        model,
+        first(320, dataset.train),
+        validation=validation,
+        epochs=1,
+        batch_size=32,
+        workers=1,
+        clip_norm=1.0,
+    )
     logits = model(first(64, dataset.test)[0])
     return {"losses": np.array([*history.train_loss, *history.validation_loss]), "logits": logits}
 

@@ -28,8 +28,10 @@ def model(monkeypatch: pytest.MonkeyPatch) -> nf.layers.Linear:
 def put_in(monkeypatch: pytest.MonkeyPatch, count: Any, ones: Any = np.ones) -> None:
     """Put a module in CuPy's place that counts devices and makes arrays with these functions."""
     runtime = SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
-    cupy = ModuleType("cupy")
-    vars(cupy).update(__version__="13.6.0", cuda=SimpleNamespace(runtime=runtime), ones=ones)
+    cupy: Any = ModuleType("cupy")
+    cupy.__version__ = "13.6.0"
+    cupy.cuda = SimpleNamespace(runtime=runtime)
+    cupy.ones = ones
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     for name in ("cupyx", "cupyx.scipy", "cupyx.scipy.special"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))

@@ -28,11 +28,18 @@ def square() -> FakeArray:
 
 
 @separately(
-    *(lambda x, host: x + host, lambda x, host: host + x, lambda x, host: x @ host),
-    *(lambda x, host: host @ x, lambda x, host: x == host, lambda x, host: xp.maximum(x, host)),
-    *(lambda x, host: xp.where(host > 0, x, 0.0), lambda x, host: xp.concatenate([x, host])),
-    *(lambda x, host: x.dot(host), lambda x, host: xp.exp(host)),
-    *(lambda x, host: fake_device.erf(host), lambda x, host: fake_device.fft.fft(host)),
+    lambda x, host: x + host,
+    lambda x, host: host + x,
+    lambda x, host: x @ host,
+    lambda x, host: host @ x,
+    lambda x, host: x == host,
+    lambda x, host: xp.maximum(x, host),
+    lambda x, host: xp.where(host > 0, x, 0.0),
+    lambda x, host: xp.concatenate([x, host]),
+    lambda x, host: x.dot(host),
+    lambda x, host: xp.exp(host),
+    lambda x, host: fake_device.erf(host),
+    lambda x, host: fake_device.fft.fft(host),
     lambda x, host: add_at(x, ids(0), host[:1]),
 )
 def test_host_and_device_arrays_do_not_mix(mix) -> None:
@@ -42,9 +49,13 @@ def test_host_and_device_arrays_do_not_mix(mix) -> None:
 
 
 @separately(
-    *(lambda x, number: x * number, lambda x, number: number * x, lambda x, number: x > number),
-    *(lambda x, number: xp.maximum(x, number), lambda x, number: xp.where(x > 0.0, x, number)),
-    *(lambda x, number: x.fill(number), lambda x, number: x.__setitem__(0, number)),
+    lambda x, number: x * number,
+    lambda x, number: number * x,
+    lambda x, number: x > number,
+    lambda x, number: xp.maximum(x, number),
+    lambda x, number: xp.where(x > 0.0, x, number),
+    lambda x, number: x.fill(number),
+    lambda x, number: x.__setitem__(0, number),
 )
 @pytest.mark.parametrize("number", [np.float64(2.0), np.float32(2.0), np.int64(2), np.bool_(True)])
 def test_a_numpy_scalar_is_not_an_operand(number, mix) -> None:
@@ -148,11 +159,21 @@ def test_what_a_gpu_would_give(what) -> None:
 
 
 @separately(
-    *(lambda x: float(x.sum()), lambda x: int(x.sum()), lambda x: bool(x.sum())),
-    *(lambda x: x.sum().item(), lambda x: x.tolist(), lambda x: x.get()),
-    *(lambda x: fake_device.download(x), lambda x: nf.to_numpy(x), lambda x: list(x)),
-    *(lambda x: repr(x), lambda x: f"{x.sum():.3f}", lambda x: x.nonzero()),
-    *(lambda x: xp.nonzero(x), lambda x: xp.where(x), lambda x: xp.unique(x)),
+    lambda x: float(x.sum()),
+    lambda x: int(x.sum()),
+    lambda x: bool(x.sum()),
+    lambda x: x.sum().item(),
+    lambda x: x.tolist(),
+    lambda x: x.get(),
+    lambda x: fake_device.download(x),
+    lambda x: nf.to_numpy(x),
+    lambda x: list(x),
+    lambda x: repr(x),
+    lambda x: f"{x.sum():.3f}",
+    lambda x: x.nonzero(),
+    lambda x: xp.nonzero(x),
+    lambda x: xp.where(x),
+    lambda x: xp.unique(x),
     lambda x: x[asarray(np.array([True, False]))],
     lambda x: x.__setitem__(asarray(np.array([True, False])), 0.0),
 )
@@ -173,9 +194,12 @@ def test_a_name_that_cupy_lacks_is_refused(name) -> None:
 
 @against_cupy
 @separately(
-    *(lambda x: xp.sum(x, where=x > 0.0), lambda x: x.sum(where=x > 0.0)),
-    *(lambda x: x.max(initial=0.0), lambda x: xp.exp(x, where=x > 0.0)),
-    *(lambda x: xp.zeros(3, like=x), lambda x: fake_device.fft.fft(x, workers=2)),
+    lambda x: xp.sum(x, where=x > 0.0),
+    lambda x: x.sum(where=x > 0.0),
+    lambda x: x.max(initial=0.0),
+    lambda x: xp.exp(x, where=x > 0.0),
+    lambda x: xp.zeros(3, like=x),
+    lambda x: fake_device.fft.fft(x, workers=2),
     lambda x: fake_device.fft.fft2(x, overwrite_x=True),
     lambda x: fake_device.erf(x, where=x > 0.0),
 )

@@ -83,8 +83,10 @@ def test_a_numpy_number_as_an_option_leaves_float32(compute) -> None:
 
 
 @separately(
-    *({"lr": np.float64(0.1)}, {"betas": (np.float64(0.9), np.float64(0.99))}),
-    *({"eps": np.float64(1e-8)}, {"weight_decay": np.float64(0.1)}),
+    {"lr": np.float64(0.1)},
+    {"betas": (np.float64(0.9), np.float64(0.99))},
+    {"eps": np.float64(1e-8)},
+    {"weight_decay": np.float64(0.1)},
     {"schedule": lambda step: np.float64(0.5)},
     ids=lambda options: next(iter(options)),
 )

@@ -22,8 +22,9 @@ def test_a_weighted_step(micro_batch: int | None, pooling: str) -> None:
     for name in ("numpy", "fake"):
         model = classifier("float64", pooling=pooling).to(name)
         loss = SoftmaxCrossEntropy(0.1, [0.5] + [2.0] * (model.n_classes - 1))
-        given = {"sample_weight": WEIGHTS, "loss": loss, "micro_batch": micro_batch}
-        loss, gradients = model.loss_and_gradients(IDS, labels, MASK, **given)
+        loss, gradients = model.loss_and_gradients(
+            IDS, labels, MASK, sample_weight=WEIGHTS, loss=loss, micro_batch=micro_batch
+        )
         found.append({"loss": np.array(loss), **gradients})
     same(*found)
 
@@ -41,8 +42,15 @@ def test_fit_with_everything() -> None:
         model = classifier("float64", dropout=0.2, n_token_types=2).to(name)
         model.freeze("embed.tokens*", "encoder.blocks.0.*")
         data = IDS, LABELS, MASK, IDS % 2
-        options = {"class_weight": "balanced", "metric": "macro_f1", "accumulate": 2}
-        history = fit(model, data, validation=data, sample_weight=WEIGHTS, **options)
+        history = fit(
+            model,
+            data,
+            validation=data,
+            sample_weight=WEIGHTS,
+            class_weight="balanced",
+            metric="macro_f1",
+            accumulate=2,
+        )
         histories.append({"loss": history.train_loss, "metric": history.validation_metric})
         models.append({name: p.value for name, p in model.named_parameters().items()})
     same(histories[0], histories[1])

@@ -123,9 +123,16 @@ def test_parts_of_a_batch_weigh_as_much_as_they_have_labels_on_the_device(micro_
 @pytest.mark.parametrize("changes", [{}, PER_LENGTH], ids=str)
 def test_fit_fetches_losses_once_an_epoch_or_every_so_many_steps(changes, options) -> None:
     model = classifier("float32", dropout=0.1, **changes).to("fake")
-    usual = {"batch_size": 1, "clip_norm": 1.0, "label_smoothing": 0.1, "weight_decay": 0.1}
     with count() as counted:
-        fit(model, (IDS, LABELS, MASK), **usual, **options)
+        fit(
+            model,
+            (IDS, LABELS, MASK),
+            batch_size=1,
+            clip_norm=1.0,
+            label_smoothing=0.1,
+            weight_decay=0.1,
+            **options,
+        )
     # losses of each epoch, or after steps 2 and 3; and at the end the weights of the last step
     assert counted.waits == ["get()", "get()", "bool()"]
 
@@ -199,9 +206,15 @@ def test_on_the_device_a_gradient_that_is_not_finite_shows_in_the_next_loss(chec
                 state.gradients.flat[0] = float("nan")
 
     model = classifier("float32").to("fake")
-    usual = {"batch_size": 1, "epochs": 1, "check_every": check_every, "callbacks": [Poison()]}
     with pytest.raises(nf.NonFiniteLossError, match=r"at step 2; .* is parameter") as caught:
-        fit(model, (IDS, LABELS), **usual)
+        fit(
+            model,
+            (IDS, LABELS),
+            batch_size=1,
+            epochs=1,
+            check_every=check_every,
+            callbacks=[Poison()],
+        )
     assert ("1 updates later" in str(caught.value)) == (check_every > 1)
 
 
@@ -213,7 +226,6 @@ def test_nan_in_either_input_is_named_without_a_word_on_later(place, name, check
     first = np.flatnonzero(masks[place][:, 0])  # the first token is kept in every sample
     inputs[place][first, 0, 0] = np.nan
     model = Similarity().to("fake")
-    usual = {"batch_size": 4, "epochs": 1, "check_every": check_every}
     with pytest.raises(nf.NonFiniteLossError, match=f"is the input {name}. Samples") as caught:
-        fit(model, (inputs, y, masks), **usual)
+        fit(model, (inputs, y, masks), batch_size=4, epochs=1, check_every=check_every)
     assert "later" not in str(caught.value)

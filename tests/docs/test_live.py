@@ -93,8 +93,20 @@ def attention(token, q, mask, dy):
     dQ, dK, dV = F.scaled_dot_product_attention_backward(dY, cache)
     dS, _ = F.average_backward(dY, F.average(scores, value, **given)[1])
     S = np.where(weights > 0.0, scores, -np.inf)
-    back = {"dY": dY, "dV": dV, "dA": dY @ value.T, "dS": dS, "dQ": dQ, "dK": dK}
-    return {"Q": query, "K": key, "V": value, "S": S, "A": weights, "Y": y, **back}
+    return {
+        "Q": query,
+        "K": key,
+        "V": value,
+        "S": S,
+        "A": weights,
+        "Y": y,
+        "dY": dY,
+        "dV": dV,
+        "dA": dY @ value.T,
+        "dS": dS,
+        "dQ": dQ,
+        "dK": dK,
+    }
 
 
 def window(window, form):
@@ -131,10 +143,18 @@ def linear(w0, w1, b):
 
 
 FORMULAS = {
-    **{"softmax": softmax, "cross_entropy": cross_entropy, "layer_norm": layer_norm},
-    **{"rms_norm": rms_norm, "activations": activations, "attention": attention, "window": window},
-    **{"rotary": rotary, "fourier": fourier, "embedding": embedding, "linear": linear},
-    **{"language_models": language_models},
+    "softmax": softmax,
+    "cross_entropy": cross_entropy,
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+    "activations": activations,
+    "attention": attention,
+    "window": window,
+    "rotary": rotary,
+    "fourier": fourier,
+    "embedding": embedding,
+    "linear": linear,
+    "language_models": language_models,
 }
 
 

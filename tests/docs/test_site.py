@@ -112,9 +112,19 @@ def test_a_search_from_a_file_finds_the_chapter_first_with_an_excerpt(site):
     if chromium is None:
         pytest.skip("no chromium, which runs the search: apt-get install chromium")
     address = f"file://{site}/search.html?q=layer+norm"
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"]
     run = subprocess.run(
-        [chromium, *options, "--dump-dom", address], capture_output=True, text=True, timeout=120
+        [
+            chromium,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--virtual-time-budget=4000",
+            "--dump-dom",
+            address,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     results = run.stdout.partition('class="search"')[2]
     places = [results.find(f'href="{page}.html') for page in PAGES if page != "index"]

@@ -16,27 +16,48 @@ BOXES = re.split(r"^### ", TEXT, flags=re.MULTILINE)[1:]
 BLOCK = "encoder.blocks.0"
 
 OUTPUTS = {
-    **{"embed.tokens": "e", "embed.positions": "x", "encoder": "z", "pool": "pooled"},
-    **{f"{BLOCK}.mixer.query": "q", f"{BLOCK}.mixer.key": "k", f"{BLOCK}.mixer.value": "v"},
-    **{f"{BLOCK}.mixer": "mixed", f"{BLOCK}.mixer_norm": "h", f"{BLOCK}.feed_forward": "f"},
-    **{f"{BLOCK}.feed_forward.expand": "u", f"{BLOCK}.feed_forward.activation": "hidden"},
+    "embed.tokens": "e",
+    "embed.positions": "x",
+    "encoder": "z",
+    "pool": "pooled",
+    f"{BLOCK}.mixer.query": "q",
+    f"{BLOCK}.mixer.key": "k",
+    f"{BLOCK}.mixer.value": "v",
+    f"{BLOCK}.mixer": "mixed",
+    f"{BLOCK}.mixer_norm": "h",
+    f"{BLOCK}.feed_forward": "f",
+    f"{BLOCK}.feed_forward.expand": "u",
+    f"{BLOCK}.feed_forward.activation": "hidden",
     "classify": "logits",
 }
 """What each layer returns on the way forward."""
 
 INPUTS = {
-    **{"classify": "dpooled", "pool": "dz", f"{BLOCK}.feed_forward_norm": "dt", "encoder": "dx"},
-    **{f"{BLOCK}.feed_forward.contract": "dhidden", f"{BLOCK}.feed_forward.activation": "du"},
-    **{f"{BLOCK}.feed_forward": "dh_through", f"{BLOCK}.mixer_norm": "ds"},
-    **{f"{BLOCK}.mixer.output": "dheads", f"{BLOCK}.mixer.value": "dx_v"},
-    **{f"{BLOCK}.mixer.key": "dx_k", f"{BLOCK}.mixer.query": "dx_q"},
+    "classify": "dpooled",
+    "pool": "dz",
+    f"{BLOCK}.feed_forward_norm": "dt",
+    "encoder": "dx",
+    f"{BLOCK}.feed_forward.contract": "dhidden",
+    f"{BLOCK}.feed_forward.activation": "du",
+    f"{BLOCK}.feed_forward": "dh_through",
+    f"{BLOCK}.mixer_norm": "ds",
+    f"{BLOCK}.mixer.output": "dheads",
+    f"{BLOCK}.mixer.value": "dx_v",
+    f"{BLOCK}.mixer.key": "dx_k",
+    f"{BLOCK}.mixer.query": "dx_q",
 }
 """What each layer returns on the way back."""
 
 SHORT = {
-    **{"embed.tokens": "embed", f"{BLOCK}.mixer_norm": "1", f"{BLOCK}.feed_forward_norm": "2"},
-    **{f"{BLOCK}.mixer.{name}": name[0].upper() for name in ("query", "key", "value", "output")},
-    **{f"{BLOCK}.feed_forward.expand": "1", f"{BLOCK}.feed_forward.contract": "2"},
+    "embed.tokens": "embed",
+    f"{BLOCK}.mixer_norm": "1",
+    f"{BLOCK}.feed_forward_norm": "2",
+    f"{BLOCK}.mixer.query": "Q",
+    f"{BLOCK}.mixer.key": "K",
+    f"{BLOCK}.mixer.value": "V",
+    f"{BLOCK}.mixer.output": "O",
+    f"{BLOCK}.feed_forward.expand": "1",
+    f"{BLOCK}.feed_forward.contract": "2",
     "classify": "classify",
 }
 PARAMETERS = {

@@ -27,8 +27,9 @@ def model_of(mixer="attention", pooling="mean", seed=1, **changes):
     sizes = {"d_model": 10, "n_layers": 2, "n_heads": 2, "d_ff": 9, "max_len": LENGTH}
     rates = RATES if issubclass(nf.MIXERS[mixer], AveragingMixer) else WITHOUT_WEIGHTS
     settings = sizes | rates | {"mixer": mixer, "padding": "per_length"} | changes
-    given = {"vocab_size": 7, "pooling": pooling, "seed": seed, "dtype": "float64"}
-    return nf.SequenceClassifier(nf.EncoderConfig(**settings), 3, **given)
+    return nf.SequenceClassifier(
+        nf.EncoderConfig(**settings), 3, vocab_size=7, pooling=pooling, seed=seed, dtype="float64"
+    )
 
 
 def data_of(model, weights=False, seed=0):

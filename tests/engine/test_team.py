@@ -59,15 +59,15 @@ def test_the_parts_sum_to_the_whole_batch(batch, n, number):
 
 def test_a_single_logit_sums_up_too(small_model, rng):
     model = small_model(n_classes=2, output="sigmoid")
-    given = rng.integers(0, 7, (5, 6)), rng.integers(0, 2, 5)
-    assert_sums_up(model, *given, workers=2, atol=1e-13)
+    assert_sums_up(model, rng.integers(0, 7, (5, 6)), rng.integers(0, 2, 5), workers=2, atol=1e-13)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("micro_batch", [1, 2, 3, 7, 8, 100])
 def test_micro_batches_sum_to_the_whole_batch(batch, micro_batch, number):
-    options = {"workers": number, "micro_batch": micro_batch, "label_smoothing": 0.1}
-    assert_sums_up(*batch(7), **options, rtol=0, atol=1e-13)
+    assert_sums_up(
+        *batch(7), workers=number, micro_batch=micro_batch, label_smoothing=0.1, rtol=0, atol=1e-13
+    )
 
 
 def test_a_batch_without_any_label_has_no_loss_and_no_gradients(small_model, rng):

@@ -112,8 +112,10 @@ def test_where_no_threads_share_calls(set_cores, small_model):
 
 # Cost ---------------------------------------------------------------------------------------------
 def test_a_synthesizers_table_costs_by_pairs(small_model):
-    changes = {"mixer": "dense_synthesizer", "d_model": 64, "n_heads": 4}
-    short, long = (cost_of(small_model(**changes, max_len=n)) for n in (8, 2000))
+    short, long = (
+        cost_of(small_model(mixer="dense_synthesizer", d_model=64, n_heads=4, max_len=n))
+        for n in (8, 2000)
+    )
     assert long.pair == short.pair
     assert long.token < 2 * short.token  # a bias of each head is as wide as its table
 
@@ -164,12 +166,11 @@ def shared_calls(monkeypatch):
 def test_they_change_no_number(small_model, shared_calls, rng, monkeypatch, mixer, number):
     monkeypatch.setattr(averaging, "tiling_of", tiles.Tiling)  # which keeps none of other sizes
     monkeypatch.setattr(tiles, "SCORES", 1)  # a head at a time, as in long sequences
-    changes = {"mixer": mixer, "d_model": 16, "d_ff": 32, "max_len": 40, "dropout": 0.2}
     ids, labels = rng.integers(0, 7, (1, 40)), np.array([2])
     mask = np.arange(40)[None] < 33
     results = []
     for asked in (1, number, number):
-        model = small_model(**changes)
+        model = small_model(mixer=mixer, d_model=16, d_ff=32, max_len=40, dropout=0.2)
         shared_calls.clear()
         loss, gradients = model.loss_and_gradients(ids, labels, mask, workers=asked, seed=3)
         assert set(shared_calls) == {asked}

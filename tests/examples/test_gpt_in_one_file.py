@@ -43,9 +43,18 @@ def name_in_npformer(name):
 @pytest.fixture
 def model(weights):
     """npformer's model with the same weights."""
-    sizes = {"d_model": D, "n_layers": 2, "n_heads": H, "d_ff": D_FF, "max_len": LENGTH}
-    usual = {"positions": "learned", "activation": "gelu_tanh", "scale_embeddings": False}
-    config = nf.EncoderConfig(**sizes, **usual, norm="pre", causal=True)
+    config = nf.EncoderConfig(
+        d_model=D,
+        n_layers=2,
+        n_heads=H,
+        d_ff=D_FF,
+        max_len=LENGTH,
+        positions="learned",
+        activation="gelu_tanh",
+        scale_embeddings=False,
+        norm="pre",
+        causal=True,
+    )
     model = nf.LanguageModel(config, vocab_size=CHARACTERS, dtype="float64")
     return common.with_weights(model, weights, name_in_npformer)
 

@@ -15,8 +15,9 @@ by_hand = example("one_step_by_hand")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (3, 4)])
 def test_loss_and_gradients_are_those_of_the_model_bit_for_bit(n_layers, n_heads, dtype):
-    sizes = {"d_model": 12, "n_layers": n_layers, "n_heads": n_heads, "d_ff": 20, "max_len": 8}
-    config = nf.EncoderConfig(**sizes, positions="learned")
+    config = nf.EncoderConfig(
+        d_model=12, n_layers=n_layers, n_heads=n_heads, d_ff=20, max_len=8, positions="learned"
+    )
     model = nf.SequenceClassifier(config, n_classes=10, n_features=8, seed=1, dtype=dtype)
     x, y = (a[:7] for a in nf.data.digits(dtype=dtype).train)
     p = by_hand.by_layer(model.parameters())

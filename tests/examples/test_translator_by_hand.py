@@ -46,10 +46,17 @@ def name_in_npformer(name):
 @pytest.fixture
 def model(weights):
     """npformer's model with the same weights."""
-    sizes = {"d_model": D, "n_layers": 2, "n_heads": H, "d_ff": D_FF, "max_len": 16}
-    config = nf.EncoderConfig(**sizes, positions="sinusoidal", activation="relu", norm="post")
-    sides = {"source_vocab": N_SOURCE, "target_vocab": N_TARGET}
-    model = nf.EncoderDecoder(config, **sides, dtype="float64")
+    config = nf.EncoderConfig(
+        d_model=D,
+        n_layers=2,
+        n_heads=H,
+        d_ff=D_FF,
+        max_len=16,
+        positions="sinusoidal",
+        activation="relu",
+        norm="post",
+    )
+    model = nf.EncoderDecoder(config, source_vocab=N_SOURCE, target_vocab=N_TARGET, dtype="float64")
     return common.with_weights(model, weights, name_in_npformer)
 
 
@@ -98,8 +105,13 @@ def test_no_word_sees_what_comes_later_and_none_sees_padding(weights, batch):
 
 
 @separately(
-    *((1, "one"), (13, "thirteen"), (20, "twenty"), (85, "eighty five"), (100, "one hundred")),
-    *((219, "two hundred nineteen"), (1000, "one thousand")),
+    (1, "one"),
+    (13, "thirteen"),
+    (20, "twenty"),
+    (85, "eighty five"),
+    (100, "one hundred"),
+    (219, "two hundred nineteen"),
+    (1000, "one thousand"),
     (40_213, "forty thousand two hundred thirteen"),
     (999_999, "nine hundred ninety nine thousand nine hundred ninety nine"),
 )

@@ -39,10 +39,18 @@ def name_in_npformer(name):
 
 def test_the_same_weights_give_the_loss_and_the_gradients_of_npformer(weights, batch):
     x, labels = batch
-    sizes = {"d_model": D, "n_layers": 2, "n_heads": H, "d_ff": D_FF, "max_len": 8}
-    config = nf.EncoderConfig(**sizes, positions="learned", activation="gelu_tanh")
-    options = {"n_features": 8, "pooling": "flatten", "dtype": "float64"}
-    model = nf.SequenceClassifier(config, n_classes=10, **options)
+    config = nf.EncoderConfig(
+        d_model=D,
+        n_layers=2,
+        n_heads=H,
+        d_ff=D_FF,
+        max_len=8,
+        positions="learned",
+        activation="gelu_tanh",
+    )
+    model = nf.SequenceClassifier(
+        config, n_classes=10, n_features=8, pooling="flatten", dtype="float64"
+    )
     common.with_weights(model, weights, name_in_npformer)
     loss, g = whole.loss_and_gradients(weights, x, labels, H)
     common.assert_agree(loss, g, model, (x, labels), name_in_npformer)

@@ -18,23 +18,40 @@ from tests.in_turn import separately
 PLUGIN = Path(__file__).with_name("plugin.py")
 ROOT = PLUGIN.parents[2]
 TINY = ["--epochs=1", "--d-model=16", "--heads=2", "--d-ff=16", "--quiet", "--split=ordered"]
-ALL = ["--mixer", "spatial(gain=0.5),local(reach=2)", "--activation", "swish(beta=1.5)"]
-ALL += ["--ffn", "glu", "--initializer", "orthogonal(gain=1.0)", "--pooling", "largest"]
-ALL += ["--output", "focal(gamma=1.0)", "--schedule", "straight"]
 
 
 def npformer(*words, folder=ROOT):
     command = [sys.executable, "-m", "npformer", *map(str, words)]
     env = {"PYTHONPATH": str(ROOT), "PATH": "", "MPLBACKEND": "agg", "NPFORMER_LOOPS": "0"}
-    options = {"capture_output": True, "text": True, "timeout": 120}
-    return subprocess.run(command, cwd=folder, env=env, **options)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plugin")
-    words = ["train", "digits", *TINY, *ALL, "--plugin", PLUGIN, "--out", folder]
-    done = npformer(*words)
+    done = npformer(
+        "train",
+        "digits",
+        *TINY,
+        "--mixer",
+        "spatial(gain=0.5),local(reach=2)",
+        "--activation",
+        "swish(beta=1.5)",
+        "--ffn",
+        "glu",
+        "--initializer",
+        "orthogonal(gain=1.0)",
+        "--pooling",
+        "largest",
+        "--output",
+        "focal(gamma=1.0)",
+        "--schedule",
+        "straight",
+        "--plugin",
+        PLUGIN,
+        "--out",
+        folder,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return folder
 
@@ -62,8 +79,17 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
     found = json.loads((trained / "metrics.json").read_text())["splits"]["ordered"]
     assert f"accuracy {found['test_accuracy']:.4f}" in evaluated.stdout
     # By its dotted name it is the same plugin.
-    words = ("--samples", 3, "--out", tmp_path / "labels.npy", "--plugin", "tests.extending.plugin")
-    assert npformer("predict", trained, *words).returncode == 0
+    predicted = npformer(
+        "predict",
+        trained,
+        "--samples",
+        3,
+        "--out",
+        tmp_path / "labels.npy",
+        "--plugin",
+        "tests.extending.plugin",
+    )
+    assert predicted.returncode == 0
     assert np.load(tmp_path / "labels.npy").shape == (3,)
 
 
@@ -71,8 +97,16 @@ def test_a_model_says_which_plugin_it_needs_and_loads_with_it(trained, tmp_path)
 def test_gradcheck_checks_what_a_plugin_registers():
     done = npformer("gradcheck", "registered", "--plugin", PLUGIN)
     assert (done.returncode, done.stderr) == (0, "")
-    names = ("activation swish", "network glu", "pooling largest", "mixer local")
-    for name in (*names, "mixer nearby", "mixer spatial", "loss focal", "loss huber"):
+    for name in (
+        "activation swish",
+        "network glu",
+        "pooling largest",
+        "mixer local",
+        "mixer nearby",
+        "mixer spatial",
+        "loss focal",
+        "loss huber",
+    ):
         assert f"{name}: registered" in done.stdout
     assert "8 cases, 8 passed, 0 failed" in done.stdout
 

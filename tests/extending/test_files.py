@@ -134,9 +134,12 @@ OF_NOBODY = "import the module that registers it; on the command line, --plugin 
 @separately(("__main__", OF_A_SCRIPT), ("", OF_NOBODY), (None, OF_NOBODY))
 @pytest.mark.usefixtures("saved")
 def test_a_name_without_a_module_to_import_says_so(path, module, words):
-    names = [{"kind": "mixer", "name": "mine", "module": module}]
-    changes = {} if module is None else {"registered": names}
-    rewrite(path, config=config_in(path, mixer="mine(a=1)"), **changes)
+    config = config_in(path, mixer="mine(a=1)")
+    if module is None:
+        rewrite(path, config=config)
+    else:
+        names = [{"kind": "mixer", "name": "mine", "module": module}]
+        rewrite(path, config=config, registered=names)
     assert words in str(refusal(path))
 
 
@@ -249,7 +252,10 @@ def copied(model):
 
 
 @separately(
-    *(dropout, frozen, trained, copied),
+    dropout,
+    frozen,
+    trained,
+    copied,
     lambda model: put(model, "encoder.blocks.0.mixer.memory", "stored"),
     lambda model: put(model, "loss", SoftmaxCrossEntropy(label_smoothing=0.2)),
     lambda model: put(model, "encoder.author", "me"),

@@ -20,10 +20,17 @@ PARTS = {
     "largest": {"pooling": "largest"},
     "orthogonal": {"initializer": "orthogonal(gain=1.2)"},
     "focal": {"output": "focal(gamma=1.0)"},
+    "all of it": {
+        "activation": "swish",
+        "mixer": ("spatial", "local(reach=2)"),
+        "ffn": "glu",
+        "pooling": "largest",
+        "initializer": "orthogonal",
+        "output": "focal",
+        "share_layers": False,
+        "norm": "pre",
+    },
 }
-PARTS["all of it"] = {"activation": "swish", "mixer": ("spatial", "local(reach=2)"), "ffn": "glu"}
-PARTS["all of it"] |= {"pooling": "largest", "initializer": "orthogonal", "output": "focal"}
-PARTS["all of it"] |= {"share_layers": False, "norm": "pre"}
 each_part = pytest.mark.parametrize("part", PARTS.values(), ids=list(PARTS))
 
 
@@ -101,11 +108,13 @@ def test_it_learns_the_digits():
     train, validation, test = [(x.astype("float32"), y) for x, y in parts]
     fields = {n: v for n, v in part.items() if n not in ("pooling", "output")}
     arguments = {n: part[n] for n in ("pooling", "output") if n in part}
-    sizes = {"d_model": 32, "n_layers": 2, "n_heads": 4, "d_ff": 64, "max_len": 8}
-    config = nf.EncoderConfig(**sizes, positions="learned", **fields)
+    config = nf.EncoderConfig(
+        d_model=32, n_layers=2, n_heads=4, d_ff=64, max_len=8, positions="learned", **fields
+    )
     model = nf.SequenceClassifier(config, 10, n_features=8, **({"pooling": "flatten"} | arguments))
     schedule = f"straight(total={5 * math.ceil(len(train[0]) / 32)}, warmup=10)"
-    options = {"epochs": 5, "lr": 3e-3, "schedule": schedule, "progress": False}
-    history = nf.fit(model, train, validation=validation, **options)
+    history = nf.fit(
+        model, train, validation=validation, epochs=5, lr=3e-3, schedule=schedule, progress=False
+    )
     assert history.train_loss[-1] < 0.5 * history.train_loss[0]
     assert nf.evaluate(model, test).accuracy > 0.85

@@ -70,16 +70,34 @@ class Train:
 
     name = "npformer train"
     options = (
-        *("majority", "--epochs", "2", "--workers", "2", "--quiet"),
-        *("--d-model", "16", "--d-ff", "16", "--layers", "1"),
+        "majority",
+        "--epochs",
+        "2",
+        "--workers",
+        "2",
+        "--quiet",
+        "--d-model",
+        "16",
+        "--d-ff",
+        "16",
+        "--layers",
+        "1",
     )
 
     def __init__(self, good: Path | None = None) -> None:
         self.good = good
 
     def _command(self, folder: Path, *words: str) -> list[str]:
-        run = [sys.executable, "-m", "npformer", "train", *self.options, "--out", str(folder)]
-        return [*run, *words]
+        return [
+            sys.executable,
+            "-m",
+            "npformer",
+            "train",
+            *self.options,
+            "--out",
+            str(folder),
+            *words,
+        ]
 
     def first(self, folder: Path) -> list[str]:
         """Return the command that begins a training."""
@@ -181,9 +199,15 @@ def _reference(victim: Any, place: Path) -> tuple[Any, dict[str, np.ndarray], fl
 
 def _run(command: list[str], moment: float, signum: int, target: str) -> tuple[Any, bool, str]:
     """Run a command and send a signal; return its status (None: it hangs), whether sent, stderr."""
-    streams: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     whole = [sys.executable, "-c", USUAL_HANDLERS, *command]
-    process = subprocess.Popen(whole, cwd=ROOT, start_new_session=True, **streams)
+    process = subprocess.Popen(
+        whole,
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     killed = False
     try:
         try:

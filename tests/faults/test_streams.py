@@ -33,8 +33,9 @@ def npformer_(*words, streams="", python=(), prefix="", cwd=None, **environment)
     shell = f'{prefix} "$@" {streams}'
     command = ["sh", "-c", shell, "sh", sys.executable, *python, "-m", "npformer", *map(str, words)]
     environment = {name: value for name, value in kept.items() if value is not None}
-    usual = {"capture_output": True, "timeout": 120, "check": False}
-    return subprocess.run(command, **usual, env=environment, cwd=cwd)
+    return subprocess.run(
+        command, capture_output=True, timeout=120, check=False, env=environment, cwd=cwd
+    )
 
 
 def trained(folder):
@@ -62,7 +63,9 @@ SURROUNDINGS = {
     "a poor terminal, without a home": {"TERM": "dumb", "HOME": None, "MPLCONFIGDIR": None},
     "ASCII, with a home that is not there": {"PYTHONIOENCODING": "ascii", "HOME": "/nonexistent/x"},
     "the language C, with warnings as errors": {
-        **{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
         "python": ["-W", "error", "-W", "ignore::DeprecationWarning"],  # of old dependencies
     },
     "a page of codes, with files for nobody else": {
@@ -170,9 +173,10 @@ def test_ctrl_c_ends_the_page_without_a_traceback(tmp_path):
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # as by hand
     call = f"from npformer.cli import main; main(['play', {str(tmp_path)!r}, '--no-open'])"
     kept = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-c", f"{heard}; {call}"]
-    with subprocess.Popen(command, **pipes, env=kept, start_new_session=True) as page:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=kept, start_new_session=True
+    ) as page:
         try:
             first = page.stdout.readline()
             port, token = re.search(rb":(\d+)/[?]token=(\S+)", first).groups()

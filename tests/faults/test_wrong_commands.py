@@ -31,10 +31,19 @@ WRONG = [
     *(
         (f"train digits {TINY} --{option} {value}", f"--{option}")
         for option, values in (
-            *(("epochs", "0 -1 1.5 nan many"), ("batch-size", "0 -3 x"), ("micro-batch", "0 two")),
-            *(("layers", "0 10000000000"), ("d-model", "0 -8"), ("heads", "0 3"), ("d-ff", "0")),
-            *(("lr", "0 -1 nan inf"), ("dropout", "1 -0.1 nan"), ("weight-decay", "-1 nan")),
-            *(("label-smoothing", "1 -0.5"), ("clip-norm", "0 nan"), ("seed", "-1 1.5")),
+            ("epochs", "0 -1 1.5 nan many"),
+            ("batch-size", "0 -3 x"),
+            ("micro-batch", "0 two"),
+            ("layers", "0 10000000000"),
+            ("d-model", "0 -8"),
+            ("heads", "0 3"),
+            ("d-ff", "0"),
+            ("lr", "0 -1 nan inf"),
+            ("dropout", "1 -0.1 nan"),
+            ("weight-decay", "-1 nan"),
+            ("label-smoothing", "1 -0.5"),
+            ("clip-norm", "0 nan"),
+            ("seed", "-1 1.5"),
             ("workers", "0 some"),
         )
         for value in values.split()
@@ -43,11 +52,25 @@ WRONG = [
     *(
         (f"train digits {TINY} --{words}", words.split()[1].partition("(")[0])
         for words in (
-            *("mixer atention", "mixer attention(heads=2)", "mixer attention(", "norm rms"),
-            *("activation swish", "ffn moe", "initializer norml(std=-1)", "pooling sum"),
-            *("output hinge", "positions rotational", "dtype float16", "schedule liner"),
-            *("schedule cosine(totl=3)", "split random", "backend torch", "precision fp8"),
-            *("masks disk", "plugin no_such_module", "plugin no/such/file.py"),
+            "mixer atention",
+            "mixer attention(heads=2)",
+            "mixer attention(",
+            "norm rms",
+            "activation swish",
+            "ffn moe",
+            "initializer norml(std=-1)",
+            "pooling sum",
+            "output hinge",
+            "positions rotational",
+            "dtype float16",
+            "schedule liner",
+            "schedule cosine(totl=3)",
+            "split random",
+            "backend torch",
+            "precision fp8",
+            "masks disk",
+            "plugin no_such_module",
+            "plugin no/such/file.py",
         )
     ),
     *(
@@ -64,7 +87,8 @@ WRONG = [
             ("seed -1", "--seed is -1; expected 0 or more"),
             ("lr fast", "argument --lr: invalid float value: 'fast'"),
             ("workers many", "'many' is neither a whole number nor 'auto'"),
-            *(("d-model 5", "d_model"), ("d-ff 1000000000000", "GiB")),
+            ("d-model 5", "d_model"),
+            ("d-ff 1000000000000", "GiB"),
             ("initializer normal(std=-1)", "std is -1; expected 0 or more"),
             ("epohcs 3", "npformer train: --epohcs is unknown. Did you mean '--epochs'?"),
             ("nonsense", "--nonsense is unknown; npformer train --help-all shows"),

@@ -99,16 +99,51 @@ def classifier(**changes: Any) -> nf.SequenceClassifier:
 
 ARGUMENTS: dict[str, Any] = {
     **SIZES,
-    **{"d_in": 4, "d_out": 3, "d_memory": 4, "kernel": 2, "rank": 2, "n_states": 2},
-    **{"vocab_size": 7, "source_vocab": 7, "target_vocab": 7, "n_classes": 3},
-    **{"n_pairs": 2, "n_outputs": 3, "seed": 0, "dtype": "float32", "backend": "numpy"},
-    **{"bias": True, "scale": True, "causal": True, "tied": False, "pooler": True},
-    **{"rate": 0.25, "dropout": 0.25, "eps": 0.0625, "norm_eps": 0.0625, "std": 0.5},
-    **{"attention_dropout": 0.25, "label_smoothing": 0.25, "lr": 0.25, "weight_decay": 0.25},
-    **{"approximate": "tanh", "initializer": "normal", "padding": "zero", "ffn": "conv1d"},
-    **{"config": config(), "settings": SETTINGS, "embedding": L.Embedding(7, 4, seed=0)},
-    **{"layer": L.ReLU(), "init": initializers.xavier_uniform, "schedule": "constant"},
-    **{"length": 4, "train": 5, "symbols": 3, "keys": 5, "pairs": 3, "n_token_types": 2},
+    "d_in": 4,
+    "d_out": 3,
+    "d_memory": 4,
+    "kernel": 2,
+    "rank": 2,
+    "n_states": 2,
+    "vocab_size": 7,
+    "source_vocab": 7,
+    "target_vocab": 7,
+    "n_classes": 3,
+    "n_pairs": 2,
+    "n_outputs": 3,
+    "seed": 0,
+    "dtype": "float32",
+    "backend": "numpy",
+    "bias": True,
+    "scale": True,
+    "causal": True,
+    "tied": False,
+    "pooler": True,
+    "rate": 0.25,
+    "dropout": 0.25,
+    "eps": 0.0625,
+    "norm_eps": 0.0625,
+    "std": 0.5,
+    "attention_dropout": 0.25,
+    "label_smoothing": 0.25,
+    "lr": 0.25,
+    "weight_decay": 0.25,
+    "approximate": "tanh",
+    "initializer": "normal",
+    "padding": "zero",
+    "ffn": "conv1d",
+    "config": config(),
+    "settings": SETTINGS,
+    "embedding": L.Embedding(7, 4, seed=0),
+    "layer": L.ReLU(),
+    "init": initializers.xavier_uniform,
+    "schedule": "constant",
+    "length": 4,
+    "train": 5,
+    "symbols": 3,
+    "keys": 5,
+    "pairs": 3,
+    "n_token_types": 2,
 }
 
 # Functions ----------------------------------------------------------------------------------------
@@ -130,12 +165,26 @@ scores = pairs(MASKED, "float32")["average"][0][0]
 call("functional.averaging_weights", F.averaging_weights, scores=scores)
 call("functional.split_heads", F.split_heads, x=f32(2, 3, 4))
 call("functional.merge_heads", F.merge_heads, x=f32(2, 2, 3, 2))
-space = pairs(MASKED, "float32")["state_space_kernel"][0]
-given = dict(zip(("log_step", "log_decay", "frequency"), space, strict=False))
-call("functional.state_space_step", F.state_space_step, **given)
+log_step, log_decay, frequency, *_ = pairs(MASKED, "float32")["state_space_kernel"][0]
+call(
+    "functional.state_space_step",
+    F.state_space_step,
+    log_step=log_step,
+    log_decay=log_decay,
+    frequency=frequency,
+)
 
 # Layers, mixers, models ---------------------------------------------------------------------------
-PASSES = nf.Layer, nf.Model, L.Pooling, mixers.Mixer, mixers.Scores, mixers.Synthesizer
+BASE_CLASSES = (
+    nf.Layer,
+    nf.Model,
+    L.Pooling,
+    mixers.Mixer,
+    mixers.Scores,
+    mixers.Synthesizer,
+    mixers.AveragingMixer,
+    mixers.WholeSequenceMixer,
+)
 """Classes without a pass, besides that of their subclasses."""
 
 OF_IDS = {"Embedding", "Wide"}
@@ -147,7 +196,7 @@ def layers(module: Any) -> None:
     for name in module.__all__:
         kind = getattr(module, name)
         whole = isinstance(kind, type) and issubclass(kind, nf.Layer)
-        if not whole or kind in (*PASSES, mixers.AveragingMixer, mixers.WholeSequenceMixer):
+        if not whole or kind in BASE_CLASSES:
             continue
         where = f"{module.__name__.partition('.')[2]}.{name}"
         if name.startswith("Blockwise"):  # not all that its base takes
@@ -173,8 +222,15 @@ call("mixers.hybrid", mixers.hybrid, n_attention=1)
 
 causal = config(causal=True)
 chosen = {key: ARGUMENTS[key] for key in config().to_dict() if key in ARGUMENTS}
-chosen |= {"mixer": "attention", "norm": "pre", "positions": "learned"}
-call("EncoderConfig", nf.EncoderConfig, by_name=False, **chosen)
+call(
+    "EncoderConfig",
+    nf.EncoderConfig,
+    by_name=False,
+    **chosen,
+    mixer="attention",
+    norm="pre",
+    positions="learned",
+)
 call("EncoderConfig.from_dict", nf.EncoderConfig.from_dict, plain=config().to_dict())
 for kind in (nf.Encoder, nf.TextEncoder, nf.EncoderDecoder):
     call(kind.__name__, kind)
@@ -187,18 +243,48 @@ call("SequenceModel", SequenceModel, pooling="first")
 call("SequenceClassifier", nf.SequenceClassifier, pooling="first", output="mean_squared_error")
 call("SequenceClassifier of features", nf.SequenceClassifier, vocab_size=None, n_features=2)
 hiding = {"mask_share": 0.5, "to_mask": 0.5, "to_random": 0.25, "special_ids": [0]}
-ids_of_masked = {"mask_id": 6, "padding_id": 0, "expects_mask": True, "head_bias": False, **hiding}
-call("MaskedLanguageModel", nf.MaskedLanguageModel, **ids_of_masked)
-given = {"ids": IDS, "kept": KEEP, "mask_id": 6, "rng": np.random.default_rng(0), **hiding}
-call("data.mask_tokens", data.mask_tokens, **given)
+call(
+    "MaskedLanguageModel",
+    nf.MaskedLanguageModel,
+    mask_id=6,
+    padding_id=0,
+    expects_mask=True,
+    head_bias=False,
+    **hiding,
+)
+call(
+    "data.mask_tokens",
+    data.mask_tokens,
+    ids=IDS,
+    kept=KEEP,
+    mask_id=6,
+    rng=np.random.default_rng(0),
+    **hiding,
+)
 fillers = train_tokenizer("word", ["a b c d e"], masks=True)
 filler = nf.MaskedLanguageModel(config(), fillers.vocab_size, mask_id=fillers.mask_id)
 call("fill", nf.fill, model=filler, text="a [MASK] c", k=2, tokenizer=fillers)
-given = {"prompt": IDS, "n": 2, "temperature": 0.5, "top_k": 2, "top_p": 0.5, "seed": 0}
-given |= {"cache": True, "stop": 1, "probabilities": False}
-method("LanguageModel.generate", nf.LanguageModel(causal, 7, seed=0), **given)
-given = {"source": IDS, "max_len": 3, "beams": 2, "mask": KEEP}
-method("EncoderDecoder.generate", nf.EncoderDecoder(config(), 7, 7, seed=0), **given)
+method(
+    "LanguageModel.generate",
+    nf.LanguageModel(causal, 7, seed=0),
+    prompt=IDS,
+    n=2,
+    temperature=0.5,
+    top_k=2,
+    top_p=0.5,
+    seed=0,
+    cache=True,
+    stop=1,
+    probabilities=False,
+)
+method(
+    "EncoderDecoder.generate",
+    nf.EncoderDecoder(config(), 7, 7, seed=0),
+    source=IDS,
+    max_len=3,
+    beams=2,
+    mask=KEEP,
+)
 with_types = classifier(n_token_types=2)
 of_vectors = nf.SequenceClassifier(config(), 3, n_features=2)
 text_encoder = nf.TextEncoder(config(n_token_types=2), 7)
@@ -210,8 +296,16 @@ for model, given in ((with_types, INPUTS), (text_encoder, INPUTS), (of_vectors, 
 for name in ("predict", "predict_probabilities"):
     method(f"SequenceClassifier.{name}", with_types, **INPUTS, **MANY)
 method("SequenceClassifier.explain", with_types, **INPUTS)
-step = {"y": LABELS, "workers": 1, "micro_batch": 1, "label_smoothing": 0.25, "seed": 0}
-method("SequenceClassifier.loss_and_gradients", with_types, **INPUTS, **step)
+method(
+    "SequenceClassifier.loss_and_gradients",
+    with_types,
+    **INPUTS,
+    y=LABELS,
+    workers=1,
+    micro_batch=1,
+    label_smoothing=0.25,
+    seed=0,
+)
 method("SequenceClassifier.to", classifier(), backend="numpy")
 method("Layer.to", L.Linear(2, 3, seed=0), backend="numpy")
 some = classifier().freeze("embed.*")
@@ -239,9 +333,13 @@ published = nf.published
 for name in ("KerasFeedForward", "benchmark_model", "AskersSynthesizer", "BlogFNetBlock"):
     call(f"published.{name}", getattr(published, name))
 call("published.blog_fnet", published.blog_fnet)
-trained = published.benchmark_loss_and_gradients
-given = {"model": published.benchmark_model(3, 4, 6), "x": f32(2, 3, 4), "y": np.array([0, 1])}
-call("published.benchmark_loss_and_gradients", trained, **given)
+call(
+    "published.benchmark_loss_and_gradients",
+    published.benchmark_loss_and_gradients,
+    model=published.benchmark_model(3, 4, 6),
+    x=f32(2, 3, 4),
+    y=np.array([0, 1]),
+)
 
 # Losses, optimizers, data -------------------------------------------------------------------------
 for loss, outputs, y in (
@@ -270,7 +368,10 @@ call("data.vowels", data.vowels)
 call("data.pairs", data.pairs, name="sort", n=9)
 call("data.sentences", data.sentences, test=0.25, repeated=False)
 for task in (data.reverse, data.majority, data.recall, data.pointer, data.parity):
-    call(f"data.{task.__name__}", task, **({"length": 5} if task is data.majority else {}))
+    if task is data.majority:
+        call(f"data.{task.__name__}", task, length=5)
+    else:
+        call(f"data.{task.__name__}", task)
 
 # Looking inside, proof ----------------------------------------------------------------------------
 call("summary", nf.summary, layer=with_types, x=IDS, mask=KEEP)
@@ -285,9 +386,17 @@ def gradcheck(target: Any, x: Any, W: Any, wrt: Any = None, **options: Any) -> A
     return nf.gradcheck(target, x, W, wrt=wrt, **options)
 
 
-LIMITS: dict[str, Any] = {"tolerance": 1e-6, "max_entries": 4, "directions": 2}
-pair = F.linear, F.linear_backward
-call("gradcheck", gradcheck, target=pair, x=f64(2, 4), W=f64(4, 3), wrt=["x", "W"], **LIMITS)
+call(
+    "gradcheck",
+    gradcheck,
+    target=(F.linear, F.linear_backward),
+    x=f64(2, 4),
+    W=f64(4, 3),
+    wrt=["x", "W"],
+    tolerance=1e-6,
+    max_entries=4,
+    directions=2,
+)
 
 
 # Training and files -------------------------------------------------------------------------------
@@ -305,12 +414,33 @@ def place(name: str, write: Callable[[Path], Any] = lambda path: None) -> Made:
 
 rng = np.random.default_rng(0)
 X, Y, KEPT = rng.integers(7, size=(6, 3)), rng.integers(3, size=6), np.ones((6, 3), bool)
-fit = partial(nf.fit, progress=False, workers=1, epochs=1, batch_size=4)
-given = {"model": classifier(), "data": (X, Y, KEPT), "validation": 0.5, "metric": "accuracy"}
-given |= {"sample_weight": np.ones(6, "float32"), "class_weight": "balanced", "accumulate": 2}
-given |= {"clip_norm": 0.5, "patience": 1, "micro_batch": 2, "check_every": 1, "masks": "host"}
-given |= {"batches": "auto", "on_interrupt": "raise", "precision": "float32", "callbacks": []}
-call("fit", fit, **given)
+
+
+@wraps(nf.fit)
+def fit(*positional: Any, **named: Any) -> Any:
+    return nf.fit(*positional, progress=False, workers=1, epochs=1, batch_size=4, **named)
+
+
+call(
+    "fit",
+    fit,
+    model=classifier(),
+    data=(X, Y, KEPT),
+    validation=0.5,
+    metric="accuracy",
+    sample_weight=np.ones(6, "float32"),
+    class_weight="balanced",
+    accumulate=2,
+    clip_norm=0.5,
+    patience=1,
+    micro_batch=2,
+    check_every=1,
+    masks="host",
+    batches="auto",
+    on_interrupt="raise",
+    precision="float32",
+    callbacks=[],
+)
 
 
 def with_data(run: Any, x: Any, y: Any, mask: Any = None) -> Any:
@@ -319,16 +449,41 @@ def with_data(run: Any, x: Any, y: Any, mask: Any = None) -> Any:
 
 for run in (fit, nf.evaluate):
     call("fit or evaluate with data", partial(with_data, run), x=X, y=Y, mask=KEPT)
-checkpoint = {"checkpoint": place("run"), "every": 1, "resume": True}
-call("fit with a checkpoint", fit, by_name=False, model=classifier(), data=(X, Y), **checkpoint)
+call(
+    "fit with a checkpoint",
+    fit,
+    by_name=False,
+    model=classifier(),
+    data=(X, Y),
+    checkpoint=place("run"),
+    every=1,
+    resume=True,
+)
 call("evaluate", nf.evaluate, model=classifier(), data=(X, Y, KEPT), **MANY)
-given = {"path": place("predicted.npy"), "model": classifier(), "x": X, "mask": KEPT, **MANY}
-call("predict_to_file", nf.predict_to_file, **given)
+call(
+    "predict_to_file",
+    nf.predict_to_file,
+    path=place("predicted.npy"),
+    model=classifier(),
+    x=X,
+    mask=KEPT,
+    **MANY,
+)
 call("data.sharded", data.sharded, files=place("shard-0.npy", lambda path: np.save(path, X)))
 call("History.plot", nf.History([1.0], lr=[0.1]).plot, path=place("curve.png"))
-given = {"model": classifier(), "x": IDS, "y": LABELS, "mask": KEEP, "path": place("report.html")}
-given |= {"samples": 2, "class_names": ["x", "y", "z"], "title": "A title", "batch_size": 2}
-call("report", nf.report, **given)
+call(
+    "report",
+    nf.report,
+    model=classifier(),
+    x=IDS,
+    y=LABELS,
+    mask=KEEP,
+    path=place("report.html"),
+    samples=2,
+    class_names=["x", "y", "z"],
+    title="A title",
+    batch_size=2,
+)
 saved = place("model.safetensors", lambda path: nf.save(classifier(), path, notes={"a": 1}))
 call("save", nf.save, model=classifier(), path=place("new.safetensors"), notes={"a": 1})
 call("load", nf.load, path=saved, force=False)
@@ -340,8 +495,14 @@ def save_checkpoint(folder: Any, model: Any, generators: Any = None, notes: Any 
     return nf.save_checkpoint(folder, model, optimizer, generators=generators, notes=notes)
 
 
-own = {"model": classifier(), "generators": {"shuffle": rng}, "notes": {"a": 1}}
-call("save_checkpoint", save_checkpoint, folder=place("own"), **own)
+call(
+    "save_checkpoint",
+    save_checkpoint,
+    folder=place("own"),
+    model=classifier(),
+    generators={"shuffle": rng},
+    notes={"a": 1},
+)
 trained = place("trained", lambda path: save_checkpoint(path, classifier()))
 call("load_checkpoint", nf.load_checkpoint, folder=trained)
 state = nf.TrainingState(classifier(), nf.Adam(BOTH), nf.History(), 1, 1)
@@ -349,13 +510,29 @@ call("TrainingState.stop", state.stop, reason="time is up")
 
 # Models and words from elsewhere ------------------------------------------------------------------
 HF = {
-    **{"vocab_size": 7, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2},
-    **{"intermediate_size": 6, "max_position_embeddings": 5, "type_vocab_size": 2},
-    **{"model_type": "bert", "hidden_act": "gelu", "hidden_dropout_prob": 0.25},
-    **{"attention_probs_dropout_prob": 0.25, "layer_norm_eps": 0.0625},
+    "vocab_size": 7,
+    "hidden_size": 4,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 6,
+    "max_position_embeddings": 5,
+    "type_vocab_size": 2,
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.25,
+    "attention_probs_dropout_prob": 0.25,
+    "layer_norm_eps": 0.0625,
 }
-LIKE_BERT: dict[str, Any] = {"n_token_types": 2, "positions": "learned", "embedding_norm": True}
-bert = nf.TextEncoder(config(**LIKE_BERT, scale_embeddings=False, activation="gelu"), 7)
+bert = nf.TextEncoder(
+    config(
+        n_token_types=2,
+        positions="learned",
+        embedding_norm=True,
+        scale_embeddings=False,
+        activation="gelu",
+    ),
+    7,
+)
 foreign = nf.interop.to_bert(bert)
 call("interop.to_bert", nf.interop.to_bert, encoder=bert)
 call("interop.from_bert", nf.interop.from_bert, state=foreign, hf_config=HF)
@@ -385,8 +562,16 @@ call("asarray", nf.asarray, x=[[1.0, 2.0]])
 call("to_numpy", nf.to_numpy, x=[[1.0, 2.0]])
 call("use_kernels", lambda enabled: nf.use_kernels(enabled).__exit__(), enabled=True)
 call("use_precision", nf.use_precision, precision="float32")
-given = {"mask": KEEP, "types": TYPES, "padding": None}
-call("Context", nf.Context, training=True, generator=rng, keep=True, **given)
+call(
+    "Context",
+    nf.Context,
+    training=True,
+    generator=rng,
+    keep=True,
+    mask=KEEP,
+    types=TYPES,
+    padding=None,
+)
 call("Parameter", nf.Parameter, value=f32(2, 3), trainable=True)
 call("Parameters", nf.Parameters, named={"w": nf.Parameter(f32(3))})
 call("Gradients", nf.Gradients, layer=classifier())
@@ -397,6 +582,14 @@ table = Registry("shape", {"box": lambda width=1: width})
 method("Registry.register", table, name="mine", builder=lambda: 1)
 for do in ("parse", "make", "filled"):
     method(f"Registry.{do}", table, spec="box")
-tables = nf.MIXERS, L.ACTIVATIONS, L.NORMS, L.POOLINGS, L.FFNS, losses.LOSSES, SCHEDULES
-for registry in (*tables, initializers.INITIALIZERS):
+for registry in (
+    nf.MIXERS,
+    L.ACTIVATIONS,
+    L.NORMS,
+    L.POOLINGS,
+    L.FFNS,
+    losses.LOSSES,
+    SCHEDULES,
+    initializers.INITIALIZERS,
+):
     call(f"{registry.table}.parse", registry.parse, spec=next(iter(registry)))

@@ -19,10 +19,20 @@ def main(folder: str, weights: str) -> None:
     y = (x[:, 3, 0] + x[:, 7, 1] > 0).astype("int64")
     config = nf.EncoderConfig(d_model=32, n_layers=2, n_heads=2, d_ff=64, max_len=12, dropout=0.1)
     model = nf.SequenceClassifier(config, 2, n_features=8, seed=1)
-    options = {"epochs": EPOCHS, "batch_size": 4, "clip_norm": 1.0, "seed": 2, "workers": 2}
-    options |= {"schedule": nf.optim.cosine(EPOCHS * 32, warmup=10), "progress": False}
-    options |= {"checkpoint": folder, "resume": True, "validation": (x[128:], y[128:])}
-    nf.fit(model, (x[:128], y[:128]), **options)
+    nf.fit(
+        model,
+        (x[:128], y[:128]),
+        epochs=EPOCHS,
+        batch_size=4,
+        clip_norm=1.0,
+        seed=2,
+        workers=2,
+        schedule=nf.optim.cosine(EPOCHS * 32, warmup=10),
+        progress=False,
+        checkpoint=folder,
+        resume=True,
+        validation=(x[128:], y[128:]),
+    )
     nf.save(model, weights)
 
 

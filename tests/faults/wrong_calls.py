@@ -36,8 +36,14 @@ LONGEST = 5.0
 PACKAGE = str(Path(npformer.__file__).parent)
 
 ON_PURPOSE = (
-    *(ValueError, TypeError, KeyError, OSError, ArithmeticError, MemoryError),
-    *(npformer.BackendUnavailableError, npformer.GradcheckError),
+    ValueError,
+    TypeError,
+    KeyError,
+    OSError,
+    ArithmeticError,
+    MemoryError,
+    npformer.BackendUnavailableError,
+    npformer.GradcheckError,
 )
 """What npformer raises, and its subclasses."""
 
@@ -137,8 +143,17 @@ def drawn(n: int, seed: int) -> list[WrongCall]:
 
 
 # Outcomes -----------------------------------------------------------------------------------------
-FREE = {*("seed", "schedule", "dloss", "sample_weight", "class_weight", "stop", "prompt")}
-FREE |= {"samples", "metric"}
+FREE = {
+    "seed",
+    "schedule",
+    "dloss",
+    "sample_weight",
+    "class_weight",
+    "stop",
+    "prompt",
+    "samples",
+    "metric",
+}
 """Arguments that take values of several kinds: a seed is a number, a generator or None."""
 
 
@@ -306,5 +321,12 @@ def wrong_calls(n: int, seed: int = 0) -> dict[str, int | float]:
     """Make `n` wrong calls, and count how they ended."""
     began = time.perf_counter()
     found = Counter(outcome.kind for _, outcome in run(drawn(n, seed)))
-    kinds = {kind: found[kind] for kind in ("right", "words", "raw", "silent", "hang")}
-    return {"calls": n, **kinds, "seconds": time.perf_counter() - began}
+    return {
+        "calls": n,
+        "right": found["right"],
+        "words": found["words"],
+        "raw": found["raw"],
+        "silent": found["silent"],
+        "hang": found["hang"],
+        "seconds": time.perf_counter() - began,
+    }

@@ -23,7 +23,10 @@ def test_nothing_repeated_is_nothing_summed(rng):
 
 
 @separately(
-    *(((4, 1, 3), (2, 1), (4, 2, 3)), ((), (3,), (3,)), ((), (), ()), ((2,), (3,), None)),
+    ((4, 1, 3), (2, 1), (4, 2, 3)),
+    ((), (3,), (3,)),
+    ((), (), ()),
+    ((2,), (3,), None),
     ((2, 3), (2, 4), None),
 )
 def test_shapes_fit_or_there_is_none(one, other, together):

@@ -6,9 +6,15 @@ import pytest
 from npformer import functional as F
 from tests.pairs import Example, pairs
 
-VALUE = {"average": 1, "scaled_dot_product_attention": 2, "blockwise_attention": 2}
-VALUE |= {"dense_synthesizer": 1, "factorized_dense_synthesizer": 1}
-VALUE |= {"random_synthesizer": 0, "factorized_random_synthesizer": 0}
+VALUE = {
+    "average": 1,
+    "scaled_dot_product_attention": 2,
+    "blockwise_attention": 2,
+    "dense_synthesizer": 1,
+    "factorized_dense_synthesizer": 1,
+    "random_synthesizer": 0,
+    "factorized_random_synthesizer": 0,
+}
 """Which argument is averaged."""
 
 BATCH, HEADS, LENGTH = 3, 2, 4

@@ -7,9 +7,11 @@ from tests.in_turn import separately
 
 def maps(rng, *columns, heads=()):
     """Return W1 (4, 6), b1, W2 (6, n) and b2 for each n of columns; W2 (2, 3, n) of two heads."""
-    second = (2, 3) if heads else (6,)
-    shapes = [((4, 6), (6,), (*second, n), (*heads, n)) for n in columns]
-    return [rng.normal(size=shape) for of_n in shapes for shape in of_n]
+    shapes = []
+    for n in columns:
+        shape_of_W2 = (2, 3, n) if heads else (6, n)
+        shapes += [(4, 6), (6,), shape_of_W2, (*heads, n)]
+    return [rng.normal(size=shape) for shape in shapes]
 
 
 @pytest.mark.parametrize("length", [5, 3], ids=["whole", "shorter: the first columns"])

@@ -7,8 +7,26 @@ from npformer.interop import ARCHITECTURES, save_pretrained
 from npformer.interop.tokenizers import read_tokenizer
 
 WORDS = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "dog", "sat", "ran", "on"),
-    *("mat", "and", "a", "##s", "##ly", "quick", ".", ",", "?"),
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "the",
+    "cat",
+    "dog",
+    "sat",
+    "ran",
+    "on",
+    "mat",
+    "and",
+    "a",
+    "##s",
+    "##ly",
+    "quick",
+    ".",
+    ",",
+    "?",
 ]
 TEXTS = ["The cat sat on the mat.", "A quick dog ran, quickly.", "Dogs?", "the zebra"]
 SIZES = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 16}

@@ -199,8 +199,14 @@ def sentence_encoder(folder, *kinds, modes=("mean_tokens",), path="1_Pooling"):
     paths = {"Transformer": "", "Pooling": path}
     modules = []
     for i, kind in enumerate(kinds):
-        place = {"path": paths.get(kind, f"{i}_{kind}"), "type": f"{OF_THEM}.{kind}"}
-        modules.append({"idx": i, "name": str(i), **place})
+        modules.append(
+            {
+                "idx": i,
+                "name": str(i),
+                "path": paths.get(kind, f"{i}_{kind}"),
+                "type": f"{OF_THEM}.{kind}",
+            }
+        )
     (folder / "modules.json").write_text(json.dumps(modules))
     (folder / path).mkdir()
     settings = {f"pooling_mode_{mode}": mode in modes for mode in ("mean_tokens", *modes)}

@@ -11,13 +11,32 @@ from npformer.interop import huggingface as interop
 from npformer.interop.architecture import values_of
 from tests.in_turn import in_turn
 
-SIZES = {"vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2, "intermediate_size": 12}
-SIZES |= {"max_position_embeddings": 7, "hidden_dropout_prob": 0.1, "layer_norm_eps": 1e-12}
-BERT = {"model_type": "bert", "type_vocab_size": 2, "hidden_act": "gelu", "pad_token_id": 0}
-BERT |= SIZES
-BERT |= {"num_attention_heads": 2, "attention_probs_dropout_prob": 0.1, "is_decoder": False}
-FNET = {"model_type": "fnet", "type_vocab_size": 4, "hidden_act": "gelu_new", **SIZES}
-FNET |= {"use_tpu_fourier_optimizations": False}
+SIZES = {
+    "vocab_size": 11,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "intermediate_size": 12,
+    "max_position_embeddings": 7,
+    "hidden_dropout_prob": 0.1,
+    "layer_norm_eps": 1e-12,
+}
+BERT = {
+    "model_type": "bert",
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "pad_token_id": 0,
+    **SIZES,
+    "num_attention_heads": 2,
+    "attention_probs_dropout_prob": 0.1,
+    "is_decoder": False,
+}
+FNET = {
+    "model_type": "fnet",
+    "type_vocab_size": 4,
+    "hidden_act": "gelu_new",
+    **SIZES,
+    "use_tpu_fourier_optimizations": False,
+}
 
 
 def linear(name, d_in, d_out):
@@ -91,11 +110,23 @@ def test_what_went_in_comes_back(kind, pooler, dtype):
 
 
 def test_the_configuration_is_translated():
-    sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 7}
-    kind = {"mixer": "attention", "activation": "gelu", "norm": "post", "norm_eps": 1e-12}
-    embedding = {"positions": "learned", "scale_embeddings": False, "embedding_norm": True}
-    rates = {"dropout": 0.1, "attention_dropout": 0.1}
-    expected = nf.EncoderConfig(**sizes, **kind, **embedding, **rates, n_token_types=2)
+    expected = nf.EncoderConfig(
+        d_model=8,
+        n_layers=2,
+        n_heads=2,
+        d_ff=12,
+        max_len=7,
+        mixer="attention",
+        activation="gelu",
+        norm="post",
+        norm_eps=1e-12,
+        positions="learned",
+        scale_embeddings=False,
+        embedding_norm=True,
+        dropout=0.1,
+        attention_dropout=0.1,
+        n_token_types=2,
+    )
     assert interop.from_bert(state("bert"), BERT).config == expected
     config = interop.from_fnet(state("fnet"), FNET).config
     assert (config.mixer, config.activation, config.n_token_types) == ("fourier", "gelu_tanh", 4)
@@ -228,8 +259,13 @@ def test_arguments_of_other_kinds_are_refused(small_model):
 
 def test_queries_keys_and_values_may_lie_in_one_array_with_rows_of_outputs():
     bert, place = ARCHITECTURES["bert"], "encoder.blocks.{i}.mixer."
-    joined = {place + each: "encoder.layer.{i}.qkv" for each in ("query", "key", "value")}
-    family = replace(bert, layers={**bert.layers, **joined})
+    layers = {
+        **bert.layers,
+        f"{place}query": "encoder.layer.{i}.qkv",
+        f"{place}key": "encoder.layer.{i}.qkv",
+        f"{place}value": "encoder.layer.{i}.qkv",
+    }
+    family = replace(bert, layers=layers)
     given = state("bert")
     encoder = interop.from_bert(given, BERT)
     written = family.theirs(values_of(encoder))

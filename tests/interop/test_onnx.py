@@ -81,11 +81,12 @@ def made(settings, kind, options):
         model = nf.LanguageModel(config, 31, **options)
     elif kind == "masked":
         model = nf.MaskedLanguageModel(config, 31, **options)
+    elif kind == "series":
+        model = nf.SequenceClassifier(config, n_features=4, **{"n_classes": 5, **options})
+    elif kind == "wide":
+        model = WideSequenceClassifier(config, vocab_size=31, **{"n_classes": 5, **options})
     else:
-        kinds = {"wide": WideSequenceClassifier}
-        options = {"n_classes": 5, **options}
-        sizes = {"n_features": 4} if kind == "series" else {"vocab_size": 31}
-        model = kinds.get(kind, nf.SequenceClassifier)(config, **sizes, **options)
+        model = nf.SequenceClassifier(config, vocab_size=31, **{"n_classes": 5, **options})
     rng = np.random.default_rng(1)
     for parameter in model.trainable().values():
         parameter.value[...] += 0.1 * rng.normal(size=parameter.shape)
@@ -281,7 +282,10 @@ def test_without_the_library_the_error_names_the_extra(tmp_path, monkeypatch):
 def test_pretrained_classifiers(family, tmp_path):
     of = ARCHITECTURES[family]
     one_type = not of.token_types and "n_token_types" in of.settings  # RoBERTa has a table of one
-    tiny(tmp_path / "folder", family, **({"n_token_types": 1} if one_type else {}))
+    if one_type:
+        tiny(tmp_path / "folder", family, n_token_types=1)
+    else:
+        tiny(tmp_path / "folder", family)
     found = nf.from_pretrained(tmp_path / "folder", dtype="float32")
     model = found.classifier(3)
     nf.interop.to_onnx(model, tmp_path / "model.onnx")
@@ -330,8 +334,9 @@ def test_estimator_of_sklearn(tmp_path):
     from npformer.sklearn import EncoderClassifier
 
     for inputs, X, words in (("text", TEXTS, "tokenizer"), ("series", np.eye(18), "scaled")):
-        options = {"dtype": "float32", "max_iter": 2, "random_state": 0}
-        estimator = EncoderClassifier(inputs=inputs, **options).fit(X, LABELS)
+        estimator = EncoderClassifier(
+            inputs=inputs, dtype="float32", max_iter=2, random_state=0
+        ).fit(X, LABELS)
         exported = nf.interop.to_onnx(estimator, tmp_path / "model.onnx", mask=inputs == "text")
         x, mask = estimator.reader_.read(X)
         given = {"x": x} | ({"mask": mask} if inputs == "text" else {})

@@ -7,8 +7,12 @@ import npformer as nf
 from npformer.interop import read_word_vectors, set_word_vectors
 from tests.in_turn import in_turn, separately
 
-ROWS = {"the": [0.418, 0.24968, -0.41242, 0.1217], "of": [0.70853, 0.57088, -0.4716, 0.18048]}
-ROWS |= {"Zürich": [1e-3, -2.5, 0.0, 4.0], ". . .": [1.0, 2.0, 3.0, 4.0]}
+ROWS = {
+    "the": [0.418, 0.24968, -0.41242, 0.1217],
+    "of": [0.70853, 0.57088, -0.4716, 0.18048],
+    "Zürich": [1e-3, -2.5, 0.0, 4.0],
+    ". . .": [1.0, 2.0, 3.0, 4.0],
+}
 
 
 def text(rows=ROWS, header="", separator=" ", end="\n"):
@@ -17,10 +21,13 @@ def text(rows=ROWS, header="", separator=" ", end="\n"):
 
 
 FORMATS = {
-    **{"glove": text(), "word2vec": text(header="4 4\n")},
+    "glove": text(),
+    "word2vec": text(header="4 4\n"),
     "fasttext, spaces at line ends": text(header="4 4\n", end=" \n"),
-    **{"windows": text(end="\r\n"), "with a byte order mark": b"\xef\xbb\xbf" + text()},
-    **{"no end of line": text().rstrip(b"\n"), "an empty line": text() + b"\n"},
+    "windows": text(end="\r\n"),
+    "with a byte order mark": b"\xef\xbb\xbf" + text(),
+    "no end of line": text().rstrip(b"\n"),
+    "an empty line": text() + b"\n",
 }
 
 

@@ -115,9 +115,13 @@ def _residual_norm(arrays, others, context):
     return z, pull
 
 
-ACTIVATIONS = {"relu": (F.relu, F.relu_backward, {}), "gelu": (F.gelu, F.gelu_backward, {})}
-ACTIVATIONS["gelu_tanh"] = F.gelu, F.gelu_backward, {"approximate": "tanh"}
-ACTIVATIONS |= {"silu": (F.silu, F.silu_backward, {}), "tanh": (F.tanh, F.tanh_backward, {})}
+ACTIVATIONS = {
+    "relu": (F.relu, F.relu_backward, {}),
+    "gelu": (F.gelu, F.gelu_backward, {}),
+    "gelu_tanh": (F.gelu, F.gelu_backward, {"approximate": "tanh"}),
+    "silu": (F.silu, F.silu_backward, {}),
+    "tanh": (F.tanh, F.tanh_backward, {}),
+}
 """Pairs and options, by the names of kernels."""
 
 
@@ -160,7 +164,7 @@ def _over_heads(mask):
 
 def _attention_heads(arrays, others, context):
     x, *maps = arrays
-    n_heads, causal, _, theta, window, kv_heads = (*others, *(None, None, None))[:6]
+    n_heads, causal, _, theta, window, kv_heads = (*others, None, None, None)[:6]
     projected = [F.linear(x, maps[i], maps[i + 1]) for i in (0, 2, 4)]
     of_kv = kv_heads or n_heads
     sizes = n_heads, of_kv, of_kv
@@ -207,11 +211,17 @@ def _dense_heads(arrays, others, context):
 
 
 REFERENCES = {
-    **{"attention_heads": _attention_heads, "dense_heads": _dense_heads, "dropout": _dropout},
-    **{"embedding": _embedding, "feed_forward": _feed_forward},
-    **{"fourier_mixing": _of_pair("fourier_mixing"), "gated_feed_forward": _gated_feed_forward},
-    **{"layer_norm": _of_pair("layer_norm"), "rms_norm": _of_pair("rms_norm")},
-    **{"linear": _of_pair("linear"), "residual_norm": _residual_norm},
+    "attention_heads": _attention_heads,
+    "dense_heads": _dense_heads,
+    "dropout": _dropout,
+    "embedding": _embedding,
+    "feed_forward": _feed_forward,
+    "fourier_mixing": _of_pair("fourier_mixing"),
+    "gated_feed_forward": _gated_feed_forward,
+    "layer_norm": _of_pair("layer_norm"),
+    "rms_norm": _of_pair("rms_norm"),
+    "linear": _of_pair("linear"),
+    "residual_norm": _residual_norm,
     "softmax_cross_entropy": _of_pair("softmax_cross_entropy"),
 }
 
@@ -328,7 +338,14 @@ def dense_heads(
 ):
     """`bias` is the size of the scores' bias."""
     d = n_heads * d_head
-    shapes = ((batch, length, d), (d, d), (d,), (n_heads, d_head, max_len), (n_heads, max_len))
-    x, W1, b1, W2, b2, W_value, b_value = normals(*shapes, (d, d), (d,))
+    x, W1, b1, W2, b2, W_value, b_value = normals(
+        (batch, length, d),
+        (d, d),
+        (d,),
+        (n_heads, d_head, max_len),
+        (n_heads, max_len),
+        (d, d),
+        (d,),
+    )
     arrays = x, W1 / d**0.5, b1, W2 / d_head**0.5, bias * b2, W_value / d**0.5, b_value
     return Case("dense_heads", arrays, (causal,), mask_of(mask, batch, length))

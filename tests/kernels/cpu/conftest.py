@@ -15,10 +15,14 @@ def piece(request, monkeypatch):
     return request.param
 
 
-TILINGS = {"as it is": {}, "tiles of 4": {"TILE": 4, "SCORES": 16, "STORED": 512}}
-TILINGS["tiles of 3, blocks"] = {"TILE": 3, "SCORES": 9, "STORED": 2}
-TILINGS |= {"some samples at once": {"SCORES": 800}, "a sample at once": {"SCORES": 350}}
-TILINGS["a head at once"] = {"SCORES": 1}
+TILINGS = {
+    "as it is": {},
+    "tiles of 4": {"TILE": 4, "SCORES": 16, "STORED": 512},
+    "tiles of 3, blocks": {"TILE": 3, "SCORES": 9, "STORED": 2},
+    "some samples at once": {"SCORES": 800},
+    "a sample at once": {"SCORES": 350},
+    "a head at once": {"SCORES": 1},
+}
 
 
 @pytest.fixture(params=TILINGS.values(), ids=TILINGS.keys())

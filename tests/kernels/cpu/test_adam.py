@@ -23,8 +23,9 @@ def several_steps(update, size, dtype, weight_decay, steps=5):
         g = (10.0 ** rng.uniform(-6, 2, size) * rng.normal(size=size)).astype(dtype)
         g[rng.random(size) < 0.1] = 0.0
         kept = g.copy()
-        settings = {"t": t, "lr": 1e-2, "eps": 1e-8, "weight_decay": weight_decay}
-        update(theta, g, m, v, betas=(0.9, 0.999), **settings)
+        update(
+            theta, g, m, v, betas=(0.9, 0.999), t=t, lr=1e-2, eps=1e-8, weight_decay=weight_decay
+        )
         np.testing.assert_array_equal(g, kept)
     return theta, m, v
 

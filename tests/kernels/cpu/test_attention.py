@@ -66,8 +66,11 @@ def test_a_long_sequence_with_tiles_as_they_are(case):
 
 
 @separately(
-    *((9, None, True, True), (10, None, True, False), (9, False, True, False)),
-    *((10, True, True, True), (9, True, False, False)),
+    (9, None, True, True),
+    (10, None, True, False),
+    (9, False, True, False),
+    (10, True, True, True),
+    (9, True, False, False),
 )
 def test_short_sequences_are_stored_unless_told_otherwise(monkeypatch, length, store, keep, stored):
     monkeypatch.setattr(averaging, "STORED", 9)

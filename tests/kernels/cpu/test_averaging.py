@@ -58,8 +58,11 @@ def test_scores_and_bias_are_bounded_together_and_in_one_unit():
     """The bias comes in the units of e^x, the bound of the scores in those of `EXP`."""
     query, tiling, context = np.zeros((1, 1, 3, 2)), Tiling(1, 1, 3, False), EngineContext()
     for longest, bias, needs_maxima in (
-        *((0.99 * SAFE, None, False), (1.01 * SAFE, None, True), (math.nan, None, True)),
-        *((0.5 * SAFE, -0.49 * SAFE / UNIT, False), (0.5 * SAFE, -0.51 * SAFE / UNIT, True)),
+        (0.99 * SAFE, None, False),
+        (1.01 * SAFE, None, True),
+        (math.nan, None, True),
+        (0.5 * SAFE, -0.49 * SAFE / UNIT, False),
+        (0.5 * SAFE, -0.51 * SAFE / UNIT, True),
         (0.0, 1.01 * SAFE / UNIT, True),
     ):
         given = None if bias is None else np.array([[0.0, bias, 0.0]])

@@ -74,8 +74,9 @@ ZERO_BY_NATURE = ("attention_heads", 4)  # of the keys' bias: the softmax does n
 
 def check(name, max_entries=2, directions=1):
     make, x, options = LAYERS[name]
-    limits = {"max_entries": max_entries, "directions": directions}
-    return gradcheck(randomised(make()), x, **limits, **options)
+    return gradcheck(
+        randomised(make()), x, max_entries=max_entries, directions=directions, **options
+    )
 
 
 def test_every_kernel_has_a_layer():

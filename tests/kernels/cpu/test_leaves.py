@@ -60,13 +60,21 @@ def losses(n, d, smoothing=0.0):
 
 CASES = {
     **dict.fromkeys(("gelu", "gelu_tanh", "silu"), activation),
-    **{f"{name}, in place": in_place for name in ("relu", "gelu", "gelu_tanh", "silu")},
+    "relu, in place": in_place,
+    "gelu, in place": in_place,
+    "gelu_tanh, in place": in_place,
+    "silu, in place": in_place,
     "norm_rows": norm,
     "norm_rows, alone": lambda n, d: [norm(n, d)[0], None, *norm(n, d)[2:6], None, *norm(n, d)[7:]],
     "norm_rows, of a sum": lambda n, d: [*norm(n, d)[:6], None, *norm(n, d)[7:]],
     "norm_rows_backward": lambda n, d: [
-        *(normals(n, d), normals(n, d), 1.0 + normals(n, 1) ** 2),
-        *(normals(d), True, np.zeros((n, d)), normals(2, d)),
+        normals(n, d),
+        normals(n, d),
+        1.0 + normals(n, 1) ** 2,
+        normals(d),
+        True,
+        np.zeros((n, d)),
+        normals(2, d),
     ],
     "exponentiate": lambda n, d: [scores(n, d), None, None, False, None, True, shifted(n, d)[-1]],
     "exponentiate, below": lambda n, d: below(d),
@@ -84,11 +92,23 @@ CASES = {
     "losses_of_rows": losses,
     "losses_of_rows, smoothed": lambda n, d: losses(n, d, 0.1),
     "gradients_of_rows": lambda n, d: [
-        *(normals(n, d), np.arange(n) % d, np.arange(n) % 3 > 0, 0.3, 0.1, np.zeros((n, d)))
+        normals(n, d),
+        np.arange(n) % d,
+        np.arange(n) % 3 > 0,
+        0.3,
+        0.1,
+        np.zeros((n, d)),
     ],
     "adam_step": lambda n, d: [
-        *(normals(n * d), normals(n * d), normals(n * d), normals(n * d) ** 2),
-        *(0.9, 0.999, 0.01, 1e-8, 0.99),
+        normals(n * d),
+        normals(n * d),
+        normals(n * d),
+        normals(n * d) ** 2,
+        0.9,
+        0.999,
+        0.01,
+        1e-8,
+        0.99,
     ],
 }
 
@@ -165,8 +185,13 @@ def run(folder, **environment):
     """Return what the script prints, and what it says about compiling."""
     environment = {"NPFORMER_CACHE": str(folder), VARIABLE: "1", **environment}
     command = [sys.executable, "-W", "error", "-c", SCRIPT]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, env=os.environ | environment, **pipes)
+    return subprocess.Popen(
+        command,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def answer(process):

@@ -41,8 +41,9 @@ def peak_of(run):
 @pytest.mark.slow
 @separately(("attention", 1), ("dense_synthesizer", 1), ("fourier", 1), ("attention", 2))
 def test_a_training_step_uses_its_memory_again(mixer, workers):
-    sizes = {"d_model": 64, "n_layers": 1, "n_heads": 4, "d_ff": 256, "max_len": 64}
-    config = nf.EncoderConfig(**sizes, mixer=mixer, dropout=0.1)
+    config = nf.EncoderConfig(
+        d_model=64, n_layers=1, n_heads=4, d_ff=256, max_len=64, mixer=mixer, dropout=0.1
+    )
     model = nf.SequenceClassifier(config, n_classes=10, vocab_size=100)
     optimizer, generator = nf.Adam(model.parameters()), np.random.default_rng(0)
     x, y = generator.integers(0, 100, (8, 64)), generator.integers(0, 10, 8)
@@ -82,8 +83,9 @@ def test_prediction_uses_its_memory_again(mixer, monkeypatch):
 
 
 def test_prediction_needs_less_memory_than_a_training_step(small_config):
-    sizes = {"d_model": 32, "n_layers": 6, "d_ff": 128, "max_len": 64}
-    model = nf.SequenceClassifier(small_config(**sizes), n_classes=3, n_features=7)
+    model = nf.SequenceClassifier(
+        small_config(d_model=32, n_layers=6, d_ff=128, max_len=64), n_classes=3, n_features=7
+    )
     x = np.random.default_rng(0).normal(size=(16, 64, 7)).astype("float32")
     held = []
     for run in (lambda: model(x), lambda: model.loss_and_gradients(x, np.zeros(16, int))):

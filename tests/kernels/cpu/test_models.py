@@ -27,8 +27,12 @@ def test_vectors_whose_padding_is_nan(small_model, token_batch, rng, mixer):
 
 ALWAYS = {"embedding", "feed_forward", "linear", "dropout"}
 NORMS = {"post": {"residual_norm"}, "pre": {"layer_norm"}}
-USED = {"attention": {"attention_heads"}, "dense_synthesizer": {"dense_heads"}}
-USED |= {"fourier": {"fourier_mixing"}, "identity": set()}
+USED = {
+    "attention": {"attention_heads"},
+    "dense_synthesizer": {"dense_heads"},
+    "fourier": {"fourier_mixing"},
+    "identity": set(),
+}
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

@@ -46,9 +46,13 @@ SOURCE = f"""
 """
 
 ALONE = "wait for others that do not come"
-BROKEN = {"past_the_end": "outside of its arrays", "to_a_constant": "which it declares const"}
-BROKEN |= {"waits_alone": ALONE, "shuffles_alone": ALONE}
-BROKEN["part_of_a_warp"] = "a shuffle without all lanes"
+BROKEN = {
+    "past_the_end": "outside of its arrays",
+    "to_a_constant": "which it declares const",
+    "waits_alone": ALONE,
+    "shuffles_alone": ALONE,
+    "part_of_a_warp": "a shuffle without all lanes",
+}
 
 
 def kernel(name: str, code: str = SOURCE) -> Any:
@@ -98,9 +102,14 @@ def test_sums_over_a_block_may_follow_each_other(n_threads) -> None:
 
 
 @separately(
-    *(lambda x: (x,), lambda x: (x, 3.0), lambda x: (x, np.int32(3)), lambda x: (x, True)),
-    *(lambda x: (None, 3), lambda x: (x.astype("float32"), 3)),
-    *(lambda x: (asarray(np.zeros((3, 3)))[:, 0], 3), lambda x: (np.zeros(3), 3)),
+    lambda x: (x,),
+    lambda x: (x, 3.0),
+    lambda x: (x, np.int32(3)),
+    lambda x: (x, True),
+    lambda x: (None, 3),
+    lambda x: (x.astype("float32"), 3),
+    lambda x: (asarray(np.zeros((3, 3)))[:, 0], 3),
+    lambda x: (np.zeros(3), 3),
 )
 def test_a_launch_with_other_arguments_than_declared_is_refused(wrong) -> None:
     with pytest.raises(emulated.LaunchError):

@@ -173,8 +173,17 @@ def test_micro_batches_change_only_the_order_of_sums() -> None:
     runs = []
     for micro_batch in (None, 1, 2):
         model = cases.classifier("float64", dropout=0.3).to("cupy")
-        options = {"epochs": 2, "batch_size": 4, "masks": "device", "progress": False}
-        runs.append(nf.fit(model, cases.batch(model), micro_batch=micro_batch, **options))
+        runs.append(
+            nf.fit(
+                model,
+                cases.batch(model),
+                micro_batch=micro_batch,
+                epochs=2,
+                batch_size=4,
+                masks="device",
+                progress=False,
+            )
+        )
     for run in runs[1:]:
         np.testing.assert_allclose(run.train_loss, runs[0].train_loss, rtol=1e-10)
 

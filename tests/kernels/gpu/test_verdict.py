@@ -69,8 +69,9 @@ def losses(mixer: str = "fourier") -> list[float]:
     """Train a small model with a kernel of each kind, and return its losses."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 7, (16, 6)), rng.integers(0, 3, 16)
-    sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": 6}
-    config = nf.EncoderConfig(**sizes, mixer=mixer, dropout=0.1)
+    config = nf.EncoderConfig(
+        d_model=8, n_layers=2, n_heads=2, d_ff=12, max_len=6, mixer=mixer, dropout=0.1
+    )
     model = nf.SequenceClassifier(config, 3, vocab_size=7).to("cupy")
     return nf.fit(model, (x, y), epochs=3, batch_size=8, clip_norm=0.5, seed=1).train_loss
 
