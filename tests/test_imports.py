@@ -182,7 +182,7 @@ def words_of_the_engine(name, text):
         text = re.sub(r"\bkernel\b", hidden, text)
     if name.endswith(CONVOLUTIONS):
         text = re.sub(r"d?kernels?\b", hidden, text)
-    if name == "mixers/attention.py":
+    if name == "mixers/general_attention.py":
         text = ABOUT_MEMORY.sub(hidden, text)
     found = OF_THE_ENGINE.finditer(text)
     return [(text.count("\n", 0, one.start()) + 1, one.group()) for one in found]
@@ -205,8 +205,8 @@ def test_what_people_read_does_not_speak_of_the_engine():
     ("layers/linear.py", "def f(of_input, my_workspace)", [(1, "of_input"), (1, "workspace")]),
     ("layers/linear.py", "anything else is refused, between; breakfast; kernel size 1", []),
     ("layers/conv1d.py", "kernel : int\nkernels", [(2, "kernels")]),
-    ("mixers/attention.py", "    memory : str\n        Under `fast`.\n", []),
-    ("mixers/attention.py", "    causal : bool\n        Under `fast`.\n", [(2, "fast")]),
+    ("mixers/general_attention.py", "    memory : str\n        Under `fast`.\n", []),
+    ("mixers/general_attention.py", "    causal : bool\n        Under `fast`.\n", [(2, "fast")]),
     ("mixers/averaging.py", "    memory : str\n        Under `fast`.\n", [(2, "fast")]),
 )
 def test_words_of_the_engine_are_found(name, text, expected):

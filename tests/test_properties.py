@@ -15,7 +15,7 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
-from npformer.mixers import MIXERS, AveragingMixer
+from npformer.mixers import MIXERS, Attention, AveragingMixer
 from tests.pairs import NAMES, Example, differentiable, gradients_of, pairs, run
 
 pytest.importorskip(
@@ -168,7 +168,7 @@ CONFIGS = st.fixed_dictionaries(
 
 def config_of(example: Example, chosen: dict[str, Any]) -> nf.EncoderConfig:
     sizes = {"d_model": example.d_model, "d_ff": example.others, "max_len": example.length}
-    causal = example.causal and issubclass(MIXERS[chosen["mixer"]], AveragingMixer)
+    causal = example.causal and issubclass(MIXERS[chosen["mixer"]], Attention | AveragingMixer)
     usual = {"n_heads": example.n_heads, "causal": causal, "padding": "per_length"}
     return nf.EncoderConfig(**sizes, **usual, **chosen)
 

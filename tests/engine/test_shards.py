@@ -12,7 +12,7 @@ from npformer.engine.snapshot import snapshot_of
 from npformer.engine.team import Team
 from npformer.functional.dropout import draw_kept
 from npformer.layers import Dropout, Sequential, TimeDistributed
-from npformer.mixers import AveragingMixer
+from npformer.mixers import Attention, AveragingMixer
 from npformer.models.batch import Shard
 from tests.in_turn import separately
 
@@ -25,7 +25,7 @@ WITHOUT_WEIGHTS = RATES | {"attention_dropout": 0.0}
 
 def model_of(mixer="attention", pooling="mean", seed=1, **changes):
     sizes = {"d_model": 10, "n_layers": 2, "n_heads": 2, "d_ff": 9, "max_len": LENGTH}
-    rates = RATES if issubclass(nf.MIXERS[mixer], AveragingMixer) else WITHOUT_WEIGHTS
+    rates = RATES if issubclass(nf.MIXERS[mixer], Attention | AveragingMixer) else WITHOUT_WEIGHTS
     settings = sizes | rates | {"mixer": mixer, "padding": "per_length"} | changes
     return nf.SequenceClassifier(
         nf.EncoderConfig(**settings), 3, vocab_size=7, pooling=pooling, seed=seed, dtype="float64"

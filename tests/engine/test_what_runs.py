@@ -5,7 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.mixers import DenseSynthesizer, Fourier
+from npformer.mixers import DenseSynthesizer, Fourier, GeneralAttention
 from tests.engine import users
 from tests.in_turn import separately
 from tests.sampling import usually
@@ -30,6 +30,20 @@ def own_forward(model):
     plain = layer.forward
     layer.forward = lambda x, context: plain(0.5 * x, context)
     layer.backward = lambda *passed: 0.5 * L.Linear.backward(layer, *passed)
+
+
+def own_heads(model):
+    """The same for the heads of one mixer: twice what they were."""
+    mixer = GeneralAttention(8, 2, seed=0, dtype="float64")
+    users.block(model).mixer = mixer
+    plain, plain_backward = mixer.attend, mixer.attend_backward
+
+    def attend(query, key, value, context):
+        heads, cache = plain(query, key, value, context)
+        return 2.0 * heads, cache
+
+    mixer.attend = attend
+    mixer.attend_backward = lambda dheads, cache: plain_backward(2.0 * dheads, cache)
 
 
 def own_scores(model):
@@ -89,7 +103,7 @@ CHANGES = {
     "another pooling": lambda model: setattr(model, "pool", L.FirstToken()),
     "a pooling of one's own": lambda model: setattr(model, "pool", users.Last()),
     "a forward pass of the object's own": own_forward,
-    "scores of the object's own": own_scores,
+    "heads of the object's own": own_heads,
     "a synthesizer with scores of the object's own": synthesizer_with_own_scores,
     "a list of blocks edited": another_list,
     "blocks taken away": lambda model: model.encoder.blocks.pop(),

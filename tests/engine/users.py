@@ -78,12 +78,15 @@ class Last(nf.Layer):
 class HeadsOfOne(Attention):
     """Attention that only looks at the values."""
 
-    def heads(self, x, context):
-        value, cache = self.value.forward(x, context)
-        return value, cache
+    def forward(self, x, context):
+        value, value_cache = self.value.forward(x, context)
+        y, output_cache = self.output.forward(value, context)
+        return y, (value_cache, output_cache)
 
-    def heads_backward(self, dmerged, cache, gradients):
-        return self.value.backward(dmerged, cache, gradients)
+    def backward(self, dy, cache, gradients):
+        value_cache, output_cache = cache
+        dvalue = self.output.backward(dy, output_cache, gradients)
+        return self.value.backward(dvalue, value_cache, gradients)
 
 
 class Block(nf.EncoderBlock):

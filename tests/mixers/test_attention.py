@@ -1,12 +1,13 @@
 from unittest.mock import Mock
 
 import numpy as np
+import pytest
 
 import npformer as nf
 from npformer import Context
 from npformer import functional as F
-from npformer.mixers import Attention, BlockwiseAttention, MixerSettings
-from npformer.mixers import attention as module
+from npformer.mixers import Attention, BlockwiseAttention, GeneralAttention, MixerSettings
+from npformer.mixers import general_attention as module
 from tests.in_turn import separately
 from tests.passes import both_passes
 
@@ -32,15 +33,17 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
     monkeypatch.setattr(module, "LONG", 8)
     blockwise = Mock(wraps=F.blockwise_attention)
     monkeypatch.setattr(F, "blockwise_attention", blockwise)
-    mixer = Attention.build(MixerSettings(8, 2, length, memory=memory), seed=0, dtype="float64")
-    assert type(mixer) is (BlockwiseAttention if in_blocks else Attention)
+    settings = MixerSettings(8, 2, length, memory=memory)
+    mixer = nf.MIXERS["attention"].build(settings, seed=0, dtype="float64")
+    whole = GeneralAttention if memory == "stored" else Attention
+    assert type(mixer) is (BlockwiseAttention if in_blocks else whole)
     both_passes(mixer, rng.normal(size=(2, length, 8)))
     assert blockwise.called == in_blocks
 
 
 @separately(
-    (Attention, "stored", [8, 9]),
-    (Attention, "auto", [8]),
+    (GeneralAttention, "stored", [8, 9]),
+    (GeneralAttention, "auto", [8]),
     (BlockwiseAttention, "auto", [8]),
     (BlockwiseAttention, "blocks", []),
 )
@@ -54,15 +57,57 @@ def test_which_lengths_a_twin_stores_the_weights_of(rng, monkeypatch, kind, memo
 
 
 def test_a_subclass_builds_itself(monkeypatch):
-    class Own(Attention):
+    class Own(GeneralAttention):
         pass
 
     monkeypatch.setattr(module, "LONG", 8)
     assert type(Own.build(MixerSettings(8, 2, 9), seed=0, dtype="float64")) is Own
 
 
+@separately(
+    {"attention_dropout": 0.1},
+    {"rope_theta": 100.0},
+    {"n_kv_heads": 1},
+    {"d_head": 6},
+    {"window": 3},
+    {"qk_norm": True},
+)
+def test_a_setting_that_asks_for_more_builds_the_general_class(settings):
+    asking = MixerSettings(8, 2, 9, **settings)
+    mixer = nf.MIXERS["attention"].build(asking, seed=0, dtype="float64")
+    assert type(mixer) is GeneralAttention
+
+    class Own(Attention):
+        pass
+
+    (name,) = settings
+    message = f"{name} is set and Own derives from Attention, which has no such option"
+    with pytest.raises(ValueError, match=message):
+        Own.build(asking, seed=0, dtype="float64")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_general_class_without_options_is_the_plain_one(rng, causal, bias):
+    settings = {"causal": causal, "bias": bias, "seed": 0, "dtype": "float64"}
+    plain, general = Attention(8, 2, **settings), GeneralAttention(8, 2, **settings)
+    assert list(plain.parameters()) == list(general.parameters())
+    for name, value in plain.parameters().items():
+        np.testing.assert_array_equal(general.parameters()[name], value)
+    x = rng.normal(size=(3, 5, 8))
+    mask = np.arange(5) < np.array([[5], [3], [0]])
+    context = Context(mask=mask)
+    (y, cache), (same, same_cache) = plain.forward(x, context), general.forward(x, context)
+    np.testing.assert_array_equal(y, same)
+    gradients, same_gradients = nf.Gradients(plain), nf.Gradients(general)
+    dx = plain.backward(y, cache, gradients)
+    np.testing.assert_array_equal(dx, general.backward(y, same_cache, same_gradients))
+    for name, gradient in gradients.items():
+        np.testing.assert_array_equal(gradient, same_gradients[name])
+
+
 def test_memory_is_no_part_of_the_weights():
-    stored = Attention(8, 2, memory="stored", seed=0)
+    stored = GeneralAttention(8, 2, memory="stored", seed=0)
     blocks = BlockwiseAttention(8, 2, memory="blocks", seed=0)
     assert list(stored.parameters()) == list(blocks.parameters())
     for name, value in stored.parameters().items():

@@ -64,7 +64,7 @@ def test_attention_in_blocks_refuses_it():
         BlockwiseAttention(8, 2, attention_dropout=0.1, seed=0)
     config = nf.EncoderConfig(d_model=8, n_heads=2, max_len=4096, attention_dropout=0.1)
     mixer = nf.Encoder(config).blocks[0].mixer
-    assert type(mixer) is nf.mixers.Attention
+    assert type(mixer) is nf.mixers.GeneralAttention
     assert mixer.attention_dropout == 0.1
 
 
@@ -76,10 +76,26 @@ def test_a_mixer_without_weights_refuses_it():
 
 
 def test_a_mixer_of_ones_own_need_not_know_of_it():
-    class Own(nf.mixers.Attention):
+    class Own(nf.mixers.GeneralAttention):
         def __init__(self, d_model, n_heads=1, *, causal, memory, initializer, seed, dtype):
-            drawn = {"initializer": initializer, "seed": seed, "dtype": dtype}
-            super().__init__(d_model, n_heads, causal=causal, memory=memory, **drawn)
+            super().__init__(
+                d_model,
+                n_heads,
+                causal=causal,
+                memory=memory,
+                initializer=initializer,
+                seed=seed,
+                dtype=dtype,
+            )
 
     settings = nf.mixers.MixerSettings(8, 2, 7)
     assert Own.build(settings, seed=0, dtype="float64").attention_dropout == 0.0
+
+
+def test_an_attention_of_ones_own_need_not_know_of_a_bias():
+    class Own(nf.mixers.Attention):
+        def __init__(self, d_model, n_heads, *, causal, initializer, seed, dtype):
+            super().__init__(d_model, n_heads, causal=causal, seed=seed, dtype=dtype)
+
+    settings = nf.mixers.MixerSettings(8, 2, 7, causal=True)
+    assert Own.build(settings, seed=0, dtype="float64").causal

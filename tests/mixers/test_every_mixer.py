@@ -5,7 +5,7 @@ import pytest
 
 from npformer import Context
 from npformer import functional as F
-from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings
+from npformer.mixers import MIXERS, SCORES, Attention, AveragingMixer, MixerSettings
 from tests.passes import both_passes
 
 VARIANTS = {
@@ -14,7 +14,11 @@ VARIANTS = {
     "mixture of six": ("mixture", {"mixture": tuple(SCORES)}),
     "two tables": ("mixture", {"mixture": ("random_synthesizer", "fixed_random_synthesizer")}),
 }
-AVERAGING = [name for name, (k, _) in VARIANTS.items() if issubclass(MIXERS[k], AveragingMixer)]
+AVERAGING = [
+    variant
+    for variant, (name, _) in VARIANTS.items()
+    if issubclass(MIXERS[name], Attention | AveragingMixer)
+]
 
 
 def build(name, dtype="float64", **settings):

@@ -16,7 +16,8 @@ STRATEGIES = [(name, "refuse") for name in nf.MIXERS if name not in WHOLE]
 STRATEGIES += [(name, strategy) for name in WHOLE for strategy in ("per_length", "zero")]
 
 
-BACK = [one for one in STRATEGIES if issubclass(nf.MIXERS[one[0]], nf.mixers.AveragingMixer)]
+AVERAGING = nf.mixers.Attention | nf.mixers.AveragingMixer
+BACK = [one for one in STRATEGIES if issubclass(nf.MIXERS[one[0]], AVERAGING)]
 CAUSAL = [*((*one, False) for one in STRATEGIES), *((*one, True) for one in BACK)]
 """Those that can look back only, in both ways."""
 

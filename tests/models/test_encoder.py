@@ -6,12 +6,12 @@ import pytest
 
 import npformer as nf
 from npformer import layers as L
-from npformer.mixers import MIXERS, SCORES, AveragingMixer, WholeSequenceMixer
+from npformer.mixers import MIXERS, SCORES, Attention, AveragingMixer, WholeSequenceMixer
 from npformer.models.config import FLAGS
 from tests.in_turn import in_turn
 from tests.passes import assert_same, both_passes
 
-AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, AveragingMixer)]
+AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, Attention | AveragingMixer)]
 WHOLE = [name for name, kind in MIXERS.items() if issubclass(kind, WholeSequenceMixer)]
 
 

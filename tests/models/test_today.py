@@ -75,7 +75,7 @@ def test_settings_that_change_nothing(causal, kernels, rng):
 
 
 def test_grouped_queries_are_heads_with_the_same_keys_and_values(rng):
-    grouped = nf.mixers.Attention(8, 4, n_kv_heads=2, seed=0, dtype="float64")
+    grouped = nf.mixers.GeneralAttention(8, 4, n_kv_heads=2, seed=0, dtype="float64")
     plain = nf.mixers.Attention(8, 4, seed=0, dtype="float64")
     for name, value in grouped.parameters().items():
         if name.startswith(("key", "value")):

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings, WholeSequenceMixer
+from npformer.mixers import (
+    MIXERS,
+    SCORES,
+    Attention,
+    AveragingMixer,
+    MixerSettings,
+    WholeSequenceMixer,
+)
 from tests.in_turn import separately
 
 from . import formulas
@@ -118,7 +125,8 @@ WHOLE |= {"linear": linear, "random": linear}
 
 
 def test_every_mixer_that_averages_or_takes_whole_sequences_has_a_formula():
-    assert set(FORMULAS) == {n for n, kind in MIXERS.items() if issubclass(kind, AveragingMixer)}
+    averaging = Attention | AveragingMixer
+    assert set(FORMULAS) == {name for name, kind in MIXERS.items() if issubclass(kind, averaging)}
     assert set(WHOLE) == {n for n, kind in MIXERS.items() if issubclass(kind, WholeSequenceMixer)}
 
 

@@ -13,8 +13,6 @@ from npformer.core import Layer, TwoInputLayer
 from npformer.engine.twin_classes import TABLE, Fast
 from npformer.layers import Pooling
 from npformer.layers.activation import Activation
-from npformer.layers.pooling import PaddedChain
-from npformer.layers.sequential import Chain
 from npformer.mixers import MIXERS, Mixer
 from npformer.models.trainable import Model
 from npformer.models.trainable.protocol import Trainable
@@ -88,7 +86,7 @@ def layer_classes():
             if kind.__module__.partition(".")[0] == "npformer":
                 found.add(kind)
             unseen.append(kind)
-    bases = {Activation, Chain, Mixer, Model, PaddedChain, Pooling, Trainable, TwoInputLayer}
+    bases = {Activation, Mixer, Model, Pooling, Trainable, TwoInputLayer}
     return found - bases  # they have no passes, or only those of what is in them
 
 

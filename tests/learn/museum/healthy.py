@@ -12,7 +12,14 @@ from npformer import layers as L
 from npformer.layers.state import State
 from npformer.learn.museum.attention_by import RIGHT, AttentionBy
 from npformer.learn.museum.probes import N_HEADS, WIDTH, small
-from npformer.mixers import MIXERS, Attention, AveragingMixer, BlockwiseAttention, MixerSettings
+from npformer.mixers import (
+    MIXERS,
+    Attention,
+    AveragingMixer,
+    BlockwiseAttention,
+    GeneralAttention,
+    MixerSettings,
+)
 from npformer.models import EncoderBlock
 from npformer.proof.cases.case import SEEDED
 from npformer.proof.report import GradcheckReport
@@ -36,7 +43,7 @@ def mixers(**settings: Any) -> Iterator[nf.Layer]:
 
 def averaging(**settings: Any) -> list[nf.Layer]:
     """Return every averaging mixer."""
-    return [mixer for mixer in mixers(**settings) if isinstance(mixer, AveragingMixer)]
+    return [mixer for mixer in mixers(**settings) if isinstance(mixer, Attention | AveragingMixer)]
 
 
 def layer_norms() -> list[nf.Layer]:
@@ -131,9 +138,9 @@ HEALTHY = {
         F.blockwise_attention,
     ],
     "a_state_follows_its_beams": lambda: [State],
-    "only_distances_count_in_rotary_attention": lambda: [Attention, BlockwiseAttention],
-    "a_cache_changes_no_turned_token": lambda: [Attention, BlockwiseAttention],
-    "rotary_pairs_are_halves": lambda: [Attention, BlockwiseAttention],
+    "only_distances_count_in_rotary_attention": lambda: [GeneralAttention, BlockwiseAttention],
+    "a_cache_changes_no_turned_token": lambda: [GeneralAttention, BlockwiseAttention],
+    "rotary_pairs_are_halves": lambda: [GeneralAttention, BlockwiseAttention],
     "padding_of_a_memory_changes_nothing": lambda: [L.CrossAttention, L.BlockwiseCrossAttention],
     "gradients_are_checked_in_earnest": lambda: [files("tests", "examples", "npformer")],
 }
