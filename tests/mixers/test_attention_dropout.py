@@ -78,8 +78,15 @@ def test_a_mixer_without_weights_refuses_it():
 def test_a_mixer_of_ones_own_need_not_know_of_it():
     class Own(nf.mixers.Attention):
         def __init__(self, d_model, n_heads=1, *, causal, memory, initializer, seed, dtype):
-            drawn = {"initializer": initializer, "seed": seed, "dtype": dtype}
-            super().__init__(d_model, n_heads, causal=causal, memory=memory, **drawn)
+            super().__init__(
+                d_model,
+                n_heads,
+                causal=causal,
+                memory=memory,
+                initializer=initializer,
+                seed=seed,
+                dtype=dtype,
+            )
 
     settings = nf.mixers.MixerSettings(8, 2, 7)
     assert Own.build(settings, seed=0, dtype="float64").attention_dropout == 0.0
