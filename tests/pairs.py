@@ -81,8 +81,12 @@ def pairs(example: Example, dtype: str) -> dict[str, tuple[tuple[Any, ...], dict
     max_len = e.length + e.others
 
     def maps(columns: int) -> tuple[np.ndarray, ...]:
-        first = draw(e.d_model, e.d_model), draw(e.d_model)
-        return *first, draw(e.n_heads, e.d_head, columns), draw(e.n_heads, columns)
+        return (
+            draw(e.d_model, e.d_model),
+            draw(e.d_model),
+            draw(e.n_heads, e.d_head, columns),
+            draw(e.n_heads, columns),
+        )
 
     two_maps = (*maps(e.length), *maps(2))
     mask = e.mask

@@ -19,8 +19,13 @@ LATER += ["sklearn", "threadpoolctl", "torch", "tqdm"]
 def modules_after(code):
     """Return the modules that a fresh process has imported after some code."""
     code += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
-    options = {"capture_output": True, "text": True, "check": True, "timeout": 60}
-    done = subprocess.run([sys.executable, "-c", code], **options)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert done.stderr == ""
     return set(json.loads(done.stdout))
 

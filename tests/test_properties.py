@@ -32,9 +32,16 @@ SIZES = st.sampled_from([1, 2, 3, 5, 7])
 NUMBERS = ["ordinary", "huge", "tiny", "zeros", "constant", "spike"]
 EXAMPLES = st.builds(
     Example,
-    **{"length": SIZES, "keys": SIZES, "others": SIZES, "numbers": st.sampled_from(NUMBERS)},
-    **{name: st.integers(1, 3) for name in ("batch", "n_heads", "d_head")},
-    **{"causal": st.booleans(), "padded": st.booleans(), "seed": st.integers(0, 99)},
+    length=SIZES,
+    keys=SIZES,
+    others=SIZES,
+    numbers=st.sampled_from(NUMBERS),
+    batch=st.integers(1, 3),
+    n_heads=st.integers(1, 3),
+    d_head=st.integers(1, 3),
+    causal=st.booleans(),
+    padded=st.booleans(),
+    seed=st.integers(0, 99),
 )
 
 
@@ -167,10 +174,16 @@ CONFIGS = st.fixed_dictionaries(
 
 
 def config_of(example: Example, chosen: dict[str, Any]) -> nf.EncoderConfig:
-    sizes = {"d_model": example.d_model, "d_ff": example.others, "max_len": example.length}
     causal = example.causal and issubclass(MIXERS[chosen["mixer"]], Attention | AveragingMixer)
-    usual = {"n_heads": example.n_heads, "causal": causal, "padding": "per_length"}
-    return nf.EncoderConfig(**sizes, **usual, **chosen)
+    return nf.EncoderConfig(
+        d_model=example.d_model,
+        n_heads=example.n_heads,
+        d_ff=example.others,
+        max_len=example.length,
+        causal=causal,
+        padding="per_length",
+        **chosen,
+    )
 
 
 @searched(80)
@@ -193,9 +206,14 @@ def test_an_encoder_holds(example, chosen):
 )
 def test_a_classifier_learns_from_finite_numbers(example, chosen, pooling, tokens, n_classes):
     rng = np.random.default_rng(example.seed)
-    kind = {"vocab_size": example.others} if tokens else {"n_features": example.others}
-    options = {"pooling": pooling, "seed": example.seed, **kind}
-    model = nf.SequenceClassifier(config_of(example, chosen), n_classes, **options)
+    model = nf.SequenceClassifier(
+        config_of(example, chosen),
+        n_classes,
+        vocab_size=example.others if tokens else None,
+        n_features=None if tokens else example.others,
+        pooling=pooling,
+        seed=example.seed,
+    )
     ids = rng.integers(0, example.others, (example.batch, example.length))
     x = ids if tokens else vectors(example, example.others)
     shape = (example.batch, example.length) if pooling == "none" else (example.batch,)

@@ -36,8 +36,18 @@ def test_a_gated_network_without_biases_is_the_function(either, rng):
 
 
 def test_a_language_model_with_gates_and_rms_norms_learns_and_writes_with_a_cache(rng):
-    kind = {"norm_kind": "rms", "norm": "pre", "ffn": "gated", "activation": "silu"}
-    config = nf.EncoderConfig(16, 2, 2, 24, 12, **kind, causal=True)
+    config = nf.EncoderConfig(
+        d_model=16,
+        n_layers=2,
+        n_heads=2,
+        d_ff=24,
+        max_len=12,
+        norm_kind="rms",
+        norm="pre",
+        ffn="gated",
+        activation="silu",
+        causal=True,
+    )
     model = nf.LanguageModel(config, 7, seed=0)
     ids = np.tile(np.arange(1, 7), 2)[None].repeat(8, axis=0)
     history = nf.fit(model, (ids[:, :-1], ids[:, 1:]), epochs=60, lr=1e-2, seed=0, progress=False)

@@ -44,7 +44,11 @@ def test_one_head_is_the_papers_equation(either, rng, name):
     mixer, x = either(build(name)), rng.normal(size=(2, 5, D))
     of_all_heads = {"W1", "b1", "V1", "c1"}
     own = [p.value if k in of_all_heads else p.value[0] for k, p in of_scores(mixer).items()]
-    y, _ = getattr(F, name)(*(x, mixer.value(x)) if "dense" in name else (mixer.value(x),), *own)
+    synthesizer, value = getattr(F, name), mixer.value(x)
+    if "dense" in name:
+        y, _ = synthesizer(x, value, *own)
+    else:
+        y, _ = synthesizer(value, *own)
     np.testing.assert_allclose(mixer(x), mixer.output(y), rtol=1e-12)
     shifted = mixer(np.roll(x, 1, axis=1))  # unlike in attention, it matters where a token is
     assert np.abs(shifted - np.roll(mixer(x), 1, axis=1)).max() > 1e-3
@@ -54,15 +58,22 @@ def test_one_head_is_the_papers_equation(either, rng, name):
 def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
     mixer = build(name)
     scores = SCORES.get(name, MixtureScores)(SETTINGS, seed=0, dtype="float64")
-    own = ["value.weight", "value.bias", "output.weight", "output.bias"]
-    assert list(mixer.named_parameters()) == [*scores.named_parameters(), *own]
+    assert list(mixer.named_parameters()) == [
+        *scores.named_parameters(),
+        "value.weight",
+        "value.bias",
+        "output.weight",
+        "output.bias",
+    ]
     for key, parameter in scores.named_parameters().items():
         np.testing.assert_array_equal(mixer.named_parameters()[key].value, parameter.value)
 
 
 @separately(
-    *(("attention", 2 * D**2), ("random_synthesizer", N**2)),
-    *(("fixed_random_synthesizer", N**2), ("factorized_random_synthesizer", 2 * N * K)),
+    ("attention", 2 * D**2),
+    ("random_synthesizer", N**2),
+    ("fixed_random_synthesizer", N**2),
+    ("factorized_random_synthesizer", 2 * N * K),
     ("dense_synthesizer", D**2 + D * N),
 )
 def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):

@@ -64,8 +64,16 @@ def test_of_a_mixer(name, padding, causal, fast):
 @pytest.mark.parametrize("changes", [{}, {"norm": "pre", "memory": "blocks", "ffn": "conv1d"}])
 @pytest.mark.parametrize(("name", "padding"), STRATEGIES)
 def test_of_an_encoder(name, padding, changes, fast):
-    sizes = {"d_model": 8, "n_layers": 2, "n_heads": 2, "d_ff": 16, "max_len": 5}
-    config = nf.EncoderConfig(**sizes, mixer=name, padding=padding, **changes)
+    config = nf.EncoderConfig(
+        d_model=8,
+        n_layers=2,
+        n_heads=2,
+        d_ff=16,
+        max_len=5,
+        mixer=name,
+        padding=padding,
+        **changes,
+    )
     encoder = nf.Encoder(config, dtype="float64")
     assert_padding_is_hidden(encoder, 8, fast)
     x = np.random.default_rng(1).normal(size=(3, 5, 8))
@@ -79,8 +87,9 @@ def test_of_an_encoder(name, padding, changes, fast):
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("junk", [None, 1e300])
 def test_of_the_input_embedding_and_of_a_whole_model_below_its_checks(fast, junk):
-    sizes = {"d_model": 8, "n_layers": 1, "n_heads": 2, "d_ff": 16, "max_len": 5}
-    config = nf.EncoderConfig(**sizes, embedding_norm=True)
+    config = nf.EncoderConfig(
+        d_model=8, n_layers=1, n_heads=2, d_ff=16, max_len=5, embedding_norm=True
+    )
     model = nf.SequenceClassifier(config, 3, n_features=2, dtype="float64")
     x, dy = np.random.default_rng(0).normal(size=(3, 5, 2)), np.ones((3, 3))
     x[~MASK] = 0.0
@@ -116,7 +125,6 @@ def test_of_attention(causal, shape, attend):
     seen = MASK[1] if shape == "of one sequence" else np.broadcast_to(MASK[:, None], (3, 2, 5))
     seen = np.broadcast_to(seen, (3, 2, 5))
     mask = MASK[1] if shape == "of one sequence" else MASK[:, None, None, :]
-    options = {"block": 2} if attend is F.blockwise_attention else {}
     sees = np.broadcast_to(seen.any(-1)[..., None], seen.shape)
     if shape == "queries and keys":
         mask = mask & MASK[:, None, :, None]
@@ -124,7 +132,10 @@ def test_of_attention(causal, shape, attend):
     backward = getattr(F, f"{attend.__name__}_backward")
 
     def run():
-        y, cache = attend(query, key, value, mask, causal, **options)
+        if attend is F.blockwise_attention:
+            y, cache = attend(query, key, value, mask, causal, block=2)
+        else:
+            y, cache = attend(query, key, value, mask, causal)
         return y, *backward(dy, cache)
 
     expected = run()

@@ -19,8 +19,13 @@ def embed(small_config):
     """Make a float64 embedding of seven token ids, all parameters away from where they began."""
 
     def make(vocab_size=7, n_features=None, **changes):
-        tokens = {"vocab_size": vocab_size, "n_features": n_features}
-        layer = InputEmbedding(small_config(**changes), **tokens, seed=0, dtype="float64")
+        layer = InputEmbedding(
+            small_config(**changes),
+            vocab_size=vocab_size,
+            n_features=n_features,
+            seed=0,
+            dtype="float64",
+        )
         rng = np.random.default_rng(1)
         for array in layer.parameters().values():
             array += 0.3 * rng.normal(size=array.shape)
@@ -78,8 +83,13 @@ def test_feature_vectors_have_types_too(embed, types, rng):
 
 @pytest.mark.parametrize(("scaled", "std"), [(True, 1.0), (False, 0.02)])
 def test_types_and_positions_are_drawn_as_large_as_tokens(scaled, std):
-    sizes = {"d_model": 64, "max_len": 200, "n_token_types": 200}
-    config = nf.EncoderConfig(**sizes, scale_embeddings=scaled, positions="learned")
+    config = nf.EncoderConfig(
+        d_model=64,
+        max_len=200,
+        n_token_types=200,
+        scale_embeddings=scaled,
+        positions="learned",
+    )
     layer = InputEmbedding(config, vocab_size=200, n_features=None, seed=0)
     for part in (layer.tokens, layer.types):
         assert np.std(part.weight.value * part.scale) == pytest.approx(std, rel=0.05)

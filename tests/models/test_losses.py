@@ -23,10 +23,11 @@ def tokens(small_model, token_batch):
 @pytest.mark.parametrize("masked", [True, False])
 def test_labels_of_tokens_that_are_no_whole_numbers_are_refused(tokens, dtype, masked):
     model, ids, labels, mask = tokens
-    given = (ids, labels.astype(dtype), mask if masked else None)
+    labels = labels.astype(dtype)
+    mask = mask if masked else None
     for use in (model.loss_and_gradients, lambda *some: nf.fit(model, some, progress=False)):
         with pytest.raises(TypeError, match=f"y has dtype {dtype}; expected whole numbers"):
-            use(*given)
+            use(ids, labels, mask)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])

@@ -100,9 +100,17 @@ def test_the_blogs_block_adds_its_input_twice(rng):
 
 def test_what_the_blog_should_have_meant_is_a_configuration(rng):
     """The docstring's, at a smaller size: as many layers in one, but two norms."""
-    sizes = {"d_model": 8, "d_ff": 12, "n_layers": 2, "max_len": 20}
-    options = {"mixer": "fourier", "dropout": 0.5, "activation": "gelu", "share_layers": True}
-    meant = nf.Encoder(nf.EncoderConfig(**sizes, **options), dtype="float64")
+    config = nf.EncoderConfig(
+        d_model=8,
+        n_layers=2,
+        d_ff=12,
+        max_len=20,
+        mixer="fourier",
+        dropout=0.5,
+        activation="gelu",
+        share_layers=True,
+    )
+    meant = nf.Encoder(config, dtype="float64")
     written = published.blog_fnet(8, 12, 0.5, 2, dtype="float64")
     assert meant.n_parameters() == written.n_parameters() + 2 * 8
     x = rng.normal(size=(2, 5, 8))

@@ -36,8 +36,15 @@ def test_what_stands_behind_padding_is_what_stands_at_the_beginning(rng):
     np.testing.assert_allclose(found, model(ids), rtol=0, atol=1e-13)
 
 
-GROUPED = {"n_kv_heads": 1, "d_head": 6, "qk_norm": True, "bias": False}
-WINDOWS = {**TODAY, **GROUPED, "window": [4, None], "rope_theta": [20.0, 1e4]}
+WINDOWS = {
+    **TODAY,
+    "n_kv_heads": 1,
+    "d_head": 6,
+    "qk_norm": True,
+    "bias": False,
+    "window": [4, None],
+    "rope_theta": [20.0, 1e4],
+}
 
 
 @separately({}, TODAY, {"memory": "blocks", "rope_theta": 30.0}, {"window": 3}, WINDOWS)

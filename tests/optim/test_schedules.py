@@ -78,9 +78,16 @@ def test_wrong_numbers_are_refused_in_words(build, message):
 
 # What they may return -----------------------------------------------------------------------------
 @in_turn(
-    *((-1, ValueError), (-1e-300, ValueError), (math.nan, ValueError)),
-    *((np.float32("inf"), ValueError), (-math.inf, ValueError), (None, TypeError)),
-    *(("0.5", TypeError), (1j, TypeError), (np.ones(1), TypeError), (constant(), TypeError)),
+    (-1, ValueError),
+    (-1e-300, ValueError),
+    (math.nan, ValueError),
+    (np.float32("inf"), ValueError),
+    (-math.inf, ValueError),
+    (None, TypeError),
+    ("0.5", TypeError),
+    (1j, TypeError),
+    (np.ones(1), TypeError),
+    (constant(), TypeError),
 )
 def test_a_factor_that_is_none_is_named_with_its_step_before_anything_changes(factor, error):
     def strange(step):

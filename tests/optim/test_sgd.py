@@ -45,8 +45,13 @@ def test_it_goes_on_from_its_state_as_if_nothing_had_happened(small_model, token
     optimizer = nf.SGD(model.parameters(), 0.1, momentum=0.9, nesterov=True)
     step(model, optimizer)
     values, arrays = optimizer.state()
-    settings = {"lr": 0.1, "momentum": 0.9, "nesterov": True}
-    assert values == {**settings, "steps": 1, "schedule": "constant()"}
+    assert values == {
+        "lr": 0.1,
+        "momentum": 0.9,
+        "nesterov": True,
+        "steps": 1,
+        "schedule": "constant()",
+    }
     assert arrays.keys() == {f"velocity.{name}" for name in model.parameters()}
     other = copy.deepcopy(model)
     resumed = nf.SGD(other.parameters(), 0.3)

@@ -56,12 +56,15 @@ def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
     groups = []
     for name, p in theirs.items():
         (layer,) = (layer for layer in of_layer if name.startswith(layer))
-        spared = {"weight_decay": 0.0} if fits_any(name, NORMS_AND_BIASES) else {}
-        groups.append({"params": [p], "lr": 0.01 * layer_decay ** of_layer[layer], **spared})
+        group = {"params": [p], "lr": 0.01 * layer_decay ** of_layer[layer]}
+        if fits_any(name, NORMS_AND_BIASES):
+            group["weight_decay"] = 0.0
+        groups.append(group)
     assert len(groups) == len(theirs)
     torch_optimizer = torch.optim.AdamW(groups, lr=0.01, weight_decay=0.2)
-    settings = {"weight_decay": 0.2, "no_decay": NORMS_AND_BIASES, "layer_decay": layer_decay}
-    optimizer = Adam(ours, lr=0.01, **settings)
+    optimizer = Adam(
+        ours, lr=0.01, weight_decay=0.2, no_decay=NORMS_AND_BIASES, layer_decay=layer_decay
+    )
     for seed in range(30):
         gradients = gradients_of(ours, seed)
         optimizer.step(gradients)

@@ -79,9 +79,16 @@ def compute_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
 def torch_block(
     config: nf.EncoderConfig, kind: type[torch.nn.Module] = torch.nn.TransformerEncoderLayer
 ) -> torch.nn.Module:
-    sizes = config.d_model, config.n_heads, config.d_ff, 0.0, config.activation
-    options = {"batch_first": True, "dtype": torch.float64}
-    return kind(*sizes, norm_first=config.norm == "pre", **options)
+    return kind(
+        d_model=config.d_model,
+        nhead=config.n_heads,
+        dim_feedforward=config.d_ff,
+        dropout=0.0,
+        activation=config.activation,
+        norm_first=config.norm == "pre",
+        batch_first=True,
+        dtype=torch.float64,
+    )
 
 
 def torch_encoder(config: nf.EncoderConfig) -> torch.nn.TransformerEncoder:

@@ -75,16 +75,30 @@ class Both(nf.TwoInputLayer):
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_encoder_and_decoder_agree_with_transformer(norm):
     config = small(norm=norm, activation="relu")
-    options = {"dropout": 0.0, "batch_first": True, "dtype": torch.float64}
-    theirs = torch.nn.Transformer(D, HEADS, 2, 2, D_FF, norm_first=norm == "pre", **options)
+    theirs = torch.nn.Transformer(
+        d_model=D,
+        nhead=HEADS,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        dim_feedforward=D_FF,
+        dropout=0.0,
+        norm_first=norm == "pre",
+        batch_first=True,
+        dtype=torch.float64,
+    )
     if norm == "post":  # there PyTorch has a norm behind the last one, the paper has none
         theirs.encoder.norm = theirs.decoder.norm = None
-    padding = {"src": OF_MEMORY, "tgt": MASK, "memory": OF_MEMORY}
-    masks = {f"{name}_key_padding_mask": torch.tensor(~mask) for name, mask in padding.items()}
     theirs.encoder.enable_nested_tensor = False
 
     def call(x, memory):
-        return theirs(memory, x, tgt_mask=LATER, **masks)
+        return theirs(
+            memory,
+            x,
+            tgt_mask=LATER,
+            src_key_padding_mask=torch.tensor(~OF_MEMORY),
+            tgt_key_padding_mask=torch.tensor(~MASK),
+            memory_key_padding_mask=torch.tensor(~OF_MEMORY),
+        )
 
     assert_agrees(Both(config), theirs, lambda named: h.transformer_as_torch(named, 2), call)
 

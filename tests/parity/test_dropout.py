@@ -40,8 +40,16 @@ def drawn(monkeypatch):
 @pytest.mark.parametrize("ffn", ["linear", "conv1d"])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_block_with_dropout_is_transformer_encoder_layer(norm, ffn, mask, drawn, monkeypatch):
-    sizes = {"d_model": D, "n_heads": HEADS, "d_ff": D_FF, "max_len": LENGTH, "norm": norm}
-    config = nf.EncoderConfig(**sizes, activation="gelu", ffn=ffn, **RATES)
+    config = nf.EncoderConfig(
+        d_model=D,
+        n_heads=HEADS,
+        d_ff=D_FF,
+        max_len=LENGTH,
+        norm=norm,
+        activation="gelu",
+        ffn=ffn,
+        **RATES,
+    )
     block = nf.Encoder(config, dtype="float64").blocks[0]
     h.randomise(block)
     x, dy = h.normals((BATCH, LENGTH, D), (BATCH, LENGTH, D))

@@ -212,7 +212,8 @@ def test_averaging_weights_agree_with_the_formula():
         F.averaging_weights,
         lambda dy, cache: (F.softmax_backward(dy, cache),),
         lambda scores, mask: softmax(scores, mask=mask),
-        *(normals((BATCH, LENGTH, LENGTH)), {"mask": mask}),
+        normals((BATCH, LENGTH, LENGTH)),
+        {"mask": mask},
     )
 
 

@@ -22,9 +22,16 @@ def test_attention_agrees_with_multihead_attention(n_heads, causal, mask):
     theirs = torch.nn.MultiheadAttention(D, n_heads, batch_first=True, dtype=torch.float64)
     later = torch.tensor(~np.tri(5, dtype=bool)) if causal else None
     padding = None if mask is None else torch.tensor(~mask)
-    masks = {"key_padding_mask": padding, "attn_mask": later}
-    options = {"call": lambda x: theirs(x, x, x, **masks)[0], "mask": mask, "padding_counts": True}
-    h.assert_layer_agrees(ours, theirs, h.attention_as_torch, X[:2], DY[:2], **options)
+    h.assert_layer_agrees(
+        ours,
+        theirs,
+        h.attention_as_torch,
+        X[:2],
+        DY[:2],
+        call=lambda x: theirs(x, x, x, key_padding_mask=padding, attn_mask=later)[0],
+        mask=mask,
+        padding_counts=True,
+    )
 
 
 def test_a_bias_of_the_keys_changes_nothing_and_so_has_no_gradient():
@@ -95,8 +102,7 @@ class Gated(torch.nn.Module):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("activation", ["silu", "gelu", "relu"])
 def test_a_gated_network_behind_an_rms_norm(bias, activation):
-    made = {"bias": bias, "seed": 0, "dtype": "float64"}
-    gated = nf.layers.GatedFeedForward(D, D_FF, activation, **made)
+    gated = nf.layers.GatedFeedForward(D, D_FF, activation, bias=bias, seed=0, dtype="float64")
     ours = nf.layers.Sequential(nf.layers.RMSNorm(D, dtype="float64"), gated)
     h.randomise(ours)
 

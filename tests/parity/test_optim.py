@@ -48,19 +48,24 @@ def train_both(parameters, gradients, ours, theirs, leaves, after_step=lambda: N
 @pytest.mark.parametrize(
     ("ours", "theirs", "options"),
     [
-        *((nf.Adam, torch.optim.Adam, {"betas": betas, "eps": eps})
-          for betas, eps in (((0.9, 0.999), 1e-8), ((0.9, 0.98), 1e-9), ((0.5, 0.9), 1e-2),
-                             ((0.0, 0.0), 1e-3))),
-        *((nf.Adam, torch.optim.AdamW, {"weight_decay": decay}) for decay in (0.01, 0.5)),
-        *((nf.SGD, torch.optim.SGD, {"momentum": momentum, "nesterov": nesterov})
-          for momentum, nesterov in ((0.0, False), (0.9, False), (0.9, True), (0.3, True))),
+        (nf.Adam, torch.optim.Adam, {"betas": (0.9, 0.999), "eps": 1e-8}),
+        (nf.Adam, torch.optim.Adam, {"betas": (0.9, 0.98), "eps": 1e-9}),
+        (nf.Adam, torch.optim.Adam, {"betas": (0.5, 0.9), "eps": 1e-2}),
+        (nf.Adam, torch.optim.Adam, {"betas": (0.0, 0.0), "eps": 1e-3}),
+        (nf.Adam, torch.optim.AdamW, {"weight_decay": 0.01}),
+        (nf.Adam, torch.optim.AdamW, {"weight_decay": 0.5}),
+        (nf.SGD, torch.optim.SGD, {"momentum": 0.0, "nesterov": False}),
+        (nf.SGD, torch.optim.SGD, {"momentum": 0.9, "nesterov": False}),
+        (nf.SGD, torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+        (nf.SGD, torch.optim.SGD, {"momentum": 0.3, "nesterov": True}),
     ],
-)  # fmt: skip
+)
 def test_an_optimizer_agrees(where, ours, theirs, options):
     parameters, gradients = where()
     leaves = {name: leaf(value) for name, value in parameters.items()}
-    made = ours(parameters, lr=0.03, **options), theirs(leaves.values(), lr=0.03, **options)
-    train_both(parameters, gradients, *made, leaves)
+    optimizer = ours(parameters, lr=0.03, **options)
+    torch_optimizer = theirs(leaves.values(), lr=0.03, **options)
+    train_both(parameters, gradients, optimizer, torch_optimizer, leaves)
 
 
 # What the schedules are, written out a second time. PyTorch counts its steps from 0.

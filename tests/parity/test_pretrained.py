@@ -22,9 +22,13 @@ transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 
 TEXTS = [
-    *("The weather is lovely today.", "It's so sunny outside!", ""),
+    "The weather is lovely today.",
+    "It's so sunny outside!",
+    "",
     "He drove to the stadium, and unbelievably slowly, too; nobody knew why he had.",
-    *("Café Ωmega 天気 \U0001f600 zzzqqq", "a [MASK] b </s> c", "two\nlines\tand  spaces "),
+    "Café Ωmega 天気 \U0001f600 zzzqqq",
+    "a [MASK] b </s> c",
+    "two\nlines\tand  spaces ",
 ]
 STRIPPED = [text.strip() for text in TEXTS]  # as sentence-transformers does
 PAIRS = [("Who drove?", "He drove."), ("", "today"), (TEXTS[3], TEXTS[0])]
@@ -82,8 +86,13 @@ def tokenizer_folders(tmp_path_factory):
     pieces = tmp_path_factory.mktemp("bpe")
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     made = tokenizers.ByteLevelBPETokenizer()
-    options = {"vocab_size": 330, "min_frequency": 1, "show_progress": False}
-    made.train_from_iterator(TEXTS[:4], special_tokens=special, **options)
+    made.train_from_iterator(
+        TEXTS[:4],
+        vocab_size=330,
+        min_frequency=1,
+        special_tokens=special,
+        show_progress=False,
+    )
     made.save_model(str(pieces))
     transformers.RobertaTokenizer.from_pretrained(pieces).save_pretrained(pieces)
     folders["bpe"] = pieces
@@ -325,8 +334,10 @@ def logits_of(model, tokenizer, texts):
 @pytest.mark.parametrize(("head", "n"), [("Sequence", 2), ("Sequence", 3), ("Token", 3)])
 def test_a_trained_head_gives_the_same_logits(make, name, head, n):
     classes = {i: f"class {i}" for i in range(n)}
-    pooling = {"classifier_pooling": "mean"} if n == 3 else {}  # ModernBERT has two
-    folder, model, tokenizer = make(name, f"For{head}Classification", id2label=classes, **pooling)
+    changes = {"id2label": classes}
+    if n == 3:  # ModernBERT has two poolings
+        changes["classifier_pooling"] = "mean"
+    folder, model, tokenizer = make(name, f"For{head}Classification", **changes)
     ours = nf.from_pretrained(folder)
     assert ours.classes == list(classes.values())
     texts = TEXTS if head == "Sequence" else TEXTS[:1]
@@ -528,12 +539,20 @@ def test_a_model_that_was_made_here_goes_there(tmp_path, tokenizer_folders):
     from npformer.interop.tokenizers import read_tokenizer
 
     tokenizer = read_tokenizer(tokenizer_folders["wordpiece"])
-    sizes = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24, "max_len": 32}
-    config = nf.EncoderConfig(**sizes, **ARCHITECTURES["bert"].fixed, n_token_types=2)
+    config = nf.EncoderConfig(
+        d_model=16,
+        n_layers=2,
+        n_heads=2,
+        d_ff=24,
+        max_len=32,
+        n_token_types=2,
+        **ARCHITECTURES["bert"].fixed,
+    )
     for kind, task in (("pooler", "Sequence"), ("none", "Token")):
         auto = getattr(transformers, f"AutoModelFor{task}Classification")
-        options = {"vocab_size": tokenizer.vocab_size, "pooling": kind, "dtype": "float64"}
-        model = nf.SequenceClassifier(config, 2, **options)
+        model = nf.SequenceClassifier(
+            config, 2, vocab_size=tokenizer.vocab_size, pooling=kind, dtype="float64"
+        )
         folder = tmp_path / kind
         save_pretrained(model, folder, tokenizer=tokenizer, classes=["no", "yes"])
         theirs = auto.from_pretrained(folder).eval()

@@ -243,9 +243,12 @@ def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
     split = [parts.Digits(individual_digits=True), parts.ByteLevel(add_prefix_space=False)]
     library.pre_tokenizer = parts.Sequence(split)
     library.decoder = tokenizers.decoders.ByteLevel()
-    options = {"vocab_size": 290, "special_tokens": ["<|end|>"], "show_progress": False}
-    alphabet = parts.ByteLevel.alphabet()
-    trainer = tokenizers.trainers.BpeTrainer(initial_alphabet=alphabet, **options)
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=290,
+        special_tokens=["<|end|>"],
+        initial_alphabet=parts.ByteLevel.alphabet(),
+        show_progress=False,
+    )
     library.train_from_iterator([*TEXTS, "12 1212"] * 4, trainer)
     theirs = modern(tmp_path, "Llama, grouped", vocab_size=290)
     own = transformers.PreTrainedTokenizerFast(tokenizer_object=library, eos_token="<|end|>")
@@ -299,10 +302,14 @@ def pieces(folder):
     ids |= {word: i for i, word in enumerate([*words, ">>xx<<"], start=2)}
     ids["<pad>"] = len(ids)
     (folder / "vocab.json").write_text(json.dumps(ids), "utf-8")
-    places = [str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Recommended: pip install sacremoses")
-        return transformers.MarianTokenizer(*places), len(ids)
+        tokenizer = transformers.MarianTokenizer(
+            source_spm=str(folder / "source.spm"),
+            target_spm=str(folder / "target.spm"),
+            vocab=str(folder / "vocab.json"),
+        )
+    return tokenizer, len(ids)
 
 
 @pytest.mark.parametrize("kind", GPT2_KINDS)
@@ -312,8 +319,14 @@ def test_logits_and_greedy_tokens_of_gpt2(kind, tmp_path):
     ids = np.random.default_rng(0).integers(0, 300, (3, 24))
     near(ours.model(ids), logits_of(theirs, ids))
     ids = np.random.default_rng(1).integers(1, 300, (4, 5))
-    options = {"max_new_tokens": 15, "do_sample": False, "eos_token_id": None}
-    expected = theirs.generate(torch.from_numpy(ids), pad_token_id=0, **options)[:, 5:].numpy()
+    written = theirs.generate(
+        torch.from_numpy(ids),
+        max_new_tokens=15,
+        do_sample=False,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    expected = written[:, 5:].numpy()
     found = ours.model.generate(ids, 15, temperature=0)
     np.testing.assert_array_equal(found, expected)
     assert len(np.unique(found)) > 1  # not one token again and again
@@ -423,17 +436,37 @@ def test_texts_of_gpt2(files, tmp_path):
 
 def test_texts_of_marian(tmp_path):
     own, size = pieces(tmp_path)
-    padding = {"pad_token_id": size - 1, "decoder_start_token_id": size - 1}
-    sizes = {"vocab_size": size, "decoder_vocab_size": size, "max_position_embeddings": 128}
-    theirs = marian(tmp_path, **sizes, **padding)
+    theirs = marian(
+        tmp_path,
+        vocab_size=size,
+        decoder_vocab_size=size,
+        max_position_embeddings=128,
+        pad_token_id=size - 1,
+        decoder_start_token_id=size - 1,
+    )
     ours = nf.from_pretrained(tmp_path)
-    odd = ("a </s> b", "<pad> x<unk>", "the</s>>>xx<< a", ">><< the", ">>x\n<< a", ">>xx<<", " ")
-    for text in [*TEXTS, ">>xx<< The weather", *odd]:
+    for text in [
+        *TEXTS,
+        ">>xx<< The weather",
+        "a </s> b",
+        "<pad> x<unk>",
+        "the</s>>>xx<< a",
+        ">><< the",
+        ">>x\n<< a",
+        ">>xx<<",
+        " ",
+    ]:
         ids = own(text)["input_ids"]
         assert ours.tokenizer.ids(text) == ids, text
     batch = own(TEXTS, return_tensors="pt", padding=True)
-    options = {"num_beams": 1, "do_sample": False, "bad_words_ids": [[size - 1]]}
-    found = theirs.generate(**batch, max_new_tokens=10, forced_eos_token_id=None, **options)
+    found = theirs.generate(
+        **batch,
+        max_new_tokens=10,
+        num_beams=1,
+        do_sample=False,
+        bad_words_ids=[[size - 1]],
+        forced_eos_token_id=None,
+    )
     expected = own.batch_decode(found, skip_special_tokens=True)
     assert ours.generate(TEXTS, 10) == expected
     assert ours.generate(TEXTS[0], 10) == expected[0]
@@ -470,10 +503,10 @@ def test_texts_of_marian(tmp_path):
 
 def test_a_model_made_here_is_one_of_theirs(tmp_path):
     sizes = {"d_model": 16, "n_heads": 4, "d_ff": 20, "max_len": 12, "causal": True}
-    kind = {"norm": "pre", "positions": "learned", "scale_embeddings": False}
+    like_gpt2 = nf.EncoderConfig(**sizes, norm="pre", positions="learned", scale_embeddings=False)
+    like_llama = nf.EncoderConfig.modern(**sizes)
     ids = np.random.default_rng(0).integers(0, 30, (2, 12))
-    configs = nf.EncoderConfig(**sizes, **kind), nf.EncoderConfig.modern(**sizes)
-    for config, name in zip(configs, ("gpt2", "llama"), strict=True):
+    for config, name in ((like_gpt2, "gpt2"), (like_llama, "llama")):
         model = nf.LanguageModel(config, 30, tied=name == "gpt2", dtype="float64")
         save_pretrained(model, tmp_path / name)
         theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / name).double()

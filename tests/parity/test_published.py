@@ -92,8 +92,14 @@ def test_the_keras_block_agrees(ffn):
     block = published.KerasFeedForward(D, D_FF, 0.0, ffn=ffn, seed=0, dtype="float64")
     h.randomise(block)
     named = block.parameters()
-    of_maps = [f"{name}.{part}" for name in ("w_1", "w_2") for part in ("weight", "bias")]
-    assert list(named) == [*of_maps, "layer_norm.gamma", "layer_norm.beta"]
+    assert list(named) == [
+        "w_1.weight",
+        "w_1.bias",
+        "w_2.weight",
+        "w_2.bias",
+        "layer_norm.gamma",
+        "layer_norm.beta",
+    ]
 
     def as_keras(arrays):
         """A kernel has three axes: (1, in, out)."""

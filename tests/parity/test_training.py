@@ -55,17 +55,31 @@ def batches(takes_ids):
 @pytest.mark.parametrize("takes_ids", [True, False], ids=["ids", "vectors"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_losses_agree_along_a_whole_training(norm, takes_ids, workers):
-    sizes = {"d_model": D, "n_layers": 2, "n_heads": 2, "d_ff": 12, "max_len": LENGTH}
-    config = nf.EncoderConfig(**sizes, norm=norm, activation="gelu")
-    inputs = {"vocab_size": VOCABULARY} if takes_ids else {"n_features": FEATURES}
-    ours = nf.SequenceClassifier(config, CLASSES, **inputs, seed=8, dtype="float64")
+    config = nf.EncoderConfig(
+        d_model=D,
+        n_layers=2,
+        n_heads=2,
+        d_ff=12,
+        max_len=LENGTH,
+        norm=norm,
+        activation="gelu",
+    )
+    ours = nf.SequenceClassifier(
+        config,
+        CLASSES,
+        vocab_size=VOCABULARY if takes_ids else None,
+        n_features=None if takes_ids else FEATURES,
+        seed=8,
+        dtype="float64",
+    )
     theirs = TorchClassifier(ours)
     optimizer = nf.Adam(ours.parameters(), lr=0.01, betas=(0.9, 0.98))
     torch_optimizer = torch.optim.Adam(theirs.parameters(), lr=0.01, betas=(0.9, 0.98))
     losses, torch_losses = [], []
     for x, labels, mask in batches(takes_ids):
-        options = {"workers": workers, "label_smoothing": 0.1}
-        loss, gradients = ours.loss_and_gradients(x, labels, mask, **options)
+        loss, gradients = ours.loss_and_gradients(
+            x, labels, mask, workers=workers, label_smoothing=0.1
+        )
         optimizer.step(gradients)
         losses.append(loss)
 

@@ -41,8 +41,9 @@ def test_sample_weights_make_a_weighted_mean_of_cross_entropies(classes, smoothi
     (logits,) = normals((N, C))
     theirs, labels = leaf(logits), torch.tensor(LABELS)
     w = None if classes is None else torch.tensor(classes)
-    options = {"reduction": "none", "label_smoothing": smoothing}
-    each = torch.nn.functional.cross_entropy(theirs, labels, w, **options)
+    each = torch.nn.functional.cross_entropy(
+        theirs, labels, w, reduction="none", label_smoothing=smoothing
+    )
     s = torch.tensor(SAMPLES)
     counts = s if w is None else s * w[labels]
     expected = (s * each).sum() / counts.sum()

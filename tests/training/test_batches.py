@@ -15,8 +15,16 @@ def gradients_of_a_training(model, data, **options):
     def note(state):
         found.append((state.rows.copy(), {n: g.copy() for n, g in state.gradients.items()}))
 
-    usual = {"epochs": 1, "batch_size": 8, "lr": 1e-300, "progress": False}
-    nf.fit(model, data, callbacks=[calling("before_update", note)], **usual, **options)
+    nf.fit(
+        model,
+        data,
+        epochs=1,
+        batch_size=8,
+        lr=1e-300,
+        callbacks=[calling("before_update", note)],
+        progress=False,
+        **options,
+    )
     return found
 
 
@@ -33,8 +41,11 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
 
 
 @separately(
-    *(({}, {}, True), ({}, {"batches": "by_length"}, True), ({}, {"batches": "cut"}, True)),
-    *(({}, {"batches": "shuffled"}, False), ({"pooling": "flatten"}, {}, False)),
+    ({}, {}, True),
+    ({}, {"batches": "by_length"}, True),
+    ({}, {"batches": "cut"}, True),
+    ({}, {"batches": "shuffled"}, False),
+    ({"pooling": "flatten"}, {}, False),
     ({"mixer": "fourier", "padding": "zero"}, {}, False),
 )
 def test_fit_goes_by_length_if_it_can(changes, options, cut):
@@ -46,8 +57,7 @@ def test_fit_goes_by_length_if_it_can(changes, options, cut):
             return super().upload(batch, *arguments, **more)
 
     model.__class__ = Noting
-    settings = {"epochs": 1, "batch_size": 8, "progress": False, "workers": 1}
-    nf.fit(model, samples(100), **settings, **options)
+    nf.fit(model, samples(100), epochs=1, batch_size=8, workers=1, progress=False, **options)
     assert (min(seen) < LENGTH) == cut
     assert cut or set(seen) == {LENGTH}
 
@@ -78,8 +88,14 @@ def test_steps_and_the_schedule_count_updates_and_the_rest_is_one(make, data):
     def note(state):
         updates.append((len(state.rows), state.step, state.optimizer.current_lr()))
 
-    options = {"batch_size": 3, "accumulate": 3, "schedule": lambda step: 1.0 / step}
-    fit(make(), data, calling("before_update", note), **options)
+    fit(
+        make(),
+        data,
+        calling("before_update", note),
+        batch_size=3,
+        accumulate=3,
+        schedule=lambda step: 1.0 / step,
+    )
     sizes, steps, rates = zip(*updates, strict=True)
     assert sizes == (9, 9, 2) * EPOCHS
     assert steps == (*range(1, 3 * EPOCHS + 1),)

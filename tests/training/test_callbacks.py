@@ -203,8 +203,9 @@ def test_stop_in_the_last_step_of_an_epoch_brings_it_to_its_end(make, data, hook
 @pytest.mark.parametrize("validated", [False, True])
 def test_stop_after_an_epoch(make, data, validated):
     model, again = make(), make()
-    options = {"validation": data if validated else None}
-    history = fit(model, data, SpoiledFrom(2), at("after_epoch", 2, stop), **options)
+    validation = data if validated else None
+    stopping = at("after_epoch", 2, stop)
+    history = fit(model, data, SpoiledFrom(2), stopping, validation=validation)
     assert (history.stopped, len(history.train_loss)) == ("callback", 2)
     assert history.best_epoch == (1 if validated else 2)
     fit(again, data, SpoiledFrom(2), epochs=history.best_epoch)
@@ -242,8 +243,7 @@ def test_a_reason_is_a_word_of_ones_own(make, data, reason, error, message):
 def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
     noted = Noted(lambda state: state.stopping)
     stopping = at("after_epoch", 2, stop)
-    options = {"validation": data, "epochs": 9, "lr": 1e-300, "patience": 1}
-    history = fit(make(), data, noted, stopping, **options)
+    history = fit(make(), data, noted, stopping, validation=data, epochs=9, lr=1e-300, patience=1)
     assert (history.stopped, len(history.train_loss)) == ("patience", 2)
     assert noted.seen("after_epoch") == [None, "patience"]
 
@@ -252,9 +252,16 @@ def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
 def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data, schedule, named):
     """Steps 1 and 2 stay unread until the end; or there is no loss after the only update."""
     stopping = at("after_step", 2 if named == "the loss" else 1, stop)
-    options = {"validation": data, "check_every": 100, "lr": 10.0, "schedule": schedule}
     with pytest.raises(nf.NonFiniteLossError, match=f"^{named} is not finite"):
-        fit(make(), data, stopping, **options)
+        fit(
+            make(),
+            data,
+            stopping,
+            validation=data,
+            check_every=100,
+            lr=10.0,
+            schedule=schedule,
+        )
 
 
 # What goes wrong ----------------------------------------------------------------------------------
@@ -293,8 +300,14 @@ def test_ctrl_c_between_two_epochs_leaves_the_weights_of_the_first(make, data):
     history = fit(model, data, at("after_epoch", 2, interrupt), on_interrupt="return")
     assert (history.stopped, history.best_epoch) == ("interrupted", 2)
     assert_trained(model, make(), data, epochs=2)
-    both = at("after_epoch", 2, stop), at("after_epoch", 2, interrupt)
-    assert fit(make(), data, *both, on_interrupt="return").stopped == "interrupted"
+    again = fit(
+        make(),
+        data,
+        at("after_epoch", 2, stop),
+        at("after_epoch", 2, interrupt),
+        on_interrupt="return",
+    )
+    assert again.stopped == "interrupted"
 
 
 def test_only_what_was_started_is_ended(make, data):
@@ -350,8 +363,7 @@ def test_weights_that_a_callback_writes_are_those_of_the_next_step(make, data, w
             value[...] = 0.0
 
     model, noted = make(), Noted(lambda state: state.loss)
-    options = {"workers": workers, "epochs": 2}
-    fit(model, data, at("after_step", 6, zero), noted, **options)
+    fit(model, data, at("after_step", 6, zero), noted, workers=workers, epochs=2)
     assert noted.seen("before_update")[6] == pytest.approx(math.log(3), rel=1e-12)
     assert noted.seen("before_update")[5] != pytest.approx(math.log(3), rel=1e-3)
 

@@ -30,9 +30,16 @@ def test_nan_in_the_data_is_named_with_its_step(make, data, check_every):
 def test_a_huge_learning_rate_is_reported(make, data, dtype, lr, check_every, clip_norm, workers):
     model = make(dtype=dtype)
     x, y = data
-    options = {"check_every": check_every, "clip_norm": clip_norm, "workers": workers}
     with pytest.raises(nf.NonFiniteLossError, match="Use a smaller lr") as caught:
-        fit(model, (x.astype(dtype), y), lr=lr, weight_decay=0.1, **options)
+        fit(
+            model,
+            (x.astype(dtype), y),
+            lr=lr,
+            weight_decay=0.1,
+            clip_norm=clip_norm,
+            check_every=check_every,
+            workers=workers,
+        )
     assert caught.value.step == 2
     named = caught.value.tensor.removeprefix("parameter ").removeprefix("the output of ")
     assert named.split(" (")[0] in {*model.parameters(), *dict(model.layers())}
@@ -62,9 +69,15 @@ def test_a_bad_gradient_at_a_finite_loss_is_named(make, data, validation, check_
                 state.gradients["encoder.blocks.1.mixer.key.weight"][0, 1] = math.inf
 
     model, wrong = make(), r"the gradient of encoder\.blocks\.1\.mixer\.key\.weight holds infinity"
-    options = {"check_every": check_every, "clip_norm": clip_norm, "validation": validation}
     with pytest.raises(nf.NonFiniteGradientError, match=wrong) as caught:
-        fit(model, data, Poison(), **options)
+        fit(
+            model,
+            data,
+            Poison(),
+            validation=validation,
+            clip_norm=clip_norm,
+            check_every=check_every,
+        )
     assert caught.value.parameter == "encoder.blocks.1.mixer.key.weight"
     assert_trained(model, make(), data, epochs=2, clip_norm=clip_norm)
 
@@ -85,9 +98,11 @@ def test_weights_ruined_by_the_last_step_of_an_epoch_are_not_kept_as_the_best(ma
 
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_a_last_update_that_ruins_the_weights_is_reported(make, data, epochs):
-    options = {"lr": 1e3, "schedule": lambda step: 1e-6 if step < epochs else 1e308}
+    def schedule(step):
+        return 1e-6 if step < epochs else 1e308
+
     with pytest.raises(nf.NonFiniteLossError, match="the update is not finite at step") as caught:
-        fit(make(), data, batch_size=20, epochs=epochs, **options)
+        fit(make(), data, batch_size=20, epochs=epochs, lr=1e3, schedule=schedule)
     assert caught.value.step == epochs
     assert caught.value.tensor.startswith("parameter ")
 

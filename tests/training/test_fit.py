@@ -45,8 +45,10 @@ def test_an_epoch_sees_every_sample_once_and_in_a_new_order(make, data, monkeypa
 
 
 def test_history_has_one_entry_an_epoch_and_is_json(make, data, validation):
-    options = {"lr": 1e-3, "schedule": lambda step: np.float32(1.0 / step)}
-    history = fit(make(), data, validation=validation, **options).to_dict()
+    def schedule(step):
+        return np.float32(1.0 / step)
+
+    history = fit(make(), data, validation=validation, lr=1e-3, schedule=schedule).to_dict()
     for name in ("train_loss", "validation_loss", "validation_accuracy", "lr", "seconds"):
         assert len(history[name]) == EPOCHS
     assert json.loads(json.dumps(history)) == history
@@ -64,8 +66,15 @@ def test_label_smoothing_is_in_the_training_loss_and_not_in_the_validation_loss(
     model = make()
     smoothed, _ = model.loss_and_gradients(*data, label_smoothing=0.3)
     plain = nf.evaluate(model, data).loss
-    options = {"epochs": 1, "batch_size": 20, "lr": 1e-300, "label_smoothing": 0.3}
-    history = fit(model, data, validation=data, **options)
+    history = fit(
+        model,
+        data,
+        validation=data,
+        epochs=1,
+        batch_size=20,
+        lr=1e-300,
+        label_smoothing=0.3,
+    )
     assert history.train_loss[0] == pytest.approx(smoothed, rel=1e-12)
     assert history.validation_loss[0] == pytest.approx(plain, rel=1e-12)
     assert abs(smoothed - plain) > 1e-3

@@ -23,7 +23,9 @@ def test_a_history_comes_back_from_json():
 
 @in_turn(
     *({k: v for k, v in VALIDATED.to_dict().items() if k != name} for name in VALIDATED.to_dict()),
-    *(VALIDATED.to_dict() | {"speed": [1.0]}, None, [1.0]),
+    VALIDATED.to_dict() | {"speed": [1.0]},
+    None,
+    [1.0],
 )
 def test_a_history_with_other_values_than_its_own_is_refused(values):
     with pytest.raises(ValueError, match="expected a dict of train_loss, "):

@@ -150,8 +150,14 @@ def test_weights_of_samples_held_out_weigh_in_the_metric(make, data):
     x, y = data
     weights = np.arange(1.0, 21.0)
     model = make()
-    options = {"validation": 0.5, "sample_weight": weights, "epochs": 1}
-    history = fit(model, (x, y), metric="balanced_accuracy", **options)
+    history = fit(
+        model,
+        (x, y),
+        validation=0.5,
+        sample_weight=weights,
+        epochs=1,
+        metric="balanced_accuracy",
+    )
     rows = history.validation_rows
     found = nf.evaluate(model, (x[rows], y[rows]), sample_weight=weights[rows])
     assert history.validation_metric == [pytest.approx(found.balanced_accuracy)]

@@ -30,8 +30,13 @@ OPTIONS = {
     "micro batches": {"micro_batch": 2},
     "frozen": {"freeze": ("embed.*", "encoder.blocks.0.*")},
     "all": {
-        **{"class_weight": {1: 3.0}, "weigh": True, "metric": "loss", "share": 0.25},
-        **{"accumulate": 2, "batch_size": 2, "freeze": ("embed.tokens*",)},
+        "class_weight": {1: 3.0},
+        "weigh": True,
+        "metric": "loss",
+        "share": 0.25,
+        "accumulate": 2,
+        "batch_size": 2,
+        "freeze": ("embed.tokens*",),
     },
 }
 

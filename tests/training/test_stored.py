@@ -30,8 +30,15 @@ def samples(labels="sequence", vectors=False, n=N, seed=0):
 
 
 def model_of(labels="sequence", vectors=False, padding="exclude", **options):
-    sizes = {"d_model": 16, "n_layers": 1, "n_heads": 2, "d_ff": 32, "max_len": LENGTH}
-    config = nf.EncoderConfig(**sizes, dropout=0.1, n_token_types=2)
+    config = nf.EncoderConfig(
+        d_model=16,
+        n_layers=1,
+        n_heads=2,
+        d_ff=32,
+        max_len=LENGTH,
+        dropout=0.1,
+        n_token_types=2,
+    )
     of = {"n_features": 4} if vectors else {"vocab_size": VOCABULARY}
     pooling = "none" if labels == "token" else "mean"
     options = {"seed": 1, "dtype": "float64", "pooling": pooling} | of | options
@@ -141,9 +148,12 @@ def test_evaluation(tmp_path, metric):
         assert of_files.accuracy == pytest.approx(of_memory.accuracy, rel=1e-13)
         assert of_files.loss == pytest.approx(of_memory.loss, rel=1e-13)
         assert of_files.macro_f1 == pytest.approx(of_memory.macro_f1, rel=1e-13)
-        options = {"metric": metric, "validation": 0.3}
-        histories = [trained(each, model_of(labels), **options)[1] for each in (data, stored)]
-        values = [history.validation_metric for history in histories]
+        values = []
+        for samples_of_training in (data, stored):
+            _, history = trained(
+                samples_of_training, model_of(labels), metric=metric, validation=0.3
+            )
+            values.append(history.validation_metric)
         np.testing.assert_allclose(*values, rtol=1e-13)
 
 

@@ -79,8 +79,9 @@ def test_only_the_ratios_of_weights_matter(small_model, rng, kind, smoothing):
 @pytest.mark.parametrize("micro_batch", [None, 2])
 def test_a_batch_without_weight_has_no_gradient_and_no_nan(small_model, rng, kind, micro_batch):
     model = small_model(**KINDS[kind])
-    options = {"sample_weight": np.zeros(10), "micro_batch": micro_batch}
-    loss, gradients = step(model, samples_of(kind, rng), **options)
+    loss, gradients = step(
+        model, samples_of(kind, rng), sample_weight=np.zeros(10), micro_batch=micro_batch
+    )
     assert loss == 0.0
     np.testing.assert_array_equal(gradients, 0.0)
 

@@ -359,8 +359,9 @@ def test_a_wrong_encoder_is_told_where(right, wrong, expected):
 
 @pytest.mark.slow
 def test_another_recipe_of_training_is_right_as_well():
-    changes = ("epochs=20,", "epochs=12,"), ("p[name], g[name]", "p[name], 2 * g[name]")
-    assert own_encoder(*changes).state == "right"
+    fewer_epochs = ("epochs=20,", "epochs=12,")
+    twice_the_gradient = ("p[name], g[name]", "p[name], 2 * g[name]")
+    assert own_encoder(fewer_epochs, twice_the_gradient).state == "right"
 
 
 @pytest.mark.slow
@@ -421,14 +422,24 @@ def test_whatever_fails_the_file_that_is_wrong_is_named(encoder_on, name, right,
 
 CALLED = "from npformer.functional import relu_backward as f\n    return f(dy, x)"
 OTHERS_FAULT = "right, but not all that it uses", "not right itself"
-NO_MASK = "np.where(mask[..., None], share, 0.0)", "share + np.zeros((*mask.shape, 1), share.dtype)"
 
 
 @pytest.mark.slow
 @separately(
-    ("pooling_backward", *NO_MASK, *OTHERS_FAULT),
+    (
+        "pooling_backward",
+        "np.where(mask[..., None], share, 0.0)",
+        "share + np.zeros((*mask.shape, 1), share.dtype)",
+        *OTHERS_FAULT,
+    ),
     ("relu_backward", "return dy *", "dy *= x > 0.0\n    return dy *", *OTHERS_FAULT),
-    ("relu_backward", "return dy * (x > 0.0)", CALLED, *["right, but not by hand"] * 2),
+    (
+        "relu_backward",
+        "return dy * (x > 0.0)",
+        CALLED,
+        "right, but not by hand",
+        "right, but not by hand",
+    ),
 )
 def test_of_a_right_encoder_it_says_which_file_is_not(encoder_on, name, right, wrong, state, what):
     found = encoder_on(12, name, right, wrong)

@@ -55,8 +55,13 @@ def test_only_named_ones_are_written(tmp_path):
 
 
 @separately(
-    *("5", "05", "softmax_backward", "05_softmax_backward", "a/05_softmax_backward.py"),
-    *("05_softmax_backward.ipynb", "06_softmax_backward"),  # a name says more than a number
+    "5",
+    "05",
+    "softmax_backward",
+    "05_softmax_backward",
+    "a/05_softmax_backward.py",
+    "05_softmax_backward.ipynb",
+    "06_softmax_backward",  # a name says more than a number
 )
 def test_an_exercise_has_many_names(word):
     assert named(word) == "softmax_backward"

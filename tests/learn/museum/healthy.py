@@ -53,8 +53,11 @@ def layer_norms() -> list[nf.Layer]:
 
 def blocks() -> list[nf.Layer]:
     """Return a block, and encoders with both placements of the norm."""
-    encoders = [nf.Encoder(small(norm=norm), dtype="float64") for norm in ("post", "pre")]
-    return [EncoderBlock(small(), **SEEDED), *encoders]
+    return [
+        EncoderBlock(small(), **SEEDED),
+        nf.Encoder(small(norm="post"), dtype="float64"),
+        nf.Encoder(small(norm="pre"), dtype="float64"),
+    ]
 
 
 def files(*folders: str) -> dict[str, str]:

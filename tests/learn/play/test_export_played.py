@@ -70,8 +70,7 @@ def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
     folder.path.mkdir()
     place = folder.path.joinpath(*folder.begin([settings]))
     work = work_of(settings)
-    options = {"progress": False, "workers": 1, "checkpoint": place}
-    work.train(**options)
+    work.train(progress=False, workers=1, checkpoint=place)
     epoch = {**POINT, "loss": None, "accuracy": 0.3}
     folder.add_points("run-1", [POINT, epoch, {**POINT, "step": 10_000}])
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}

@@ -135,7 +135,10 @@ def pipe_in(place):
     *map(damaged, ["", "3", "[" * 100_000, '{"task": "nope"}', '{"task": 1}', "null"]),
     damaged('{"task": "digits", "n_heads": {}}'),
     damaged('{"task": "digits"}' + " " * (1 << 20)),
-    *(link_in, link_of, pipe, pipe_in),
+    link_in,
+    link_of,
+    pipe,
+    pipe_in,
 )
 def test_what_is_no_run_is_left_out_and_refused(folder, change):
     change(folder.path / "run-2")

@@ -33,9 +33,16 @@ def test_a_run_tells_its_steps_and_ends_as_a_training_without_a_page(client, liv
     )
     model = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
     data = nf.data.digits()
-    settings = {"epochs": 2, "batch_size": 32, "lr": 1e-3, "seed": 0}
     history = nf.fit(
-        model, data.train, validation=data.validation, workers=1, progress=False, **settings
+        model,
+        data.train,
+        validation=data.validation,
+        epochs=2,
+        batch_size=32,
+        lr=1e-3,
+        seed=0,
+        workers=1,
+        progress=False,
     )
     assert [p["accuracy"] for p in points if p["accuracy"]] == history.validation_accuracy
     found = weights(live)

@@ -33,9 +33,15 @@ class Drawn:
             positions=str(rng.choice(["none", "learned", "sinusoidal"])),
         )
         of_ids = rng.random() < 0.5
-        sizes = {"vocab_size": 9} if of_ids else {"n_features": 4}
-        options = {"pooling": self.pooling, "seed": seed, "dtype": self.dtype, **sizes}
-        self.model = nf.SequenceClassifier(config, 3, **options)
+        self.model = nf.SequenceClassifier(
+            config,
+            3,
+            vocab_size=9 if of_ids else None,
+            n_features=None if of_ids else 4,
+            pooling=self.pooling,
+            seed=seed,
+            dtype=self.dtype,
+        )
         self.mask = rng.random((n, length)) < 0.6
         self.mask[0, int(rng.integers(length))] = True  # the others may be padding throughout
         if of_ids:
@@ -90,8 +96,8 @@ def test_all_ways_give_one_answer(seed, tmp_path):
             drawn.assert_close(found[name] / scale, gradients[name] / scale)
         drawn.assert_close(nf.evaluate(model, (x, y, mask)).loss, loss)
         trained = copy.deepcopy(model)
-        options = {"epochs": 1, "batch_size": len(x), "progress": False}
-        drawn.assert_close(nf.fit(trained, (x, y, mask), **options).train_loss[0], loss)
+        history = nf.fit(trained, (x, y, mask), epochs=1, batch_size=len(x), progress=False)
+        drawn.assert_close(history.train_loss[0], loss)
 
 
 @pytest.mark.filterwarnings("ignore:.* sequences in data have no token")
@@ -103,8 +109,15 @@ def test_ranks_give_the_same_answer(seed):
     def on_a_rank(ranks):
         own = copy.deepcopy(drawn.model)
         evaluated = nf.evaluate(own, data, communicator=ranks).loss
-        options = {"epochs": 1, "batch_size": len(drawn.x), "progress": False}
-        return evaluated, nf.fit(own, data, communicator=ranks, **options).train_loss[0]
+        history = nf.fit(
+            own,
+            data,
+            epochs=1,
+            batch_size=len(drawn.x),
+            communicator=ranks,
+            progress=False,
+        )
+        return evaluated, history.train_loss[0]
 
     for losses in run_threads(2, on_a_rank):
         drawn.assert_close(losses, [loss, loss])
@@ -128,7 +141,10 @@ def test_scikit_learn_gives_the_same_answer(seed):
         max_iter=1,
         random_state=seed,
         dtype=("float32", "float64")[seed // 6 % 2],
-        **{"d_model": 8, "n_layers": 1, "n_heads": 2, "d_ff": 8},
+        d_model=8,
+        n_layers=1,
+        n_heads=2,
+        d_ff=8,
     ).fit(rows, y)
     x, mask = found.reader_.read(rows)
     expected = nf.functional.softmax(found.model_.forward(x, Context(mask=mask))[0])[0]

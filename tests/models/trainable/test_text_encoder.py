@@ -46,8 +46,9 @@ def test_it_gives_tokens_and_sequences(encoder, batch):
 
 def test_its_weights_are_those_of_a_classifier_by_name(encoder, batch):
     text = encoder()
-    options = {"vocab_size": 7, "pooling": "pooler", "dtype": "float64", "seed": 1}
-    model = nf.SequenceClassifier(text.config, 3, **options)
+    model = nf.SequenceClassifier(
+        text.config, 3, vocab_size=7, pooling="pooler", seed=1, dtype="float64"
+    )
     for name, array in text.encoder.parameters().items():  # a seed gives both the same blocks
         np.testing.assert_array_equal(model.encoder.parameters()[name], array)
     model.parameters().flat[...] = 0.5

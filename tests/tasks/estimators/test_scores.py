@@ -64,14 +64,16 @@ def test_the_majority(answers):
 def test_words_are_counted(monkeypatch):
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     texts, y = ["good film", "bad film", "good", "bad"] * 5, np.array([1, 0, 1, 0] * 5)
-    words = (texts, y), (["good", "bad"], np.array([1, 0]))
-    scores = baselines.logistic_regression(["no", "yes"], *words)
+    words = ["good", "bad"], np.array([1, 0])
+    scores = baselines.logistic_regression(["no", "yes"], train=(texts, y), test=words)
     assert scores.accuracy == 1.0
-    no_words = (["!", "?"], y[:2]), (["good"], y[:1])
-    assert baselines.logistic_regression(["no", "yes"], *no_words) is None
+    no_words = ["!", "?"], y[:2]
+    one_word = ["good"], y[:1]
+    assert baselines.logistic_regression(["no", "yes"], train=no_words, test=one_word) is None
     monkeypatch.setitem(__import__("sys").modules, "sklearn.linear_model", None)
-    one_class = (["a b"], np.array([0])), (["a"], np.array([0]))
-    assert baselines.logistic_regression(["no", "yes"], *one_class) is None
+    one_class = ["a b"], np.array([0])
+    same_class = ["a"], np.array([0])
+    assert baselines.logistic_regression(["no", "yes"], train=one_class, test=same_class) is None
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5])

@@ -94,8 +94,8 @@ def test_every_tokenizer_trains_and_is_saved(tmp_path, tokenizer):
     if tokenizer != "word":
         pytest.importorskip("tokenizers", reason='it is of the extra "text"')
     texts, labels = texts_and_labels()
-    settings = {} if tokenizer == "word" else {"vocab_size": 400}
-    found = small(tokenizer=tokenizer, **settings).fit(texts, labels, **QUICK)
+    vocab_size = None if tokenizer == "word" else 400
+    found = small(tokenizer=tokenizer, vocab_size=vocab_size).fit(texts, labels, **QUICK)
     assert found.evaluate(texts, labels).accuracy > 0.9
     nf.save(found, tmp_path / "model.safetensors", notes={"from": "a test"})
     back = nf.load(tmp_path / "model.safetensors")

@@ -65,8 +65,14 @@ def test_mistakes_are_explained(filler, call, words):
 SHORT = ["a b c d", "b c d e", "c d e f", "d e f g"] * 8
 TOKENIZER = train_tokenizer("word", SHORT, masks=True)
 CONFIG = nf.EncoderConfig(d_model=16, n_layers=1, n_heads=2, d_ff=16, max_len=6)
-OF_TOKENS = {"mask_id": TOKENIZER.mask_id, "padding_id": 0, "special_ids": [1]}
-MODEL = nf.MaskedLanguageModel(CONFIG, TOKENIZER.vocab_size, **OF_TOKENS, dtype="float64")
+MODEL = nf.MaskedLanguageModel(
+    CONFIG,
+    TOKENIZER.vocab_size,
+    mask_id=TOKENIZER.mask_id,
+    padding_id=0,
+    special_ids=[1],
+    dtype="float64",
+)
 
 
 def test_each_mask_has_its_likeliest_words(tmp_path):

@@ -202,8 +202,9 @@ def test_as_it_comes_it_learns_a_small_table():
 
 
 def test_settings_that_are_given_are_used(small, ids):
-    settings = {"norm": "pre", "positions": "none", "activation": "relu", "pooling": "first"}
-    classifier = small(**settings, dropout=0.5)
+    classifier = small(
+        norm="pre", positions="none", activation="relu", pooling="first", dropout=0.5
+    )
     config = classifier.fit(*ids).model_.config
     assert (config.norm, config.positions, config.activation) == ("pre", "none", "relu")
     assert (config.d_model, config.n_layers, config.dropout, config.max_len) == (8, 1, 0.5, 6)

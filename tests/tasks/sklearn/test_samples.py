@@ -21,11 +21,19 @@ FLOATS = IDS * 0.5
 
 
 @in_turn(
-    *((IDS, "tokens"), (IDS.tolist(), "tokens"), (IDS.astype("uint8"), "tokens")),
-    *((IDS > 3, "tokens"), ([[1, 2], [3]], "tokens"), (FLOATS, "series")),
-    *((FLOATS.tolist(), "series"), (FLOATS[:, :, None], "series"), (IDS[:, :, None], "series")),
-    *(([np.ones((2, 3)), np.ones((4, 3))], "series"), (["a text", "another"], "text")),
-    *((("a text", "another"), "text"), (np.array(["a text", "another"]), "text")),
+    (IDS, "tokens"),
+    (IDS.tolist(), "tokens"),
+    (IDS.astype("uint8"), "tokens"),
+    (IDS > 3, "tokens"),
+    ([[1, 2], [3]], "tokens"),
+    (FLOATS, "series"),
+    (FLOATS.tolist(), "series"),
+    (FLOATS[:, :, None], "series"),
+    (IDS[:, :, None], "series"),
+    ([np.ones((2, 3)), np.ones((4, 3))], "series"),
+    (["a text", "another"], "text"),
+    (("a text", "another"), "text"),
+    (np.array(["a text", "another"]), "text"),
     (np.array([["a text"], ["another"]], object), "text"),
 )
 def test_the_kind_of_inputs_is_found(x, kind):

@@ -63,8 +63,9 @@ def no_idle_processes():
 @pytest.mark.usefixtures("no_idle_processes")
 def test_a_search_in_processes(small, table):
     distributions = {"learning_rate": [1e-3, 1e-2], "pooling": ["mean", "flatten"]}
-    options = {"n_iter": 2, "cv": 2, "n_jobs": 2, "random_state": 0}
-    search = RandomizedSearchCV(small(max_iter=3), distributions, **options)
+    search = RandomizedSearchCV(
+        small(max_iter=3), distributions, n_iter=2, cv=2, n_jobs=2, random_state=0
+    )
     assert 0.0 <= search.fit(*table).best_score_ <= 1.0
 
 

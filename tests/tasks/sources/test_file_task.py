@@ -118,8 +118,7 @@ def test_a_model_takes_the_seed_the_dtype_and_other_changes(built):
     first, other = recipe.model(data, seed=1), recipe.model(data, seed=2)
     assert not np.array_equal(first.parameters().flat, other.parameters().flat)
     assert first.config.max_len == data.length == data.test[0].shape[1]
-    changes = {"n_layers": 1, "mixer": "identity", "pooling": "first"}
-    changed = recipe.model(data, dtype="float64", **changes)
+    changed = recipe.model(data, dtype="float64", n_layers=1, mixer="identity", pooling="first")
     assert (changed.dtype, changed.config.mixers()) == ("float64", ("identity",))
     assert (first.pooling, changed.pooling) == (recipe.pooling, "first")
     assert recipe.summary

@@ -47,8 +47,10 @@ def main(folder, way, settings):
     watch = Waits()
     for mixer in settings.pop("mixers"):
         model = model_of(mixer, seed=1 + ranks.rank)
-        on_host = way == "unlike" and ranks.rank == ranks.size - 1
-        model.to("numpy" if on_host else "cupy" if way == "cupy" else "fake")
+        backend = "cupy" if way == "cupy" else "fake"
+        if way == "unlike" and ranks.rank == ranks.size - 1:
+            backend = "numpy"
+        model.to(backend)
         if optimizer_of is not None:
             settings["optimizer"] = nf.Adam(model.parameters(), **optimizer_of)
         with warnings.catch_warnings(record=True) as said:

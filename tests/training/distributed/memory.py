@@ -28,9 +28,18 @@ def main(folder, shard):
     config = nf.EncoderConfig(d_model=512, n_layers=6, n_heads=8, d_ff=2048, max_len=8)
     model = nf.SequenceClassifier(config, 3, vocab_size=2000, seed=1)
     flat = model.parameters().flat
-    settings = {"epochs": 1, "batch_size": 8, "workers": 1, "clip_norm": 1.0, "progress": False}
     data = rng.integers(1, 2000, (16, 8)), rng.integers(0, 3, 16)
-    nf.fit(model, data, communicator=ranks, shard_moments=shard, **settings)
+    nf.fit(
+        model,
+        data,
+        epochs=1,
+        batch_size=8,
+        workers=1,
+        clip_norm=1.0,
+        communicator=ranks,
+        shard_moments=shard,
+        progress=False,
+    )
     found = {"peak": round(peak()), "parameters": round(flat.nbytes / 2**20)}
     (folder / f"{ranks.rank}.json").write_text(json.dumps(found))
     for rank, of_rank in enumerate(ranks.gather(found)):

@@ -42,8 +42,14 @@ def environment():
 def run_ranks(n, program, *arguments, timeout=120, fails=False):
     """Run a program of this folder as n ranks. Check its exit status."""
     command = command_of(n, program, *arguments)
-    options = {"capture_output": True, "text": True, "timeout": timeout}
-    done = subprocess.run(command, cwd=ROOT, env=environment(), **options)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return done
 

@@ -71,8 +71,13 @@ def test_a_model_of_another_kind_ends_as_in_one_process(name):
         model = MODELS[name](dropout=0.2)
         optimizer = nf.Adam(model.parameters(), lr=1e-2, eps=1e-3)
         settings = ALIKE | {"epochs": 2, "batch_size": 5, "optimizer": optimizer, "clip_norm": 0.5}
-        given = {"validation": data_of(name, 11, seed=1), "communicator": ranks}
-        history = nf.fit(model, data_of(name), **settings, **given)
+        history = nf.fit(
+            model,
+            data_of(name),
+            validation=data_of(name, 11, seed=1),
+            communicator=ranks,
+            **settings,
+        )
         return model.parameters().flat.copy(), history.train_loss, history.validation_loss
 
     ((alone, *losses),) = run_threads(1, work)

@@ -127,7 +127,13 @@ def test_one_message_says_what_is_wrong(runs, name):
 
 def test_a_mistake_is_the_status_of_mpiexec():
     words = [ranks.mpiexec(), "-n", "2", sys.executable, "-m", "npformer", "evaluate", "nowhere"]
-    options = {"cwd": ranks.ROOT, "env": ranks.environment(), "capture_output": True, "text": True}
-    done = subprocess.run(words, **options, timeout=60)
+    done = subprocess.run(
+        words,
+        cwd=ranks.ROOT,
+        env=ranks.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 2
     assert done.stderr.count("npformer evaluate: ") == 1

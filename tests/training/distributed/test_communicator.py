@@ -76,8 +76,13 @@ def test_the_environment_tells_whether_there_is_a_launcher(monkeypatch, variable
 
 
 def run(code, **variables):
-    given = {"env": environment() | variables, "cwd": ROOT, "capture_output": True, "text": True}
-    return subprocess.run([sys.executable, "-c", code], **given)
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment() | variables,
+        capture_output=True,
+        text=True,
+    )
 
 
 @needs_mpi

@@ -17,8 +17,13 @@ ADAM = ONE | {"lr": None, "optimizer": {"lr": 1e-3, "weight_decay": 0.1}}
 
 JOBS = {
     2: {
-        **{"nccl": EVERY, "host": ONE, "missing": ONE, "shared": ONE, "unlike": ONE},
-        **{"nccl, waits": WAITS, "nccl, whole": ADAM},
+        "nccl": EVERY,
+        "host": ONE,
+        "missing": ONE,
+        "shared": ONE,
+        "unlike": ONE,
+        "nccl, waits": WAITS,
+        "nccl, whole": ADAM,
         "nccl, shards": ADAM | {"shard_moments": True},
     },
     3: {"nccl": ONE, "nccl, whole": ADAM, "nccl, shards": ADAM | {"shard_moments": True}},

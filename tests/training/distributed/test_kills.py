@@ -33,9 +33,12 @@ def begin(folder):
     files = [folder / f"rank-{k}.pid" for k in range(RANKS)]
     for file in files:
         file.unlink(missing_ok=True)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(
-        command_of(RANKS, "jobs", folder), cwd=ROOT, env=environment(), **pipes
+        command_of(RANKS, "jobs", folder),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     until = time.monotonic() + 60
     while not all(file.exists() and file.read_text() for file in files):

@@ -67,7 +67,10 @@ def bits(arrays):
 
 
 @in_turn(
-    *((2, "float32", True), (2, "float64", False), (3, "float32", False), (3, "float64", True)),
+    (2, "float32", True),
+    (2, "float64", False),
+    (3, "float32", False),
+    (3, "float64", True),
     (7, "float32", True),
 )
 def test_weights_and_state_have_the_same_bits_as_without(n, dtype, kernels):
@@ -245,8 +248,8 @@ def test_no_rank_makes_room_for_all_moments():
         def join_shards(self, x, n):
             return None
 
-    sizes = {"d_model": 64, "n_layers": 4, "n_heads": 2, "d_ff": 256, "max_len": 4}
-    model = nf.SequenceClassifier(nf.EncoderConfig(**sizes), 3, vocab_size=50, dtype="float64")
+    config = nf.EncoderConfig(d_model=64, n_layers=4, n_heads=2, d_ff=256, max_len=4)
+    model = nf.SequenceClassifier(config, 3, vocab_size=50, dtype="float64")
     whole = Adam(model.parameters())
     gradients = gradients_of(model, 0, 0)
     whole.step(gradients)

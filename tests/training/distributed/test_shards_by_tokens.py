@@ -81,8 +81,15 @@ def test_a_rank_computes_its_part_without_the_padding_of_longer_ones(rank, whose
         return step(team, batch, generator)
 
     monkeypatch.setattr(Team, "step", noting)
-    options = {"batch_size": len(lengths), "epochs": 1, "progress": False, "seed": 3}
-    nf.fit(model, data, communicator=OneOf(rank, 4), **options)
+    nf.fit(
+        model,
+        data,
+        epochs=1,
+        batch_size=len(lengths),
+        seed=3,
+        communicator=OneOf(rank, 4),
+        progress=False,
+    )
     parts = shards_by_tokens(np.sort(lengths), 4)
     cut = np.sort(lengths)[parts[rank]].max()
     n, first = parts[rank].stop - parts[rank].start, parts[rank].start

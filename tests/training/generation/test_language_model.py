@@ -157,7 +157,7 @@ class Given:
         return self.number
 
 
-@in_turn(*((0.0, 0), (0.0999, 0), (0.1001, 1), (0.4999, 1), (0.7001, 3), (1 - 2**-53, 3)))
+@in_turn((0.0, 0), (0.0999, 0), (0.1001, 1), (0.4999, 1), (0.7001, 3), (1 - 2**-53, 3))
 def test_a_number_is_turned_into_the_token_whose_part_it_lies_in(number, token):
     assert Choice().draw(LOGITS, [Given(number)]).tolist() == [token]
 

@@ -311,7 +311,7 @@ def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
     assert html.count("<tr>") == 2
 
 
-@in_turn(*((0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")))
+@in_turn((0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15"))
 def test_numbers_have_three_digits(value, written):
     assert number(value) == written
 

@@ -112,8 +112,8 @@ def test_tables_that_are_not_trained_come_back_too(path, small_model, token_batc
 
 
 def test_a_configuration_of_numpys_numbers_is_saved(path, small_model, small_config):
-    numbers = {"dropout": np.float32(0.25), "norm_eps": np.float64(1e-6), "d_ff": np.int64(12)}
-    nf.save(small_model(**numbers), path)
+    model = small_model(dropout=np.float32(0.25), norm_eps=np.float64(1e-6), d_ff=np.int64(12))
+    nf.save(model, path)
     assert nf.load(path).config == small_config(dropout=0.25, norm_eps=1e-6)
 
 
@@ -135,8 +135,15 @@ def test_the_file_is_safetensors_and_no_pickle(saved):
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     description = json.loads(header.pop("__metadata__")["npformer"])
-    parts = ("format", "class", "config", "arguments", "registered", "frozen", "notes")
-    assert set(description) == {*parts}
+    assert set(description) == {
+        "format",
+        "class",
+        "config",
+        "arguments",
+        "registered",
+        "frozen",
+        "notes",
+    }
     assert len(data) == 8 + size + max(entry["data_offsets"][1] for entry in header.values())
 
 

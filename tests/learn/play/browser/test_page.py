@@ -139,8 +139,10 @@ def test_exports_a_page_that_runs_without_the_server(page, browser, tmp_path):
 
 def test_words_of_a_file_are_text_and_no_part_of_the_page(page, tmp_path):
     hostile = "<img src=x onerror=alert(1)>"
-    lines = [f"it is {good} {k},{good}{hostile}" for good in ("good", "bad") for k in range(40)]
-    (tmp_path / "own.csv").write_text("\n".join(["words,kind", *lines]), "utf-8")
+    lines = ["words,kind"]
+    for good in ("good", "bad"):
+        lines += [f"it is {good} {k},{good}{hostile}" for k in range(40)]
+    (tmp_path / "own.csv").write_text("\n".join(lines), "utf-8")
     start(page, "attention", task="file", epochs=4, file=tmp_path / "own.csv")
     for name, column in {"text_column": "words", "label_column": "kind"}.items():
         assert page.input_value(f"select[name={name}]") == column
@@ -176,9 +178,8 @@ def test_a_table_opens_with_its_columns_as_menus(browser, tmp_path):
         assert page.input_value("#task") == "file"
         for name, column in {"text_column": "headline", "label_column": "topic"}.items():
             assert page.input_value(f"select[name={name}]") == column
-            assert page.locator(f"select[name={name}] option").all_inner_texts() == [
-                *("topic", "headline")
-            ]
+            options = page.locator(f"select[name={name}] option")
+            assert options.all_inner_texts() == ["topic", "headline"]
         if not page.locator(".more[open]").count():
             page.click(".more summary")
         assert page.input_value("input[name=epochs]") == "100"  # as npformer train has for so few

@@ -28,13 +28,29 @@ class Keeps(nf.Callback):
 def trained():
     """Return the model that the page trains too, and its optimizer."""
     digits = nf.data.digits()
-    sizes = {name: SMALL[name] for name in ("d_model", "d_ff", "dropout")}
-    config = nf.EncoderConfig(n_layers=1, n_heads=4, max_len=8, positions="learned", **sizes)
+    config = nf.EncoderConfig(
+        d_model=SMALL["d_model"],
+        n_layers=1,
+        n_heads=4,
+        d_ff=SMALL["d_ff"],
+        max_len=8,
+        dropout=SMALL["dropout"],
+        positions="learned",
+    )
     model = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", seed=0)
     kept = Keeps()
-    options = {"epochs": 2, "batch_size": 32, "lr": 3e-3, "seed": 0, "workers": 1}
-    given = {"validation": digits.validation, "callbacks": [kept], "progress": False}
-    nf.fit(model, digits.train, **options, **given)
+    nf.fit(
+        model,
+        digits.train,
+        validation=digits.validation,
+        epochs=2,
+        batch_size=32,
+        lr=3e-3,
+        seed=0,
+        workers=1,
+        callbacks=[kept],
+        progress=False,
+    )
     return model, kept.optimizer
 
 

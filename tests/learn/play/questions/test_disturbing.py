@@ -61,8 +61,13 @@ def trained(task, asked, steps=4):
 def test_training_goes_on_bit_for_bit(task):
     name = {"reverse": "source.tokens.weight", "digits": "embed.tokens.weight"}
     weight = {"name": name.get(task, "embed.tokens.weight"), "index": [3, 0]}
-    of_all = {"samples": {"n": 2}, "step": {"sample": 1}, "weight": weight, "gradcheck": {}}
-    asked = {**of_all, **OF_TASK[task]}
+    asked = {
+        "samples": {"n": 2},
+        "step": {"sample": 1},
+        "weight": weight,
+        "gradcheck": {},
+        **OF_TASK[task],
+    }
     left_alone, disturbed = trained(task, {}), trained(task, asked)
     for key, value in left_alone[0].items():
         np.testing.assert_array_equal(disturbed[0][key], value, err_msg=key)

@@ -133,8 +133,7 @@ def test_earlier_weights_are_kept_and_their_number_is_bounded(monkeypatch):
     old, new = (ask(now, "step", sample=0, at=at) for at in (steps[0], None))
     assert (old["step"], new["step"]) == (steps[0], 59)
     assert old["loss"] != new["loss"]
-    name = {"name": "classify.bias", "index": [0]}
-    found = ask(now, "weight", at=steps[0], **name)
+    found = ask(now, "weight", at=steps[0], name="classify.bias", index=[0])
     assert found["value"] == before[steps[0]][0]
     assert found["adam"] is None
     with pytest.raises(ValueError, match=r"at is 1; expected a step of \["):
@@ -187,9 +186,8 @@ def test_a_weights_three_gradients_agree(digits, batch, name, index):
     found = ask(digits, "weight", name=name, index=index, sample=7, batch=batch)
     x, y = nf.data.digits(dtype="float64").validation
     rows = slice(0, 8) if batch else slice(7, 8)
-    sizes = {"n_features": 8, "pooling": "flatten", "dtype": "float64"}
     config = dataclasses.replace(digits.training.model.config, dropout=0.0)  # as at evaluation
-    model = nf.SequenceClassifier(config, 10, **sizes)
+    model = nf.SequenceClassifier(config, 10, n_features=8, pooling="flatten", dtype="float64")
     for key, value in digits.training.model.parameters().items():
         model.parameters()[key][...] = value
     _, gradients = model.loss_and_gradients(x[rows], y[rows])
@@ -259,8 +257,10 @@ def test_a_token_is_the_one_that_generate_writes():
     written = ""
     for _ in range(5):
         found = ask(now, "write", prompt=prompt + written, temperature=0.8, top_p=0.9, seed=3)
-        options = {"temperature": 0.8, "top_p": 0.9, "seed": 3, "cache": False}
-        assert found["token"] == writer.generate(prompt + written, 1, **options)
+        expected = writer.generate(
+            prompt + written, 1, temperature=0.8, top_p=0.9, seed=3, cache=False
+        )
+        assert found["token"] == expected
         written += found["token"]
     kept = [each["p"] for each in found["candidates"] if each["kept"]]
     assert kept == sorted(kept, reverse=True)
