@@ -64,11 +64,12 @@ _NAMES = {
     "SequenceClassifier": "npformer.models.trainable",
     "TextEncoder": "npformer.models.trainable.text_encoder",
     "predict_to_file": "npformer.models.trainable",
-    # optimizers
+    # the loop, and optimizers
     "Adam": "npformer.optim",
     "NonFiniteGradientError": "npformer.optim",
     "SGD": "npformer.optim",
     "clip_by_global_norm": "npformer.optim",
+    "train": "npformer.loop",
     # the proof
     "GradcheckError": "npformer.proof.report",
     "GradcheckReport": "npformer.proof.report",

@@ -27,6 +27,7 @@ from npformer.engine import fast as fast
 from npformer.engine.gradcheck import gradcheck as gradcheck
 from npformer.interop import from_pretrained as from_pretrained
 from npformer.learn.museum import published as published
+from npformer.loop import train as train
 from npformer.mixers import MIXERS as MIXERS
 from npformer.models import Decoder as Decoder
 from npformer.models import DecoderBlock as DecoderBlock

@@ -15,11 +15,33 @@ from tests.in_turn import separately
 ROOT = Path(npformer.__file__).parent
 
 FLOORS = [
-    *("core", "functional", "layers", "mixers", "models", "optim", "proof", "data", "engine"),
-    *("training/distributed", "training/storage", "training/generation", "training/inspection"),
-    *("models/trainable", "training", "interop"),
-    *("tasks/reports", "tasks/estimators", "tasks/sources", "tasks/sklearn"),
-    *("learn/museum", "learn/exercises", "learn/play", "cli", ""),
+    "core/support",
+    "core",
+    "functional",
+    "layers",
+    "mixers",
+    "models",
+    "optim",
+    "loop",
+    "proof",
+    "data",
+    "engine",
+    "training/distributed",
+    "training/storage",
+    "training/generation",
+    "training/inspection",
+    "models/trainable",
+    "training",
+    "interop",
+    "tasks/reports",
+    "tasks/estimators",
+    "tasks/sources",
+    "tasks/sklearn",
+    "learn/museum",
+    "learn/exercises",
+    "learn/play",
+    "cli",
+    "",
 ]
 """From the ground up, in the order of reading: a file imports from floors below its own.
 

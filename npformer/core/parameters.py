@@ -88,8 +88,9 @@ class Parameter:
         self._place(self._buffer, self._offset)
 
     def __repr__(self) -> str:
-        kind = "" if self.trainable else ", constant" if self.constant else ", frozen"
-        return f"Parameter{self.shape}, {self.dtype}{kind}"
+        if self.trainable:
+            return f"Parameter{self.shape}, {self.dtype}"
+        return f"Parameter{self.shape}, {self.dtype}, {'constant' if self.constant else 'frozen'}"
 
 
 def value_of(parameter: Parameter | None) -> Array | None:

@@ -1,8 +1,7 @@
 """Scaled dot-product attention (Vaswani et al., 2017, section 3.2)."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from npformer.core import Array, array_module, checks
 from npformer.functional.averaging import (
@@ -140,36 +139,39 @@ def blockwise_attention(
         # Checked as a whole: a mask with too many rows would fit once it is cut into blocks.
         check_mask(mask, (*query.shape[:-1], key.shape[-2]), reference=query)
     y = xp.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype)  # [.., Lq, d_value]
-    # no scores and no weights: that is the saving
-    cache = query, key, value, mask, causal, block, begin, window
-    # Each block of queries by itself, with the keys that it may see.
-    for rows, _, part in _parts(*cache):
-        y[..., rows, :], _ = scaled_dot_product_attention(*part)  # rows of y need no other rows
-    return y, cache
+    # The cache has no scores and no weights: that is the saving.
+    blocks = _blocks(query, key, mask, causal, block, begin, window)
+    # Each block of queries by itself, with the keys that it may see: its rows of y need no others.
+    for one in blocks:
+        y[..., one.rows, :], _ = _attention_of_block(one, query, key, value, causal, window)
+    return y, (query, key, value, causal, window, blocks)
 
 
 def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
     """dQ block by block. Blocks share K and V, so dK and dV are sums over the blocks."""
-    query, key, value = cache[:3]  # the inputs, as they came
+    query, key, value, causal, window, blocks = cache
     xp = checks.gradient(dy, (*query.shape[:-1], value.shape[-1]))
     # A query is in one block. A key and its value are in several, whose gradients add up.
     dquery, dkey, dvalue = xp.empty_like(query), xp.zeros_like(key), xp.zeros_like(value)
-    for rows, keys, part in _parts(*cache):
-        # y[rows] = scaled_dot_product_attention(*part), whose cache was dropped
-        _, again = scaled_dot_product_attention(*part)
-        dquery[..., rows, :], dk, dv = scaled_dot_product_attention_backward(
-            dy[..., rows, :], again
+    for one in blocks:
+        # y[rows] = scaled_dot_product_attention(...), whose cache was dropped
+        _, block_cache = _attention_of_block(one, query, key, value, causal, window)
+        dquery_rows, dkey_part, dvalue_part = scaled_dot_product_attention_backward(
+            dy[..., one.rows, :], block_cache
         )
-        dkey[..., keys, :] += dk  # what this block's queries send back to the keys
-        dvalue[..., keys, :] += dv  # and to the values
+        dquery[..., one.rows, :] = dquery_rows
+        dkey[..., one.keys, :] += dkey_part  # what this block's queries send back to the keys
+        dvalue[..., one.keys, :] += dvalue_part  # and to the values
     return dquery, dkey, dvalue
 
 
 def check_attention(query: Array, key: Array, value: Array) -> None:
     """Check that there are a key and a value for each token that is seen."""
     checks.floating(query=query, key=key, value=value)
-    fits = query.ndim == key.ndim > 1 and query.shape[-1:] == key.shape[-1:] != (0,)
-    if not (fits and query.shape[:-2] + key.shape[-2:-1] == key.shape[:-1] == value.shape[:-1]):
+    same_features = query.ndim == key.ndim > 1 and query.shape[-1:] == key.shape[-1:] != (0,)
+    same_leading = query.shape[:-2] == key.shape[:-2]
+    a_value_for_each_key = key.shape[:-1] == value.shape[:-1]
+    if not (same_features and same_leading and a_value_for_each_key):
         checks.shape("query", query, (None, "query_length", "d_head"))
         if query.shape[-1] == 0:
             raise ValueError(f"query has shape {tuple(query.shape)}; expected at least one feature")
@@ -179,25 +181,49 @@ def check_attention(query: Array, key: Array, value: Array) -> None:
         checks.shape("value", value, like_key, "One value for each key: see key's shape")
 
 
-def _parts(
+class _Block(NamedTuple):
+    """Some queries, and the keys that they reach."""
+
+    rows: slice
+    keys: slice
+    mask: Array | None  # of these pairs
+    begin: int  # the position of the first query, counted from the first key
+
+
+def _blocks(
     query: Array,
     key: Array,
-    value: Array,
     mask: Array | None,
     causal: bool,
     block: int,
     begin: int,
     window: int | None,
-) -> Iterator[tuple[slice, slice, tuple[Any, ...]]]:
-    """Yield each block of queries, the keys that it reaches, and the attention of these alone."""
+) -> list[_Block]:
+    """Return the blocks of queries, each with the keys that it reaches."""
     length, last = query.shape[-2], key.shape[-2]
     behind, ahead = reach(causal, window)
     if mask is not None:
         mask = array_module(query).broadcast_to(mask, (*mask.shape[:-2], length, last))
+    blocks = []
     for start in range(0, length, block):
         rows = slice(start, min(start + block, length))
         first = 0 if behind is None else max(0, min(begin + start - behind, last - 1))
         keys = slice(first, last if ahead is None else min(begin + rows.stop + ahead, last))
-        seen = query[..., rows, :], key[..., keys, :], value[..., keys, :]
-        some = None if mask is None else mask[..., rows, keys]
-        yield rows, keys, (*seen, some, causal, begin + start - first, window)
+        block_mask = None if mask is None else mask[..., rows, keys]
+        blocks.append(_Block(rows, keys, block_mask, begin + start - first))
+    return blocks
+
+
+def _attention_of_block(
+    one: _Block, query: Array, key: Array, value: Array, causal: bool, window: int | None
+) -> tuple[Array, Any]:
+    """Return the attention of some queries to the keys that they reach."""
+    return scaled_dot_product_attention(
+        query[..., one.rows, :],
+        key[..., one.keys, :],
+        value[..., one.keys, :],
+        mask=one.mask,
+        causal=causal,
+        begin=one.begin,
+        window=window,
+    )

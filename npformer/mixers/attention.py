@@ -62,14 +62,14 @@ class Attention(Mixer):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        options = asked_of_general_attention(settings)
-        if options:
+        unknown = asked_of_general_attention(settings)
+        if unknown:
             raise ValueError(
-                f"{', '.join(options)} is set and {cls.__name__} derives from Attention, which "
+                f"{', '.join(unknown)} is set and {cls.__name__} derives from Attention, which "
                 "has no such option; expected none, or a mixer that derives from GeneralAttention"
             )
-        names = "d_model", "n_heads", "causal", "initializer", "bias"
-        return cls(**settings.only(*names), seed=seed, dtype=dtype)
+        options = settings.only("d_model", "n_heads", "causal", "initializer", "bias")
+        return cls(**options, seed=seed, dtype=dtype)
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         x = finite_at_padding(x, context.padding)

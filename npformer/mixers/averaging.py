@@ -225,6 +225,13 @@ class Synthesizer(AveragingMixer):
 
     @classmethod
     def build(cls, settings: MixerSettings, *, seed: Seed, dtype: str) -> Self:
-        sizes = "d_model", "n_heads", "max_len", "rank"
-        options = "causal", "initializer", "attention_dropout"
-        return cls(**settings.only(*sizes, *options), seed=seed, dtype=dtype)
+        options = settings.only(
+            "d_model",
+            "n_heads",
+            "max_len",
+            "rank",
+            "causal",
+            "initializer",
+            "attention_dropout",
+        )
+        return cls(**options, seed=seed, dtype=dtype)

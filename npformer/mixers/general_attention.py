@@ -145,9 +145,22 @@ class GeneralAttention(Attention):
             kind = kind_of_attention(settings)
         if kind is Attention:
             return Attention.build(settings, seed=seed, dtype=dtype)
-        names = "d_model", "n_heads", "causal", "memory", "initializer", "bias", "norm_eps"
-        options = "attention_dropout", "rope_theta", "n_kv_heads", "d_head", "window", "qk_norm"
-        return kind(**settings.only(*names, *options), seed=seed, dtype=dtype)
+        options = settings.only(
+            "d_model",
+            "n_heads",
+            "causal",
+            "memory",
+            "initializer",
+            "attention_dropout",
+            "rope_theta",
+            "n_kv_heads",
+            "d_head",
+            "window",
+            "qk_norm",
+            "bias",
+            "norm_eps",
+        )
+        return kind(**options, seed=seed, dtype=dtype)
 
     @property
     def group(self) -> int:

@@ -83,8 +83,8 @@ class StateSpace(Mixer):
     def build(
         cls, settings: MixerSettings, *, seed: Seed, dtype: str, n_states: int = N_STATES
     ) -> Self:
-        given = settings.only("d_model", "initializer")
-        return cls(**given, n_states=n_states, seed=seed, dtype=dtype)
+        options = settings.only("d_model", "initializer")
+        return cls(**options, n_states=n_states, seed=seed, dtype=dtype)
 
     def kernel_parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters of the kernel in the order in which `functional` takes them."""
@@ -92,8 +92,10 @@ class StateSpace(Mixer):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         x = without_padding(x, context.mask)
-        of_space = *(p.value for p in self.kernel_parameters()), x.shape[1]
-        kernel, kernel_cache = F.state_space_kernel(*of_space)
+        log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
+        kernel, kernel_cache = F.state_space_kernel(
+            log_step, log_decay, frequency, C, length=x.shape[1]
+        )
         s, long_cache = F.causal_convolution(x, kernel)
         a, gelu_cache = F.gelu(s + self.skip.value * x)
         y, output_cache = self.output.forward(a, context)
@@ -107,8 +109,8 @@ class StateSpace(Mixer):
         # a = gelu(s + skip * x)
         gradients.add(self.skip, (ds * x).sum(axis=(0, 1)))
         dx, dkernel = F.causal_convolution_backward(ds, long_cache)
-        of_space = F.state_space_kernel_backward(dkernel, kernel_cache)
-        for parameter, gradient in zip(self.kernel_parameters(), of_space, strict=True):
+        dparameters = F.state_space_kernel_backward(dkernel, kernel_cache)
+        for parameter, gradient in zip(self.kernel_parameters(), dparameters, strict=True):
             gradients.add(parameter, gradient)
         return without_padding(dx + self.skip.value * ds, mask)
 
@@ -139,8 +141,8 @@ class StateSpace(Mixer):
 
     def explain(self, x: Array, context: Context) -> Array:
         xp, length = array_module(x), x.shape[1]
-        of_space = *(p.value for p in self.kernel_parameters()), length
-        kernel, _ = F.state_space_kernel(*of_space)
+        log_step, log_decay, frequency, C = (p.value for p in self.kernel_parameters())
+        kernel, _ = F.state_space_kernel(log_step, log_decay, frequency, C, length=length)
         k = looking_back(kernel, self.skip.value, length)
         taken = xp.broadcast_to(abs(k).mean(axis=-1), (len(x), 1, length, length))
         return between_kept(taken, context.mask)

@@ -212,23 +212,22 @@ class EncoderConfig:
             three matrices then have as many weights as two of 4 d_model.
         """
         checks.flag("causal", causal)
-        n_layers, n_heads = settings.get("n_layers", cls.n_layers), settings.get("n_heads", 4)
-        both: dict[str, Any] = {"norm": "pre", "positions": "rotary", "ffn": "gated", "bias": False}
-        both |= {"scale_embeddings": False, "initializer": "normal(std=0.02)"}
-        if causal:
-            of_kind = {"norm_kind": "rms", "activation": "silu", "causal": True}
-            if isinstance(n_heads, Integral) and n_heads % 2 == 0:
-                of_kind["n_kv_heads"] = n_heads // 2
-        else:
-            of_kind = {"activation": "gelu", "embedding_norm": True}
-            if isinstance(n_layers, Integral):
-                sees_all = [i % 3 == 0 for i in range(n_layers)]
-                of_kind["window"] = [None if each else 128 for each in sees_all]
-                of_kind["rope_theta"] = [160000.0 if each else 10000.0 for each in sees_all]
+        modern: dict[str, Any] = {
+            "norm": "pre",
+            "positions": "rotary",
+            "ffn": "gated",
+            "bias": False,
+            "scale_embeddings": False,
+            "initializer": "normal(std=0.02)",
+        }
         d_model = settings.get("d_model", cls.d_model)
         if isinstance(d_model, Integral):
-            both["d_ff"] = -(-8 * int(d_model) // 24) * 8
-        return cls(**(both | of_kind | settings))
+            modern["d_ff"] = two_thirds_of_four(int(d_model))
+        if causal:
+            modern |= like_llama(n_heads=settings.get("n_heads", cls.n_heads))
+        else:
+            modern |= like_modern_bert(n_layers=settings.get("n_layers", cls.n_layers))
+        return cls(**(modern | settings))
 
     @property
     def adds_positions(self) -> bool:
@@ -281,6 +280,29 @@ class EncoderConfig:
                 "not know; it was written by a newer one. Update npformer"
             )
         return cls(**plain)
+
+
+def two_thirds_of_four(d_model: int) -> int:
+    """Return 8/3 d_model, rounded up to a multiple of 8."""
+    return -(-8 * d_model // 24) * 8
+
+
+def like_llama(n_heads: Any) -> dict[str, Any]:
+    """Return the settings of `EncoderConfig.modern` for a writer."""
+    settings: dict[str, Any] = {"norm_kind": "rms", "activation": "silu", "causal": True}
+    if isinstance(n_heads, Integral) and n_heads % 2 == 0:
+        settings["n_kv_heads"] = n_heads // 2
+    return settings
+
+
+def like_modern_bert(n_layers: Any) -> dict[str, Any]:
+    """Return the settings of `EncoderConfig.modern` for an encoder."""
+    settings: dict[str, Any] = {"activation": "gelu", "embedding_norm": True}
+    if isinstance(n_layers, Integral):
+        sees_all = [i % 3 == 0 for i in range(n_layers)]
+        settings["window"] = [None if all_tokens else 128 for all_tokens in sees_all]
+        settings["rope_theta"] = [160000.0 if all_tokens else 10000.0 for all_tokens in sees_all]
+    return settings
 
 
 EncoderConfig.__init__ = in_our_words(EncoderConfig.__init__)  # type: ignore[method-assign]

@@ -27,8 +27,8 @@ def check_mixers(config: Any) -> None:
     """Check that each layer has a mixer that is known and fits the other settings."""
     names = config.mixers()
     check_number(config, "mixer", names)
-    kinds = [MIXERS[MIXERS.parse(name, "mixer")[0]] for name in names]
-    classes = [kind if isinstance(kind, type) else object for kind in kinds]
+    entries = [MIXERS[MIXERS.parse(name, "mixer")[0]] for name in names]
+    classes = [entry if isinstance(entry, type) else object for entry in entries]
     if any(issubclass(kind, Attention | AveragingMixer) for kind in classes):
         check_heads(config.d_model, config.n_heads, config.n_kv_heads, config.d_head)
     elif config.attention_dropout > 0.0 and object not in classes:
@@ -39,12 +39,25 @@ def check_mixers(config: Any) -> None:
     for layer, (name, kind) in enumerate(zip(names, classes, strict=True)):
         if not issubclass(kind, Attention):
             _refuse_without_keys(config, layer, name)
-    if config.positions == "rotary" and (d_head := config.mixer_settings().head_size) % 2:
+    _check_rotary(config)
+    _check_shared(config)
+
+
+def _check_rotary(config: Any) -> None:
+    """Check that a head's features can be rotated in pairs."""
+    d_head = config.mixer_settings().head_size
+    if config.positions == "rotary" and d_head % 2:
         raise ValueError(
             f"positions is 'rotary' and a head has {d_head} features (d_head, or d_model / "
             "n_heads); expected an even number, because they are turned in pairs"
         )
-    for name in PER_LAYER if config.share_layers else ():
+
+
+def _check_shared(config: Any) -> None:
+    """Check that layers that are one block have one value of each setting."""
+    if not config.share_layers:
+        return
+    for name in PER_LAYER:
         value = getattr(config, name)
         if isinstance(value, tuple) and len(set(value)) > 1:
             raise ValueError(
@@ -54,12 +67,18 @@ def check_mixers(config: Any) -> None:
 
 
 def _refuse_without_keys(config: Any, layer: int, mixer: str) -> None:
-    """Refuse settings of queries and keys for a layer whose mixer has none."""
+    """Reject query and key settings for mixers without queries and keys."""
+    if config.positions == "rotary":
+        raise _without_keys("positions", "rotary", mixer, instead="sinusoidal")
     settings = config.mixer_settings(layer)
-    found = [(name, getattr(settings, name), off) for name, off in OF_KEYS.items()]
-    for name, value, off in [("positions", config.positions, "sinusoidal"), *found]:
-        if value == "rotary" if name == "positions" else value != off:
-            raise ValueError(
-                f"{name} is {value!r} and a mixer is {mixer}, which has no queries and keys; "
-                f"expected attention, or {name}={off!r}"
-            )
+    for name, off in OF_KEYS.items():
+        value = getattr(settings, name)
+        if value != off:
+            raise _without_keys(name, value, mixer, instead=off)
+
+
+def _without_keys(name: str, value: Any, mixer: str, instead: Any) -> ValueError:
+    return ValueError(
+        f"{name} is {value!r} and a mixer is {mixer}, which has no queries and keys; "
+        f"expected attention, or {name}={instead!r}"
+    )

@@ -8,9 +8,6 @@ from benchmarks.shape import run_by
 from npformer import functional
 from npformer.optim.adam import adam_update
 
-NOT_YET = ("scaled_dot_product_attention", "scaled_dot_product_attention_backward")
-"""The mixer calls what these two consist of."""
-
 PAIRS = [
     "embedding",
     "linear",
@@ -51,15 +48,7 @@ def codes():
     return set(calls.deepest)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason="the mixer calls what it consists of"))
-        if name in NOT_YET
-        else name
-        for name in FUNCTIONS
-    ],
-)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_public_function_runs_in_a_training(codes, name):
     assert FUNCTIONS[name].__code__ in codes
 

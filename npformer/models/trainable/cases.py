@@ -26,10 +26,15 @@ from npformer.proof.gradcheck import gradcheck
 
 def _classifiers() -> Iterator[Case]:
     def classifier(label: str, x: Any = FEATURES, changes: Any = (), **options: Any) -> Case:
-        edge = {"vocab_size": 5} if x is IDS else {"n_features": 2}
-        given = {"n_classes": 3, **edge, **options.pop("arguments", {})}
-        made = SequenceClassifier(small(**dict(changes)), **given, **SEEDED)
-        return layer(label, made, x, covers=("SequenceModel",), **MODEL, **options)
+        arguments = {"n_classes": 3, **options.pop("arguments", {})}
+        model = SequenceClassifier(
+            small(**dict(changes)),
+            vocab_size=5 if x is IDS else None,
+            n_features=None if x is IDS else 2,
+            **arguments,
+            **SEEDED,
+        )
+        return layer(label, model, x, covers=("SequenceModel",), **MODEL, **options)
 
     yield classifier("tokens", IDS)
     learned = {"positions": "learned"}
@@ -68,8 +73,8 @@ def _writers() -> Iterator[Case]:
         yield layer(f"{label}, pre-norm, dropout", model, SOURCE, TARGET, training=True, **MODEL)
     decoder_config = replace(small(causal=True), d_model=6, n_heads=3)
     fourier = EncoderDecoder(small(mixer="fourier"), 6, 5, decoder=decoder_config, **SEEDED)
-    unpadded = 1 + SOURCE % 5, 1 + TARGET % 4  # the model takes ids of 0 for padding
-    yield layer("Fourier below attention", fourier, *unpadded, **MODEL)
+    source, target = 1 + SOURCE % 5, 1 + TARGET % 4  # the model takes ids of 0 for padding
+    yield layer("Fourier below attention", fourier, source, target, **MODEL)
 
 
 def _masked() -> Iterator[Case]:
@@ -77,8 +82,8 @@ def _masked() -> Iterator[Case]:
     covers = "Padded", "ChosenTokens"
     for n in (1, 2):
         model = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
-        shared: dict[str, Any] = {"workers": n, "mask": MASK, "covers": covers}
-        yield _loss_of(model, f"hidden tokens, workers={n}", y, **shared)
+        label = f"hidden tokens, workers={n}"
+        yield _loss_of(model, label, y, workers=n, mask=MASK, covers=covers)
 
 
 def _losses() -> Iterator[Case]:
@@ -91,10 +96,25 @@ def _losses() -> Iterator[Case]:
     yield _loss("one label a token, some without", by_token, each, {})
     yield _loss("two workers, dropout", labels, {}, {"dropout": 0.2}, workers=2, seed=0)
     yield _loss("two workers, one label a token", by_token, each, {}, workers=2)
-    given: dict[str, Any] = {"mask": MASK, "types": TYPES, "title": "SequenceClassifier"}
-    yield _loss("token types", labels, {"pooling": "pooler"}, BERT, workers=2, **given)
-    weighed: dict[str, Any] = {"sample_weight": np.array([2.0, 0.5, 1.0]), **smooth}
-    yield _loss("words and pairs", labels, {"n_pairs": 2}, {}, WideSequenceClassifier, **weighed)
+    yield _loss(
+        "token types",
+        labels,
+        {"pooling": "pooler"},
+        BERT,
+        workers=2,
+        mask=MASK,
+        types=TYPES,
+        title="SequenceClassifier",
+    )
+    yield _loss(
+        "words and pairs",
+        labels,
+        {"n_pairs": 2},
+        {},
+        WideSequenceClassifier,
+        sample_weight=np.array([2.0, 0.5, 1.0]),
+        **smooth,
+    )
 
 
 def _loss(

@@ -71,8 +71,16 @@ class EncoderDecoder(Model, Transformer):
         seed: Any = 0,
         dtype: str = "float32",
     ) -> None:
-        made: dict[str, Any] = {"decoder": decoder, "tied": tied, "output_bias": output_bias}
-        super().__init__(config, source_vocab, target_vocab, **made, seed=seed, dtype=dtype)
+        super().__init__(
+            config,
+            source_vocab,
+            target_vocab,
+            decoder=decoder,
+            tied=tied,
+            output_bias=output_bias,
+            seed=seed,
+            dtype=dtype,
+        )
         self.n_classes = self.target_vocab
         most = min(self.source_vocab, self.target_vocab) - 1
         self.padding_id = checks.whole("padding_id", padding_id, at_least=0, at_most=most)
@@ -82,8 +90,12 @@ class EncoderDecoder(Model, Transformer):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `__init__` except the configuration and the seed."""
-        ids = {name: getattr(self, name) for name in ("padding_id", "begin_id", "end_id")}
-        return {**super().arguments(), **ids}
+        return {
+            **super().arguments(),
+            "padding_id": self.padding_id,
+            "begin_id": self.begin_id,
+            "end_id": self.end_id,
+        }
 
     def generate(
         self,
@@ -124,8 +136,7 @@ class EncoderDecoder(Model, Transformer):
         if mask is None:
             mask = source != self.padding_id
         most = min(max_len, self.decoder_config.max_len)
-        given = to_numpy(source), to_numpy(mask)
-        return beam_search(self, *given, most, beams, length_penalty)
+        return beam_search(self, to_numpy(source), to_numpy(mask), most, beams, length_penalty)
 
     def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return ((source, target without its last token), target without its first token)."""

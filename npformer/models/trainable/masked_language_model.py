@@ -81,8 +81,14 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         dtype: str = "float32",
         **hiding: Any,
     ) -> None:
-        biases: dict[str, Any] = {"head_bias": head_bias, "output_bias": output_bias}
-        super().__init__(config, vocab_size, **biases, seed=seed, dtype=dtype)
+        super().__init__(
+            config,
+            vocab_size,
+            head_bias=head_bias,
+            output_bias=output_bias,
+            seed=seed,
+            dtype=dtype,
+        )
         self.n_classes = len(self.output.weight.value)
         last = self.n_classes - 1
         self.mask_id = last if mask_id is None else checks.whole("mask_id", mask_id, 0, last)
@@ -94,8 +100,12 @@ class MaskedLanguageModel(Padded, MaskedTokens):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `__init__` except the configuration and the seed."""
-        padding = {name: getattr(self, name) for name in ("padding_id", "expects_mask")}
-        return {**super().arguments(), **vars(self.hiding), **padding}
+        return {
+            **super().arguments(),
+            **vars(self.hiding),
+            "padding_id": self.padding_id,
+            "expects_mask": self.expects_mask,
+        }
 
     def masking(self) -> Masking:
         """Return how tokens are chosen and hidden."""
