@@ -31,32 +31,42 @@ class EncoderFamily(Family):
         checks.instance("state", state, Mapping, advice)
         for name in state:
             checks.text("a name in state", name)
-        prefixed = any(name.startswith(self.prefix) for name in state)
-        found: Arrays = {}
-        for name, array in state.items():
-            if name.startswith((*OF_TASKS, *self.pretraining)) or name.endswith(self.buffers):
-                continue
-            short = name.removeprefix(self.prefix) if prefixed else name
-            newer = newer_name(short)
-            if newer in found:
-                raise ValueError(f"state has {newer} under two names; expected one")
-            found[newer] = array
+        arrays = self._without_prefix(state)
         for positions in self.places([POSITIONS]):  # rotary ones have no table
-            if positions in found:
-                found[positions] = found[positions][self.unused_positions(hf_config) :]
-        return hf_config, found
+            if positions in arrays:
+                arrays[positions] = arrays[positions][self.unused_positions(hf_config) :]
+        return hf_config, arrays
+
+    def _without_prefix(self, state: Weights) -> Arrays:
+        """Return the encoder's weights under newer names without prefix."""
+        left_out = (*OF_TASKS, *self.pretraining)
+        prefix = self.prefix if any(name.startswith(self.prefix) for name in state) else ""
+        arrays: Arrays = {}
+        for name, array in state.items():
+            if name.startswith(left_out) or name.endswith(self.buffers):
+                continue
+            newer = newer_name(name.removeprefix(prefix))
+            if newer in arrays:
+                raise ValueError(f"state has {newer} under two names; expected one")
+            arrays[newer] = array
+        return arrays
 
     def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., TextEncoder]:
         """Return what makes an encoder of these settings, with a pooler if the weights have one."""
         ours = self.our_settings(hf_config)
-        ours["max_len"] -= (unused := self.unused_positions(hf_config))
-        if ours["max_len"] < 1:
+        unused = self.unused_positions(hf_config)
+        if ours["max_len"] <= unused:
             raise ValueError(
-                f"hf_config has {ours['max_len'] + unused} positions, and the first {unused} of "
-                "them are before that of the first token; expected more"
+                f"hf_config has {ours['max_len']} positions, and the first {unused} of them are "
+                "before that of the first token; expected more"
             )
-        more = {**self.unused, "position_padding_id": unused - 1 if unused else None}
-        config = EncoderConfig(**ours, **more, padding=padding)
+        ours["max_len"] -= unused
+        config = EncoderConfig(
+            **ours,
+            **self.unused,
+            position_padding_id=unused - 1 if unused else None,
+            padding=padding,
+        )
         pooler = f"{self.layers.get('pool.dense')}.weight" in state
         return partial(TextEncoder, config, int(hf_config["vocab_size"]), pooler=pooler)
 
@@ -69,8 +79,12 @@ class EncoderFamily(Family):
         self, model: TextEncoder | SequenceClassifier | MaskedLanguageModel, before: Settings
     ) -> dict[str, Any]:
         """Return the settings as config.json has them."""
-        own = getattr(model, "padding_id", None), model.config.position_padding_id
-        ids = before.get("pad_token_id"), *own, self.defaults["pad_token_id"]
+        ids = (
+            before.get("pad_token_id"),
+            getattr(model, "padding_id", None),
+            model.config.position_padding_id,
+            self.defaults["pad_token_id"],
+        )
         size = model.vocab_size or 0
         written = {
             **self.their_settings(model.config),

@@ -15,18 +15,22 @@ from npformer.models import EncoderConfig
 RATES = ("dropout", "attention_dropout", "ffn_dropout")
 """Our settings that are probabilities."""
 
-OF_TRAINING = (
-    *(*RATES, "token_dropout", "initializer", "memory", "padding"),
-    "mixture",
-)
+OF_TRAINING = (*RATES, "token_dropout", "initializer", "memory", "padding", "mixture")
 """Our settings that change no output at evaluation."""
 
 DERIVED = ("n_kv_heads", "d_head")
 """Our settings that follow from others if they are None."""
 
 OF_A_FILE = (
-    *("torch_dtype", "dtype", "_name_or_path", "quantization_config", "transformers_version"),
-    *("architectures", "id2label", "label2id", "problem_type"),
+    "torch_dtype",
+    "dtype",
+    "_name_or_path",
+    "quantization_config",
+    "transformers_version",
+    "architectures",
+    "id2label",
+    "label2id",
+    "problem_type",
 )
 """Keys of config.json that describe the file that a model was read from, or its head."""
 
@@ -152,26 +156,38 @@ class Family(Architecture, ABC):
 
     def foreign_settings(self, config: EncoderConfig) -> list[str]:
         """Return descriptions of the settings that differ from those of the family."""
-        found = [
-            f"{name} = {getattr(config, name)!r} (expected {value!r})"
-            for name, value in self.fixed.items()
-            if {value} != (set(config.mixers()) if name == "mixer" else {getattr(config, name)})
-        ]
+        differences = self._other_than_fixed(config)
         if config.activation not in self.activations.values():
-            found.append(f"activation = {config.activation!r}")
-        listed = {*self.fixed, *self.settings, *OF_TRAINING, "position_padding_id"}
-        found += [
-            f"{one.name} = {getattr(config, one.name)!r} (expected {one.default!r})"
-            for one in fields(config)
-            if one.name not in listed
-            and (one.default is None or isinstance(one.default, str | bool))  # no size, no rate
-            and getattr(config, one.name) != one.default
-        ]
+            differences.append(f"activation = {config.activation!r}")
+        differences += self._other_than_default(config)
         if config.position_padding_id is not None and not self.positions_after_padding:
-            found.append(f"position_padding_id = {config.position_padding_id}")
+            differences.append(f"position_padding_id = {config.position_padding_id}")
         if "n_token_types" in self.settings and config.n_token_types == 0:
-            found.append("n_token_types = 0")
-        return found + (foreign_rotary(self, config) if self.thetas else [])
+            differences.append("n_token_types = 0")
+        if self.thetas:
+            differences += foreign_rotary(self, config)
+        return differences
+
+    def _other_than_fixed(self, config: EncoderConfig) -> list[str]:
+        """Return descriptions of the settings that all models of the family have otherwise."""
+        differences = []
+        for name, expected in self.fixed.items():
+            value = getattr(config, name)
+            same = set(config.mixers()) == {expected} if name == "mixer" else value == expected
+            if not same:
+                differences.append(f"{name} = {value!r} (expected {expected!r})")
+        return differences
+
+    def _other_than_default(self, config: EncoderConfig) -> list[str]:
+        """Return descriptions of the settings that the family does not have, and a model has."""
+        known = {*self.fixed, *self.settings, "position_padding_id"}.union(OF_TRAINING)
+        differences = []
+        for setting in fields(config):
+            default, value = setting.default, getattr(config, setting.name)
+            size_or_rate = not (default is None or isinstance(default, str | bool))
+            if setting.name not in known and not size_or_rate and value != default:
+                differences.append(f"{setting.name} = {value!r} (expected {default!r})")
+        return differences
 
     def their_settings(self, config: EncoderConfig, side: str = "") -> dict[str, Any]:
         """Return the settings as config.json has them."""

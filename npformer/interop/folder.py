@@ -16,8 +16,12 @@ from npformer.training.storage.files import check_writable, write_whole
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
 OTHER_WEIGHTS = (
-    *("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack"),
-    *("model.ckpt.index", "model.onnx"),
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+    "tf_model.h5",
+    "flax_model.msgpack",
+    "model.ckpt.index",
+    "model.onnx",
 )
 
 SENTENCES = "modules.json", "sentence_bert_config.json"
@@ -74,23 +78,33 @@ def read_weights(folder: Path, dtype: str | None, hf_config: Settings) -> Arrays
     Without `dtype` they are float64 if all of them are float64 in the file, else float32.
     """
     arrays: Arrays = {}
-    files, names = _files(folder, hf_config)
+    files, indexed_names = _files(folder, hf_config)
     for file in files:
         arrays |= _read(file)
-    if other := (names or arrays.keys()) ^ arrays.keys():
+    if indexed_names and (different := indexed_names ^ arrays.keys()):
         raise ValueError(
-            f"{folder}: {INDEX} and the files that it names differ about {min(other)}; expected "
-            "the same arrays in both. Copy the folder again"
+            f"{folder}: {INDEX} and the files that it names differ about {min(different)}; "
+            "expected the same arrays in both. Copy the folder again"
         )
-    floats = [array.dtype for array in arrays.values() if array.dtype.kind == "f"]
     if dtype is None:
-        dtype = "float64" if floats and all(kind == "float64" for kind in floats) else "float32"
-    with np.errstate(over="ignore"):  # which is found below
-        found = {
-            name: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array
-            for name, array in arrays.items()
-        }
-    for name, array in found.items():
+        dtype = _usual_dtype(arrays)
+    with np.errstate(over="ignore"):  # a number that becomes infinite is an error below
+        for name, array in arrays.items():
+            if array.dtype.kind == "f":
+                arrays[name] = array.astype(dtype, copy=False)
+    _check_names_and_numbers(folder, arrays, dtype)
+    return arrays
+
+
+def _usual_dtype(arrays: Arrays) -> str:
+    """Return float64 if all floats are float64, else float32."""
+    kinds = {array.dtype.name for array in arrays.values() if array.dtype.kind == "f"}
+    return "float64" if kinds == {"float64"} else "float32"
+
+
+def _check_names_and_numbers(folder: Path, arrays: Arrays, dtype: str) -> None:
+    """Raise ValueError for an array whose name or numbers cannot be those of weights."""
+    for name, array in arrays.items():
         if len(name) > 255 or not name.isprintable():
             raise ValueError(f"{folder} has an array named {name[:40]!r}; expected letters alone")
         if not np.isfinite(array).all():
@@ -98,7 +112,6 @@ def read_weights(folder: Path, dtype: str | None, hf_config: Settings) -> Arrays
                 f"{folder} has NaN or infinity in {name}, as {dtype}; expected finite numbers. Did "
                 "its training diverge? Take an earlier state of it"
             )
-    return found
 
 
 def path_in(folder: Path, path: object, where: Path) -> Path:
@@ -115,16 +128,7 @@ def _files(folder: Path, hf_config: Settings) -> tuple[Iterable[Path], Set[str]]
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS], set()
     if (folder / INDEX).is_file():
-        parts = read_json(folder / INDEX).get("weight_map")
-        if not isinstance(parts, dict) or not parts:
-            raise ValueError(f"{folder / INDEX} has no weight_map; expected one. Copy it again")
-        files = {path_in(folder, part, folder / INDEX): part for part in parts.values()}
-        if missing := [part for file, part in files.items() if not file.is_file()]:
-            raise FileNotFoundError(
-                f"{folder} has no {missing[0]}, which {INDEX} names; expected all parts. Copy the "
-                "folder again"
-            )
-        return files, parts.keys()
+        return _indexed_files(folder)
     other = next((name for name in OTHER_WEIGHTS if (folder / name).is_file()), None)
     if other is None:
         raise FileNotFoundError(
@@ -136,6 +140,22 @@ def _files(folder: Path, hf_config: Settings) -> tuple[Iterable[Path], Set[str]]
         "safetensors only, which cannot run code. Convert them once, with transformers: "
         f"transformers.{kind}.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
     )
+
+
+def _indexed_files(folder: Path) -> tuple[Iterable[Path], Set[str]]:
+    """Return the files that an index names, and the names of the arrays in them."""
+    index = folder / INDEX
+    file_of_array = read_json(index).get("weight_map")
+    if not isinstance(file_of_array, dict) or not file_of_array:
+        raise ValueError(f"{index} has no weight_map; expected one. Copy it again")
+    files = {path_in(folder, name, index): name for name in file_of_array.values()}
+    for file, name in files.items():
+        if not file.is_file():
+            raise FileNotFoundError(
+                f"{folder} has no {name}, which {INDEX} names; expected all parts. Copy the folder "
+                "again"
+            )
+    return files, file_of_array.keys()
 
 
 def _read(file: Path) -> Arrays:
@@ -174,20 +194,28 @@ def _bfloat16(file: Path) -> Arrays:
 
 def write_contents(folder: Path, contents: Mapping[str, Any], overwrite: bool) -> None:
     """Write files, {name: bytes, or content for JSON}; FileExistsError if there are such files."""
-    there = [name for name in contents if (folder / name).exists()]
-    if there and not overwrite:
-        raise FileExistsError(
-            f"{folder} has {', '.join(there)} already; expected a new folder. To replace them, "
-            "pass overwrite=True"
-        )
-    left = [name for name in SENTENCES if (folder / name).exists() and name not in contents]
-    if there and left:
-        raise FileExistsError(
-            f"{folder} has {left[0]} of the model before, which would be read with the new one; "
-            "expected none. Remove it, or name another folder"
-        )
+    existing = [name for name in contents if (folder / name).exists()]
+    if existing:
+        _check_replaceable(folder, contents, existing, overwrite)
     for name, content in contents.items():
         check_writable((folder / name).parent)
         if not isinstance(content, bytes):
             content = (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
         write_whole(folder / name, content)
+
+
+def _check_replaceable(
+    folder: Path, contents: Mapping[str, Any], existing: list[str], overwrite: bool
+) -> None:
+    """Raise FileExistsError if existing files may not be replaced, or one would be left over."""
+    if not overwrite:
+        raise FileExistsError(
+            f"{folder} has {', '.join(existing)} already; expected a new folder. To replace them, "
+            "pass overwrite=True"
+        )
+    for name in SENTENCES:
+        if (folder / name).exists() and name not in contents:
+            raise FileExistsError(
+                f"{folder} has {name} of the model before, which would be read with the new one; "
+                "expected none. Remove it, or name another folder"
+            )

@@ -8,14 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from npformer.core import checks
 from npformer.data.json_file import read_json_if_there
-from npformer.interop.architecture import POSITIONS
+from npformer.interop.architecture import POSITIONS, Arrays, Settings
 from npformer.interop.dense_head import read_dense_head
 from npformer.interop.encoders import EncoderFamily
 from npformer.interop.families import family_of
+from npformer.interop.family import Family
 from npformer.interop.folder import CONFIG, checked_folder, read_config, read_weights
-from npformer.interop.heads import read_head
+from npformer.interop.heads import TrainedHead, read_head
 from npformer.interop.masked_head import read_masked_head
 from npformer.interop.origin import Origin, read_tokenizer_files, tokenizer_or_error
 from npformer.interop.pretrained_encoder import PretrainedEncoder
@@ -89,11 +92,11 @@ def from_pretrained(
     stated = read_config(inside)
     family = family_of(stated, str(inside / CONFIG))
     encodes = isinstance(family, EncoderFamily)
-    given: dict[str, Any] = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
-    given = {name: value for name, value in given.items() if value is not None}
-    if given and not encodes:
+    options: dict[str, Any] = {"pooling": pooling, "normalize": normalize, "max_len": max_len}
+    options = {name: value for name, value in options.items() if value is not None}
+    if options and not encodes:
         raise ValueError(
-            f"{min(given)} is given and {path} holds a model that writes; expected none, because "
+            f"{min(options)} is given and {path} holds a model that writes; expected none, because "
             "it is only for vectors of texts"
         )
     state = read_weights(inside, dtype, stated)
@@ -102,11 +105,7 @@ def from_pretrained(
         head = read_head(family, stated, state) if encodes else None
         if encodes and sentences is not None:
             dense = read_dense_head(path, stated, sentences.pooling, model)
-            if head is not None and dense is not None:
-                raise ValueError(
-                    "it has two heads, one of its own and one in modules.json; expected one"
-                )
-            head = head or dense
+            head = _only_head(head, dense)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{inside} cannot be read: {error}. (hf_config is its {CONFIG}, state its weights.)"
@@ -119,26 +118,48 @@ def from_pretrained(
     if isinstance(model, EncoderDecoder):
         tokenizer = tokenizer_or_error(MarianTokenizer.read, inside, model.source_vocab)
         return PretrainedTranslator(model, family, origin, tokenizer)
-    most = model.config.max_len
-    if max_len is not None:
-        checks.whole("max_len", max_len, 3, most)
-    settings = replace(sentences or SentenceSettings(), **given)
-    checks.choice("pooling", settings.pooling, POOLINGS)
-    checks.flag("normalize", settings.normalize)
-    settings = replace(settings, max_len=max_len or _stated_length(inside, settings, most))
-    origin = replace(origin, sentences=None if sentences is None else settings)
-    for table in family.places([POSITIONS]):
-        rows = state[table if table in state else family.prefix + table]
-        unused = family.unused_positions(family.completed(stated))
-        origin = replace(origin, unused_positions=rows[:unused].copy())
+    settings = replace(sentences or SentenceSettings(), **options)
+    settings = _checked_settings(settings, max_len, inside, model.config.max_len)
+    origin = replace(
+        origin,
+        sentences=None if sentences is None else settings,
+        unused_positions=_unused_positions(family, stated, state),
+    )
     tokenizer = tokenizer_or_error(read_tokenizer, inside, model.vocab_size)
     masked = read_masked_head(family, stated, state)
     return PretrainedEncoder(model, family, origin, tokenizer, settings, head, masked)
 
 
-def _stated_length(folder: Path, settings: SentenceSettings, most: int) -> int:
+def _only_head(own: TrainedHead | None, dense: TrainedHead | None) -> TrainedHead | None:
+    """Return the head that there is; ValueError if there are two."""
+    if own is not None and dense is not None:
+        raise ValueError("it has two heads, one of its own and one in modules.json; expected one")
+    return own or dense
+
+
+def _checked_settings(
+    settings: SentenceSettings, max_len: int | None, folder: Path, n_positions: int
+) -> SentenceSettings:
+    """Check the settings of an encoder, and return them with the length of the longest text."""
+    if max_len is not None:
+        checks.whole("max_len", max_len, at_least=3, at_most=n_positions)
+    checks.choice("pooling", settings.pooling, POOLINGS)
+    checks.flag("normalize", settings.normalize)
+    return replace(settings, max_len=max_len or _stated_length(folder, settings, n_positions))
+
+
+def _unused_positions(family: Family, hf_config: Settings, state: Arrays) -> np.ndarray | None:
+    """Return the rows of the table of positions that no token uses; None without a table."""
+    for table in family.places([POSITIONS]):
+        rows = state[table if table in state else family.prefix + table]
+        n_unused = family.unused_positions(family.completed(hf_config))
+        return rows[:n_unused].copy()
+    return None
+
+
+def _stated_length(folder: Path, settings: SentenceSettings, n_positions: int) -> int:
     """Return how many tokens a text may have: as the folder says, but at most one per position."""
     stated = read_json_if_there(folder / "tokenizer_config.json").get("model_max_length")
     if stated is not None:
         checks.number("model_max_length in tokenizer_config.json", stated, above=2.0)
-    return int(min(most, settings.max_len or stated or most))
+    return int(min(n_positions, settings.max_len or stated or n_positions))

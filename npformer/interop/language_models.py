@@ -22,16 +22,22 @@ class LanguageModelFamily(Family):
 
     def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return the settings and weights; an output that differs from the table is not tied."""
-        head, table = self.layers["output.weight"], f"{self.layers['embed.tokens']}.weight"
-        found = {name: array for name, array in state.items() if not name.endswith(self.buffers)}
-        if not any(name.startswith(self.prefix) for name in found):
-            found = {n if n == head else self.prefix + n: array for n, array in found.items()}
-        if hf_config["tie_word_embeddings"] is not False and head in found:
-            if np.array_equal(found.setdefault(table, found[head]), found[head]):
-                del found[head]
-            else:
-                hf_config = {**hf_config, "tie_word_embeddings": False}
-        return hf_config, found
+        head = self.layers["output.weight"]
+        table = f"{self.layers['embed.tokens']}.weight"
+        arrays = {name: array for name, array in state.items() if not name.endswith(self.buffers)}
+        if not any(name.startswith(self.prefix) for name in arrays):
+            arrays = {self._full_name(name): array for name, array in arrays.items()}
+        if hf_config["tie_word_embeddings"] is False or head not in arrays:
+            return hf_config, arrays
+        arrays.setdefault(table, arrays[head])
+        if not np.array_equal(arrays[table], arrays[head]):
+            return {**hf_config, "tie_word_embeddings": False}, arrays
+        del arrays[head]
+        return hf_config, arrays
+
+    def _full_name(self, name: str) -> str:
+        """Return a name with the prefix, which that of the output does not have."""
+        return name if name == self.layers["output.weight"] else self.prefix + name
 
     def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
         """Return what makes a model of these settings."""

@@ -26,8 +26,6 @@ TABLE, BIAS = "model.shared.weight", "final_logits_bias"
 COPIES = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight"
 """Other names of the table, in files that have it more than once."""
 
-SIDES = "encoder", "decoder"
-
 
 class Marian(Family):
     """Marian (Junczys-Dowmunt et al., 2018)."""
@@ -36,51 +34,53 @@ class Marian(Family):
 
     def in_full(self, hf_config: Settings, state: Weights) -> tuple[Settings, Arrays]:
         """Return the settings and weights, with one table for all uses, and without sinusoids."""
-        found = dict(state)
-        for name in [name for name in COPIES if name in found]:
-            copy = found.pop(name)
-            if not np.array_equal(found.setdefault(TABLE, copy), copy):
-                raise ValueError(
-                    f"{name!r} differs from {TABLE!r}; expected one table for both languages and "
-                    "the output, all that npformer supports"
-                )
-        for name in [name for name in found if name.endswith(".embed_positions.weight")]:
-            table = found.pop(name)
-            exact = constants.sinusoids(*table.shape, halves=True) if table.ndim == 2 else np.nan
-            if not np.allclose(table, exact, rtol=0.0, atol=_rounding(table)):
-                raise ValueError(f"{name!r} differs from sinusoids; expected those of Marian")
-        if BIAS in found:  # theirs is (1, vocab_size)
-            found[BIAS] = found[BIAS].reshape(-1)
-        return hf_config, found
+        arrays = dict(state)
+        for name in COPIES:
+            if name in arrays:
+                _remove_copy(arrays, name)
+        for name in [name for name in arrays if name.endswith(".embed_positions.weight")]:
+            _check_sinusoids(name, arrays.pop(name))
+        if BIAS in arrays:  # theirs is (1, vocab_size)
+            arrays[BIAS] = arrays[BIAS].reshape(-1)
+        return hf_config, arrays
 
     def maker(self, hf_config: Settings, state: Arrays, padding: str) -> Callable[..., Any]:
         """Return what makes a model of these settings."""
-        checks.flag("scale_embedding", scaled := hf_config.get("scale_embedding", False))
-        encoder, decoder = (
-            self.our_settings(hf_config, side) | {"scale_embeddings": scaled} for side in SIDES
-        )
+        scaled = checks.flag("scale_embedding", hf_config.get("scale_embedding", False))
+        encoder = self.our_settings(hf_config, "encoder")
+        decoder = self.our_settings(hf_config, "decoder")
         size = hf_config["vocab_size"]
-        options: dict[str, Any] = {"tied": True, "output_bias": True}
-        options["decoder"] = EncoderConfig(**decoder, causal=True)
-        for ours, theirs in IDS.items():
-            options[ours] = checks.whole(theirs, hf_config.get(theirs), 0, size - 1)
-        return partial(EncoderDecoder, EncoderConfig(**encoder), size, size, **options)
+        decoder_config = EncoderConfig(**decoder, scale_embeddings=scaled, causal=True)
+        ids: dict[str, Any] = {
+            ours: checks.whole(theirs, hf_config.get(theirs), at_least=0, at_most=size - 1)
+            for ours, theirs in IDS.items()
+        }
+        return partial(
+            EncoderDecoder,
+            EncoderConfig(**encoder, scale_embeddings=scaled),
+            size,
+            size,
+            decoder=decoder_config,
+            tied=True,
+            output_bias=True,
+            **ids,
+        )
 
     def foreign(self, model: EncoderDecoder) -> list[str]:
         """Return descriptions of what a model has and Marian has not."""
-        one, other = model.config, model.decoder_config
+        differences = []
+        for config in (model.config, model.decoder_config):
+            # a decoder looks back, and scaled embeddings are a setting of both
+            usual = replace(config, causal=False, scale_embeddings=True)
+            differences += self.foreign_settings(usual)
         common = [ours for ours, theirs in self.settings.items() if "{side}" not in theirs]
-        # a decoder looks back, and scaled embeddings are a setting of both
-        usual = [replace(each, causal=False, scale_embeddings=True) for each in (one, other)]
-        return [
-            *(said for each in usual for said in self.foreign_settings(each)),
-            *(
-                f"{name} that differs between sides"
-                for name in (*common, "scale_embeddings")
-                if getattr(one, name) != getattr(other, name)
-            ),
-            *(f"{name} = False" for name in ("tied", "output_bias") if not getattr(model, name)),
-        ]
+        for name in (*common, "scale_embeddings"):
+            if getattr(model.config, name) != getattr(model.decoder_config, name):
+                differences.append(f"{name} that differs between sides")
+        for name in ("tied", "output_bias"):
+            if not getattr(model, name):
+                differences.append(f"{name} = False")
+        return differences
 
     def settings_of(self, model: EncoderDecoder, before: Settings) -> dict[str, Any]:
         """Return the settings as config.json has them."""
@@ -99,8 +99,26 @@ class Marian(Family):
 
     def theirs(self, values: Weights) -> Arrays:
         """Return our arrays under their names and in their layout: copies, on the host."""
-        found = super().theirs(values)
-        return found | {BIAS: found[BIAS][None]}
+        arrays = super().theirs(values)
+        return arrays | {BIAS: arrays[BIAS][None]}
+
+
+def _remove_copy(arrays: Arrays, name: str) -> None:
+    """Remove another name of the table; ValueError if that is another table."""
+    copy = arrays.pop(name)
+    table = arrays.setdefault(TABLE, copy)
+    if not np.array_equal(table, copy):
+        raise ValueError(
+            f"{name!r} differs from {TABLE!r}; expected one table for both languages and the "
+            "output, all that npformer supports"
+        )
+
+
+def _check_sinusoids(name: str, table: np.ndarray) -> None:
+    """Raise ValueError if a table of positions is not the one that npformer computes."""
+    exact = constants.sinusoids(*table.shape, halves=True) if table.ndim == 2 else np.nan
+    if not np.allclose(table, exact, rtol=0.0, atol=_rounding(table)):
+        raise ValueError(f"{name!r} differs from sinusoids; expected those of Marian")
 
 
 def _rounding(table: np.ndarray) -> float:

@@ -14,9 +14,18 @@ from npformer.interop.architecture import Settings
 from npformer.interop.sentences import SentenceSettings
 
 TOKENIZER_FILES = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model"),
-    *("source.spm", "target.spm", "generation_config.json"),
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "source.spm",
+    "target.spm",
+    "generation_config.json",
 )
 """Files that are written as they were read."""
 
@@ -46,8 +55,8 @@ class Origin:
 
 def read_tokenizer_files(folder: Path) -> dict[str, bytes]:
     """Return the files of a tokenizer as they are."""
-    found = (folder / name for name in TOKENIZER_FILES)
-    return {file.name: file.read_bytes() for file in found if file.is_file()}
+    files = [folder / name for name in TOKENIZER_FILES]
+    return {file.name: file.read_bytes() for file in files if file.is_file()}
 
 
 def tokenizer_or_error(read: Callable[[Path], Tokenizer], folder: Path, vocab_size: int) -> Any:
@@ -77,7 +86,9 @@ def files_of(tokenizer: LibraryTokenizer, max_len: int, token_types: bool) -> di
         "sep_token": ("[SEP]", "</s>"),
         "mask_token": ("[MASK]", "<mask>"),
     }
-    inputs = ["input_ids", *(["token_type_ids"] if token_types else []), "attention_mask"]
+    inputs = ["input_ids", "attention_mask"]
+    if token_types:
+        inputs.insert(1, "token_type_ids")
     settings: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": max_len,
@@ -87,7 +98,8 @@ def files_of(tokenizer: LibraryTokenizer, max_len: int, token_types: bool) -> di
     }
     for key, names in usual.items():
         known = [name for name in names if tokenizer.library.token_to_id(name) is not None]
-        settings |= {key: known[0]} if known else {}
+        if known:
+            settings[key] = known[0]
     return {
         "tokenizer.json": tokenizer.library.to_str().encode(),
         "tokenizer_config.json": settings,

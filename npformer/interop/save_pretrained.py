@@ -117,33 +117,39 @@ def write_folder(
     path = checks.path("folder", folder)
     config = family.config_of(model, origin.hf_config)
     stored: Architecture = family
-    more = dict(origin.tokenizer_files)
+    files = dict(origin.tokenizer_files)
     if isinstance(model, SequenceClassifier) and head:
-        chosen = head_for(family, model)
-        check_settings(family, chosen, config)
-        config |= head_config(family, chosen, model, classes)
-        if chosen.task:
-            stored = family.with_head(chosen)
+        classifier_head = head_for(family, model)
+        check_settings(family, classifier_head, config)
+        config |= head_config(family, classifier_head, model, classes)
+        if classifier_head.task:
+            stored = family.with_head(classifier_head)
         else:  # transformers has no class for it, and sentence-transformers has a module
-            settings = origin.sentences or SentenceSettings(max_len=model.config.max_len)
-            settings = replace(settings, pooling=model.pooling, normalize=False)
-            more |= sentence_files(settings, model.config.d_model, dense=True) | dense_files(model)
+            files |= _files_of_dense_head(model, origin)
     elif classes is not None:
         raise ValueError("classes is given, but no head is written; expected None")
     elif isinstance(model, MaskedLanguageModel) and head:
-        chosen, own = masked_head_for(family, config, model)
-        config, stored = config | own, family.with_head(chosen)
+        masked_head, settings_of_head = masked_head_for(family, config, model)
+        config |= settings_of_head
+        stored = family.with_head(masked_head)
     elif origin.sentences is not None:
-        more |= sentence_files(origin.sentences, model.config.d_model)
-    theirs = stored.theirs({**(others or {}), **values_of(model)})
-    if unused := family.unused_positions(config):  # rows that no token uses
+        files |= sentence_files(origin.sentences, model.config.d_model)
+    arrays = stored.theirs({**(others or {}), **values_of(model)})
+    if n_unused := family.unused_positions(config):
         (name,) = stored.places([POSITIONS])
-        first = origin.unused_positions
-        if first is None:
-            first = np.zeros((unused, model.config.d_model))
-        theirs[name] = np.concatenate([first.astype(model.dtype), theirs[name]])
-    weights = bytes(save(theirs, metadata={"format": "pt"}))
-    write_contents(path, {WEIGHTS: weights, **more, CONFIG: config}, overwrite)
+        unused = origin.unused_positions
+        if unused is None:
+            unused = np.zeros((n_unused, model.config.d_model))
+        arrays[name] = np.concatenate([unused.astype(model.dtype), arrays[name]])
+    weights = bytes(save(arrays, metadata={"format": "pt"}))
+    write_contents(path, {WEIGHTS: weights, **files, CONFIG: config}, overwrite)
+
+
+def _files_of_dense_head(model: SequenceClassifier, origin: Origin) -> dict[str, Any]:
+    """Return {name: content} of the files that sentence-transformers reads a classifier from."""
+    settings = origin.sentences or SentenceSettings(max_len=model.config.max_len)
+    settings = replace(settings, pooling=model.pooling, normalize=False)
+    return sentence_files(settings, model.config.d_model, dense=True) | dense_files(model)
 
 
 def _family_for(model: Any, name: str | None) -> Family:

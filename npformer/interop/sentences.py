@@ -18,14 +18,22 @@ LENGTHS = [LENGTH.replace("bert", kind) for kind in KINDS]
 """The file of the longest text, in older folders named after the kind of model."""
 
 FOREIGN = (
-    *("model_args", "tokenizer_args", "config_args", "tokenizer_name_or_path", "mask_prompt"),
-    *("model_kwargs", "processor_kwargs", "config_kwargs"),
+    "model_args",
+    "tokenizer_args",
+    "config_args",
+    "tokenizer_name_or_path",
+    "mask_prompt",
+    "model_kwargs",
+    "processor_kwargs",
+    "config_kwargs",
 )
 """Settings in that file which change numbers, and which npformer does not have."""
 
 CHAINS = (
     ("Transformer",),
-    *(("Transformer", "Pooling", *last) for last in ((), ("Normalize",), ("Dense",))),
+    ("Transformer", "Pooling"),
+    ("Transformer", "Pooling", "Normalize"),
+    ("Transformer", "Pooling", "Dense"),
 )
 """The modules that npformer has, in order."""
 
@@ -121,15 +129,16 @@ def sentence_files(
     settings: SentenceSettings, d_model: int, *, dense: bool = False
 ) -> dict[str, Any]:
     """Return {name: content} of the files with these settings; `dense`: a dense layer follows."""
-    last = ["Dense"] if dense else ["Normalize"] if settings.normalize else []
-    kinds = ["Transformer", "Pooling", *last]
-    paths = ["", POOLING, *(f"2_{kind}" for kind in last)]
-    modes = {theirs: ours == settings.pooling for ours, theirs in POOLINGS.items()}
-    types = [f"sentence_transformers.models.{kind}" for kind in kinds]
+    path_of_module = {"Transformer": "", "Pooling": POOLING}
+    if dense:
+        path_of_module["Dense"] = "2_Dense"
+    elif settings.normalize:
+        path_of_module["Normalize"] = "2_Normalize"
     modules = [
-        {"idx": i, "name": str(i), "path": path, "type": kind}
-        for i, (kind, path) in enumerate(zip(types, paths, strict=True))
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{module}"}
+        for i, (module, path) in enumerate(path_of_module.items())
     ]
+    modes = {theirs: ours == settings.pooling for ours, theirs in POOLINGS.items()}
     return {
         MODULES: modules,
         LENGTH: {"max_seq_length": settings.max_len, "do_lower_case": settings.lower},

@@ -41,12 +41,21 @@ def _whole(texts: list[Any], tokenizer: LibraryTokenizer, max_len: int | None) -
 
 def listed_texts(texts: Any, lower: bool, strip: bool) -> list[Any]:
     """Check texts or pairs, and return them as a list; pairs become tuples."""
-    given = listed("texts", texts, "a string for each text, or a pair of them")
-    if not (given and isinstance(given[0], tuple | list)):
-        found = [text.strip() if strip else text for text in checked_texts(given)]
-        return [text.lower() for text in found] if lower else found
-    for i, pair in enumerate(given):
+    entries = listed("texts", texts, "a string for each text, or a pair of them")
+    if not entries or not isinstance(entries[0], tuple | list):
+        return _prepared(checked_texts(entries), lower, strip)
+    for i, pair in enumerate(entries):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(f"texts[{i}] is {pair!r}; expected a pair of texts, as in texts[0]")
-    first, second = (listed_texts([p[k] for p in given], lower, strip) for k in (0, 1))
-    return [*zip(first, second, strict=True)]
+    first_texts = listed_texts([pair[0] for pair in entries], lower, strip)
+    second_texts = listed_texts([pair[1] for pair in entries], lower, strip)
+    return list(zip(first_texts, second_texts, strict=True))
+
+
+def _prepared(texts: list[str], lower: bool, strip: bool) -> list[str]:
+    """Return texts as they reach the tokenizer."""
+    if strip:
+        texts = [text.strip() for text in texts]
+    if lower:
+        texts = [text.lower() for text in texts]
+    return texts

@@ -43,30 +43,14 @@ def read_word_vectors(path: str | os.PathLike[str], words: Iterable[str]) -> dic
     path = checks.path("path", path)
     listed = checked_texts([*words] if isinstance(words, Mapping | Set) else words, "words")
     wanted = {word.encode(): word for word in listed}
-    found: dict[str, np.ndarray] = {}
-    size, stated, lines = 0, None, 0
-    for number, line in _lines(path):
-        fields = line.split(b"\t" if b"\t" in line and b" " not in line.strip() else b" ")
-        if number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
-            stated, size = int(fields[0]), int(fields[1])
-            continue
-        lines += 1
-        if lines == 1:
-            size = size or len(fields) - 1
-            _vector(path, number, fields[-size:] if size else [b""])  # raises if it is no vector
-        word = b" ".join(fields[:-size])  # which may hold spaces
-        if (name := wanted.get(word)) is not None and name not in found:
-            found[name] = _vector(path, number, fields[-size:])
+    vectors: dict[str, np.ndarray] = {}
+    for number, fields, size in _rows(path):
+        word = wanted.get(b" ".join(fields[:-size]))  # a word may hold spaces
+        if word is not None and word not in vectors:
+            vectors[word] = _vector(path, number, fields[-size:])
         elif len(fields) <= size:
             raise _wrong(path, number, f"{len(fields) - 1} numbers, and {size} in the first line")
-    if lines == 0:
-        raise ValueError(f"{path} holds no word vectors; expected lines such as 'the 0.41 0.24'")
-    if stated is not None and lines != stated:
-        raise ValueError(
-            f"{path} says that it has {stated:,} words but has {lines:,}; expected all. It was cut "
-            "short: copy or download it again"
-        )
-    return {word: found[word] for word in wanted.values() if word in found}
+    return {word: vectors[word] for word in wanted.values() if word in vectors}
 
 
 def set_word_vectors(
@@ -103,21 +87,26 @@ def set_word_vectors(
         checks.whole(name, token, at_least=0, at_most=vocab_size - 1)
         if word not in vectors:
             continue
-        vector = np.asarray(vectors[word])
-        if vector.shape != (d_model,):
-            raise ValueError(
-                f"the vector of {word!r} has shape {vector.shape} and the model d_model {d_model}; "
-                f"expected ({d_model},). Build the model with d_model={vector.size}"
-            )
-        if vector.dtype.kind not in "fiu" or not np.isfinite(vector).all():
-            raise ValueError(f"the vector of {word!r} is {vector}; expected finite numbers")
-        rows[token] = vector
+        rows[token] = _checked_vector(word, vectors[word], d_model)
     if rows:
         table = tokens.weight.value
         xp = array_module(table)
         stacked = np.stack(list(rows.values())).astype(tokens.weight.dtype)
         table[xp.asarray(list(rows))] = asarray(stacked, model.backend)
     return len(rows)
+
+
+def _checked_vector(word: str, numbers: Any, d_model: int) -> np.ndarray:
+    """Return a word's vector as an array, after checking that it fits into the embedding."""
+    vector = np.asarray(numbers)
+    if vector.shape != (d_model,):
+        raise ValueError(
+            f"the vector of {word!r} has shape {vector.shape} and the model d_model {d_model}; "
+            f"expected ({d_model},). Build the model with d_model={vector.size}"
+        )
+    if vector.dtype.kind not in "fiu" or not np.isfinite(vector).all():
+        raise ValueError(f"the vector of {word!r} is {vector}; expected finite numbers")
+    return vector
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -142,6 +131,45 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 f"{path} is cut short or damaged after line {number} ({error}); expected a whole "
                 "gzip file. Copy or download it again"
             ) from error
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[bytes], int]]:
+    """Yield a line's number, its fields, and the size of the vectors, for each line with a word.
+
+    Raises ValueError if the first of them has no vector, or if the file says at its beginning that
+    it has more lines or fewer.
+    """
+    size = n_lines = 0
+    n_stated: int | None = None
+    for number, line in _lines(path):
+        fields = _fields(line)
+        if number == 1 and _is_heading(fields):
+            n_stated = int(fields[0])
+            size = int(fields[1])
+            continue
+        n_lines += 1
+        if n_lines == 1:
+            size = size or len(fields) - 1
+            _vector(path, number, fields[-size:] if size else [b""])  # raises if it is no vector
+        yield number, fields, size
+    if n_lines == 0:
+        raise ValueError(f"{path} holds no word vectors; expected lines such as 'the 0.41 0.24'")
+    if n_stated is not None and n_lines != n_stated:
+        raise ValueError(
+            f"{path} says that it has {n_stated:,} words but has {n_lines:,}; expected all. It was "
+            "cut short: copy or download it again"
+        )
+
+
+def _fields(line: bytes) -> list[bytes]:
+    """Return the word and the numbers of a line; a word with spaces is several fields."""
+    only_tabs = b"\t" in line and b" " not in line.strip()
+    return line.split(b"\t" if only_tabs else b" ")
+
+
+def _is_heading(fields: list[bytes]) -> bool:
+    """Return whether a line says how many words there are, and the size of their vectors."""
+    return len(fields) == 2 and all(map(bytes.isdigit, fields))
 
 
 def _vector(path: Path, number: int, fields: list[bytes]) -> np.ndarray:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from npformer.core import Layer, a_type, checks
+from npformer.core import Layer, Parameter, a_type, checks
 from npformer.data.libraries import library
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.models import probabilities
@@ -93,25 +93,36 @@ def to_onnx(
     for name, chosen in (("mask", mask), ("types", types)):
         if chosen is not None:
             checks.flag(name, chosen)
-    models, plain, left = model.model_part() if isinstance(model, Pipeline) else ([model], {}, "")
-    for each in models:
-        _check(each)
-    one = models[0]
-    names = {
-        parameter: f"{i}.{name}" if len(models) > 1 else name
-        for i, each in enumerate(models)
-        for name, parameter in each.named_parameters().items()
-    }
+    models: Sequence[Any] = [model]
+    around: Mapping[str, Any] = {}
+    left = ""
+    if isinstance(model, Pipeline):
+        models, around, left = model.model_part()
+    for member in models:
+        _check(member)
+    names = _parameter_names(models)
     size = 4 * sum(parameter.size for parameter in names)
     if size > LARGEST:
         raise ValueError(f"the weights are {size:,} bytes; expected at most {LARGEST:,} in a file")
-    graph = Graph(names, one.config.max_len, one.config.d_model)
-    x = _inputs(graph, one, mask, types)
+    graph = Graph(names, models[0].config.max_len, models[0].config.d_model)
+    x = _inputs(graph, models[0], mask, types)
     _outputs(graph, models, x)
-    metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in plain.items()}
+    metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in around.items()}
     write_whole(file, graph.model(metadata).SerializeToString())
-    inputs, outputs = ([each.name for each in some] for some in (graph.inputs, graph.outputs))
+    inputs = [value.name for value in graph.inputs]
+    outputs = [value.name for value in graph.outputs]
     return Exported(inputs, outputs, left, metadata)
+
+
+def _parameter_names(models: Sequence[Any]) -> dict[Parameter, str]:
+    """Return the name of each parameter in the file; of several models, with their number."""
+    if len(models) == 1:
+        return {parameter: name for name, parameter in models[0].named_parameters().items()}
+    return {
+        parameter: f"{i}.{name}"
+        for i, member in enumerate(models)
+        for name, parameter in member.named_parameters().items()
+    }
 
 
 def _check(model: Any) -> None:
@@ -126,11 +137,7 @@ def _check(model: Any) -> None:
 
 def _inputs(graph: Graph, model: Any, mask: bool | None, types: bool | None) -> Value:
     """Add the inputs of a model to a graph, and return x."""
-    refusing = [
-        type(layer).__name__
-        for _, layer in model.layers()
-        if isinstance(layer, WholeSequenceMixer) and layer.padding == "refuse"
-    ]
+    refusing = _refusing_padding(model)
     if mask and refusing:
         raise ValueError(
             f"mask is True, and {refusing[0]} refuses padding; expected False, or a model with "
@@ -144,26 +151,41 @@ def _inputs(graph: Graph, model: Any, mask: bool | None, types: bool | None) -> 
         x = graph.input("x", "int64", tokens)
     else:
         x = graph.input("x", "float32", [*tokens, model.embed.n_features])
-    if not refusing if mask is None else mask:
+    if mask is None:
+        mask = not refusing
+    if types is None:
+        types = n_types > 1
+    if mask:
         graph.mask = graph.input("mask", "bool", tokens)
-    if n_types > 1 if types is None else types:
+    if types:
         graph.types = graph.input("types", "int64", tokens)
     graph.length = graph.node("Shape", x, start=1, end=2)
     return x
 
 
+def _refusing_padding(model: Any) -> list[str]:
+    """Return the classes of the mixers that take no mask."""
+    return [
+        type(layer).__name__
+        for _, layer in model.layers()
+        if isinstance(layer, WholeSequenceMixer) and layer.padding == "refuse"
+    ]
+
+
 def _outputs(graph: Graph, models: Sequence[Any], x: Value) -> None:
     """Add the outputs of models to a graph."""
     logits = [graph.apply(model, x) for model in models]
-    pairs = zip(models, logits, strict=True)
-    each = [p for p in (probabilities(model, z, graph) for model, z in pairs) if p is not None]
-    one, wide = models[0], [2] if isinstance(models[0], WideSequenceClassifier) else []
-    answers = ["batch"] if one.targets_of is None else ["batch", "length"]
+    of_models = [probabilities(m, z, graph) for m, z in zip(models, logits, strict=True)]
+    of_classes = [value for value in of_models if value is not None]
+    model = models[0]
+    answers = ["batch"] if model.targets_of is None else ["batch", "length"]
     if len(models) == 1:
-        shape = [*answers, *wide, one.loss.n_outputs(one.n_classes)]
-        graph.output("logits" if each else "outputs", logits[0], shape)
-    if not each or isinstance(one, LanguageModel | MaskedLanguageModel):
+        of_parts = [2] if isinstance(model, WideSequenceClassifier) else []
+        shape = [*answers, *of_parts, model.loss.n_outputs(model.n_classes)]
+        graph.output("logits" if of_classes else "outputs", logits[0], shape)
+    if not of_classes or isinstance(model, LanguageModel | MaskedLanguageModel):
         return
-    mean, *others = each
-    mean = sum(others, mean) / float(len(models)) if others else mean
-    graph.output("probabilities", mean, [*answers, one.n_classes])
+    mean, *others = of_classes
+    if others:
+        mean = sum(others, mean) / float(len(models))
+    graph.output("probabilities", mean, [*answers, model.n_classes])

@@ -54,8 +54,10 @@ def conv1d(layer: own.Conv1d, x: Value, graph: Graph) -> Value:
 @register(own.LayerNorm)
 def layer_norm(layer: own.LayerNorm, x: Value, graph: Graph) -> Value:
     """y = gamma (x - mean) / sqrt(variance + eps) + beta."""
-    of = layer.gamma, *([] if layer.beta is None else [layer.beta])
-    return graph.node("LayerNormalization", x, *of, epsilon=layer.eps)
+    inputs = [x, layer.gamma]
+    if layer.beta is not None:
+        inputs.append(layer.beta)
+    return graph.node("LayerNormalization", *inputs, epsilon=layer.eps)
 
 
 @register(own.RMSNorm)
@@ -123,7 +125,8 @@ def token_types(layer: own.TokenTypes, x: Value, graph: Graph) -> Value:
 @register(own.TimeDistributed)
 def time_distributed(layer: own.TimeDistributed, x: Value, graph: Graph) -> Value:
     """y[:, t] = layer(x[:, t]): tokens become rows, which have no mask."""
-    steps, features = (graph.node("Shape", x, **part) for part in ({"end": 2}, {"start": 2}))
+    steps = graph.node("Shape", x, end=2)
+    features = graph.node("Shape", x, start=2)
     rows = graph.node("Concat", [-1], features, axis=0)
     mask, graph.mask = graph.mask, None
     y = graph.apply(layer.layer, graph.node("Reshape", x, rows))

@@ -227,9 +227,12 @@ def gated_convolution(layer: own.GatedConvolution, x: Value, graph: Graph) -> Va
 def state_space(layer: own.StateSpace, x: Value, graph: Graph) -> Value:
     """y = gelu(k * x + D x) W_O; the kernel k is computed now, for max_len tokens."""
     x = graph.without_padding(x)
-    log_step, log_decay, frequency, C = (to_numpy(each.value) for each in layer.kernel_parameters())
-    of_space = log_step, log_decay, frequency, C, graph.max_len
-    table, _ = F.state_space_kernel(*of_space)  # [max_len, d_model]
+    log_step, log_decay, frequency, C = (
+        to_numpy(parameter.value) for parameter in layer.kernel_parameters()
+    )
+    table, _ = F.state_space_kernel(
+        log_step, log_decay, frequency, C, graph.max_len
+    )  # [max_len, d_model]
     kernel = graph.cropped(table, 0)
     s = convolution(x, kernel, graph.length, graph.d_model, graph)
     a = graph.node("Gelu", s + x * layer.skip)

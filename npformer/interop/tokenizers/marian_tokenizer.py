@@ -19,8 +19,12 @@ LANGUAGE = re.compile(">>.*?<<", re.DOTALL)
 """What a text may begin with: the language to translate it into."""
 SPECIAL = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 FOREIGN = (
-    *("separate_vocabs", "sp_model_kwargs", "split_special_tokens", "bos_token"),
-    *("additional_special_tokens", "extra_special_tokens"),
+    "separate_vocabs",
+    "sp_model_kwargs",
+    "split_special_tokens",
+    "bos_token",
+    "additional_special_tokens",
+    "extra_special_tokens",
 )
 """Settings of tokenizer_config.json that npformer does not have."""
 
@@ -80,13 +84,10 @@ class MarianTokenizer(Tokenizer):
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
         vocabulary = read_json(path / FILES[2])
         settings = stated_settings(path)
-        own = [key for key in FOREIGN if settings.get(key)]
-        own += [key for key, usual in SPECIAL.items() if word_of(settings.get(key, usual)) != usual]
-        words = {word: str(vocabulary.get(word)) for word in SPECIAL.values()}
-        for id, token in (settings.get("added_tokens_decoder") or {}).items():
-            own += [] if words.get(str(word_of(token))) == id else [f"the token {id}"]
-        if own:
-            raise ValueError(f"{path} has {own[0]} of its own; expected that of Marian's models")
+        if differences := _differences(settings, vocabulary):
+            raise ValueError(
+                f"{path} has {differences[0]} of its own; expected that of Marian's models"
+            )
         clean_up = settings.get("clean_up_tokenization_spaces") is True
         return cls(source, target, vocabulary, clean_up=clean_up)
 
@@ -95,12 +96,19 @@ class MarianTokenizer(Tokenizer):
         ids: list[int] = []
         unknown, end = self.vocabulary["<unk>"], self.vocabulary["</s>"]
         for part in re.split(f"({'|'.join(SPECIAL.values())})", text):
-            language = LANGUAGE.match(part)
-            pieces = [part] if part in SPECIAL.values() else [language.group()] if language else []
-            rest = part[sum(map(len, pieces)) :]
-            pieces += self._of_source.encode(rest, out_type=str)
+            pieces = [part] if part in SPECIAL.values() else self._source_pieces(part)
             ids += [self.vocabulary.get(piece, unknown) for piece in pieces]
-        return [*ids[: None if max_len is None else max_len - 1], end]
+        if max_len is not None:
+            ids = ids[: max_len - 1]
+        return [*ids, end]
+
+    def _source_pieces(self, text: str) -> list[str]:
+        """Return the pieces of a source without special tokens; a language is one piece."""
+        language = LANGUAGE.match(text)
+        if language is None:
+            return list(self._of_source.encode(text, out_type=str))
+        rest = text[language.end() :]
+        return [language.group(), *self._of_source.encode(rest, out_type=str)]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of some ids of a target, without special tokens."""
@@ -115,12 +123,28 @@ class MarianTokenizer(Tokenizer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the files' contents, ready for JSON."""
-        both = (each.decode("latin-1") for each in (self._source, self._target))
-        own = {"models": list(both), "vocabulary": self.vocabulary, "clean_up": self.clean_up}
-        return {"kind": "marian", **own}
+        return {
+            "kind": "marian",
+            "models": [self._source.decode("latin-1"), self._target.decode("latin-1")],
+            "vocabulary": self.vocabulary,
+            "clean_up": self.clean_up,
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
-        source, target = (each.encode("latin-1") for each in values["models"])
+        source, target = (model.encode("latin-1") for model in values["models"])
         return cls(source, target, values["vocabulary"], clean_up=values["clean_up"])
+
+
+def _differences(settings: Mapping[str, Any], vocabulary: Mapping[str, Any]) -> list[str]:
+    """Return the settings and added tokens in which a folder differs from Marian's models."""
+    differences = [key for key in FOREIGN if settings.get(key)]
+    for key, usual in SPECIAL.items():
+        if word_of(settings.get(key, usual)) != usual:
+            differences.append(key)
+    id_of_special = {word: str(vocabulary.get(word)) for word in SPECIAL.values()}
+    for id, token in (settings.get("added_tokens_decoder") or {}).items():
+        if id_of_special.get(str(word_of(token))) != id:
+            differences.append(f"the token {id}")
+    return differences

@@ -27,10 +27,16 @@ from npformer.tasks.estimators.class_names import (
 )
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import classifier_for
+from npformer.tasks.estimators.labelled import (
+    labelled_samples,
+    split_for_calibration,
+    with_held_out,
+    with_weights,
+)
 from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, compared, scores_of
-from npformer.tasks.estimators.split import stratified
 from npformer.training.distributed import as_communicator
+from npformer.training.history import History
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,52 +125,53 @@ class Classifier(Estimator):
             checks.rate("calibration", calibration)
         reader = self.reader()
         listed = reader.checked(samples, "samples")
-        names = ClassNames.of(labels := plain_labels(labels))
-        y = names.numbers(labels)
-        check_as_many(listed, y)
-        if (weights := training.get("sample_weight")) is not None:
-            training["sample_weight"] = weights = checks.weights("sample_weight", weights)
-            checks.shape("sample_weight", weights, (len(y),), "One number for each sample")
-        if words := rarely_repeat(y.tolist()):
+        labels = plain_labels(labels)
+        names = ClassNames.of(labels)
+        labelled = labelled_samples(listed, names.numbers(labels), training.get("sample_weight"))
+        if words := rarely_repeat(labelled.y.tolist()):
             warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
-        held_out: tuple[Sequence[Any], np.ndarray] | None = None
-        if isinstance(validation, tuple | list):
-            others = reader.checked(validation[0], "the samples of validation")
-            held_out = others, names.numbers(validation[1], "the labels of validation")
-        elif validation is not None:
-            rows, rest = stratified(y, validation, self.seed)
-            held_out = [listed[i] for i in rest], y[rest]
-            if weights is not None:
-                training["sample_weight"] = weights = weights[rows]
-            listed, y = [listed[i] for i in rows], y[rows]
-        if isinstance(given := training.get("class_weight"), Mapping):
-            of = names.numbers(list(given), "the keys of class_weight")
-            training["class_weight"] = dict(zip(of.tolist(), given.values(), strict=True))
-        reader.learn(listed)
+        train, held_out = with_held_out(labelled, validation, reader, names, self.seed)
+        n, kind = len(train.y), self.kind()
+        settings = with_weights({**defaults.training(kind, n), **training}, train, names)
+        reader.learn(train.samples)
         self.begin()
         self.reader_, self.classes_ = reader, np.array(names.names)
-        data = self._data(listed, y)
-        validation_data = None if held_out is None else self._data(*held_out)
-        given = {**defaults.training(self.kind(), len(y)), **training}
-        share = defaults.calibration(self.kind(), len(y)) if calibration is None else calibration
-        members = self.members or defaults.members(self.kind(), len(y))
+        data = self._data(train.samples, train.y)
+        validation_data = None if held_out is None else self._data(held_out.samples, held_out.y)
+        if calibration is None:
+            calibration = defaults.calibration(kind, n)
+        members = self.members or defaults.members(kind, n)
         for member in range(members):
-            seed, own, apart = self.seed + member, data, validation_data
-            model = self.build(len(self.classes_), seed)
-            folder = [f"member-{member + 1}"] if members > 1 else []
-            place = None if checkpoint is None else Path(checkpoint, *folder)
-            if share and validation_data is None:
-                rows, rest = stratified(y, share, seed)
-                own, apart = (tuple(each[part] for each in data) for part in (rows, rest))
-                if weights is not None:
-                    given["sample_weight"] = weights[rows]
-            of_call = {"validation": validation_data, "checkpoint": place, "seed": seed}
-            history = self.train(model, own, given, **of_call)
-            if share and apart is not None:
-                calibrate(model, apart)
+            seed = self.seed + member
+            own_folder = [f"member-{member + 1}"] if members > 1 else []
+            folder = None if checkpoint is None else Path(checkpoint, *own_folder)
+            history = self._train_member(data, validation_data, settings, calibration, folder, seed)
             if history.stopped in ("interrupted", "terminated"):
                 break
         return self
+
+    def _train_member(
+        self,
+        data: Data,
+        validation: Data | None,
+        settings: Mapping[str, Any],
+        calibration: float,
+        checkpoint: Path | None,
+        seed: int,
+    ) -> History:
+        """Train a model and fit the temperature of its probabilities; return its history."""
+        model = self.build(len(self.classes_), seed)
+        calibration_data = validation
+        if calibration and validation is None:
+            data, settings, calibration_data = split_for_calibration(
+                data, settings, calibration, seed
+            )
+        history = self.train(
+            model, data, settings, validation=validation, checkpoint=checkpoint, seed=seed
+        )
+        if calibration and calibration_data is not None:
+            calibrate(model, calibration_data)
+        return history
 
     def example(self, *data: Any) -> np.ndarray:
         """Return the first sample."""
@@ -220,12 +227,12 @@ class Classifier(Estimator):
         """
         with as_communicator(communicator).guard() as ranks:
             listed = self.checked(samples, "samples")
-            found = np.zeros((0, len(self.classes_)), dtype=self.model.dtype)
-            if own := listed[ranks.shard(len(listed))]:
-                x, mask = self.reader_.read(own)
-                each = [model.predict_probabilities(x, mask, batch_size) for model in self.models_]
-                found = np.asarray(sum(each[1:], start=each[0]) / len(each))
-            return ranks.concatenate(found)
+            mean = np.zeros((0, len(self.classes_)), dtype=self.model.dtype)
+            if shard := listed[ranks.shard(len(listed))]:
+                x, mask = self.reader_.read(shard)
+                of_models = [m.predict_probabilities(x, mask, batch_size) for m in self.models_]
+                mean = np.asarray(sum(of_models[1:], start=of_models[0]) / len(of_models))
+            return ranks.concatenate(mean)
 
     predict_probabilities = predict_proba
 
@@ -249,8 +256,8 @@ class Classifier(Estimator):
         """Return accuracy, macro F1, confusions and the worst mistakes on labelled samples."""
         y, listed = self.names.numbers(labels), self.checked(samples, "samples")
         check_as_many(listed, y)
-        found = self.predict_proba(listed, batch_size, communicator)
-        return scores_of(self.names.names, y, found)
+        probabilities = self.predict_proba(listed, batch_size, communicator)
+        return scores_of(self.names.names, y, probabilities)
 
     def report(
         self,

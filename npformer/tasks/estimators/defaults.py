@@ -64,8 +64,11 @@ HOLDS_OUT = {"text": 100}
 """From how many texts on; those that a pretrained model is tuned on are all needed up to 400."""
 
 SEEN = {
-    **{"text": 25_000, "writer": 5_000_000, "translator": 300_000},
-    **{"filler": 200_000, "tuned": 15_000},
+    "text": 25_000,
+    "writer": 5_000_000,
+    "translator": 300_000,
+    "filler": 200_000,
+    "tuned": 15_000,
 }
 """How many texts, tokens or pairs training sees, repeats included: some minutes on two cores."""
 

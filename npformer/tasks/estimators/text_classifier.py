@@ -89,8 +89,10 @@ class TextClassifier(Classifier):
 
     def kind(self) -> str:
         """Return what `npformer.tasks.estimators.defaults` calls the samples."""
-        own = isinstance(getattr(self, "pretrained_", None), TextFiller)
-        return "text" if self.pretrained is None else "tuned" if own else "pretrained"
+        if self.pretrained is None:
+            return "text"
+        by_filler = isinstance(getattr(self, "pretrained_", None), TextFiller)
+        return "tuned" if by_filler else "pretrained"
 
     def check(self) -> None:
         """Raise ValueError or TypeError for a wrong argument of `__init__`; `fit` calls it."""
@@ -100,16 +102,7 @@ class TextClassifier(Classifier):
         if self.lower is not None:
             checks.flag("lower", self.lower)
         checks.flag("wide", self.wide)
-        own = isinstance(self.tokenizer, Tokenizer)
-        if not own:
-            checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
-        if self.ngrams and self.tokenizer != "word":
-            raise ValueError(f"ngrams is {self.ngrams}; expected only with tokenizer='word'")
-        if own and (given := self._vocabulary()):
-            raise ValueError(
-                f"{', '.join(given)} is given together with a Tokenizer, which has a "
-                "vocabulary; expected only one of the two"
-            )
+        self._check_tokenizer()
         listed("freeze", self.freeze, "patterns, such as 'embed.*'")
         if self.pretrained is not None:
             decided = self.config is not None or self.max_len is not None
@@ -119,22 +112,48 @@ class TextClassifier(Classifier):
                     "max_len, which the folder decides; expected only pretrained"
                 )
 
+    def _check_tokenizer(self) -> None:
+        """Raise ValueError for an unknown tokenizer, or settings that do not go with it."""
+        has_vocabulary = isinstance(self.tokenizer, Tokenizer)
+        if not has_vocabulary:
+            checks.choice("tokenizer", self.tokenizer, TOKENIZERS)
+        if self.ngrams and self.tokenizer != "word":
+            raise ValueError(f"ngrams is {self.ngrams}; expected only with tokenizer='word'")
+        if has_vocabulary and (settings := self._vocabulary()):
+            raise ValueError(
+                f"{', '.join(settings)} is given together with a Tokenizer, which has a "
+                "vocabulary; expected only one of the two"
+            )
+
     def _vocabulary(self) -> dict[str, Any]:
         """Return the settings of the vocabulary that were given."""
-        names = ["vocab_size", "min_count", "lower"] + ["ngrams"] * (self.tokenizer == "word")
-        return {name: v for name in names if (v := getattr(self, name)) is not None}
+        names = ["vocab_size", "min_count", "lower"]
+        if self.tokenizer == "word":
+            names.append("ngrams")
+        settings = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def reader(self) -> TextReader:
         """Return a reader that has learned nothing yet."""
-        if (pretrained := self.pretrained) is None:
-            given = self.given_max_len(), self.tokenizer, self._vocabulary(), self.wide
-            return TextReader(*given, refuse_empty=True)
+        pretrained = self.pretrained
+        if pretrained is None:
+            return TextReader(
+                max_len=self.given_max_len(),
+                tokenizer=self.tokenizer,
+                vocabulary=self._vocabulary(),
+                wide=self.wide,
+                refuse_empty=True,
+            )
         if isinstance(pretrained, str | os.PathLike):
             pretrained = opened(pretrained)
         self.pretrained_: Any = pretrained
         if isinstance(pretrained, TextFiller):
-            most: int = pretrained.model.config.max_len
-            return TextReader(most, pretrained.tokenizer_, {}, self.wide, refuse_empty=True)
+            return TextReader(
+                max_len=pretrained.model.config.max_len,
+                tokenizer=pretrained.tokenizer_,
+                wide=self.wide,
+                refuse_empty=True,
+            )
         from npformer import interop  # when needed
 
         advice = "npformer pretrain writes a TextFiller, with which training may begin, too"
@@ -166,8 +185,10 @@ class TextClassifier(Classifier):
         elif isinstance(self.pretrained_, TextFiller):
             filler = self.pretrained_.model
             config = replace(filler.config, **defaults.ENCODERS["tuned"])
-            own = self.reader_, config, n_classes, self.pooling
-            model = take_over(classifier_for(*own, seed=seed, dtype=filler.dtype), filler)
+            model = classifier_for(
+                self.reader_, config, n_classes, self.pooling, seed=seed, dtype=filler.dtype
+            )
+            model = take_over(model, filler)
         else:
             model = self.pretrained_.classifier(n_classes, pooling=self.pooling, seed=seed)
         return model.freeze(*self.freeze) if self.freeze else model

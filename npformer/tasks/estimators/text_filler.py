@@ -135,28 +135,32 @@ class TextFiller(Estimator):
         if isinstance(self.tokenizer, Tokenizer):
             self.tokenizer_ = self.tokenizer
         else:
-            sizes: dict[str, Any] = {"vocab_size": self.vocab_size, "masks": True}
-            self.tokenizer_ = train_tokenizer(self.tokenizer, listed, **sizes)
+            self.tokenizer_ = train_tokenizer(
+                self.tokenizer, listed, vocab_size=self.vocab_size, masks=True
+            )
         config = with_usual_positions(self.configured(defaults.ENCODERS["filler"]), self.config)
-        most = config.max_len
-        data = self.data("texts", listed, most)
-        held_out = None if validation is None else self.data("validation", validation, most)
-        of = self.tokenizer_
-        special = [id for id in (of.unknown_id, of.begin_id, of.end_id) if id is not None]
+        data = self.data("texts", listed, config.max_len)
+        held_out = None
+        if validation is not None:
+            held_out = self.data("validation", validation, config.max_len)
+        tokenizer = self.tokenizer_
+        special_ids = [tokenizer.unknown_id, tokenizer.begin_id, tokenizer.end_id]
         model = MaskedLanguageModel(
             config,
-            of.vocab_size,
-            mask_id=of.mask_id,
-            padding_id=of.padding_id,
-            special_ids=special,
+            tokenizer.vocab_size,
+            mask_id=tokenizer.mask_id,
+            padding_id=tokenizer.padding_id,
+            special_ids=[id for id in special_ids if id is not None],
             mask_share=self.mask_share,
             expects_mask=True,
             seed=self.seed,
             dtype=self.dtype,
         )
-        usual = {**defaults.training("filler", len(data[0])), **training}
+        settings = {**defaults.training("filler", len(data[0])), **training}
         self.begin()
-        self.train(model, data, usual, validation=held_out, checkpoint=checkpoint, seed=self.seed)
+        self.train(
+            model, data, settings, validation=held_out, checkpoint=checkpoint, seed=self.seed
+        )
         return self
 
     def data(self, name: str, texts: Any, max_len: int) -> Arrays:

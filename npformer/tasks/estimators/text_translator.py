@@ -102,34 +102,47 @@ class TextTranslator(Estimator):
         self.check()
         check_training(training, validation, "(sources, targets)")
         sources, targets = checked_pairs(sources, targets)
-        others = None
+        held_out_pairs = None
         if isinstance(validation, tuple | list):
-            others = checked_pairs(*validation)
+            held_out_pairs = checked_pairs(*validation)
         elif validation is not None:
-            rows, rest = split_by_source(sources, validation, self.seed)
-            others = [sources[i] for i in rest], [targets[i] for i in rest]
-            sources, targets = [sources[i] for i in rows], [targets[i] for i in rows]
+            rows, held_out_rows = split_by_source(sources, validation, self.seed)
+            held_out_pairs = _rows_of(sources, held_out_rows), _rows_of(targets, held_out_rows)
+            sources, targets = _rows_of(sources, rows), _rows_of(targets, rows)
         self.tokenizers_ = list(map(self._tokenizer, self._both(), (sources, targets)))
         x, y = self.arrays(sources, targets)
-        longest = max(x.shape[1], y.shape[1])
-        few = {"dropout": defaults.DROPOUT} if len(x) < defaults.FEW_PAIRS else {}
-        few |= {"max_len": self.max_len or 2 * longest}
-        config = self.configured(defaults.ENCODERS["translator"] | few)
+        model = self._model(len(x), longest=max(x.shape[1], y.shape[1]))
+        self.begin()
+        held_out: Data | None = None if held_out_pairs is None else self.arrays(*held_out_pairs)
+        settings = {**defaults.training("translator", len(x)), **training}
+        self.train(
+            model, (x, y), settings, validation=held_out, checkpoint=checkpoint, seed=self.seed
+        )
+        return self
+
+    def _model(self, n_pairs: int, longest: int) -> EncoderDecoder:
+        """Return an untrained model for texts of up to `longest` tokens."""
+        usual = defaults.ENCODERS["translator"] | {"max_len": self.max_len or 2 * longest}
+        if n_pairs < defaults.FEW_PAIRS:
+            usual["dropout"] = defaults.DROPOUT
+        config = self.configured(usual)
         if longest > config.max_len:
             raise ValueError(
                 f"a text has {longest} tokens, those for its ends included; expected at most "
                 f"max_len, {config.max_len}. Take a larger max_len, or leave long texts out"
             )
         source, target = self.tokenizers_
-        given = {name: getattr(target, name) for name in ("padding_id", "begin_id", "end_id")}
-        given |= {name: getattr(self, name) for name in ("decoder", "seed", "dtype")}
-        model = EncoderDecoder(config, source.vocab_size, target.vocab_size, **given)
-        self.begin()
-        held_out: Data | None = None if others is None else self.arrays(*others)
-        usual = {**defaults.training("translator", len(x)), **training}
-        own = {"validation": held_out, "checkpoint": checkpoint, "seed": self.seed}
-        self.train(model, (x, y), usual, **own)
-        return self
+        return EncoderDecoder(
+            config,
+            source.vocab_size,
+            target.vocab_size,
+            decoder=self.decoder,
+            padding_id=target.padding_id,
+            begin_id=target.begin_id,
+            end_id=target.end_id,
+            seed=self.seed,
+            dtype=self.dtype,
+        )
 
     def _tokenizer(self, given: str | Tokenizer, texts: Sequence[str]) -> Tokenizer:
         """Return a tokenizer, made for some texts if only its name is given."""
@@ -276,3 +289,7 @@ class TextTranslator(Estimator):
         """Take over the tokenizers."""
         self.tokenizer = self.tokenizers_ = [tokenizer_of(each) for each in values["tokenizers"]]
         self.max_len = values["max_len"]
+
+
+def _rows_of(texts: list[str], rows: np.ndarray) -> list[str]:
+    return [texts[i] for i in rows]

@@ -129,18 +129,26 @@ class TextWriter(Estimator):
         else:
             self.tokenizer_ = writing_tokenizer(self.tokenizer, [text], self.vocab_size)
         ids = self.ids("text", text)
-        few = {"dropout": defaults.DROPOUT} if len(ids) < defaults.FEW_TOKENS else {}
-        config = self.configured(defaults.ENCODERS["writer"] | few)
+        usual = dict(defaults.ENCODERS["writer"])
+        if len(ids) < defaults.FEW_TOKENS:
+            usual["dropout"] = defaults.DROPOUT
+        config = self.configured(usual)
         x, y = windows(ids, config.max_len)
-        usual = {**defaults.training("writer", len(ids)), **training}
-        sizes: dict[str, Any] = {"tied": self.tied, "seed": self.seed, "dtype": self.dtype}
-        model = LanguageModel(config, self.tokenizer_.vocab_size, **sizes)
+        settings = {**defaults.training("writer", len(ids)), **training}
+        model = LanguageModel(
+            config,
+            self.tokenizer_.vocab_size,
+            tied=self.tied,
+            seed=self.seed,
+            dtype=self.dtype,
+        )
         held_out = None
         if validation is not None:
             held_out = windows(self.ids("validation", validation), config.max_len)
         self.begin()
-        own = {"validation": held_out, "checkpoint": checkpoint, "seed": self.seed}
-        self.train(model, (x, y), usual, **own)
+        self.train(
+            model, (x, y), settings, validation=held_out, checkpoint=checkpoint, seed=self.seed
+        )
         return self
 
     def ids(self, name: str, text: Any) -> np.ndarray:

@@ -90,20 +90,32 @@ def judge(
     name: str, model: Any, samples: Batch, batch_size: int, chosen: list[int], called: Glossary
 ) -> Answers:
     """Run a model on all samples, which have been checked, and trace it on the chosen ones."""
-    some = samples.select(chosen)
-    x, mask, _ = as_given(some.inputs)
-    found = trace(model, x, mask, labels=some.y)
+    traced_samples = samples.select(chosen)
+    x, mask, _ = as_given(traced_samples.inputs)
+    traced = trace(model, x, mask, labels=traced_samples.y)
     outputs = in_batches(model, to_numpy, samples.inputs, batch_size)
-    y, predicted, probability = np.asarray(samples.y), None, None
+    y = np.asarray(samples.y)
+    predicted = probability = None
     with np.errstate(all="ignore"):
-        each = [model.loss.measure(outputs[i : i + 1], y[i : i + 1]) for i in range(len(y))]
+        measures = [model.loss.measure(outputs[i : i + 1], y[i : i + 1]) for i in range(len(y))]
         if isinstance(model.loss, Classification):
             p = model.loss.probabilities(outputs)
-            numbers = np.isfinite(p).all(axis=-1)
-            predicted = np.where(numbers, np.nan_to_num(p).argmax(axis=-1), -1)
-            probability = np.where(numbers, p.max(axis=-1), np.nan)
-    n, total = max(sum(found.n for found in each), 1), sum(found.total for found in each)
-    losses = np.array([found.total / found.n if found.n else math.nan for found in each])
-    hits = math.nan if predicted is None else sum(found.hits or 0 for found in each) / n
-    answers = name, model, samples, predicted, probability, losses, total / n, hits
-    return Answers(*answers, found, called)
+            finite = np.isfinite(p).all(axis=-1)
+            predicted = np.where(finite, np.nan_to_num(p).argmax(axis=-1), -1)
+            probability = np.where(finite, p.max(axis=-1), np.nan)
+    n = max(sum(measure.n for measure in measures), 1)
+    accuracy = math.nan
+    if predicted is not None:
+        accuracy = sum(measure.hits or 0 for measure in measures) / n
+    return Answers(
+        name=name,
+        model=model,
+        samples=samples,
+        predicted=predicted,
+        probability=probability,
+        losses=np.array([m.total / m.n if m.n else math.nan for m in measures]),
+        loss=sum(measure.total for measure in measures) / n,
+        accuracy=accuracy,
+        trace=traced,
+        called=called,
+    )

@@ -16,6 +16,7 @@ from npformer.mixers import Mixer
 from npformer.tasks.reports.axes import MOST_TOKENS, heads, with_axes
 from npformer.tasks.reports.elements import TEXTS, document, e
 from npformer.tasks.reports.png import data_address, scale_for
+from npformer.training.inspection.calls import Call
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import trace
 from npformer.training.storage.files import check_place, write_whole
@@ -49,22 +50,38 @@ def written_report(
 
 
 def _sample(model: Any, written: WrittenText) -> Element:
-    several = isinstance(written.x, tuple)
-    kinds = TEXTS["written"]["kinds"] if several else {"target": TEXTS["written"]["text"]}
-    by_kind: dict[str, list[Element]] = {kind: [] for kind in kinds}
+    headings = {"target": TEXTS["written"]["text"]}
+    if isinstance(written.x, tuple):
+        headings = TEXTS["written"]["kinds"]
+    figures_of_kind: dict[str, list[Element]] = {kind: [] for kind in headings}
     for call in trace(model, written.x):
-        if not isinstance(call.layer, Mixer | CrossAttention):
-            continue
-        source = several and call.name.startswith("encoder")
-        cross = isinstance(call.layer, CrossAttention)
-        kind = "cross" if cross else "source" if source else "target"
-        rows = written.tokens[0 if kind == "source" else -1]
-        columns = written.tokens[-1 if kind == "target" else 0]
-        matrices = np.asarray(to_numpy(matrices_of(call))[0]).real
-        figures = [_figure(matrix, rows, columns, head) for head, matrix in enumerate(matrices)]
-        by_kind[kind] += heads(call, figures)
-    parts = [e("div", e("h3", kinds[kind]), found) for kind, found in by_kind.items() if found]
+        if isinstance(call.layer, Mixer | CrossAttention):
+            kind = _kind_of(call, written)
+            figures_of_kind[kind] += _figures(call, kind, written)
+    parts = [
+        e("div", e("h3", headings[kind]), figures)
+        for kind, figures in figures_of_kind.items()
+        if figures
+    ]
     return e("section", e("h2", written.title), parts)
+
+
+def _kind_of(call: Call, written: WrittenText) -> str:
+    """Return what a layer mixes: the source, the target, or one with the other ("cross")."""
+    if isinstance(call.layer, CrossAttention):
+        return "cross"
+    of_source = isinstance(written.x, tuple) and call.name.startswith("encoder")
+    return "source" if of_source else "target"
+
+
+def _figures(call: Call, kind: str, written: WrittenText) -> list[Element]:
+    """Return the matrices of a layer, with the tokens that they mix along their axes."""
+    source, target = written.tokens[0], written.tokens[-1]
+    rows = source if kind == "source" else target
+    columns = target if kind == "target" else source
+    matrices = np.asarray(to_numpy(matrices_of(call))[0]).real
+    figures = [_figure(matrix, rows, columns, head) for head, matrix in enumerate(matrices)]
+    return heads(call, figures)
 
 
 def _figure(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str], head: int) -> Element:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -55,32 +56,64 @@ def _pictures(
     models: Sequence[Answers], chosen: Sequence[int], left_out: list[str]
 ) -> list[list[list[Element]]]:
     """Return for each model and sample the pictures of all layers."""
-    mixers = [[call for call in judged.trace if isinstance(call.layer, Mixer)] for judged in models]
-    layers, tokens = max(sum(map(len, mixers)), 1), models[0].called.tokens
-    named = 2 if tokens else 1  # names at the axes weigh as much as the picture
-    most = max(1, MOST_PICTURES // (named * layers * len(chosen)))
-    shown = sum(min(len(_matrices(call, 0)), most) for calls in mixers for call in calls)
+    mixers_of_models = [_mixers_of(judged) for judged in models]
+    n_heads = [mixer.n_heads for mixers in mixers_of_models for mixer in mixers]
+    tokens = models[0].called.tokens
+    weight = 2 if tokens else 1  # names at the axes weigh as much as the picture
+    most_heads = max(1, MOST_PICTURES // (weight * max(len(n_heads), 1) * len(chosen)))
+    shown = sum(min(n, most_heads) for n in n_heads)
     side = max(16, min(SIDE, math.isqrt(MOST_PIXELS // max(shown * len(chosen), 1))))
-    every: list[list[list[Element]]] = []
-    for judged, calls in zip(models, mixers, strict=True):
-        by_sample: list[list[Element]] = [[] for _ in chosen]
-        for call in calls:
-            for place, i in enumerate(chosen):
-                matrices = _matrices(call, place)
-                shown_heads = enumerate(matrices[:most])
-                figures = [_figure(judged, i, head, matrix, side) for head, matrix in shown_heads]
-                by_sample[place] += heads(call, figures)
-            if len(matrices) > most:
-                left_out.append(
-                    f"{judged.name}, {call.name}: the first {most} of {len(matrices)} heads "
-                    "are shown. To see the others, choose fewer samples"
-                )
-        if not calls:
-            left_out.append(f"{judged.name}: it has no mixer, so there are no matrices")
-        every.append(by_sample)
+    pictures = []
+    for judged, mixers in zip(models, mixers_of_models, strict=True):
+        pictures.append(_pictures_of_model(judged, mixers, chosen, most_heads, side))
+        left_out += _heads_left_out(judged, mixers, most_heads)
     if tokens and models[0].samples.inputs[0].x.shape[1] > MOST_TOKENS:
         left_out.append(f"of samples with more than {MOST_TOKENS} tokens, those after the first")
-    return every
+    return pictures
+
+
+class _TracedMixer(NamedTuple):
+    """What a trace says of a mixer, and how many matrices that has for a sample."""
+
+    call: Call
+    n_heads: int
+
+
+def _mixers_of(judged: Answers) -> list[_TracedMixer]:
+    """Return the mixers of a model, from the bottom up."""
+    calls = [call for call in judged.trace if isinstance(call.layer, Mixer)]
+    return [_TracedMixer(call, len(_matrices(call, 0))) for call in calls]
+
+
+def _pictures_of_model(
+    judged: Answers,
+    mixers: Sequence[_TracedMixer],
+    chosen: Sequence[int],
+    most_heads: int,
+    side: int,
+) -> list[list[Element]]:
+    """Return for each sample the pictures of all layers of a model."""
+    by_sample: list[list[Element]] = [[] for _ in chosen]
+    for mixer in mixers:
+        for place, i in enumerate(chosen):
+            matrices = _matrices(mixer.call, place)[:most_heads]
+            figures = [
+                _figure(judged, i, head, matrix, side) for head, matrix in enumerate(matrices)
+            ]
+            by_sample[place] += heads(mixer.call, figures)
+    return by_sample
+
+
+def _heads_left_out(judged: Answers, mixers: Sequence[_TracedMixer], most_heads: int) -> list[str]:
+    """Return in words which heads of a model are not shown."""
+    if not mixers:
+        return [f"{judged.name}: it has no mixer, so there are no matrices"]
+    return [
+        f"{judged.name}, {mixer.call.name}: the first {most_heads} of {mixer.n_heads} heads are "
+        "shown. To see the others, choose fewer samples"
+        for mixer in mixers
+        if mixer.n_heads > most_heads
+    ]
 
 
 def _matrices(call: Call, place: int) -> np.ndarray:
@@ -93,33 +126,39 @@ def _matrices(call: Call, place: int) -> np.ndarray:
 
 def _figure(judged: Answers, i: int, head: int, matrix: np.ndarray, side: int) -> Element:
     """Return a head's matrix of a sample, with the names of tokens at its axes if they have any."""
-    x, mask, names = judged.samples.inputs[0].x[i], judged.kept(i), []
+    x, mask = judged.samples.inputs[0].x[i], judged.kept(i)
     length = shown_length(mask)
+    names: list[str] = []
     if x.ndim == 1 and judged.called.tokens:
         length = min(length, MOST_TOKENS)
-        names = [judged.called.token(each) for each in x[:length]]
+        names = [judged.called.token(id) for id in x[:length]]
     values, kept = matrix[:length, :length].real, np.outer(mask[:length], mask[:length])
-    name, part = f"head {head}", "real part, " if matrix.dtype.kind == "c" else ""
-    numbers = np.where(kept & np.isfinite(values), values, 0.0)
-    scale, low, high = scale_for(numbers)
-    words = f"{part}{-high:.2f} to {high:.2f}"
-    if scale == "weights":  # the largest one, and where it is
-        row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
-        token, other = (
-            str(at) if x.ndim == 2 else f"{at} ({judged.called.token(x[at])})"
-            for at in (row, column)
-        )
-        words = f"{part}{numbers[row, column]:.2f}: {token} from {other}"
-    if (block := -(-length // side)) > 1 and not names:
+    finite = np.where(kept & np.isfinite(values), values, 0.0)
+    scale, low, high = scale_for(finite)
+    words = "real part, " if matrix.dtype.kind == "c" else ""
+    words += _largest(judged, x, finite) if scale == "weights" else f"{-high:.2f} to {high:.2f}"
+    block = -(-length // side)
+    if block > 1 and not names:
         words += f"; a pixel is the largest of {block} x {block}"
     if not np.isfinite(values[kept]).all():
         words += "; it holds NaN or infinity"
-    shown, known = (values, kept) if names else shrink(values, kept, side)
-    address = data_address(shown, known, scale, low, high)
-    label = f"{name}, {length} x {length}: {words}"
-    picture = with_axes(address, names, names, label) if names else e("img", src=address, alt=label)
-    caption = e("figcaption", e("b", name), f" {words}")
-    return e("figure", picture, caption, class_="map" if names else size_class(length))
+    caption = e("figcaption", e("b", f"head {head}"), f" {words}")
+    label = f"head {head}, {length} x {length}: {words}"
+    if names:
+        address = data_address(values, kept, scale, low, high)
+        return e("figure", with_axes(address, names, names, label), caption, class_="map")
+    shown, known = shrink(values, kept, side)
+    picture = e("img", src=data_address(shown, known, scale, low, high), alt=label)
+    return e("figure", picture, caption, class_=size_class(length))
+
+
+def _largest(judged: Answers, x: np.ndarray, numbers: np.ndarray) -> str:
+    """Return the largest weight of a matrix in words, and which token it gives to which."""
+    row, column = np.unravel_index(int(np.argmax(np.abs(numbers))), numbers.shape)
+    token, other = (
+        str(at) if x.ndim == 2 else f"{at} ({judged.called.token(x[at])})" for at in (row, column)
+    )
+    return f"{numbers[row, column]:.2f}: {token} from {other}"
 
 
 def _pieces(judged: Answers, chosen: Sequence[int]) -> Element | None:
@@ -127,13 +166,17 @@ def _pieces(judged: Answers, chosen: Sequence[int]) -> Element | None:
     ids = judged.samples.inputs[0].x[list(chosen)]
     if ids.ndim == 3:
         return None
-    found: dict[str, str] = {}
-    signs: dict[str, str] = TEXTS["mixing"]["signs"]
+    example_of_sign: dict[str, str] = {}
+    meanings: dict[str, str] = TEXTS["mixing"]["signs"]
     for token in map(judged.called.token, ids.ravel()):
-        sign = next((sign for sign in signs if token.startswith(sign)), "")
+        sign = next((sign for sign in meanings if token.startswith(sign)), "")
         if sign and token != "#":
-            found.setdefault(sign, token)
-    words = "; ".join(says.format(found[sign]) for sign, says in signs.items() if sign in found)
+            example_of_sign.setdefault(sign, token)
+    words = "; ".join(
+        meaning.format(example_of_sign[sign])
+        for sign, meaning in meanings.items()
+        if sign in example_of_sign
+    )
     return e("p", f"Tokens: {words}.") if words else None
 
 

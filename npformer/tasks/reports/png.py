@@ -61,11 +61,19 @@ def png(pixels: np.ndarray, colours: bytes) -> bytes:
     rows = np.zeros((height, width + 1), dtype="uint8")  # each row begins with its filter: 0, none
     rows[:, 1:] = pixels
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)  # 8 bits, indexed
-    chunks = [(b"IHDR", header), (b"PLTE", colours), (b"IDAT", zlib.compress(rows.tobytes(), 9))]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in [*chunks, (b"IEND", b"")]
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + _chunk(b"IHDR", header)
+        + _chunk(b"PLTE", colours)
+        + _chunk(b"IDAT", zlib.compress(rows.tobytes(), 9))
+        + _chunk(b"IEND", b"")
     )
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    """Return a chunk of a PNG file: the length of its data, its name, the data, a checksum."""
+    checksum = zlib.crc32(name + data)
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", checksum)
 
 
 def shrink(matrix: np.ndarray, kept: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:

@@ -37,16 +37,29 @@ def models_section(models: Sequence[Answers], notes: Mapping[str, str]) -> Eleme
     rows = []
     for judged in models:
         config = judged.model.config
-        accuracy = "-" if math.isnan(judged.accuracy) else f"{judged.accuracy:.4f}"
-        scores = [accuracy, f"{judged.loss:.4f}", f"{judged.model.n_parameters():,}"]
-        sizes = map(str, (config.n_layers, config.n_heads, config.d_model))
-        rows.append([judged.name, ", ".join(dict.fromkeys(config.mixers())), *scores, *sizes])
+        rows.append(
+            [
+                judged.name,
+                ", ".join(dict.fromkeys(config.mixers())),
+                "-" if math.isnan(judged.accuracy) else f"{judged.accuracy:.4f}",
+                f"{judged.loss:.4f}",
+                f"{judged.model.n_parameters():,}",
+                str(config.n_layers),
+                str(config.n_heads),
+                str(config.d_model),
+            ]
+        )
     inputs = models[0].samples.inputs[0]
     head = ["model", "mixer", "accuracy", "loss", "parameters", "layers", "heads", "d_model"]
-    about = {"n": len(inputs.x), "shape": tuple(inputs.x.shape)}
-    about["padded"] = "" if inputs.padding is None else ", with padding"
-    said = [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()]
-    return section("models", table(head, rows, words=2), said, **about)
+    remarks = [e("p", f"{name}: {words}", class_="note") for name, words in notes.items()]
+    return section(
+        "models",
+        table(head, rows, words=2),
+        remarks,
+        n=len(inputs.x),
+        shape=tuple(inputs.x.shape),
+        padded="" if inputs.padding is None else ", with padding",
+    )
 
 
 def tensors_section(models: Sequence[Answers], chosen: Sequence[int]) -> Element:
@@ -56,25 +69,28 @@ def tensors_section(models: Sequence[Answers], chosen: Sequence[int]) -> Element
 
 
 def _tensor_tables(judged: Answers, opened: bool) -> Element:
-    found, norms = judged.trace, judged.trace.gradient_norms
+    traced = judged.trace
+    norms = traced.gradient_norms
     parameters = judged.model.parameters()
     largest = max((n for n in norms.values() if math.isfinite(n)), default=0.0)
     rows: list[list[Child]] = []
     for name, norm in norms.items():
         array = parameters[name]
         size = float(np.linalg.norm(to_numpy(array).astype("float64").reshape(-1)))
-        cells = [str(tuple(array.shape)), number(size), number(norm)]
-        rows.append([breakable(name), *cells, _bar(norm, largest)])
-    summary = f"{judged.name}: loss {found.loss:.4g}, {found.bytes_cached:,} bytes cached"
+        shape = str(tuple(array.shape))
+        rows.append([breakable(name), shape, number(size), number(norm), _bar(norm, largest)])
+    summary = f"{judged.name}: loss {traced.loss:.4g}, {traced.bytes_cached:,} bytes cached"
     tables = []
-    for caption, (head, *body) in found.tables()[:2]:
+    for caption, (head, *body) in traced.tables()[:2]:
         lines: list[list[Child]] = [[breakable(n, kind), *cells] for n, kind, *cells in body]
         tables.append(table([head[0], *head[2:]], lines, caption, words=2))
     head = ("parameter", "shape", "norm", "norm of the gradient", f"of {DECADES} decades")
     caption = "parameters: the norm is the root of the sum of squares; bars are logarithmic"
     tables.append(table(head, rows, caption, words=2))
-    open_now = {"open": "open"} if opened else {}
-    return e("details", e("summary", summary), tables, **open_now)
+    details = e("details", e("summary", summary), tables)
+    if opened:
+        details.set("open", "open")
+    return details
 
 
 def _bar(norm: float, largest: float) -> Element | str:

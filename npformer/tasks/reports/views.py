@@ -37,23 +37,28 @@ def _picture(x: np.ndarray, kept: np.ndarray) -> Element:
 
 
 def _tokens(judged: Answers, i: int, kept: np.ndarray, mark: bool) -> Element:
-    called, ids, y = judged.called, judged.samples.inputs[0].x[i], np.asarray(judged.samples.y)[i]
-    items = []
-    for place in range(min(shown_length(kept), MOST_TOKENS)):
-        kind, label = "token", None
-        if not kept[place]:
-            kind = "token padding"
-        elif y.ndim == 1 and y.dtype.kind in "iu" and y[place] >= 0:
-            label = called.label(y[place])
-            if mark and judged.predicted is not None and judged.predicted[i, place] != y[place]:
-                kind = "token wrong"
-                label = f"{label}, not {called.label(judged.predicted[i, place])}"
-        below = None if label is None else e("i", label)
-        token = e("small", str(place)), e("b", called.token(ids[place]))
-        items.append(e("li", token, below, class_=kind))
-    left = shown_length(kept) - len(items)
-    more = e("p", f"and {left} more tokens", class_="note") if left else None
+    n_shown = min(shown_length(kept), MOST_TOKENS)
+    items = [_token(judged, i, place, bool(kept[place]), mark) for place in range(n_shown)]
+    n_left = shown_length(kept) - n_shown
+    more = e("p", f"and {n_left} more tokens", class_="note") if n_left else None
     return e("div", e("ol", items, class_="tokens"), more, class_="tokens-box")
+
+
+def _token(judged: Answers, i: int, place: int, kept: bool, mark: bool) -> Element:
+    """Return a token with its place above it, and below it its label, if it has one."""
+    called, y = judged.called, np.asarray(judged.samples.y)[i]
+    name = called.token(judged.samples.inputs[0].x[i][place])
+    token = [e("small", str(place)), e("b", name)]
+    if not kept:
+        return e("li", token, class_="token padding")
+    has_label = y.ndim == 1 and y.dtype.kind in "iu" and y[place] >= 0
+    if not has_label:
+        return e("li", token, class_="token")
+    label = called.label(y[place])
+    if mark and judged.predicted is not None and judged.predicted[i, place] != y[place]:
+        predicted = called.label(judged.predicted[i, place])
+        return e("li", token, e("i", f"{label}, not {predicted}"), class_="token wrong")
+    return e("li", token, e("i", label), class_="token")
 
 
 def shown_length(kept: np.ndarray) -> int:
@@ -87,4 +92,6 @@ def target(judged: Answers, i: int) -> str:
 
 def size_class(length: int) -> str:
     """Return the class of a picture whose rows are `length` tokens."""
-    return "small" if length <= 16 else "middle" if length <= 64 else "large"
+    if length <= 16:
+        return "small"
+    return "middle" if length <= 64 else "large"

@@ -26,27 +26,44 @@ WORST = 6
 
 def words_section(models: Sequence[Answers], chosen: Sequence[int]) -> Element | None:
     """Return which words and pairs speak for the answers to some samples and the worst mistakes."""
-    parts = [found for judged in models if (found := _words_table(judged, chosen)) is not None]
-    return section("words", parts) if parts else None
+    tables = [_words_table(judged, chosen) for judged in models]
+    if all(table is None for table in tables):
+        return None
+    return section("words", tables)
 
 
 def _words_table(judged: Answers, chosen: Sequence[int]) -> Element | None:
+    """Return what speaks for the answers of a model; None without a wide part or answers."""
     if not isinstance(judged.model, WideSequenceClassifier) or judged.predicted is None:
         return None
     wide, called = judged.model.wide, judged.called
+    labels = np.asarray(judged.samples.y)
     rows = list(dict.fromkeys([*chosen, *judged.worst(WORST)]))
     rows = [i for i in rows if judged.predicted[i] >= 0]
-    said = contributions(wide, judged.samples.select(rows), judged.predicted[rows])
+    added = contributions(wide, judged.samples.select(rows), judged.predicted[rows])
     lines = []
-    for i, found in zip(rows, said, strict=True):
-        ranked = sorted(found.items(), key=lambda each: -each[1])
-        loud = [(name_of(wide, id, called), v) for id, v in ranked if abs(v) >= LEAST]
-        sides = [each for each in loud if each[1] > 0], [each for each in loud[::-1] if each[1] < 0]
-        words = [", ".join(f"{name} {v:+.2f}" for name, v in side[:MOST_WORDS]) for side in sides]
-        answers = called.label(np.asarray(judged.samples.y)[i]), called.label(judged.predicted[i])
-        lines.append([called.sample(i) or f"sample {i}", *answers, *words])
+    for i, value_of_id in zip(rows, added, strict=True):
+        by_value = sorted(value_of_id.items(), key=lambda item: -item[1])
+        pro = [(id, value) for id, value in by_value if value >= LEAST]
+        contra = [(id, value) for id, value in reversed(by_value) if value <= -LEAST]
+        lines.append(
+            [
+                called.sample(i) or f"sample {i}",
+                called.label(labels[i]),
+                called.label(judged.predicted[i]),
+                _loudest(wide, pro, called),
+                _loudest(wide, contra, called),
+            ]
+        )
     head = ["sample", "label", "answer", "for it", "against it"]
     return table(head, lines, judged.name, words=len(head))
+
+
+def _loudest(wide: Wide, ranked: Sequence[tuple[int, float]], called: Glossary) -> str:
+    """Return the first of some tokens and pairs by name, with what they add."""
+    return ", ".join(
+        f"{name_of(wide, id, called)} {value:+.2f}" for id, value in ranked[:MOST_WORDS]
+    )
 
 
 def contributions(wide: Wide, batch: Batch, answers: np.ndarray) -> list[dict[int, float]]:

@@ -215,8 +215,9 @@ class EncoderClassifier(ClassifierMixin, BaseEstimator, Ensemble):  # type: igno
             self.loss_curve_ = []
         options = fit_options(self, len(data), many(len(data))) | {"epochs": 1}
         if self._optimizer is None:
-            rates = {name: options[name] for name in ("lr", "weight_decay")}
-            self._optimizer = Adam(self.model_.parameters(), **rates)
+            self._optimizer = Adam(
+                self.model_.parameters(), lr=options["lr"], weight_decay=options["weight_decay"]
+            )
         self._train(data, None, rng, **options, optimizer=self._optimizer)
         return self
 

@@ -31,21 +31,30 @@ def chosen_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -
 
     If not `labelled`, it holds texts without labels, whatever else is in it.
     """
-    kind, table = _kind(file, given) if labelled else ("unlabelled", _table_of_texts(file, given))
+    if labelled:
+        kind, table = _kind(file, given)
+    else:
+        kind, table = "unlabelled", _table_of_texts(file, given)
+    _check_options(file, kind, given)
+    fields: dict[str, Any] = USUAL_PARTS.get(kind, {}) | {"kind": kind, "file": file}
+    fields |= {name: given[name] for name in OF_TASK if name in given}
+    if kind == "series":
+        fields |= _columns_of_series(table, given)
+    elif table is not None:
+        for role in KINDS[kind].columns:
+            fields[role] = chosen_column(table, given.get(role), role)
+    return FileTask(**fields)
+
+
+def _check_options(file: str, kind: str, given: Mapping[str, Any]) -> None:
+    """Raise ValueError for an option that is for other kinds of files."""
     for name in OPTIONS:
         if name in given and name not in KINDS[kind].options:
-            of = " or ".join(each.words for each in KINDS.values() if name in each.options)
+            others = " or ".join(other.words for other in KINDS.values() if name in other.options)
             raise ValueError(
-                f"--{name.replace('_', '-')} is given; it is for {of}. {file} is read as "
+                f"--{name.replace('_', '-')} is given; it is for {others}. {file} is read as "
                 f"{KINDS[kind].words.partition(',')[0]}"
             )
-    about: dict[str, Any] = USUAL_PARTS.get(kind, {}) | {"kind": kind, "file": file}
-    about |= {name: given[name] for name in OF_TASK if name in given}
-    if kind == "series":
-        about |= _columns_of_series(table, given)
-    elif table is not None:
-        about |= {role: chosen_column(table, given.get(role), role) for role in KINDS[kind].columns}
-    return FileTask(**about)
 
 
 def _kind(file: str, given: Mapping[str, Any]) -> tuple[str, Table | None]:
@@ -57,17 +66,37 @@ def _kind(file: str, given: Mapping[str, Any]) -> tuple[str, Table | None]:
     if is_generated(file):
         return "pairs", None
     table = read_table(file, encoding=given.get("encoding", "utf-8"))
-    others = {"text", "source", "target"} & {*given}
-    if "id" in given or ("time" in given and not others):
+    if _holds_series(table, given):
         return "series", table
-    rows = None if others else steps_of(table, given.get("label"))
-    if rows and any(as_number(table.column(name)[0]) is not None for name in rows[1]):
-        return "series", table
-    if "source" in given or "target" in given:
+    if _holds_pairs(table, given):
         return "pairs", table
-    roles = [role for role, names in USUAL.items() if {*names} & {*map(str.lower, table.columns)}]
-    named = "text" in given or "label" in given
-    return ("pairs" if roles == ["source", "target"] and not named else "texts"), table
+    return "texts", table
+
+
+def _holds_series(table: Table, given: Mapping[str, Any]) -> bool:
+    """Return whether a table holds series, judging by the options, and else by its columns."""
+    if "id" in given:
+        return True
+    if any(name in given for name in ("text", "source", "target")):
+        return False
+    if "time" in given:
+        return True
+    label_and_steps = steps_of(table, given.get("label"))
+    if not label_and_steps:
+        return False
+    _, steps = label_and_steps
+    return any(as_number(table.column(name)[0]) is not None for name in steps)
+
+
+def _holds_pairs(table: Table, given: Mapping[str, Any]) -> bool:
+    """Return whether a table holds pairs, judging by the options, and else by its columns."""
+    if "source" in given or "target" in given:
+        return True
+    if "text" in given or "label" in given:
+        return False
+    columns = {*map(str.lower, table.columns)}
+    roles = [role for role, names in USUAL.items() if columns.intersection(names)]
+    return roles == ["source", "target"]
 
 
 def _table_of_texts(file: str, given: Mapping[str, Any]) -> Table | None:
@@ -88,8 +117,10 @@ def _columns_of_series(table: Table | None, given: Mapping[str, Any]) -> dict[st
     if table is None:
         return {"label": "labels"}
     features = given.get("features")
-    if "id" not in given and (found := steps_of(table, given.get("label"))) and found[0]:
-        return {"label": found[0], "features": features}
+    if "id" not in given:
+        label_and_steps = steps_of(table, given.get("label"))
+        if label_and_steps and label_and_steps[0]:
+            return {"label": label_and_steps[0], "features": features}
     label = chosen_column(table, given.get("label"), "label")
-    own = given.get("id"), given.get("time"), label
-    return {"label": label, "features": features or [n for n in table.columns if n not in own]}
+    others = (given.get("id"), given.get("time"), label)
+    return {"label": label, "features": features or [n for n in table.columns if n not in others]}

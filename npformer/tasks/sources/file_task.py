@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from npformer.data.pairs import pairs
-from npformer.data.series import read_series, series_of_table
+from npformer.data.series import SeriesData, read_series, series_of_table
 from npformer.data.tables import Table, is_missing, read_table
 from npformer.data.text_file import content_of, named, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
 from npformer.tasks.estimators.pair_split import split_by_source
 from npformer.tasks.estimators.split import repeated, stratified
 from npformer.tasks.sources import doubts
+from npformer.tasks.sources.gaps import full_rows
 from npformer.tasks.sources.kinds import KINDS, as_share, is_generated
 from npformer.tasks.sources.text_lines import has_lines, read_lines, text_files
 
@@ -51,8 +52,9 @@ class Part:
 
     def held_out(self) -> Any:
         """Return what the estimator takes to validate on; None without samples."""
-        data = self.data()
-        return (data if len(data) == 2 else data[0]) if len(self) else None
+        if not len(self):
+            return None
+        return self.samples if self.labels is None else (self.samples, self.labels)
 
     def rows(self, rows: Sequence[int] | np.ndarray) -> Part:
         """Return some of the samples, with their labels."""
@@ -166,46 +168,35 @@ class FileTask:
                 f"the column {names[0]!r} is named for the {roles[0]}s and for the {roles[1]}s; "
                 f"expected two. {table.path} has {table.names()}"
             )
-        read, n = names if labelled else names[:1], len(table)
-        given = [table.texts(name, missing="") for name in read]
         if not labelled:
-            return Part(given[0], columns=table.columns)
+            return Part(table.texts(names[0], missing=""), columns=table.columns)
+        columns = [table.texts(name, missing="") for name in names]
         if self.kind == "texts":  # a word such as NaN is no label
-            given[1] = [words.strip() * (not is_missing(words)) for words in given[1]]
-            doubts.doubt_none(given[1], table.place)
-        part = Part(given[0], given[1] if len(given) > 1 else None)
-        full = [i for i in range(n) if all(column[i].strip() for column in given)]
-        if len(full) == n:
-            return part
-        if self.skip_empty and full:
-            doubts.doubt_gaps(n - len(full), n, str(table.path))
-            return part.rows(full)
-        gaps = [[i for i, words in enumerate(column) if not words.strip()] for column in given]
-        which = 0 if gaps[0] else 1
-        empty = gaps[which]
-        word = table.texts(names[which], missing="")[empty[0]].strip()
-        said = f" ({word!r} stands for none)" if word else ""
-        raise ValueError(
-            f"{table.path}: {len(empty):,} of {n:,} {roles[which]}s are empty, the first is in "
-            f"{table.place(empty[0])}{said}; expected words. Fill them in, or leave them out with "
-            "--skip-empty"
-        )
+            columns[1] = ["" if is_missing(words) else words.strip() for words in columns[1]]
+            doubts.doubt_none(columns[1], table.place)
+        part = Part(columns[0], columns[1] if len(columns) > 1 else None)
+        rows = full_rows(table, roles, names, columns, skip_empty=self.skip_empty)
+        return part if len(rows) == len(table) else part.rows(rows)
 
     def _series(self, file: str, labelled: bool) -> Part:
         if Path(file).suffix.lower() == ".npz":
-            found = read_series(file)
-            if labelled and found.labels is None:
+            series = read_series(file)
+            if labelled and series.labels is None:
                 raise ValueError(f"{file} has no labels; expected an array of them, one per series")
         else:
-            table, columns = read_table(file, encoding=self.encoding), self.features
-            roles = {"id": self.id, "time": self.time, "label": self.label if labelled else None}
-            if self.id is None:
-                roles["label"] = self.label if labelled or self.label in table.columns else None
-            elif columns is None and not labelled:  # a column of labels is no feature
-                columns = [c for c in table.columns if c not in (self.id, self.time, self.label)]
-            found = series_of_table(table, **roles, features=columns)
-        labels = found.labels if labelled else None
-        return Part(found.series, labels, found.ids, {"id": found.ids})
+            table = read_table(file, encoding=self.encoding)
+            series = self._series_of_table(table, labelled)
+        labels = series.labels if labelled else None
+        return Part(series.series, labels, series.ids, {"id": series.ids})
+
+    def _series_of_table(self, table: Table, labelled: bool) -> SeriesData:
+        label, features = self.label if labelled else None, self.features
+        if self.id is None and self.label in table.columns:
+            label = self.label
+        if self.id is not None and features is None and not labelled:
+            others = (self.id, self.time, self.label)  # a column of labels is no feature
+            features = [name for name in table.columns if name not in others]
+        return series_of_table(table, id=self.id, time=self.time, label=label, features=features)
 
     def parts(self, whole: Part | None = None) -> tuple[dict[str, Part], str]:
         """Return the parts "train", "validation" and "test", and how they were made, in words.
@@ -213,32 +204,23 @@ class FileTask:
         `whole` is what is split, by default the whole file.
         """
         whole = self.read(self.file) if whole is None else whole
-        kind, repeats = KINDS[self.kind], ""
-        if "keep_repeated" in kind.options:
-            labels = [None] * len(whole) if whole.labels is None else whole.labels
-            if not self.keep_repeated and (again := repeated(self.keys(whole), labels)).any():
-                repeats = f"; {again.sum():,} that repeat an earlier one are left out"
-                whole = whole.rows(np.flatnonzero(~again))
+        kind = KINDS[self.kind]
+        repeats = ""
+        if "keep_repeated" in kind.options and not self.keep_repeated:
+            whole, repeats = self._without_repeated(whole)
         if "label" in kind.options:
-            ClassNames.of(whole.labels)  # a single class cannot be split
-            if words := rarely_repeat(whole.labels):
-                column = f"the column {self.label!r} has {words}"
-                raise ValueError(f"{column}. --label COLUMN names another column")
-            doubts.doubt_case(whole.labels)
-            doubts.doubt_labels(kind.samples, self.keys(whole), whole.labels)
-        parts, split = {"train": whole}, self.kind == "text"
-        for name, wanted in (("test", self.test), ("validation", self.validation)):
-            rest, share = parts["train"], as_share(wanted)
+            self._check_labels(whole)
+        parts = {"train": whole}
+        is_split = self.kind == "text"
+        for name, share_or_file in (("test", self.test), ("validation", self.validation)):
+            share = as_share(share_or_file)
             if share is None:
-                parts[name] = self.read(wanted)
-                if self.kind != "text":
-                    known = self.keys(rest), self.keys(parts[name])
-                    doubts.doubt_known(kind.samples, *known, named(wanted))
+                parts[name] = self._separate(share_or_file, parts["train"])
             elif share == 0.0 and self.kind != "text":
                 parts[name] = Part([], [])
             else:
-                split = True
-                parts["train"], parts[name] = self._split(rest, share)
+                is_split = True
+                parts["train"], parts[name] = self._split(parts["train"], share)
         if self.kind == "text" and len(parts["train"]) < 2:
             raise ValueError(
                 f"{len(parts['train'])} characters of {self.file} are left to train on; expected "
@@ -247,7 +229,36 @@ class FileTask:
         n = {name: f"{len(part):,}" for name, part in parts.items()}
         words = f"{n['train']} {kind.samples} to train on, {n['validation']} for validation, "
         words += f"{n['test']} for testing{repeats}"
-        return parts, words + kind.split.format(seed=self.seed) * split
+        if is_split:
+            words += kind.split.format(seed=self.seed)
+        return parts, words
+
+    def _without_repeated(self, whole: Part) -> tuple[Part, str]:
+        """Return a part without samples that repeat an earlier one, and in words how many did."""
+        labels = [None] * len(whole) if whole.labels is None else whole.labels
+        repeats = repeated(self.keys(whole), labels)
+        if not repeats.any():
+            return whole, ""
+        words = f"; {repeats.sum():,} that repeat an earlier one are left out"
+        return whole.rows(np.flatnonzero(~repeats)), words
+
+    def _check_labels(self, whole: Part) -> None:
+        """Raise ValueError for labels that nobody can learn from; warn about doubtful ones."""
+        ClassNames.of(whole.labels)  # a single class cannot be split
+        if words := rarely_repeat(whole.labels):
+            raise ValueError(
+                f"the column {self.label!r} has {words}. --label COLUMN names another column"
+            )
+        doubts.doubt_case(whole.labels)
+        doubts.doubt_labels(KINDS[self.kind].samples, self.keys(whole), whole.labels)
+
+    def _separate(self, file: str, train: Part) -> Part:
+        """Return the samples of another file; warn if some are also trained on."""
+        part = self.read(file)
+        if self.kind != "text":
+            samples = KINDS[self.kind].samples
+            doubts.doubt_known(samples, self.keys(train), self.keys(part), named(file))
+        return part
 
     def _split(self, part: Part, share: float) -> tuple[Part, Part]:
         """Return two parts: by class, by source, or the beginning of a text and its end."""

@@ -32,8 +32,11 @@ class Kind(NamedTuple):
 TABLE = importlib.resources.files("npformer.tasks.sources") / "kinds.toml"
 
 ESTIMATORS = {
-    **{"texts": TextClassifier, "series": SeriesClassifier, "text": TextWriter},
-    **{"pairs": TextTranslator, "unlabelled": TextFiller},
+    "texts": TextClassifier,
+    "series": SeriesClassifier,
+    "text": TextWriter,
+    "pairs": TextTranslator,
+    "unlabelled": TextFiller,
 }
 
 KINDS = {

@@ -44,12 +44,20 @@ class Recipe:
 
         `changes` are of its configuration, its pooling, its output, and its class, `kind`.
         """
-        usual = {"pooling": self.pooling, "output": "softmax", "kind": SequenceClassifier}
-        given: dict[str, Any] = {name: changes.pop(name, each) for name, each in usual.items()}
-        config = EncoderConfig(**{"max_len": dataset.length, **self.config, **changes})
-        given |= {name: getattr(dataset, name) for name in ("vocab_size", "n_features")}
-        kind: type[SequenceClassifier] = given.pop("kind")
-        return kind(config, dataset.n_classes, **given, seed=seed, dtype=dtype)
+        kind: type[SequenceClassifier] = changes.pop("kind", SequenceClassifier)
+        pooling = changes.pop("pooling", self.pooling)
+        output = changes.pop("output", "softmax")
+        settings = {"max_len": dataset.length, **self.config, **changes}
+        return kind(
+            EncoderConfig(**settings),
+            dataset.n_classes,
+            vocab_size=dataset.vocab_size,
+            n_features=dataset.n_features,
+            pooling=pooling,
+            output=output,
+            seed=seed,
+            dtype=dtype,
+        )
 
 
 LETTERS = [*"abcdefgh"]
@@ -63,15 +71,22 @@ TOKENS = {
 """Names of token ids in generated tasks whose classes are letters."""
 
 
-def _recipe(name: str, summary: str, pooling: str, **given: Any) -> Recipe:
+def _recipe(name: str, row: Mapping[str, Any]) -> Recipe:
     """Return the recipe of a row of the table."""
-    splits = given.get("splits", TABLE["usual"]["splits"])
-    config, training = (TABLE["usual"][of] | given.get(of, {}) for of in ("config", "training"))
-    letters = LETTERS if name in TOKENS else None
-    return Recipe(name, summary, splits, config, pooling, training, TOKENS.get(name), letters)
+    usual = TABLE["usual"]
+    return Recipe(
+        name=name,
+        summary=row["summary"],
+        splits=row.get("splits", usual["splits"]),
+        config=usual["config"] | row.get("config", {}),
+        pooling=row["pooling"],
+        training=usual["training"] | row.get("training", {}),
+        tokens=TOKENS.get(name),
+        classes=LETTERS if name in TOKENS else None,
+    )
 
 
-RECIPES = {name: _recipe(name, **row) for name, row in TABLE["tasks"].items()}
+RECIPES = {name: _recipe(name, row) for name, row in TABLE["tasks"].items()}
 """By name."""
 
 OPTIONS_OF: dict[str, dict[str, Any]] = TABLE["files"]
