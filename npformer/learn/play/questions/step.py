@@ -17,7 +17,7 @@ from npformer.learn.play.questions.way import Node, nodes_of
 from npformer.learn.play.seen import CANDIDATES, answer_probabilities, shown_sample
 from npformer.learn.play.state import Now
 from npformer.learn.play.tensors import tensor
-from npformer.models import block
+from npformer.models import EncoderBlock
 from npformer.models.trainable import SequenceClassifier
 from npformer.training.inspection.trace import trace
 
@@ -131,7 +131,7 @@ def _box(k: int, node: Node, way: str, now: Now) -> dict[str, Any]:
     layer, bug, back = node.call.layer, now.work.settings.bug, way == "backward"
     if node.kind:
         about, *formulas, name = WORDS["inside"][node.kind]
-        title, pair = node.kind, _function(name, back, now)
+        title, pair = node.kind, _function(name, back)
         lines = pair.__name__, source_of([pair]), place_of(pair)
     else:
         title, about, *formulas = words_of(node.call.name, layer)
@@ -148,8 +148,8 @@ def _box(k: int, node: Node, way: str, now: Now) -> dict[str, Any]:
     return box | words
 
 
-def _function(name: str, back: bool, now: Now) -> Any:
-    """Return a function of `functional`, or that of the residual connections of a model."""
+def _function(name: str, back: bool) -> Any:
+    """Return a function of `functional`, or a block's pass, where its residual connections are."""
     if name == "residual":
-        return getattr(block, f"{now.work.settings.norm}_norm{'_backward' * back}")
+        return EncoderBlock.backward if back else EncoderBlock.forward
     return getattr(F, f"{name}{'_backward' * back}")
