@@ -27,18 +27,24 @@ def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
         shape = ", ".join(str(tuple(y.shape)) for y in call.outputs())
         count = _count(parameters, already_counted=id(call.layer) in counted)
         counted.add(id(call.layer))
-        notes = []
-        if any(not (p.trainable or p.constant) for p in parameters):
-            notes.append("frozen")
-        if id(by_name[call.name]) in plain:
-            notes.append("runs as written")
-        rows.append((label(call.name), type(call.layer).__name__, shape, count, ", ".join(notes)))
+        notes = _notes(parameters, runs_as_written=id(by_name[call.name]) in plain)
+        rows.append((label(call.name), type(call.layer).__name__, shape, count, notes))
     head, *lines = aligned(rows, "<<<><")
     rule = "-" * len(head)
     frozen = sum(parameter.size for parameter in layer.frozen().values())
     and_frozen = f", {frozen:,} frozen" if frozen else ""
     total = f"{layer.n_parameters():,} trained parameters{and_frozen}, {layer.dtype}"
     return "\n".join([head, rule, *lines, rule, total])
+
+
+def _notes(parameters: list[Parameter], runs_as_written: bool) -> str:
+    """Return what the table notes about a layer."""
+    notes = []
+    if any(not (p.trainable or p.constant) for p in parameters):
+        notes.append("frozen")
+    if runs_as_written:
+        notes.append("runs as written")
+    return ", ".join(notes)
 
 
 def _count(parameters: list[Parameter], already_counted: bool) -> str:
