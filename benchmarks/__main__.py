@@ -34,8 +34,20 @@ BENCHMARKS = {
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
-    *("cpu", "faults", "gpu", "mutants", "pretraining", "pronunciations", "questions"),
-    *("shakespeare", "shape", "texts", "today", "translating", "tricks", "writing"),
+    "cpu",
+    "faults",
+    "gpu",
+    "mutants",
+    "pretraining",
+    "pronunciations",
+    "questions",
+    "shakespeare",
+    "shape",
+    "texts",
+    "today",
+    "translating",
+    "tricks",
+    "writing",
 )
 
 

@@ -23,8 +23,20 @@ PACKAGE = Path(nf.__file__).parent
 FILE = RESULTS / "shape.json"
 
 ROOMS = (
-    *("core", "functional", "layers", "mixers", "models", "optim", "proof", "data", "engine"),
-    *("training", "interop", "tasks", "learn", "cli"),
+    "core",
+    "functional",
+    "layers",
+    "mixers",
+    "models",
+    "optim",
+    "proof",
+    "data",
+    "engine",
+    "training",
+    "interop",
+    "tasks",
+    "learn",
+    "cli",
 )
 """From the ground up: a file calls into rooms below its own."""
 
