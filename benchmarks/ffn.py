@@ -102,11 +102,16 @@ def table(figures):
     of_four = markdown(
         (
             f"batch {batch}, {length} positions, {width} -> {4 * width} -> {width}",
-            *("step, ms", "quartiles", "/ npformer, linear", "/ PyTorch, linear"),
+            "step, ms",
+            "quartiles",
+            "/ npformer, linear",
+            "/ PyTorch, linear",
         ),
         [
             (
-                *(name, f"{ms['median']:.0f}", f"{ms['q1']:.0f} to {ms['q3']:.0f}"),
+                name,
+                f"{ms['median']:.0f}",
+                f"{ms['q1']:.0f} to {ms['q3']:.0f}",
                 *(share(asked, name, f"{side}, linear") for side in SIDES),
             )
             for name, ms in asked["ms"].items()
@@ -119,8 +124,13 @@ def table(figures):
     )
     of_sizes = markdown(
         (
-            *("batch", "length", "width", "npformer, linear: ms", "conv1d / linear"),
-            *("linear / PyTorch's", "conv1d / PyTorch's linear"),
+            "batch",
+            "length",
+            "width",
+            "npformer, linear: ms",
+            "conv1d / linear",
+            "linear / PyTorch's",
+            "conv1d / PyTorch's linear",
         ),
         [
             (

@@ -194,8 +194,15 @@ def quartiles(ms):
 def case_table(found):
     """Return times, ratios and memory: one row per model and precision."""
     heads = (
-        *("training step", "precision", "npformer, ms", "quartiles", "without kernels, ms"),
-        *("/ eager", "/ compiled", "memory, MiB", "PyTorch's"),
+        "training step",
+        "precision",
+        "npformer, ms",
+        "quartiles",
+        "without kernels, ms",
+        "/ eager",
+        "/ compiled",
+        "memory, MiB",
+        "PyTorch's",
     )
     rows, sizes = [], {}
     for f in found:
@@ -204,7 +211,8 @@ def case_table(found):
         rows.append(
             (
                 f"{w['name']}, {case['mixer']}, dropout {case['dropout']:g}",
-                *(f["precision"], *quartiles(ms["npformer"])),
+                f["precision"],
+                *quartiles(ms["npformer"]),
                 f"{ms['npformer, without kernels']['median']:.4g}",
                 *(
                     f"{f['ratio'][who]['of_medians']:.2f}" if who in f["ratio"] else "not compiled"

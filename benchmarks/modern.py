@@ -86,7 +86,8 @@ def table(figures):
     """Return a row for each size and kind, and what a window saves."""
     rows = [
         (
-            *(each["workload"], each["kind"]),
+            each["workload"],
+            each["kind"],
             *(f"{each['ms'][who]['median']:.1f}" for who in ("npformer", "PyTorch")),
             f"{each['ratio']['PyTorch']['of_medians']:.2f}",
         )

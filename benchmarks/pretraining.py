@@ -244,7 +244,9 @@ def tables(done):
         others.append((name, *(cell(done.get(f"{key} {n}")) for n in numbers)))
     labels = [f"{n} labels a class" for n in numbers]
     heads = (
-        *("mixer", "CPU seconds of pretraining (/ attention's)", "hidden words guessed, %"),
+        "mixer",
+        "CPU seconds of pretraining (/ attention's)",
+        "hidden words guessed, %",
         *(f"{each}: pretrained, from scratch" for each in labels),
         "share of attention's accuracy, pretrained, %",
     )

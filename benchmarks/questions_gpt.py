@@ -121,7 +121,9 @@ def costs_table(found):
     """Return a row for each model."""
     rows = [
         (
-            *(_named(each), f"{each['step']:.2f}", f"{each['token']:.2f}"),
+            _named(each),
+            f"{each['step']:.2f}",
+            f"{each['token']:.2f}",
             *(f"{size / 1024:.0f}" for size in each["bytes"]),
         )
         for each in found

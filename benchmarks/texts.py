@@ -193,7 +193,8 @@ def table(figures):
     parts = (
         markdown((*heads, f"{ALONE}, {USUAL} there"), first),
         markdown(others, second),
-        *("\n".join(verdicts(figures)), HOW),
+        "\n".join(verdicts(figures)),
+        HOW,
     )
     return "\n\n".join(parts)
 

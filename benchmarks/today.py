@@ -123,8 +123,12 @@ def table(figures):
     for before, each in zip([None, *figures[:-1]], figures, strict=True):
         rows.append(
             (
-                *(each["row"], f"{each['parameters']:,}", f"{statistics.mean(each['loss']):.3f}"),
-                *(difference(before, each), f"{each['ms']:.0f}", f"{each['state'] / 1024:.0f}"),
+                each["row"],
+                f"{each['parameters']:,}",
+                f"{statistics.mean(each['loss']):.3f}",
+                difference(before, each),
+                f"{each['ms']:.0f}",
+                f"{each['state'] / 1024:.0f}",
             )
         )
     heads = "one change after the other", "parameters", "loss", "change: mean (each seed)"

@@ -11,12 +11,25 @@ import tqdm
 from docs.site.pictures import STYLE
 
 ORDER = [
-    *("train_digits", "swap_the_mixer", "look_inside"),
-    *("classify_texts", "classify_series", "imbalanced_classes", "scikit_learn"),
-    *("fine_tune_pretrained", "fnet_as_written", "settings_for_fourier"),
-    *("one_step_by_hand", "check_a_gradient", "whole_encoder"),
-    *("gpt_in_one_file", "translator_by_hand"),
-    *("batches_by_length", "same_on_gpu", "larger_than_memory", "several_ranks"),
+    "train_digits",
+    "swap_the_mixer",
+    "look_inside",
+    "classify_texts",
+    "classify_series",
+    "imbalanced_classes",
+    "scikit_learn",
+    "fine_tune_pretrained",
+    "fnet_as_written",
+    "settings_for_fourier",
+    "one_step_by_hand",
+    "check_a_gradient",
+    "whole_encoder",
+    "gpt_in_one_file",
+    "translator_by_hand",
+    "batches_by_length",
+    "same_on_gpu",
+    "larger_than_memory",
+    "several_ranks",
 ]
 """The examples by level, as their header has them."""
 

@@ -25,8 +25,13 @@ ENTRY = re.compile(r"^\*\*(.+?)\.\*\* .+?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| ([^|]+) \| \[[^]]+\]\([^)]+\.md[^)]*\) \|$", re.MULTILINE)
 LINK = re.compile(r"\]\(([a-z0-9_/]+)\.md(?:#([a-z0-9-]+))?\)")
 PACKAGES = [
-    *(npformer.data, npformer.functional, npformer.interop, npformer.layers, npformer.mixers),
-    *(npformer.optim, npformer),
+    npformer.data,
+    npformer.functional,
+    npformer.interop,
+    npformer.layers,
+    npformer.mixers,
+    npformer.optim,
+    npformer,
 ]
 PUBLIC = {
     f"{thing.__module__}.{thing.__qualname__}": f"{package.__name__}.{name}"

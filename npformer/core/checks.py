@@ -6,7 +6,6 @@ import sys
 from collections.abc import Collection, Mapping, Set
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import partial
 from math import inf, nan
 from numbers import Integral, Real
 from pathlib import Path
@@ -36,24 +35,28 @@ def floating(**arrays: Array) -> Module:
     if {(type(x), getattr(x, "dtype", None)) for x in arrays.values()} in _USUAL:
         return np  # the usual case
     backend = backend_of(**arrays)
-    first, dtype = "", None
-    for name, x in arrays.items():
-        if x.dtype is dtype:
-            continue
-        if dtype is None:
-            if x.dtype.char not in _FLOAT_CODES and not complex_step.get():
-                raise TypeError(
-                    f"{name} has dtype {x.dtype}; expected float32 or float64. "
-                    f"Convert it with {name}.astype('float32')"
-                )
-            first, dtype = name, x.dtype
-        elif x.dtype != dtype and not complex_step.get():
+    if not complex_step.get():
+        _one_float_dtype(arrays)
+    return backend.module
+
+
+def _one_float_dtype(arrays: Mapping[str, Array]) -> None:
+    """Check that arrays are all float32 or all float64."""
+    first, *others = arrays
+    dtype = arrays[first].dtype
+    if dtype.char not in _FLOAT_CODES:
+        raise TypeError(
+            f"{first} has dtype {dtype}; expected float32 or float64. "
+            f"Convert it with {first}.astype('float32')"
+        )
+    for name in others:
+        other = arrays[name].dtype
+        if other != dtype:
             raise TypeError(
-                f"{first} has dtype {dtype} and {name} has dtype {x.dtype}; expected one dtype. "
-                f"Nothing is cast silently: write {first}.astype({x.dtype.name!r}) or "
+                f"{first} has dtype {dtype} and {name} has dtype {other}; expected one dtype. "
+                f"Nothing is cast silently: write {first}.astype({other.name!r}) or "
                 f"{name}.astype({dtype.name!r})"
             )
-    return backend.module
 
 
 def gradient(dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "") -> Module:
@@ -115,17 +118,17 @@ def choice(name: str, value: object, choices: Collection[str], hint: bool = True
 
 def misfits(arrays: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """Return how names, shapes and dtypes differ from those expected; "" if they do not."""
-    found = [f"{name} is missing" for name in expected if name not in arrays]
-    found += [f"{name} is unknown" for name in arrays if name not in expected]
-    for name, wanted in expected.items():
-        given = arrays.get(name, wanted)
-        if given.shape != wanted.shape or given.dtype != wanted.dtype:
-            found.append(
-                f"{name} has shape {given.shape} and dtype {given.dtype}, expected "
-                f"{wanted.shape} and {wanted.dtype}"
+    problems = [f"{name} is missing" for name in expected if name not in arrays]
+    problems += [f"{name} is unknown" for name in arrays if name not in expected]
+    for name, like in expected.items():
+        array = arrays.get(name, like)
+        if array.shape != like.shape or array.dtype != like.dtype:
+            problems.append(
+                f"{name} has shape {array.shape} and dtype {array.dtype}, expected "
+                f"{like.shape} and {like.dtype}"
             )
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return "; ".join(found[:3]) + more
+    more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+    return "; ".join(problems[:3]) + more
 
 
 def flag(name: str, value: object) -> bool:
@@ -161,52 +164,63 @@ def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -
     return int(value)  # type: ignore[call-overload,no-any-return]
 
 
-positive = partial(whole, at_least=1)
-"""Return `value` as an int after checking that it is a whole number of at least 1."""
+def positive(name: str, value: object) -> int:
+    """Return `value` as an int after checking that it is a whole number of at least 1."""
+    return whole(name, value, at_least=1)
 
 
-def number(
-    name: str, value: object, *, at_least: float = -inf, above: float = -inf, below: float = inf
-) -> float:
-    """Return `value` as Python's float after checking that it is finite and within bounds."""
-    number = value if type(value) is float else _float(value)  # the first is the usual case
-    if not (at_least <= number < below and number > above):
-        expected = f"a number above {above:g}" if above > at_least else f"{at_least:g} or more"
-        if below < inf:
-            expected = f"a number from {at_least:g} up to, not including, {below:g}"
-        raise ValueError(f"{name} is {described(value)}; expected {expected}")
+def number(name: str, value: object, *, above: float) -> float:
+    """Return `value` as Python's float after checking that it is finite and above a bound."""
+    number = _float(value)
+    if not above < number < inf:
+        raise ValueError(f"{name} is {described(value)}; expected a number above {above:g}")
     return number
 
 
-not_negative = partial(number, at_least=0.0)
-"""Return `value` as a float after checking that it is finite and at least 0."""
+def not_negative(name: str, value: object) -> float:
+    """Return `value` as Python's float after checking that it is finite and at least 0."""
+    number = _float(value)
+    if number == inf:
+        raise ValueError(f"{name} is {described(value)}; expected a finite number")
+    if not number >= 0.0:  # NaN, too
+        raise ValueError(f"{name} is {described(value)}; expected 0 or more")
+    return number
 
-rate = partial(number, at_least=0.0, below=1.0)
-"""Return `value` as a float after checking that it is a probability below 1."""
+
+def rate(name: str, value: object) -> float:
+    """Return `value` as Python's float after checking that it is a probability below 1."""
+    number = _float(value)
+    if not 0.0 <= number < 1.0:
+        raise ValueError(
+            f"{name} is {described(value)}; expected a number from 0 up to, not including, 1"
+        )
+    return number
 
 
 def weights(name: str, value: Any) -> np.ndarray:
     """Return weights as float64 on the host: finite numbers of at least 0."""
     ordered(name, value)
     try:
-        given = np.asarray(value)
+        array = np.asarray(value)
     except (TypeError, ValueError):  # rows of several lengths, or on another device
-        given = np.zeros(())
-    if given.ndim == 0 or given.dtype.kind not in "iuf":
+        array = np.zeros(())
+    if array.ndim == 0 or array.dtype.kind not in "iuf":
         raise TypeError(f"{name} is {a_type(value)}; expected numbers, one for each entry")
-    found = given.astype("float64")
-    wrong = ~(np.isfinite(found) & (found >= 0.0))
+    numbers = array.astype("float64")
+    wrong = ~(np.isfinite(numbers) & (numbers >= 0.0))
     if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise ValueError(
-            f"{name} holds {found[at]} at {at[0] if len(at) == 1 else at}; expected finite numbers "
-            "of at least 0. 0 leaves an entry out"
+            f"{name} holds {numbers[index]} at {index[0] if len(index) == 1 else index}; expected "
+            "finite numbers of at least 0. 0 leaves an entry out"
         )
-    return found
+    return numbers
 
 
 def _float(value: object) -> float:
     """Return Python's float, as NumPy's would widen float32 arrays; NaN if this is no number."""
+    if type(value) is float:
+        return value  # the usual case
     if isinstance(value, Real) and not isinstance(value, bool):
         with suppress(OverflowError):  # an int beyond 1.8e308
             return float(value)
@@ -268,12 +282,14 @@ def at_most(x: Array, max_len: int) -> None:
 
 def on_host_or(name: str, x: Array, model: Any) -> None:
     """Check that `x` is an array on the host or on ``model.backend``."""
-    if type(x) is not np.ndarray and backend_of(**{name: x}).name not in ("numpy", model.backend):
-        owner, home = backend_of(**{name: x}).name, model.backend
+    if type(x) is np.ndarray:
+        return  # the usual case
+    backend = backend_of(**{name: x}).name
+    if backend not in ("numpy", model.backend):
         raise TypeError(
-            f"{name} is a {owner} array and the model is on {home}; expected a host array, "
-            f"which is uploaded, or one on the model's backend. Move the model: "
-            f"model.to({owner!r}), or the array: npformer.to_numpy({name})"
+            f"{name} is a {backend} array and the model is on {model.backend}; expected a host "
+            f"array, which is uploaded, or one on the model's backend. Move the model: "
+            f"model.to({backend!r}), or the array: npformer.to_numpy({name})"
         )
 
 

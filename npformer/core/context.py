@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from npformer.core import checks
 from npformer.core.arrays import backend_of
@@ -12,15 +12,18 @@ from npformer.core.support.words import a_type
 
 _NOT_GIVEN: Any = object()
 
+_set_field = object.__setattr__
+"""Sets a field of a context, which is frozen for everybody else."""
 
-def _needed(context: Any) -> Any:
+
+def _generator_of(context: Any) -> Any:
     """Return the generator, made when it is first asked for: without dropout, none is needed."""
     if isinstance(context._given, partial):
-        context.__dict__["_given"] = context._given()
+        _set_field(context, "_given", context._given())
     return context._given
 
 
-GENERATOR: Any = property(_needed)
+GENERATOR: Any = property(_generator_of)
 
 
 @dataclass(frozen=True, init=False)
@@ -52,14 +55,16 @@ class Context:
         The tokens whose outputs are asked for, for `ChosenTokens`. None means all.
     """
 
-    training: bool
+    training: bool = False
     generator: Any = GENERATOR
     keep: bool = True
-    padding: Padding | None = None  # these four are set on the object only if given
+    padding: Padding | None = None
     types: Array | None = None
     memory_padding: Padding | None = None
     memory_types: Array | None = None
     chosen: Array | None = None
+
+    _given: ClassVar[Any] = None  # what was given as the generator
 
     def __init__(
         self,
@@ -83,11 +88,23 @@ class Context:
                 f"generator is {a_type(generator)}; expected a numpy.random.Generator. "
                 "Make one with numpy.random.default_rng(seed)"
             )
-        self.__dict__.update(training=training, _given=generator, keep=keep, chosen=chosen)
-        if mask is not _NOT_GIVEN or padding is not None or types is not None:
-            self.__dict__.update(_tokens("", mask, padding, types))
-        if memory_mask is not _NOT_GIVEN or memory_padding is not None or memory_types is not None:
-            self.__dict__.update(_tokens("memory_", memory_mask, memory_padding, memory_types))
+        # Contexts are made often: what is as by default stays with the class.
+        if training:
+            _set_field(self, "training", True)
+        if not keep:
+            _set_field(self, "keep", False)
+        if generator is not None:
+            _set_field(self, "_given", generator)
+        if chosen is not None:
+            _set_field(self, "chosen", chosen)
+        if mask is not _NOT_GIVEN or padding is not None:
+            _set_field(self, "padding", _padding_of("", mask, padding))
+        if types is not None:
+            _set_field(self, "types", _checked_types("types", types))
+        if memory_mask is not _NOT_GIVEN or memory_padding is not None:
+            _set_field(self, "memory_padding", _padding_of("memory_", memory_mask, memory_padding))
+        if memory_types is not None:
+            _set_field(self, "memory_types", _checked_types("memory_types", memory_types))
 
     @property
     def mask(self) -> Array | None:
@@ -101,8 +118,12 @@ class Context:
 
     def without_mask(self) -> Self:
         """Return the context for arrays that are not sequences."""
-        about_sequences = self.padding, self.types, self.memory_padding, self.memory_types
-        if all(each is None for each in about_sequences):
+        if (
+            self.padding is None
+            and self.types is None
+            and self.memory_padding is None
+            and self.memory_types is None
+        ):
             return self
         return replace(self, padding=None, types=None, memory_padding=None, memory_types=None)
 
@@ -140,20 +161,26 @@ class Context:
         return getattr(self.generator, "shared", self.generator) if shared else self.generator
 
 
-def _tokens(side: str, mask: Any, padding: Any, types: Any) -> dict[str, Any]:
-    """Return padding and types of one input, checked. `side` is the prefix of its names."""
+def _padding_of(side: str, mask: Any, padding: Any) -> Padding | None:
+    """Return the padding of one input, checked. `side` is the prefix of its names.
+
+    A mask counts more than a padding: `replace` passes it along with the old padding.
+    """
     if padding is not None:
         checks.instance(f"{side}padding", padding, Padding)
+    if mask is _NOT_GIVEN:
+        return padding  # type: ignore[no-any-return]
     if mask is None:
-        padding = None
-    elif mask is not _NOT_GIVEN:  # `replace` passes a mask along with the old padding
-        backend_of(**{f"{side}mask": mask})
-        checks.mask(f"{side}mask", mask, ("batch", "length"))
-        padding = Padding(mask)
-    if types is not None:
-        name = f"{side}types"
-        backend_of(**{name: types})
-        checks.shape(name, types, ("batch", "length"), "One type for each token")
-        if types.dtype.kind not in "iu":
-            raise TypeError(f"{name} has dtype {types.dtype}; expected whole numbers")
-    return {f"{side}padding": padding, f"{side}types": types}
+        return None
+    backend_of(**{f"{side}mask": mask})
+    checks.mask(f"{side}mask", mask, ("batch", "length"))
+    return Padding(mask)
+
+
+def _checked_types(name: str, types: Array) -> Array:
+    """Return the types of tokens after checking that they are whole numbers, one for each."""
+    backend_of(**{name: types})
+    checks.shape(name, types, ("batch", "length"), "One type for each token")
+    if types.dtype.kind not in "iu":
+        raise TypeError(f"{name} has dtype {types.dtype}; expected whole numbers")
+    return types

@@ -7,7 +7,7 @@ samples, so these do not depend on who computes what.
 from __future__ import annotations
 
 import math
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,38 +52,64 @@ def part_generator(key: Any, first: int, n_samples: int, cut: Cut | None = None)
     Dropout draws from it what it draws for these samples in the whole batch, also for the tokens
     that are left if padding was `cut`. All other draws differ from part to part.
     """
-    if not isinstance(key, int):
-        where = (first, n_samples) if cut is None else (first, n_samples, cut)
-        return key.part(*where) if hasattr(key, "part") else key
-    own = np.random.PCG64(np.random.SeedSequence(key, spawn_key=(first,)))
-    state = {"key": key, "first": first, "n_samples": n_samples, "cut": cut}
-    return _made(own, {"masks": np.random.PCG64(key), **state})
+    if isinstance(key, int):
+        own_bits = np.random.PCG64(np.random.SeedSequence(key, spawn_key=(first,)))
+        mask_bits = np.random.PCG64(key)
+        return _new_part_generator(own_bits, mask_bits, key, first, n_samples, cut)
+    if not hasattr(key, "part"):
+        return key
+    if cut is None:
+        return key.part(first, n_samples)
+    return key.part(first, n_samples, cut)
 
 
-def _made(own: Any, state: dict[str, Any]) -> Any:
-    made = _type()(own)
-    vars(made).update(state)
-    return made
+def _new_part_generator(*state: Any) -> Any:
+    """Return a `PartGenerator`: pickle cannot name the class, which is inside a function."""
+    return _type()(*state)
 
 
 @cache
 def _type() -> Any:
     class PartGenerator(np.random.Generator):  # in here, because importing numpy.random takes time
-        masks: Any  # the bits of all parts' masks
-        key: int
-        first: int
-        n_samples: int
-        cut: Cut | None
+        def __init__(
+            self,
+            own_bits: Any,  # of what differs from part to part
+            mask_bits: Any,  # of the masks of all parts
+            key: int,
+            first: int,
+            n_samples: int,
+            cut: Cut | None,
+            shared: np.random.Generator | None = None,  # of what is the same in all parts
+        ) -> None:
+            super().__init__(own_bits)
+            self.masks = mask_bits
+            self.key = key
+            self.first = first
+            self.n_samples = n_samples
+            self.cut = cut
+            self._shared = shared
 
         def __reduce__(self) -> Any:
-            return _made, (self.bit_generator, vars(self))
+            state = (
+                self.bit_generator,
+                self.masks,
+                self.key,
+                self.first,
+                self.n_samples,
+                self.cut,
+                self._shared,
+            )
+            return _new_part_generator, state
 
         def spawn(self, n_children: int) -> list[Any]:
             return np.random.Generator(self.bit_generator).spawn(n_children)
 
-        @cached_property
+        @property
         def shared(self) -> np.random.Generator:
-            return np.random.default_rng(np.random.SeedSequence(self.key, spawn_key=(0, 0)))
+            if self._shared is None:
+                seed = np.random.SeedSequence(self.key, spawn_key=(0, 0))
+                self._shared = np.random.default_rng(seed)
+            return self._shared
 
         def mask_bytes(self, shape: tuple[int, ...]) -> tuple[float, np.ndarray]:
             """Return a number from [0, 1) for the whole batch, and a byte for each entry of a mask.
@@ -129,9 +155,9 @@ def _type() -> Any:
                 row, j = divmod(i, blocks)
                 skipped, odd = divmod(j * block, 8)
                 self.masks.advance(row * words + skipped - at)
-                found = self.masks.random_raw(-(-(odd + count) // 8))
-                bytes_of_block[:] = found.view("uint8")[odd : odd + count]
-                at = row * words + skipped + len(found)
+                block_words = self.masks.random_raw(-(-(odd + count) // 8))
+                bytes_of_block[:] = block_words.view("uint8")[odd : odd + count]
+                at = row * words + skipped + len(block_words)
             self.masks.advance(rows * words - at)
             return drawn.reshape(*whole[:axis], part[axis], *whole[axis + 1 :])
 

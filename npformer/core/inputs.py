@@ -9,7 +9,7 @@ Inside they are a tuple of `Sequences`. A layer with two inputs has the passes::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,7 +56,11 @@ class Sequences:
 
     def select(self, rows: Any) -> Sequences:
         """Return some samples: a slice, or an array of row numbers."""
-        return Sequences(*rows_of(rows, self.x, self.padding, self.types))
+        return Sequences(
+            x=self.x[rows],
+            padding=rows_of(self.padding, rows),
+            types=rows_of(self.types, rows),
+        )
 
     def cut(self, length: int) -> Sequences:
         """Return the first tokens of each sample, on the host; without padding, all of them."""
@@ -98,41 +102,64 @@ class TwoInputLayer(Layer):
         return self.forward(a, b, within(inputs, Context(keep=False)))[0]
 
 
-def rows_of(rows: Any, *arrays: Any) -> Iterator[Any]:
-    """Yield some rows of arrays, or of padding; None for what is None."""
-    return (None if each is None else each[rows] for each in arrays)
+def rows_of(array: Any, rows: Any) -> Any:
+    """Return some rows of an array, or of padding; None for None."""
+    return None if array is None else array[rows]
 
 
 def as_inputs(layer: Layer, x: Any, mask: Any = None, types: Any = None) -> tuple[Sequences, ...]:
     """Return the inputs of a layer from a user's arrays, which are not checked."""
-    if layer.n_inputs == 1 and not any(isinstance(each, tuple) for each in (x, mask, types)):
-        return (Sequences(x, None if mask is None else Padding(mask), types),)  # the usual case
-    n, several = layer.n_inputs, []
-    for name, value in (("x", x), ("mask", mask), ("types", types)):
-        entries = value if isinstance(value, tuple) else (value,) * (n if value is None else 1)
-        if len(entries) != n:
-            what = f"a tuple of {len(value)}" if isinstance(value, tuple) else a_type(value)
-            kind, expected = type(layer).__name__, "one array"
-            why = f"{kind} has one input. A layer with two has n_inputs = 2"
-            if n == 2:
-                expected = "a tuple of 2"
-                why = f"{kind} has two inputs, a and b: {name}=(that of a, that of b)"
-            raise TypeError(f"{name} is {what}; expected {expected}, because {why}")
-        several.append(entries)
+    if layer.n_inputs == 1 and not any(isinstance(array, tuple) for array in (x, mask, types)):
+        return (_sequences(x, mask, types),)  # the usual case
     return tuple(
-        Sequences(x, None if mask is None else Padding(mask), of_tokens)
-        for x, mask, of_tokens in zip(*several, strict=True)
+        _sequences(one_x, one_mask, one_types)
+        for one_x, one_mask, one_types in zip(
+            _by_input(layer, "x", x),
+            _by_input(layer, "mask", mask),
+            _by_input(layer, "types", types),
+            strict=True,
+        )
+    )
+
+
+def _sequences(x: Any, mask: Any, types: Any) -> Sequences:
+    """Return one input from a user's arrays."""
+    return Sequences(x=x, padding=None if mask is None else Padding(mask), types=types)
+
+
+def _by_input(layer: Layer, name: str, value: Any) -> tuple[Any, ...]:
+    """Return what belongs to each input of a layer; None stands for None for each."""
+    n = layer.n_inputs
+    if value is None:
+        return (None,) * n
+    entries = value if isinstance(value, tuple) else (value,)
+    if len(entries) == n:
+        return entries
+    what = f"a tuple of {len(value)}" if isinstance(value, tuple) else a_type(value)
+    kind = type(layer).__name__
+    if n == 2:
+        raise TypeError(
+            f"{name} is {what}; expected a tuple of 2, because {kind} has two inputs, a and b: "
+            f"{name}=(that of a, that of b)"
+        )
+    raise TypeError(
+        f"{name} is {what}; expected one array, because {kind} has one input. A layer with two "
+        "has n_inputs = 2"
     )
 
 
 def checked_inputs(inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
     """Return inputs after checking that they are arrays of one backend, and that masks fit."""
     arrays = dict(zip(names_of(inputs), arrays_of(inputs), strict=True))
-    called = ["mask"] if len(inputs) == 1 else [f"mask[{k}]" for k in range(len(inputs))]
-    masked = {n: each for n, each in zip(called, inputs, strict=True) if each.mask is not None}
-    backend_of(**arrays, **{name: each.mask for name, each in masked.items()})
-    for name, each in masked.items():
-        checks.mask(name, each.mask, tuple(each.x.shape[:2]))
+    mask_names = ["mask"] if len(inputs) == 1 else [f"mask[{k}]" for k in range(len(inputs))]
+    masked = {
+        name: sequences
+        for name, sequences in zip(mask_names, inputs, strict=True)
+        if sequences.mask is not None
+    }
+    backend_of(**arrays, **{name: sequences.mask for name, sequences in masked.items()})
+    for name, sequences in masked.items():
+        checks.mask(name, sequences.mask, tuple(sequences.x.shape[:2]))
     return inputs
 
 
@@ -143,19 +170,24 @@ def names_of(inputs: Sequence[Any]) -> tuple[str, ...]:
 
 def arrays_of(inputs: tuple[Sequences, ...]) -> tuple[Array, ...]:
     """Return what a layer takes: an array for each input."""
-    return tuple(each.x for each in inputs)
+    return tuple(sequences.x for sequences in inputs)
 
 
 def as_given(inputs: tuple[Sequences, ...]) -> tuple[Any, Any, Any]:
     """Return x, mask and types as users give them."""
-    several = [(each.x, each.mask, each.types) for each in inputs]
-    x, mask, types = several[0] if len(several) == 1 else zip(*several, strict=True)
-    return x, mask, types
+    if len(inputs) == 1:
+        (sequences,) = inputs
+        return sequences.x, sequences.mask, sequences.types
+    return (
+        arrays_of(inputs),
+        tuple(sequences.mask for sequences in inputs),
+        tuple(sequences.types for sequences in inputs),
+    )
 
 
 def within(inputs: tuple[Sequences, ...], context: Context) -> Context:
     """Return `context` with the padding and the types of inputs."""
-    if all(each.padding is None and each.types is None for each in inputs):
+    if all(sequences.padding is None and sequences.types is None for sequences in inputs):
         return context
     first, *second = inputs
     context = replace(context, padding=first.padding, types=first.types)

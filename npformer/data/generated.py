@@ -7,7 +7,7 @@ Another 512 samples are for validation and 2048 for testing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,14 +18,29 @@ from npformer.functional import NO_LABEL
 Draw: TypeAlias = "Callable[[np.random.Generator, int], Part]"
 
 
-def _dataset(draw: Draw, seed: Seed, train: int, length: int, **about: Any) -> Dataset:
+def _dataset(
+    draw: Draw,
+    seed: Seed,
+    train: int,
+    length: int,
+    *,
+    vocab_size: int,
+    n_classes: int,
+    labels: str = "sequence",
+) -> Dataset:
     """Return what `draw` draws, after its sizes were checked; `length` is for errors."""
     train = checks.positive("train", train)
-    checks.whole("the number of token ids", about["vocab_size"], at_least=1)
+    checks.whole("the number of token ids", vocab_size, at_least=1)
     rng = generators.from_seed(seed)
     with enough_memory("the samples", (train + 512 + 2048, length)):
-        first, validation, test = (draw(rng, n) for n in (train, 512, 2048))
-        return Dataset(first, validation, test, **about)
+        return Dataset(
+            train=draw(rng, train),
+            validation=draw(rng, 512),
+            test=draw(rng, 2048),
+            n_classes=n_classes,
+            vocab_size=vocab_size,
+            labels=labels,
+        )
 
 
 def reverse(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
@@ -36,8 +51,9 @@ def reverse(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int 
         x = rng.integers(symbols, size=(n, length))
         return x, x[:, ::-1].copy()
 
-    sizes = {"vocab_size": symbols, "n_classes": symbols}
-    return _dataset(draw, seed, train, length, labels="token", **sizes)
+    return _dataset(
+        draw, seed, train, length, vocab_size=symbols, n_classes=symbols, labels="token"
+    )
 
 
 def majority(seed: Seed = 0, train: int = 16_000, length: int = 15) -> Dataset:
@@ -83,8 +99,15 @@ def recall(seed: Seed = 0, train: int = 32_000, pairs: int = 8, keys: int = 128)
         y = np.concatenate([np.full_like(answer, NO_LABEL), answer], axis=1)
         return x, y
 
-    sizes = {"vocab_size": (values + 1) * keys, "n_classes": values}
-    return _dataset(draw, seed, train, max(keys, 2 * pairs), labels="token", **sizes)
+    return _dataset(
+        draw,
+        seed,
+        train,
+        max(keys, 2 * pairs),
+        vocab_size=(values + 1) * keys,
+        n_classes=values,
+        labels="token",
+    )
 
 
 def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int = 8) -> Dataset:
@@ -102,8 +125,15 @@ def pointer(seed: Seed = 0, train: int = 16_000, length: int = 16, symbols: int 
         y[:, -1:] = np.take_along_axis(content, position, axis=1)
         return x, y
 
-    sizes = {"vocab_size": symbols + length, "n_classes": symbols}
-    return _dataset(draw, seed, train, length + 1, labels="token", **sizes)
+    return _dataset(
+        draw,
+        seed,
+        train,
+        length + 1,
+        vocab_size=symbols + length,
+        n_classes=symbols,
+        labels="token",
+    )
 
 
 def parity(seed: Seed = 0, train: int = 16_000, length: int = 12) -> Dataset:

@@ -83,15 +83,16 @@ class Samples:
     @cached_property
     def in_short(self) -> str:
         """Shapes, and a digest of all samples: other samples or another order change it."""
-        batch, found = self.batch, hashlib.sha256()
+        batch = self.batch
+        digest = hashlib.sha256()
         arrays = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
         for array in (*arrays, *batch.targets()):
             if array is None:
-                found.update(b"none")
+                digest.update(b"none")
             else:
-                found.update(f"{array.dtype.str}{array.shape}".encode())
-                found.update(np.ascontiguousarray(array).data)
-        return in_words(len(self), batch.inputs, found)
+                digest.update(f"{array.dtype.str}{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).data)
+        return in_words(len(self), batch.inputs, digest)
 
 
 def in_words(n: int, inputs: tuple[Sequences, ...], digest: Any) -> str:
@@ -129,8 +130,17 @@ def unlabelled_inputs(
 
 def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ...]:
     """Return rows of inputs, in files or not, in memory."""
-    parts = ((read(each.x, rows), read(each.mask, rows), read(each.types, rows)) for each in inputs)
-    return tuple(Sequences(x, mask if mask is None else Padding(mask), t) for x, mask, t in parts)
+    return tuple(_read_sequences(sequences, rows) for sequences in inputs)
+
+
+def _read_sequences(sequences: Sequences, rows: Any) -> Sequences:
+    """Return rows of one input in memory."""
+    mask = read(sequences.mask, rows)
+    return Sequences(
+        x=read(sequences.x, rows),
+        padding=None if mask is None else Padding(mask),
+        types=read(sequences.types, rows),
+    )
 
 
 def is_stored(array: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -94,14 +94,15 @@ def series_of_table(
         Columns of the features in long form; None: all others, which must hold numbers.
     """
     if id is None:
-        for name, given in (("time", time), ("features", features)):
-            if given is not None:
-                raise ValueError(f"{name} is given without id, which it needs; expected both")
+        _check_absent_without_id("time", time)
+        _check_absent_without_id("features", features)
         return _series_in_rows(table, label)
     keys = table.words(id, "the series that it belongs to")
     roles = [name for name in (id, time, label) if name is not None]
-    others = [n for n in table.columns if n not in roles]
-    names = others if features is None else listed("features", features, "the names of columns")
+    if features is None:
+        names = [name for name in table.columns if name not in roles]
+    else:
+        names = listed("features", features, "the names of columns")
     if not names:
         raise ValueError(f"{table.path} has no feature columns besides {', '.join(roles)}")
     values = np.stack([_numbers(table, name) for name in names], axis=1)
@@ -114,6 +115,11 @@ def series_of_table(
     ids = list(number_of)
     labels = None if label is None else _labels(table, label, groups, ids)
     return SeriesData(series, labels, ids, names)
+
+
+def _check_absent_without_id(name: str, value: object) -> None:
+    if value is not None:
+        raise ValueError(f"{name} is given without id, which it needs; expected both")
 
 
 def _by_time(
@@ -155,16 +161,22 @@ def steps_of(table: Table, label: str | None = None) -> tuple[str | None, list[s
     if label is not None:
         table.column(label)
     columns = list(table.columns)
-    ends = [each for each in (columns[0], columns[-1]) if each.casefold() not in NUMBERS]
-    for each in (None, *ends) if label is None else (label,):
-        names = [name for name in columns if name != each]
+    possible_labels = [None, *_ends(columns)] if label is None else [label]
+    for possible_label in possible_labels:
+        names = [name for name in columns if name != possible_label]
         try:
             times, _ = times_of(names)
         except TimeError:
             continue
-        several = len(set(times)) == len(names) >= 2
-        return (each, [names[i] for i in np.argsort(ranks(times))]) if several else None
+        if len(set(times)) == len(names) >= 2:
+            return possible_label, [names[i] for i in np.argsort(ranks(times))]
+        return None
     return None
+
+
+def _ends(columns: list[str]) -> list[str]:
+    """Return the first and the last column, which may have labels, unless they are numbers."""
+    return [name for name in (columns[0], columns[-1]) if name.casefold() not in NUMBERS]
 
 
 def _series_in_rows(table: Table, label: str | None) -> SeriesData:
@@ -195,28 +207,34 @@ def _series_in_rows(table: Table, label: str | None) -> SeriesData:
 def _numbers(table: Table, name: str, gaps: bool = False) -> np.ndarray:
     """Return a column of numbers; with `gaps`, NaN stands for what is missing."""
     column = table.column(name)
-    found = [as_number(value) for value in column]
-    for row, number in enumerate(found):
-        if number is None or (not isfinite(number) and not (gaps and number != number)):
-            value = column[row]
-            what = "nothing" if value is None or value == "" else repr(value)
-            advice = "Fill the gap, remove the row, or leave the column out"
-            if number is None and as_number(str(value).replace(",", ".", 1)) is not None:
-                advice = f"A decimal comma? Write {value.replace(',', '.', 1)}"
-            raise ValueError(
-                f"{table.path}: {table.place(row)} has {what} in the column {name!r}; expected a "
-                f"number in every row. {advice}"
-            )
-    return np.array(found, dtype="float64")
+    numbers = [as_number(value) for value in column]
+    for row, number in enumerate(numbers):
+        is_gap = number is not None and isnan(number)
+        if number is None or not (isfinite(number) or (gaps and is_gap)):
+            raise _not_a_number(table, name, row, column[row])
+    return np.array(numbers, dtype="float64")
+
+
+def _not_a_number(table: Table, name: str, row: int, value: Any) -> ValueError:
+    """Return the error for a value that is no finite number."""
+    what = "nothing" if value is None or value == "" else repr(value)
+    advice = "Fill the gap, remove the row, or leave the column out"
+    if as_number(value) is None and as_number(str(value).replace(",", ".", 1)) is not None:
+        advice = f"A decimal comma? Write {value.replace(',', '.', 1)}"
+    return ValueError(
+        f"{table.path}: {table.place(row)} has {what} in the column {name!r}; expected a "
+        f"number in every row. {advice}"
+    )
 
 
 def _labels(table: Table, name: str, groups: np.ndarray, ids: list[str]) -> list[str]:
-    found: dict[int, str] = {}  # in the order of the groups, which begin one after the other
+    labels: dict[int, str] = {}  # in the order of the groups, which begin one after the other
     for row, value in enumerate(table.words(name, "a label", MISSING)):
         group = int(groups[row])
-        if (earlier := found.setdefault(group, value)) != value:
+        earlier = labels.setdefault(group, value)
+        if earlier != value:
             raise ValueError(
                 f"{table.path}: {table.place(row)} gives series {ids[group]!r} the label "
                 f"{value!r}, and an earlier row {earlier!r}; expected one label for a series"
             )
-    return [*found.values()]
+    return [*labels.values()]

@@ -27,6 +27,9 @@ SUFFIXES = {
 MISSING = ("", "nan", "nat", "<na>", "null")
 """What programs write, in any case, where there is no label."""
 
+NAMES_OF_LABELS = ("label", "labels", "class", "target", "y")
+"""Names of a column of labels, in any case, by which a first row is known as a heading."""
+
 
 @dataclass
 class Table:
@@ -75,39 +78,41 @@ class Table:
 
         `missing` replaces missing values, which are an error if it is None.
         """
-        found = list(self.column(name))
-        for i, value in enumerate(found):
-            if not isinstance(value, str) and isinstance(value, Iterable):
+        return [self._text(i, name, value, missing) for i, value in enumerate(self.column(name))]
+
+    def _text(self, row: int, name: str, value: Any, missing: str | None) -> str:
+        """Return a value of a column as a text, checked."""
+        if not isinstance(value, str) and isinstance(value, Iterable):
+            raise ValueError(
+                f"{self.path}: {self.place(row)} has {a_type(value)} in the column {name!r}; "
+                "expected a text or a number in every row"
+            )
+        if value is None or value != value:
+            if missing is None:
                 raise ValueError(
-                    f"{self.path}: {self.place(i)} has {a_type(value)} in the column {name!r}; "
-                    "expected a text or a number in every row"
+                    f"{self.path}: {self.place(row)} has no {name!r}; expected a value in every "
+                    "row. Complete it or remove the row"
                 )
-            if value is None or value != value:
-                if missing is None:
-                    raise ValueError(
-                        f"{self.path}: {self.place(i)} has no {name!r}; expected a value in every "
-                        "row. Complete it or remove the row"
-                    )
-                value = missing
-            found[i] = str(value)
-            if not found[i].isascii() and re.search(r"[\ud800-\udfff]", found[i]):
-                raise ValueError(
-                    f"{self.path}: {self.place(i)} has half of a character in the column {name!r}: "
-                    f"{found[i][:40]!a}; expected whole ones. Write it again in UTF-8"
-                )
-        return found
+            value = missing
+        text = str(value)
+        if not text.isascii() and re.search(r"[\ud800-\udfff]", text):
+            raise ValueError(
+                f"{self.path}: {self.place(row)} has half of a character in the column {name!r}: "
+                f"{text[:40]!a}; expected whole ones. Write it again in UTF-8"
+            )
+        return text
 
     def words(self, name: str, wanted: str, missing: Sequence[str] = ("",)) -> list[str]:
         """Return a column of texts without the spaces around them, none of which may be missing."""
-        found = [text.strip() for text in self.texts(name)]
-        for i, word in enumerate(found):
+        words = [text.strip() for text in self.texts(name)]
+        for i, word in enumerate(words):
             if word.casefold() in missing:
                 what = f"{word!r} for" if word else "no"
                 raise ValueError(
                     f"{self.path}: {self.place(i)} has {what} {name!r}; expected in every row "
                     f"{wanted}. Complete it or remove the row"
                 )
-        return found
+        return words
 
 
 def kind_of(path: Path) -> str | None:
@@ -208,15 +213,12 @@ def _delimiter(path: Path, heading: str) -> str:
 
 def _read_json(path: Path, text: str) -> Table:
     """Return a table of objects: one in each line, or all in one list."""
-    rows: list[Any]
     lines: list[int] | None = None
-    if not {".jsonl", ".ndjson"} & {*path.suffixes[-2:]} and text.lstrip().startswith("["):
+    one_in_each_line = bool({".jsonl", ".ndjson"} & {*path.suffixes[-2:]})
+    if not one_in_each_line and text.lstrip().startswith("["):
         rows = _parsed(path, "", text)
     else:
-        numbered = enumerate(text.split("\n"), start=1)
-        given = {number: line for number, line in numbered if line.strip()}
-        rows = [_parsed(path, f": line {number}", line) for number, line in given.items()]
-        lines = list(given)
+        lines, rows = _parsed_lines(path, text)
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
             place = f"row {i + 1}" if lines is None else f"line {lines[i]}"
@@ -228,6 +230,16 @@ def _read_json(path: Path, text: str) -> Table:
     return Table(path, {name: [row.get(name) for row in rows] for name in names}, lines)
 
 
+def _parsed_lines(path: Path, text: str) -> tuple[list[int], list[Any]]:
+    """Return the numbers of the lines that are not empty, and the value in each of them."""
+    numbers, values = [], []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            numbers.append(number)
+            values.append(_parsed(path, f": line {number}", line))
+    return numbers, values
+
+
 def _parsed(path: Path, where: str, text: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_record)
@@ -236,11 +248,11 @@ def _parsed(path: Path, where: str, text: str) -> Any:
 
 
 def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"an object has several values for {name!r}")
-    return found
+    return record
 
 
 def steps_without_heading(path: Path, rows: Sequence[Sequence[str]]) -> list[str] | None:
@@ -248,23 +260,28 @@ def steps_without_heading(path: Path, rows: Sequence[Sequence[str]]) -> list[str
 
     In the UCR archive, for instance, a row has a label and then the values.
     """
-    found: list[list[Any]] = [[as_number(word) for word in row] for row in rows[:2]]
-    if len(found) < 2 or len(found[0]) < 2 or any(None in row[1:] for row in found):
+    numbers: list[list[Any]] = [[as_number(word) for word in row] for row in rows[:2]]
+    if len(numbers) < 2 or len(numbers[0]) < 2 or any(None in row[1:] for row in numbers):
         return None
-    label, first, *values = found[0]
+    label, first, *values = numbers[0]
     if first != first or (label is None and not values):
         return None
     name = rows[0][0]
-    as_names = values == [first + i for i in range(1, len(values) + 1)]  # years, or steps
-    if as_names and name not in [row[0] for row in rows[1:]]:
-        if name.strip().casefold() in ("label", "labels", "class", "target", "y"):
+    count_up = values == [first + i for i in range(1, len(values) + 1)]  # years, or steps
+    if count_up and name not in [row[0] for row in rows[1:]]:
+        if name.strip().casefold() in NAMES_OF_LABELS:
             return None
-        if label is None or label + 1 == first or not values:
-            raise ValueError(
-                f"{path}: line 1 may be the names of the columns, or a label and values; expected "
-                "names first, such as label,t0,t1"
-            )
+        _check_is_label(path, label, first, values)
     return ["label", *(f"t{i}" for i in range(len(values) + 1))]
+
+
+def _check_is_label(path: Path, label: float | None, first: float, values: list[Any]) -> None:
+    """Check that numbers in the first row that count up cannot be the names of the columns."""
+    if label is None or label + 1 == first or not values:
+        raise ValueError(
+            f"{path}: line 1 may be the names of the columns, or a label and values; expected "
+            "names first, such as label,t0,t1"
+        )
 
 
 def is_missing(label: str) -> bool:

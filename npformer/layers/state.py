@@ -99,23 +99,35 @@ class State:
         those of the same name, for what does not grow with the tokens.
         """
         stop, kept = self._after(n, context)
-        arrays, newest = self._arrays, self._newest
-        if newest[0] == self._number:
-            newest[0] += 1
-        else:  # another state has gone on from here, in the same memory
-            arrays, newest = {name: array.copy() for name, array in arrays.items()}, [0]
+        arrays, newest = self._memory_to_write()
         for name, entries in new.items():
-            if isinstance(self.stop, int) and kept is None:
-                arrays[name][..., self.stop : self.stop + n, :] = entries
-            else:
-                written = np.ones((len(entries), n), bool) if kept is None else kept
-                rows, tokens = written.nonzero()
-                at = np.broadcast_to(self.stop, len(entries))[rows] + tokens
-                into, of = (tokens_second(array) for array in (arrays[name], entries))
-                into[rows, at] = of[rows, tokens]
+            self._write(arrays[name], entries, n, kept)
         if instead is not None:
             arrays = {**arrays, **instead}
         return State(arrays, self.stop, stop, newest)
+
+    def _memory_to_write(self) -> tuple[dict[str, Array], list[int]]:
+        """Return arrays into which the next tokens may be written, and the newest state's number.
+
+        They are this state's own, or copies if another state has gone on from here in its memory.
+        """
+        if self._newest[0] == self._number:
+            self._newest[0] += 1
+            return self._arrays, self._newest
+        return {name: array.copy() for name, array in self._arrays.items()}, [0]
+
+    def _write(self, array: Array, entries: Array, n: int, kept: np.ndarray | None) -> None:
+        """Write what is kept of n new tokens, (batch, ..., n, features), behind those so far.
+
+        `kept` says which of them are not padding; None: all.
+        """
+        if isinstance(self.stop, int) and kept is None:
+            array[..., self.stop : self.stop + n, :] = entries
+            return
+        written = np.ones((len(entries), n), bool) if kept is None else kept
+        rows, tokens = written.nonzero()
+        positions = np.broadcast_to(self.stop, len(entries))[rows] + tokens
+        tokens_second(array)[rows, positions] = tokens_second(entries)[rows, tokens]
 
     def rested(self) -> State:
         """Return the state without what no later token needs."""

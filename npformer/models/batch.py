@@ -45,9 +45,14 @@ class Batch:
 
     def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
-        inputs = tuple(each.select(rows) for each in self.inputs)
-        y, weights, counts = rows_of(rows, self.y, self.weights, self.counts)
-        return replace(self, inputs=inputs, y=y, weights=weights, counts=counts, shard=None)
+        return replace(
+            self,
+            inputs=tuple(sequences.select(rows) for sequences in self.inputs),
+            y=rows_of(self.y, rows),
+            weights=rows_of(self.weights, rows),
+            counts=rows_of(self.counts, rows),
+            shard=None,
+        )
 
     def anew(self, key: int, first: int) -> Self:
         """Return the batch with whatever is drawn anew in each step, from the step's key.

@@ -36,18 +36,20 @@ class Probe:
 
     def check(self, rng: np.random.Generator, max_entries: int, directions: int) -> TensorReport:
         """Check the array entry by entry, or, if it is large, along random directions."""
-        size, limits = self.array.size, (self.tolerance, self.complex_tolerance)
+        size = self.array.size
         if size <= max_entries:
             return self._entries(np.arange(size), f"all {size} entries")
         drawn = [rng.normal(size=self.array.shape) for _ in range(directions)]
         units = [u / np.linalg.norm(u) for u in drawn]
-        found = self._report(f"{directions} directions", units)
-        if found.passes(*limits):
-            return found
+        along_directions = self._report(f"{directions} directions", units)
+        if along_directions.passes(self.tolerance, self.complex_tolerance):
+            return along_directions
         n = min(size, 4 * max_entries)  # look for a wrong entry one by one
-        some = np.sort(rng.choice(size, size=n, replace=False))
-        closer = self._entries(some, f"{n} entries")
-        return found if closer.passes(*limits) else closer
+        indices = np.sort(rng.choice(size, size=n, replace=False))
+        by_entry = self._entries(indices, f"{n} entries")
+        if by_entry.passes(self.tolerance, self.complex_tolerance):
+            return along_directions
+        return by_entry
 
     def _entries(self, indices: np.ndarray, checked: str) -> TensorReport:
         units = [np.zeros(self.array.shape) for _ in indices]
@@ -61,29 +63,9 @@ class Probe:
         if not units:
             return TensorReport(self.name, self.array.shape, checked, 0.0, None, 0.0, 0.0, 0)
         analytic = np.array([(self.gradient * u).sum() for u in units])
-        numeric = np.array([self._slopes(u).central for u in units])
-        corners, looked_at = np.zeros((2, len(units)), dtype=bool)
-        while True:  # corners do not count in the scale: each one found may reveal smaller errors
-            smooth = np.abs([analytic[~corners], numeric[~corners]])
-            scale = max(float(smooth.max(initial=0.0)), self.floor, TINY)
-            errors = np.where(corners, 0.0, np.abs(analytic - numeric) / scale)
-            suspects = np.flatnonzero(~(errors <= self.tolerance) & ~looked_at)
-            if not suspects.size:
-                break
-            looked_at[suspects] = True
-            for j in suspects:
-                numeric[j], corners[j] = self._look_closer(units[j], analytic[j], scale)
-            if corners[suspects].any():
-                looked_at[:] = corners  # look at the others again, with the new scale
+        numeric, corners, errors, scale = self._differences(units, analytic)
         if corners.sum() > 1:
-            first = np.flatnonzero(corners)[0]
-            tied = np.sum([units[j] for j in np.flatnonzero(corners)], axis=0)
-            slopes = self._slopes(tied)
-            total, along = float(analytic[corners].sum()), slopes.central
-            # Ties that move together may have a derivative: the sum of their gradients.
-            if abs(total - along) > max(self.tolerance * scale, 10.0 * slopes.gap):
-                analytic[first], numeric[first] = total, along
-                errors[first] = abs(total - along) / scale
+            self._compare_ties(units, analytic, numeric, corners, errors, scale)
         exact = self._exact(units, analytic, corners)
         # If differences and backward pass agree, a complex step that is far off is the wrong one.
         agree = ~corners & (errors <= self.tolerance)
@@ -93,7 +75,8 @@ class Probe:
             exact = None
             self.not_analytic = "its forward pass computes something else with complex numbers"
         complex_errors = None if exact is None else np.abs(analytic - exact) / scale
-        worst = largest = _worst(errors)
+        largest = _worst(errors)
+        worst = largest
         if complex_errors is not None and errors[largest] <= self.tolerance:
             worst = _worst(complex_errors)
         where = None if indices is None else np.unravel_index(indices[worst], self.array.shape)
@@ -108,6 +91,48 @@ class Probe:
             no_derivative=int(corners.sum()),
             complex_error=None if complex_errors is None else float(complex_errors.max()),
         )
+
+    def _differences(
+        self, units: list[np.ndarray], analytic: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+        """Return the central differences, which are at corners, the errors, and their scale."""
+        numeric = np.array([self._slopes(u).central for u in units])
+        corners, looked_at = np.zeros((2, len(units)), dtype=bool)
+        while True:  # corners do not count in the scale: each one found may reveal smaller errors
+            smooth = np.abs([analytic[~corners], numeric[~corners]])
+            scale = max(float(smooth.max(initial=0.0)), self.floor, TINY)
+            errors = np.where(corners, 0.0, np.abs(analytic - numeric) / scale)
+            suspects = np.flatnonzero(~(errors <= self.tolerance) & ~looked_at)
+            if not suspects.size:
+                return numeric, corners, errors, scale
+            looked_at[suspects] = True
+            for j in suspects:
+                numeric[j], corners[j] = self._look_closer(units[j], analytic[j], scale)
+            if corners[suspects].any():
+                looked_at[:] = corners  # look at the others again, with the new scale
+
+    def _compare_ties(
+        self,
+        units: list[np.ndarray],
+        analytic: np.ndarray,
+        numeric: np.ndarray,
+        corners: np.ndarray,
+        errors: np.ndarray,
+        scale: float,
+    ) -> None:
+        """Move all corners together, and write a difference over the first of them.
+
+        Ties that move together may have a derivative: the sum of their gradients.
+        """
+        first = np.flatnonzero(corners)[0]
+        tied = np.sum([units[j] for j in np.flatnonzero(corners)], axis=0)
+        slopes = self._slopes(tied)
+        sum_of_gradients = float(analytic[corners].sum())
+        difference = abs(sum_of_gradients - slopes.central)
+        if difference > max(self.tolerance * scale, 10.0 * slopes.gap):
+            analytic[first] = sum_of_gradients
+            numeric[first] = slopes.central
+            errors[first] = difference / scale
 
     def _exact(
         self, units: list[np.ndarray], analytic: np.ndarray, corners: np.ndarray

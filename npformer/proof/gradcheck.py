@@ -28,14 +28,15 @@ from npformer.core import Context, Layer, checks
 from npformer.core.dispatch import faster
 from npformer.core.inputs import as_inputs, checked_inputs, within
 from npformer.proof.finite_differences import Probe
-from npformer.proof.problem import layer_problem, pair_problem
+from npformer.proof.problem import Problem, layer_problem, pair_problem
 from npformer.proof.report import (
     COMPLEX_TOLERANCE,
     TOLERANCE,
     GradcheckError,
     GradcheckReport,
+    TensorReport,
 )
-from npformer.proof.results import check_float32
+from npformer.proof.results import Results, check_float32
 from npformer.proof.rules import check_call, check_rules
 from npformer.proof.twincheck import TwinReport, check_twin
 
@@ -141,8 +142,8 @@ def gradcheck(
         checked = checked_inputs(as_inputs(target, inputs, mask, types))
         problem = layer_problem(target, inputs, new_context)
     else:
-        given = {"mask": mask, "types": types}
-        options |= {name: value for name, value in given.items() if value is not None}
+        of_tokens = {"mask": mask, "types": types}
+        options |= {name: array for name, array in of_tokens.items() if array is not None}
         problem = pair_problem(target, inputs, options, wrt)
     if not problem.arrays:
         raise TypeError(
@@ -150,52 +151,108 @@ def gradcheck(
             "to differentiate. If x holds whole numbers by mistake, write x.astype('float64')"
         )
 
-    draws = training or any(isinstance(each, np.random.Generator) for each in inputs)
     rng = np.random.default_rng(seed)
+    v = _draw_v(problem, rng)
+    y, gradients, broken = check_rules(problem, v)
+    floor = _smallest_scale(y, gradients)
+
+    def compared(name: str, gradient: np.ndarray) -> tuple[TensorReport, bool, str]:
+        probe = Probe(problem, name, gradient, y, v, floor, tolerance, complex_tolerance)
+        tensor = probe.check(rng, max_entries, directions)
+        return tensor, tensor.passes(tolerance, complex_tolerance), probe.not_analytic
+
+    tensors, broken_by_tensors, not_analytic = _compare_tensors(problem, gradients, compared)
+    broken += broken_by_tensors
+    truth = {**gradients, "y": y}
+    of_plain, broken_in_float32 = check_float32(problem, v, truth, isinstance(target, Layer))
+    if not (training or any(isinstance(x, np.random.Generator) for x in inputs)):
+        broken += broken_in_float32  # a generator may draw other numbers in float32
+    twins: list[TwinReport] = []
+    if isinstance(target, Layer):
+        if not training:
+            broken += check_call(target, inputs, y, mask=mask, types=types)
+        twins, broken_by_twin = _compare_twin(target, inputs, new_context, v, truth, of_plain)
+        broken += broken_by_twin
+    report = GradcheckReport(
+        title=problem.title,
+        tensors=tensors,
+        broken_rules=broken,
+        tolerance=tolerance,
+        complex_tolerance=complex_tolerance,
+        not_analytic=not_analytic,
+        twins=tuple(twins),
+    )
+    if not report.passed:
+        raise GradcheckError(report)
+    return report
+
+
+def _draw_v(problem: Problem, rng: np.random.Generator) -> np.ndarray:
+    """Return the random v in L = sum(y * v)."""
     v = np.asarray(rng.normal(size=np.shape(problem.forward()[0])))
     if v.size == 0:
         raise ValueError(
             f"{problem.title} returned shape {v.shape}, so there is nothing to check; expected at "
             "least one sample"
         )
-    y, gradients, broken = check_rules(problem, v)
-    # If a gradient is exactly 0, its difference is only rounding, about eps |y| / h. So errors are
-    # also measured against the other tensors' gradients and against y.
+    return v
+
+
+def _smallest_scale(y: np.ndarray, gradients: Results) -> float:
+    """Return the least that an error is measured against.
+
+    If a gradient is exactly 0, its difference is only rounding, about eps |y| / h. So errors are
+    also measured against the other tensors' gradients and against y.
+    """
     largest = max((np.abs(g).max(initial=0.0) for g in gradients.values()), default=0.0)
-    floor = float(max(1e-3 * largest, 1e-4 * np.abs(y).max(initial=0.0)))
-    tensors, not_analytic = [], ""
+    return float(max(1e-3 * largest, 1e-4 * np.abs(y).max(initial=0.0)))
+
+
+def _compare_tensors(
+    problem: Problem,
+    gradients: Results,
+    compared: Callable[[str, np.ndarray], tuple[TensorReport, bool, str]],
+) -> tuple[list[TensorReport], list[str], str]:
+    """Compare all gradients with differences; None is compared as zeros.
+
+    `compared` returns, of a name and a gradient, the report, whether it passes, and why there is no
+    complex step. Returns the reports, the broken rules, and why there is no complex step.
+    """
+    tensors: list[TensorReport] = []
+    broken: list[str] = []
+    not_analytic = ""
     for name, array in problem.arrays.items():
-        absent = name not in gradients
-        gradient = np.zeros(array.shape) if absent else gradients[name]
+        gradient = gradients.get(name, np.zeros(array.shape))
         if gradient.shape != array.shape:
             broken.append(f"the gradient of {name} has shape {gradient.shape}, not {array.shape}")
-        else:
-            probe = Probe(problem, name, gradient, y, v, floor, tolerance, complex_tolerance)
-            tensor = probe.check(rng, max_entries, directions)
-            if absent and not tensor.passes(tolerance, complex_tolerance):  # y depends on it
-                broken.append(f"the backward pass returned None as the gradient of {name}")
-                continue
-            tensors.append(tensor)
-            not_analytic = not_analytic or probe.not_analytic
-    if tensors and all(each.no_derivative == math.prod(each.shape) for each in tensors):
+            continue
+        tensor, passes, reason = compared(name, gradient)
+        if name not in gradients and not passes:  # y depends on it
+            broken.append(f"the backward pass returned None as the gradient of {name}")
+            continue
+        tensors.append(tensor)
+        not_analytic = not_analytic or reason
+    if tensors and all(tensor.no_derivative == math.prod(tensor.shape) for tensor in tensors):
         broken.append("nothing was checked: no entry has a derivative. Pass other values")
-    truth = {**gradients, "y": y}
-    of_plain, broken_in_float32 = check_float32(problem, v, truth, isinstance(target, Layer))
-    if not draws:  # in float32 a generator may draw other numbers
-        broken += broken_in_float32
-    if isinstance(target, Layer) and not training:
-        broken += check_call(target, inputs, y, mask=mask, types=types)
-    twins: list[TwinReport] = []
-    if isinstance(target, Layer) and (twin := faster(Layer, target)) is not None:
-        of_twin = layer_problem(target, inputs, new_context, twin)
-        twins, broken_by_twin = check_twin(of_twin, v, truth, of_plain)
-        broken += [f"twin: {rule}" for rule in broken_by_twin]
-    report = GradcheckReport(
-        problem.title, tensors, broken, tolerance, complex_tolerance, not_analytic, tuple(twins)
+    return tensors, broken, not_analytic
+
+
+def _compare_twin(
+    layer: Layer,
+    inputs: tuple[Any, ...],
+    new_context: Callable[[], Context],
+    v: np.ndarray,
+    truth: Results,
+    of_plain: float | None,
+) -> tuple[list[TwinReport], list[str]]:
+    """Compare a layer's fast twin, if it has one, with it; return reports and broken rules."""
+    twin = faster(Layer, layer)
+    if twin is None:
+        return [], []
+    reports, broken = check_twin(
+        layer_problem(layer, inputs, new_context, twin), v, truth, of_plain
     )
-    if not report.passed:
-        raise GradcheckError(report)
-    return report
+    return reports, [f"twin: {rule}" for rule in broken]
 
 
 def _require_layer_arguments(

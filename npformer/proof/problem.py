@@ -68,30 +68,30 @@ def layer_problem(
     names, parameters = names_of(inputs), layer.parameters()
     # A parameter may also be called x.
     names = tuple(f"input {name}" if name in parameters else name for name in names)
-    given, floats = _copied(zip(names, map(np.array, inputs), strict=True), convert)
+    copies, floats = _copied(zip(names, map(np.array, inputs), strict=True), convert)
     runs: Any = layer if twin is None else twin
     for name, value in parameters.items() if convert is None else ():
         _require_float64(name, value, type(layer).__name__)
 
     def forward() -> tuple[Any, Any]:
-        return one_output(*runs.forward(*given.values(), new_context()))
+        return one_output(*runs.forward(*copies.values(), new_context()))
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         gradients = Gradients(layer)
         gradients.flat[...] = start
         cache, split = cache
         returned = runs.backward(split(dy), cache, gradients)
-        found = _by_name(
+        of_inputs = _by_name(
             returned if len(names) > 1 else (returned,),
             names,
             f"the backward pass of {type(runs).__name__}",
             "None stands for the gradient of an input that has none, such as token ids",
         )
         gradients.flat[...] -= start
-        return {name: found[name] for name in floats} | dict(gradients)
+        return {name: of_inputs[name] for name in floats} | dict(gradients)
 
-    arrays = {name: given[name] for name in floats} | dict(parameters)
-    constants = [x for name, x in given.items() if name not in floats]
+    arrays = {name: copies[name] for name in floats} | dict(parameters)
+    constants = [x for name, x in copies.items() if name not in floats]
     context = new_context()
     of_tokens = (context.mask, context.types, context.memory_mask, context.memory_types)
     constants += [x for x in of_tokens if x is not None]
@@ -108,12 +108,12 @@ def _copied(
     values: Iterable[tuple[str, Any]], convert: Convert | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return values with arrays copied, floats by `convert`, and the names of the latter."""
-    given = {name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in values}
-    floats = [n for n, x in given.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
+    copies = {name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in values}
+    floats = [n for n, x in copies.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
     for name in floats:  # gradcheck changes them in place
-        _require_float64(name, given[name])
-        given[name] = (convert or np.array)(given[name])
-    return given, floats
+        _require_float64(name, copies[name])
+        copies[name] = (convert or np.array)(copies[name])
+    return copies, floats
 
 
 def _by_name(gradients: Any, names: Sequence[str], who: str, advice: str) -> dict[str, Any]:
@@ -139,23 +139,11 @@ def pair_problem(
     """
     forward_pass, backward_pass = _pair_of(target)
     bound = _bound(forward_pass, inputs, options)
-    given, floats = _copied(bound.arguments.items(), convert)
-    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
-    if wrt is not None and (isinstance(wrt, str) or not isinstance(wrt, Sequence)):
-        raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
-    wrt = floats if wrt is None else list(wrt)
-    if unknown := [name for name in wrt if name not in floats]:
-        raise ValueError(
-            f"wrt names {unknown[0]!r}; expected some of {', '.join(floats)}, the float arrays "
-            f"that {_name(forward_pass)} was given"
-        )
+    values, floats = _copied(bound.arguments.items(), convert)
+    wrt = floats if wrt is None else _checked_names(wrt, floats, _name(forward_pass))
 
     def forward() -> tuple[Any, Any]:
-        fresh = {
-            name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
-            for name, value in given.items()
-        }
-        return one_output(*forward_pass(**fresh))
+        return one_output(*forward_pass(**_with_fresh_generators(values)))
 
     def backward(dy: Any, cache: Any, start: float = 0.0) -> dict[str, Any]:
         cache, split = cache
@@ -164,13 +152,36 @@ def pair_problem(
         advice = "If some of them have no gradient, name the others in wrt"
         return _by_name(gradients, wrt, _name(backward_pass), advice)
 
-    constants = [value for name, value in arrays.items() if name not in wrt]
-    wanted = {name: arrays[name] for name in wrt}
+    arrays = {name: values[name] for name in wrt}
+    constants = [
+        value for name, value in values.items() if isinstance(value, np.ndarray) and name not in wrt
+    ]
 
     def converted(convert: Convert) -> AbstractContextManager[Problem]:
         return nullcontext(pair_problem(target, inputs, options, wrt, convert))
 
-    return Problem(_name(forward_pass), forward, backward, wanted, constants, converted)
+    return Problem(_name(forward_pass), forward, backward, arrays, constants, converted)
+
+
+def _checked_names(wrt: Sequence[str], floats: list[str], function: str) -> list[str]:
+    """Return the names in `wrt` after checking that they are those of float arrays."""
+    if isinstance(wrt, str) or not isinstance(wrt, Sequence):
+        raise TypeError(f"wrt is {described(wrt)}; expected a list of names, such as ['x']")
+    for name in wrt:
+        if name not in floats:
+            raise ValueError(
+                f"wrt names {name!r}; expected some of {', '.join(floats)}, the float arrays "
+                f"that {function} was given"
+            )
+    return list(wrt)
+
+
+def _with_fresh_generators(values: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with a copy of each random generator, so that each call draws the same."""
+    return {
+        name: copy.deepcopy(value) if isinstance(value, np.random.Generator) else value
+        for name, value in values.items()
+    }
 
 
 def _bound(
@@ -231,15 +242,18 @@ def one_output(y: Any, cache: Any) -> tuple[Any, tuple[Any, Callable[[Any], Any]
     """Concatenate the outputs if there are several, and add to the cache how to split dy."""
     if not isinstance(y, tuple):
         return y, (cache, lambda dy: dy)
-    parts = [None if part is None else np.asanyarray(part) for part in y]
-    present = [part for part in parts if part is not None]
-    ends = np.cumsum([part.size for part in present])
+    outputs = [None if output is None else np.asanyarray(output) for output in y]
+    present = [output for output in outputs if output is not None]
+    ends = np.cumsum([output.size for output in present])
 
     def split(dy: Any) -> tuple[Any, ...]:
-        pieces = iter(np.split(dy, ends[:-1]))
-        return tuple(None if part is None else next(pieces).reshape(part.shape) for part in parts)
+        flat_gradients = iter(np.split(dy, ends[:-1]))
+        return tuple(
+            None if output is None else next(flat_gradients).reshape(output.shape)
+            for output in outputs
+        )
 
-    return np.concatenate([part.reshape(-1) for part in present]), (cache, split)
+    return np.concatenate([output.reshape(-1) for output in present]), (cache, split)
 
 
 @contextmanager

@@ -95,8 +95,11 @@ class GradcheckReport:
         return twins_right and not self.broken_rules and not self._wrong_tensors()
 
     def _wrong_tensors(self) -> list[TensorReport]:
-        limits = self.tolerance, self.complex_tolerance
-        return [tensor for tensor in self.tensors if not tensor.passes(*limits)]
+        return [
+            tensor
+            for tensor in self.tensors
+            if not tensor.passes(self.tolerance, self.complex_tolerance)
+        ]
 
     def __str__(self) -> str:
         verdict = "passed" if self.passed else "FAILED"

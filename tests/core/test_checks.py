@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,8 @@ def test_floating_names_the_two_arrays_that_differ():
 @separately(
     (checks.positive, [0, -1, 1.0, True, "1", None], "a whole number of at least 1"),
     (checks.rate, [-0.1, 1.0, 2, float("nan"), "half", None], "a number from 0 up to"),
+    (checks.not_negative, [-0.1, -math.inf, math.nan, "half", None], "0 or more$"),
+    (checks.not_negative, [math.inf, np.float32(math.inf)], "a finite number$"),
 )
 def test_numbers_that_are_refused(check, values, expected):
     for value in values:

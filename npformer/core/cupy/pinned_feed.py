@@ -1,13 +1,23 @@
 """Feeding a GPU: batches are copied while it computes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from npformer.core.backend import Array, Module
+
+
+@dataclass
+class _Slot:
+    """Memory for one batch on host and device, and an event at the end of the last copy."""
+
+    pinned: Any = None
+    device: Any = None
+    copied: Any = None
+    size: int = 0
 
 
 class PinnedFeed:
@@ -27,9 +37,7 @@ class PinnedFeed:
         self._cupy = cupy
         self._empty_pinned = empty_pinned
         self._copying = cupy.cuda.Stream(non_blocking=True)
-        # Memory for one batch on host and device, and an event at the end of the last copy.
-        empty: dict[str, Any] = {"pinned": None, "device": None, "copied": None, "size": 0}
-        self._slots = [SimpleNamespace(**empty) for _ in range(2)]
+        self._slots = [_Slot(), _Slot()]
         self._launched: Any = None  # an event after all work launched before the last call
 
     def __call__(self, *arrays: np.ndarray | None) -> tuple[Array, ...]:
@@ -51,9 +59,7 @@ class PinnedFeed:
         elif self._launched is not None:
             self._copying.wait_event(self._launched)
         self._launched = launched
-        for x, offset in zip(arrays, offsets, strict=True):
-            if x is not None:
-                np.copyto(_view(slot.pinned, offset, x), x)
+        _copy_into(slot.pinned, arrays, offsets)
         slot.device[:total].set(slot.pinned[:total], stream=self._copying)
         slot.copied = self._copying.record(self._event())
         computing.wait_event(slot.copied)
@@ -68,6 +74,15 @@ class PinnedFeed:
 
     def _event(self) -> Any:
         return self._cupy.cuda.Event(disable_timing=True)
+
+
+def _copy_into(
+    memory: np.ndarray, arrays: Sequence[np.ndarray | None], offsets: Iterable[int]
+) -> None:
+    """Copy each array to its offset in `memory`."""
+    for x, offset in zip(arrays, offsets, strict=True):
+        if x is not None:
+            np.copyto(_view(memory, offset, x), x)
 
 
 def _view(memory: Array, offset: int, x: np.ndarray) -> Array:

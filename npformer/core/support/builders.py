@@ -63,28 +63,45 @@ def call_problem(
     with suppress(TypeError):
         signature.bind(*arguments, **keywords, **options)
         return ""
-    takes = signature.parameters
-    by_place = [p.name for p in takes.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    named = by_place + [p.name for p in takes.values() if p.kind is p.KEYWORD_ONLY]
-    any_name = any(p.kind is p.VAR_KEYWORD for p in takes.values())
-    given = {*by_place[: len(arguments)], *keywords}
-    own = [key for key in named if key not in given]
-    unknown = [key for key in options if key in given or not (key in own or any_name)]
+    parameters = signature.parameters
+    positional = _names_of_kind(signature, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = positional + _names_of_kind(signature, inspect.Parameter.KEYWORD_ONLY)
+    takes_any_name = bool(_names_of_kind(signature, inspect.Parameter.VAR_KEYWORD))
+    from_table = {*positional[: len(arguments)], *keywords}
+    option_names = [key for key in names if key not in from_table]
+    refused = from_table if takes_any_name else {*options} - {*option_names}
+    unknown = [key for key in options if key in refused]
     if unknown:
-        has = f"expected {' or '.join(own)}" if own else "it has none"
-        return f"has no option {unknown[0]!r}; {has}{did_you_mean(unknown[0], own)}"
-    required = [key for key in own if takes[key].default is inspect.Parameter.empty]
+        return _unknown_option(unknown[0], option_names)
+    required = [key for key in option_names if parameters[key].default is inspect.Parameter.empty]
     missing = [key for key in required if key not in options]
-    if missing and (any_name or set(keywords) <= set(named)):
-        example = ", ".join(f"{key}=..." for key in missing)
-        return (
-            f"needs {', '.join(missing)}; expected '{name}({example})'. (Builders of this table "
-            f"are called with {gets}.)"
-        )
+    takes_keywords = takes_any_name or set(keywords) <= set(names)
+    if missing and takes_keywords:
+        return _missing_options(name, missing, gets)
     return (
         f"is built by {build!r}, which takes {signature}; expected a builder that takes what "
         f"this table passes: {gets}"
     )
+
+
+def _missing_options(name: str, missing: list[str], gets: str) -> str:
+    """Return why a builder cannot be called without some of its options."""
+    example = ", ".join(f"{key}=..." for key in missing)
+    return (
+        f"needs {', '.join(missing)}; expected '{name}({example})'. (Builders of this table "
+        f"are called with {gets}.)"
+    )
+
+
+def _unknown_option(key: str, option_names: list[str]) -> str:
+    """Return why an option is refused that a builder does not have."""
+    expected = f"expected {' or '.join(option_names)}" if option_names else "it has none"
+    return f"has no option {key!r}; {expected}{did_you_mean(key, option_names)}"
+
+
+def _names_of_kind(signature: inspect.Signature, kind: Any) -> list[str]:
+    """Return the names of parameters of a kind, in order."""
+    return [p.name for p in signature.parameters.values() if p.kind is kind]
 
 
 def check_takes(name: str, function: Any, n: int, what: str, expected: str) -> None:

@@ -46,20 +46,14 @@ class LibraryTokenizer(Tokenizer):
     def __init__(self, library: Any, *, padding: str | None = None) -> None:
         kinds = tokenizers_library()
         checks.instance("library", library, kinds.Tokenizer)
-        stated = (library.padding or {}).get("pad_token")
-        self.token_types, self.clean_up = True, False
+        stated_padding = (library.padding or {}).get("pad_token")
+        self.token_types = True
+        self.clean_up = False
         self.truncation_side = str((library.truncation or {}).get("direction", "right"))
         self.library = kinds.Tokenizer.from_str(library.to_str())
         self.library.no_padding()
         self.library.no_truncation()
-        names = [name for name in (padding, stated, *PADDING) if name is not None]
-        found = [name for name in names if self.library.token_to_id(name) is not None]
-        if not found or (padding is not None and found[0] != padding):
-            raise ValueError(
-                f"the tokenizer has no token {names[0]!r} for padding; expected one. Name it: "
-                "LibraryTokenizer(library, padding='...'), or add it to the vocabulary"
-            )
-        self.padding = found[0]
+        self.padding = self._padding_token(padding, stated_padding)
         self.padding_id = int(self.library.token_to_id(self.padding))
         unknown = getattr(self.library.model, "unk_token", None)
         self.unknown_id = None if unknown is None else self.library.token_to_id(unknown)
@@ -72,6 +66,17 @@ class LibraryTokenizer(Tokenizer):
         masks = [self.library.token_to_id(word) for word in MASKS]
         self.mask_id = next((id for id in masks if id is not None), None)
         self.vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
+
+    def _padding_token(self, asked_for: str | None, stated: str | None) -> str:
+        """Return the padding token: the one asked for, the one in the file, or a usual one."""
+        names = [name for name in (asked_for, stated, *PADDING) if name is not None]
+        tokens = [name for name in names if self.library.token_to_id(name) is not None]
+        if not tokens or (asked_for is not None and tokens[0] != asked_for):
+            raise ValueError(
+                f"the tokenizer has no token {names[0]!r} for padding; expected one. Name it: "
+                "LibraryTokenizer(library, padding='...'), or add it to the vocabulary"
+            )
+        return tokens[0]
 
     @classmethod
     def train(
@@ -116,21 +121,27 @@ class LibraryTokenizer(Tokenizer):
         # As a word has the space before it, so has a hidden one.
         hidden = [tk.AddedToken(MASK, lstrip=True, special=True)] * masks
         steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
-        sizes = {"vocab_size": vocab_size, "min_frequency": min_count, "show_progress": False}
         if kind == "wordpiece":
             library = tk.Tokenizer(tk.models.WordPiece(unk_token="[UNK]"))
             library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
             library.decoder = tk.decoders.WordPiece()
-            special = ["[PAD]", "[UNK]", *hidden]
-            trainer = tk.trainers.WordPieceTrainer(special_tokens=special, **sizes)
+            trainer = tk.trainers.WordPieceTrainer(
+                special_tokens=["[PAD]", "[UNK]", *hidden],
+                vocab_size=vocab_size,
+                min_frequency=min_count,
+                show_progress=False,
+            )
         else:
             library = tk.Tokenizer(tk.models.BPE())
             library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=not writes)
             library.decoder = tk.decoders.ByteLevel()
-            alphabet = tk.pre_tokenizers.ByteLevel.alphabet()
-            special = ["[PAD]", *hidden, *((BEGIN, END) if writes else ())]
-            options = {"special_tokens": special, "initial_alphabet": alphabet}
-            trainer = tk.trainers.BpeTrainer(**options, **sizes)
+            trainer = tk.trainers.BpeTrainer(
+                special_tokens=["[PAD]", *hidden, *((BEGIN, END) if writes else ())],
+                initial_alphabet=tk.pre_tokenizers.ByteLevel.alphabet(),
+                vocab_size=vocab_size,
+                min_frequency=min_count,
+                show_progress=False,
+            )
         library.normalizer = tk.normalizers.Sequence(steps)
         with one_thread():
             library.train_from_iterator(listed, trainer)
@@ -200,24 +211,32 @@ class LibraryTokenizer(Tokenizer):
             self.library.no_truncation()
 
 
-def check_ids(given: dict[str, Any]) -> None:
+def check_ids(content: dict[str, Any]) -> None:
     """Refuse ids that two tokens have, or no model: memory is taken for all up to the largest.
 
-    `given` is the content of a tokenizer.json or vocab.json.
+    `content` is that of a tokenizer.json or vocab.json.
     """
-    tokens: list[tuple[Any, Any]] = [*given.items()]
-    if isinstance(given.get("model"), dict):  # of a tokenizer.json; a vocabulary may have the word
-        vocabulary, added = given["model"].get("vocab"), given.get("added_tokens", [])
-        tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
-        tokens += [
-            (each.get("content"), each.get("id")) for each in added if isinstance(each, dict)
-        ]
     words: dict[int, Any] = {}
-    for word, id in tokens:
-        if type(id) is int and not 0 <= id < MOST_IDS:
+    for word, id in _tokens_and_ids(content):
+        if type(id) is not int:
+            continue
+        if not 0 <= id < MOST_IDS:
             raise ValueError(f"a token has the id {id}; expected ids below {MOST_IDS}")
-        if type(id) is int and words.setdefault(id, word) != word:
+        if words.setdefault(id, word) != word:
             raise ValueError(f"{words[id]!r} and {word!r} have the same id {id}")
+
+
+def _tokens_and_ids(content: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """Return the tokens and ids of a tokenizer.json or vocab.json, whatever they are."""
+    model = content.get("model")
+    if not isinstance(model, dict):  # a vocabulary, which may have the word "model"
+        return [*content.items()]
+    vocabulary = model.get("vocab")
+    tokens = [*vocabulary.items()] if isinstance(vocabulary, dict) else []
+    for added in content.get("added_tokens", []):
+        if isinstance(added, dict):
+            tokens.append((added.get("content"), added.get("id")))
+    return tokens
 
 
 def tokenizers_library() -> Any:

@@ -49,8 +49,10 @@ class WordTokenizer(VocabularyTokenizer):
         self.lower = checks.flag("lower", lower)
         self.ngrams = checks.whole("ngrams", ngrams, at_least=0)
         self.mask_id = 2 if checks.flag("masks", masks) else None
-        special = [PADDING, UNKNOWN, *([MASK] if masks else [])]
-        super().__init__([*special, *checked_texts(words, "words")])
+        special = [PADDING, UNKNOWN]
+        if masks:
+            special.append(MASK)
+        super().__init__(special + checked_texts(words, "words"))
 
     @classmethod
     def train(
@@ -79,28 +81,32 @@ class WordTokenizer(VocabularyTokenizer):
         checks.positive("min_count", min_count)
         checks.whole("ngrams", ngrams, at_least=0)
         counts = Counter(word for text in checked_texts(texts) for word in split(text, lower))
-        kept = {word: n for word, n in counts.items() if n >= min_count}
+        frequent = {word: n for word, n in counts.items() if n >= min_count}
         if ngrams:
-            of_parts: Counter[str] = Counter()
-            for word, n in counts.items():
-                for part in parts_of(word, ngrams):
-                    of_parts[part] += n
-            kept |= {part: n for part, n in of_parts.items() if n >= max(min_count, LEAST)}
-        ranked = sorted(kept, key=lambda token: (-kept[token], token))
+            counts_of_parts = _count_parts(counts, ngrams)
+            at_least = max(min_count, LEAST)
+            frequent |= {part: n for part, n in counts_of_parts.items() if n >= at_least}
+        ranked = sorted(frequent, key=lambda token: (-frequent[token], token))
         return cls(ranked[: vocab_size - 2 - masks], lower=lower, ngrams=ngrams, masks=masks)
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of one text: its words, then parts of them."""
-        first, *others = text.split(MASK) if self.mask_id else [text]
-        words = split(first, self.lower)
-        for part in others:
-            words += [MASK, *split(part, self.lower)]
-        words = words[:max_len]
+        words = self._words(text)[:max_len]
         ids = [self._id_of.get(word, self.unknown_id) for word in words]
         if self.ngrams:
-            parts = (self._id_of.get(p) for word in words for p in parts_of(word, self.ngrams))
-            ids += [id for id in parts if id is not None]
+            parts = [part for word in words for part in parts_of(word, self.ngrams)]
+            ids += [self._id_of[part] for part in parts if part in self._id_of]
         return ids[:max_len]
+
+    def _words(self, text: str) -> list[str]:
+        """Return the words of a text, and `MASK` for each hidden one."""
+        if not self.mask_id:
+            return split(text, self.lower)
+        first, *others = text.split(MASK)
+        words = split(first, self.lower)
+        for passage in others:
+            words += [MASK, *split(passage, self.lower)]
+        return words
 
     def parts(self) -> list[int]:
         """Return the ids of parts of words."""
@@ -109,20 +115,38 @@ class WordTokenizer(VocabularyTokenizer):
     def to_dict(self) -> dict[str, Any]:
         """Return the vocabulary."""
         masks = self.mask_id is not None
-        settings = {"lower": self.lower, "ngrams": self.ngrams, "masks": masks}
-        return {"kind": "words", "words": self.vocabulary[2 + masks :], **settings}
+        return {
+            "kind": "words",
+            "words": self.vocabulary[2 + masks :],
+            "lower": self.lower,
+            "ngrams": self.ngrams,
+            "masks": masks,
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
-        settings = {name: values[name] for name in ("lower", "ngrams", "masks") if name in values}
-        return cls(values["words"], **settings)
+        return cls(
+            values["words"],
+            lower=values.get("lower", True),
+            ngrams=values.get("ngrams", 0),
+            masks=values.get("masks", False),
+        )
 
 
 def split(text: str, lower: bool = True) -> list[str]:
     """Return the words of a text, in order."""
     text = unicodedata.normalize("NFC", text)
     return TOKEN.findall(text.lower() if lower else text)
+
+
+def _count_parts(counts: Counter[str], n: int) -> Counter[str]:
+    """Return how often each part of n letters occurs in words, from how often each of them does."""
+    counts_of_parts: Counter[str] = Counter()
+    for word, count in counts.items():
+        for part in parts_of(word, n):
+            counts_of_parts[part] += count
+    return counts_of_parts
 
 
 def parts_of(word: str, n: int) -> list[str]:

@@ -14,7 +14,11 @@ __all__ = ["GROUPS", "SUBJECTS", "Case", "cases"]
 GROUPS = ("functional", "layers", "mixers", "models")
 
 SUBJECTS: list[Callable[[], Iterator[Case]]] = [
-    *(*functional.SUBJECTS, *averaging.SUBJECTS, layers, *mixers.SUBJECTS, *models.SUBJECTS),
+    *functional.SUBJECTS,
+    *averaging.SUBJECTS,
+    layers,
+    *mixers.SUBJECTS,
+    *models.SUBJECTS,
     *decoders.SUBJECTS,
 ]
 """Functions that yield cases. Modules of later rooms append theirs when they are imported:

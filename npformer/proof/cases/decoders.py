@@ -45,8 +45,9 @@ class Twice(TwoInputLayer):
 def _functions() -> Iterator[Case]:
     query, rest = draw(2, 3, 4), draw(2, 5, 4, seed=1)
     for attend in (F.scaled_dot_product_attention, F.blockwise_attention):
-        given = query, rest, rest * 2.0
-        yield pair("queries that begin later", attend, *given, causal=True, begin=2)
+        yield pair(
+            "queries that begin later", attend, query, rest, rest * 2.0, causal=True, begin=2
+        )
 
     x, kernel = draw(2, 5, 3), draw(7, 3, seed=1)
     for convolution, k in ((F.causal_convolution, kernel), (F.short_convolution, kernel[:3])):
@@ -66,8 +67,15 @@ def _layers() -> Iterator[Case]:
         yield layer("padding on both sides", made(), X, MEMORY, mask=MASKS)
         wide = made(d_memory=6)
         yield layer("a wider memory", wide, X, draw(3, 5, 6), mask=(None, MASKS[1]))
-        covers: dict[str, Any] = {"title": kind.__name__, "covers": (kind.__name__, "Twice")}
-        yield layer("applied twice", Twice(made()), X, MEMORY, mask=MASKS, **covers)
+        yield layer(
+            "applied twice",
+            Twice(made()),
+            X,
+            MEMORY,
+            mask=MASKS,
+            title=kind.__name__,
+            covers=(kind.__name__, "Twice"),
+        )
     dropped = L.CrossAttention(4, 2, attention_dropout=0.3, **SEEDED)
     yield layer("dropout of weights", dropped, X, MEMORY, mask=MASKS, training=True)
     table = L.Embedding(5, 4, **SEEDED)
@@ -85,14 +93,19 @@ def _models() -> Iterator[Case]:
         yield layer(f"{norm}-norm, without a network", alone, X, MEMORY, mask=MASKS, **MODEL)
         decoder = Decoder(causal(norm=norm), dtype="float64")
         yield layer(f"{norm}-norm, padding", decoder, X, MEMORY, mask=MASKS, **MODEL)
-    others: dict[str, Any] = {"mixer": ("dense_synthesizer", "mixture"), "memory": "blocks"}
-    made = Decoder(causal(**others), dtype="float64", d_memory=6)
+    in_blocks = causal(mixer=("dense_synthesizer", "mixture"), memory="blocks")
+    made = Decoder(in_blocks, dtype="float64", d_memory=6)
     yield layer("other mixers, in blocks", made, X, draw(3, 5, 6), mask=MASKS, **MODEL)
     shared = Decoder(causal(share_layers=True, attention_dropout=0.2), dtype="float64")
     yield layer("shared layers, dropout of weights", shared, X, MEMORY, training=True, **MODEL)
-    title: dict[str, Any] = {"title": "Decoder", "covers": ("Decoder",)}
     yield layer(
-        "applied twice", Twice(Decoder(causal(), dtype="float64")), X, MEMORY, **MODEL, **title
+        "applied twice",
+        Twice(Decoder(causal(), dtype="float64")),
+        X,
+        MEMORY,
+        title="Decoder",
+        covers=("Decoder",),
+        **MODEL,
     )
 
     masks = keep([4, 2, 0], 4), keep([3, 1, 3], 3)

@@ -19,8 +19,8 @@ def _linear_maps() -> Iterator[Case]:
     yield pair("kernel 4, longer than x", F.conv1d, (2, 3, 3), (4, 3, 4), (4,))
     for kernel in (2, 3):
         for padding in ("same", "valid"):
-            shapes = (2, 5, 3), (kernel, 3, 4), (4,)
-            yield pair(f"kernel {kernel}, {padding}", F.conv1d, *shapes, padding=padding)
+            label = f"kernel {kernel}, {padding}"
+            yield pair(label, F.conv1d, (2, 5, 3), (kernel, 3, 4), (4,), padding=padding)
 
 
 def _elementwise() -> Iterator[Case]:
@@ -120,8 +120,14 @@ def _weighted_losses() -> Iterator[Case]:
     binary, both["class_weights"] = F.binary_cross_entropy_with_logits, classes[:2]
     yield pair("weights", binary, z, targets, **of_samples)
     yield pair("weights of samples and classes", binary, z, targets, **both)
-    of_rows: dict[str, Any] = {"weights": weights, "wrt": ["prediction"]}
-    yield pair("weights of rows", squared, draw(4, 2), draw(4, 2, seed=1), **of_rows)
+    yield pair(
+        "weights of rows",
+        squared,
+        draw(4, 2),
+        draw(4, 2, seed=1),
+        weights=weights,
+        wrt=["prediction"],
+    )
 
 
 SUBJECTS = (

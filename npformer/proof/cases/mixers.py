@@ -14,7 +14,11 @@ TWO_HEADS: dict[str, Any] = {"n_heads": 2}
 IN_BLOCKS = {**TWO_HEADS, "memory": "blocks"}
 OF_TODAY: dict[str, Any] = {
     "n_heads": 4,
-    **{"n_kv_heads": 2, "d_head": 2, "window": 3, "qk_norm": True, "bias": False},
+    "n_kv_heads": 2,
+    "d_head": 2,
+    "window": 3,
+    "qk_norm": True,
+    "bias": False,
     "rope_theta": 50.0,
 }
 SIX_PARTS = {**TWO_HEADS, "mixture": tuple(M.SCORES)}

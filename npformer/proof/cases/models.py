@@ -35,16 +35,29 @@ def _blocks() -> Iterator[Case]:
     yield layer("post-norm", block(dropout=0.2), x, **MODEL)
     training: dict[str, Any] = {"training": True, **MODEL}
     yield layer("pre-norm, dropout, padding mask", pre, x, mask=mask, **training)
-    today: dict[str, Any] = {"norm": "pre", "norm_kind": "rms", "ffn": "gated", "dropout": 0.2}
-    turned = block(**today, positions="rotary", activation="silu", causal=True)
+    turned = block(
+        norm="pre",
+        norm_kind="rms",
+        ffn="gated",
+        dropout=0.2,
+        positions="rotary",
+        activation="silu",
+        causal=True,
+    )
     yield layer("rotary, RMS norm, gated, causal", turned, x, mask=mask, **training)
-    bare: dict[str, Any] = {"bias": False, "ffn_dropout": 0.2, "window": 2}
-    yield layer("a window, gated, without biases", block(ffn="gated", **bare), x, **training)
+    bare = block(ffn="gated", bias=False, ffn_dropout=0.2, window=2)
+    yield layer("a window, gated, without biases", bare, x, **training)
     normed = block(norm="pre", embedding_norm=True, bias=False)
     yield layer("pre-norm behind a norm of embeddings", normed, x, mask=mask, **MODEL)
     alone: dict[str, Any] = {"ffn": "none", "dropout": 0.2}
-    covers: dict[str, Any] = {"covers": ("NoFeedForward",)}
-    yield layer("mixer alone, padding mask", block(**alone), x, mask=mask, **MODEL, **covers)
+    yield layer(
+        "mixer alone, padding mask",
+        block(**alone),
+        x,
+        mask=mask,
+        covers=("NoFeedForward",),
+        **MODEL,
+    )
     yield layer("mixer alone, pre-norm, dropout", block(**alone, norm="pre"), x, **training)
     inside = block(attention_dropout=0.3, ffn_dropout=0.2)
     yield layer("dropout of weights and inside the network", inside, x, mask=mask, **training)

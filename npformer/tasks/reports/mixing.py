@@ -119,8 +119,11 @@ def _heads_left_out(judged: Answers, mixers: Sequence[_TracedMixer], most_heads:
 def _matrices(call: Call, place: int) -> np.ndarray:
     """Return the matrices of a mixer's heads for one sample: those of all may need much memory."""
     rows, context = slice(place, place + 1), call.context
-    padding, types = rows_of(rows, context.padding, context.types)
-    one = replace(context, padding=padding, types=types)
+    one = replace(
+        context,
+        padding=rows_of(context.padding, rows),
+        types=rows_of(context.types, rows),
+    )
     return np.asarray(to_numpy(matrices_of(replace(call, input=call.input[rows], context=one)))[0])
 
 

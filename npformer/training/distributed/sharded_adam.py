@@ -102,16 +102,20 @@ class ShardedAdam(Adam):
                 f"optimizer is {a_type(optimizer)}; expected an npformer.Adam itself, "
                 "because shard_moments does not call the step of a subclass"
             )
-        self.__dict__.update(optimizer.__dict__)
-        self._ranks, self._taken_from = ranks, optimizer
+        for name, value in vars(optimizer).items():
+            setattr(self, name, value)
+        self._ranks = ranks
+        self._taken_from = optimizer
         self._moments = ShardedMoments(self.parameters, ranks)
         self._moments.load(optimizer._moments._named(optimizer._moments._arrays))
         optimizer._moments = LentMoments(self.parameters, self.kinds)  # the memory is free
 
     def give_back(self) -> None:
         """Give steps, settings and whole moments back to the optimizer that they came from."""
-        taken = {n: v for n, v in vars(self).items() if n not in ("_ranks", "_taken_from")}
-        vars(self._taken_from).update(taken, _moments=self._moments.gathered())
+        for name, value in vars(self).items():
+            if name not in ("_ranks", "_taken_from", "_moments"):
+                setattr(self._taken_from, name, value)
+        self._taken_from._moments = self._moments.gathered()
 
     def step(self, gradients: Mapping[str, Array]) -> None:
         """Update this rank's shard of the parameters, and get the other ranks' shards."""

@@ -59,8 +59,8 @@ class Window:
         mask = np.arange(ids.shape[1]) < lengths[:, None]
         ids[mask] = np.concatenate(self._rows)
         self._states = self._model.start(len(ids), min(self._max_len, self._longest + self._n))
-        padded = {} if mask.all() else {"mask": asarray(mask, self._backend)}
-        logits = self._follow(ids, EngineContext(keep=False, **padded))
+        padding_mask = None if mask.all() else asarray(mask, self._backend)
+        logits = self._follow(ids, EngineContext(keep=False, mask=padding_mask))
         if not self._cache:
             self._states = None
         return logits
@@ -103,31 +103,42 @@ def write_tokens(
 
 def check_prompts(prompt: Any, vocab_size: int) -> tuple[list[np.ndarray], bool]:
     """Return the rows of a prompt, checked, and whether it was given as several rows."""
-    if not isinstance(prompt, np.ndarray) and isinstance(prompt, list | tuple):
-        several = any(isinstance(row, list | tuple | np.ndarray) for row in prompt)
-        rows = [np.asarray(row) for row in prompt] if several else [np.asarray(prompt)]
-    elif isinstance(prompt, np.ndarray) and prompt.ndim in (1, 2):
-        rows = [*prompt] if prompt.ndim == 2 else [prompt]
-        several = prompt.ndim == 2
-    else:
-        raise TypeError(
-            f"prompt is {described(prompt)}; expected token ids, (length,) or (batch, length), or "
-            "a list of rows of any lengths"
-        )
+    rows, is_batch = _prompt_rows(prompt)
     if not rows:
         raise ValueError("prompt has no rows; expected at least one")
     for i, row in enumerate(rows):
-        name = f"prompt[{i}]" if several else "prompt"
+        name = f"prompt[{i}]" if is_batch else "prompt"
         if row.ndim != 1 or len(row) == 0:
             raise ValueError(
                 f"{name} has shape {row.shape}; expected at least one token id, (length,). To "
                 "begin a text, pass a token that texts begin with, such as a line break"
             )
         check_ids(name, row, vocab_size, f"vocab_size is {vocab_size}")
-    return rows, several
+    return rows, is_batch
+
+
+def _prompt_rows(prompt: Any) -> tuple[list[np.ndarray], bool]:
+    """Return the rows of a prompt, and whether it was given as several rows."""
+    if isinstance(prompt, np.ndarray):
+        if prompt.ndim == 1:
+            return [prompt], False
+        if prompt.ndim == 2:
+            return [*prompt], True
+    elif isinstance(prompt, list | tuple):
+        if any(isinstance(row, list | tuple | np.ndarray) for row in prompt):
+            return [np.asarray(row) for row in prompt], True
+        return [np.asarray(prompt)], False
+    raise TypeError(
+        f"prompt is {described(prompt)}; expected token ids, (length,) or (batch, length), or "
+        "a list of rows of any lengths"
+    )
 
 
 def stop_tokens(stop: Any, vocab_size: int) -> tuple[int, ...]:
     """Return stop tokens, given as None, as one token or as several."""
-    several = () if stop is None else stop if isinstance(stop, list | tuple | set) else (stop,)
-    return tuple(checks.whole("stop", one, at_least=0, at_most=vocab_size - 1) for one in several)
+    if stop is None:
+        return ()
+    tokens = stop if isinstance(stop, list | tuple | set) else [stop]
+    return tuple(
+        checks.whole("stop", token, at_least=0, at_most=vocab_size - 1) for token in tokens
+    )

@@ -30,19 +30,13 @@ def figure_of(
     validated = any(history.validation_metric for history in histories.values())
     for i, (name, history) in enumerate(histories.items()):
         prefix = f"{name}, " if name else ""
-        marker = "o" if len(history.train_loss) == 1 else ""  # one point makes no line
-        look: dict[str, Any] = {"color": f"C{i}", "marker": marker}
-        validation = {**look, "linestyle": "--", "label": f"{prefix}validation"}
-        losses.plot(
-            *_by_epoch(history.train_loss), **look, label=f"{prefix}training (with dropout)"
-        )
-        if history.validation_loss:
-            losses.plot(*_by_epoch(history.validation_loss), **validation)
+        colour = f"C{i}"
+        _draw_losses(losses, history, prefix, colour)
         if validated:
-            metrics.plot(*_by_epoch(history.validation_metric), **validation)
-            _mark_best(metrics, history, (tested or {}).get(name), prefix, f"C{i}")
+            _draw(metrics, history.validation_metric, f"{prefix}validation", history, colour, "--")
+            _mark_best(metrics, history, (tested or {}).get(name), prefix, colour)
         else:
-            metrics.plot(*_by_epoch(history.lr), **look, label=f"{prefix}learning rate")
+            _draw(metrics, history.lr, f"{prefix}learning rate", history, colour)
     losses.set(xlabel="epoch", ylabel="loss (nats)", ylim=(0, None))
     named = {history.metric.replace("_", " ") for history in histories.values()}
     measured = named.pop() if len(named) == 1 else "metric"
@@ -81,8 +75,30 @@ def plot(history: Any, path: Any = None) -> Any:
     return figure
 
 
-def _by_epoch(values: list[float]) -> tuple[range, list[float]]:
-    return range(1, len(values) + 1), values
+def _draw_losses(axes: Any, history: Any, prefix: str, colour: str) -> None:
+    """Draw the loss of the training data, and that of the validation data if there is one."""
+    _draw(axes, history.train_loss, f"{prefix}training (with dropout)", history, colour)
+    if history.validation_loss:
+        _draw(axes, history.validation_loss, f"{prefix}validation", history, colour, "--")
+
+
+def _draw(
+    axes: Any,
+    values: list[float],
+    label: str,
+    history: Any,
+    colour: str,
+    linestyle: str | None = None,
+) -> None:
+    """Draw a value for each epoch as a line."""
+    axes.plot(
+        range(1, len(values) + 1),
+        values,
+        color=colour,
+        marker="o" if len(history.train_loss) == 1 else "",  # one point makes no line
+        linestyle=linestyle,
+        label=label,
+    )
 
 
 def _mark_best(axes: Any, history: Any, tested: float | None, prefix: str, colour: str) -> None:

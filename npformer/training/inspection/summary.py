@@ -23,18 +23,34 @@ def summary(layer: Layer, x: Inputs, mask: Inputs = None) -> str:
     by_name = dict(layer.layers())
     rows = [("layer", "kind", "output", "parameters", "")]
     for call in trace(layer, x, mask):
-        own = [child for _, child in call.layer.children() if isinstance(child, Parameter)]
-        shared = bool(own) and id(call.layer) in counted
-        counted.add(id(call.layer))
-        number = sum(math.prod(p.shape) for p in own if not p.constant)
-        count = "shared" if shared else f"{number:,}" if own else ""
+        parameters = [child for _, child in call.layer.children() if isinstance(child, Parameter)]
         shape = ", ".join(str(tuple(y.shape)) for y in call.outputs())
-        notes = ["frozen"] if any(not (p.trainable or p.constant) for p in own) else []
-        notes += ["runs as written"] if id(by_name[call.name]) in plain else []
-        rows.append((label(call.name), type(call.layer).__name__, shape, count, ", ".join(notes)))
+        count = _count(parameters, already_counted=id(call.layer) in counted)
+        counted.add(id(call.layer))
+        notes = _notes(parameters, runs_as_written=id(by_name[call.name]) in plain)
+        rows.append((label(call.name), type(call.layer).__name__, shape, count, notes))
     head, *lines = aligned(rows, "<<<><")
     rule = "-" * len(head)
     frozen = sum(parameter.size for parameter in layer.frozen().values())
     and_frozen = f", {frozen:,} frozen" if frozen else ""
     total = f"{layer.n_parameters():,} trained parameters{and_frozen}, {layer.dtype}"
     return "\n".join([head, rule, *lines, rule, total])
+
+
+def _notes(parameters: list[Parameter], runs_as_written: bool) -> str:
+    """Return what the table notes about a layer."""
+    notes = []
+    if any(not (p.trainable or p.constant) for p in parameters):
+        notes.append("frozen")
+    if runs_as_written:
+        notes.append("runs as written")
+    return ", ".join(notes)
+
+
+def _count(parameters: list[Parameter], already_counted: bool) -> str:
+    """Return how many numbers a layer's own parameters have, as the table says it."""
+    if not parameters:
+        return ""
+    if already_counted:
+        return "shared"
+    return f"{sum(math.prod(p.shape) for p in parameters if not p.constant):,}"

@@ -18,6 +18,8 @@ TRAINING_ONLY: list[tuple[type, str]] = [
 ]
 """Settings that may differ from the configuration: they have no effect at evaluation."""
 
+CONFIG_MAKES = ", and the model's configuration makes"
+
 
 def check_rebuilt(model: Layer, rebuilt: Layer) -> None:
     """Check that a model equals the one rebuilt from its configuration, up to parameter values."""
@@ -41,33 +43,50 @@ def _differences(path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]) 
     if (id(ours), id(theirs)) in seen:  # a shared block
         return
     seen.add((id(ours), id(theirs)))
-    name = path or "the model"
-    makes = ", and the model's configuration makes"
     if not same_definition(type(ours), type(theirs)):
-        yield f"{name} is {described(ours)}{makes} {described(theirs)}; expected the same"
+        yield f"{_is_not_that_of_config(path, ours, theirs)}; expected the same"
     elif isinstance(theirs, Layer | Loss):
-        training_only = [key for kind, key in TRAINING_ONLY if isinstance(theirs, kind)]
-        for key in {**vars(theirs), **vars(ours)}:
-            below = f"{path}.{key}" if path else key
-            if key not in vars(theirs):
-                # A user may store anything on a layer, but may not replace a method.
-                if hasattr(type(theirs), key):
-                    yield f"{name} has a {key} of its own; expected that of {type(theirs).__name__}"
-            elif key not in vars(ours):
-                yield f"{below} is gone{makes} {described(vars(theirs)[key])}"
-            elif not key.startswith("_") and key not in training_only:
-                yield from _differences(below, vars(ours)[key], vars(theirs)[key], seen)
+        yield from _differences_of_attributes(path, ours, theirs, seen)
     elif isinstance(theirs, list | tuple):
         if len(ours) != len(theirs):
-            yield f"{name} has {len(ours)} parts{makes} {len(theirs)}"
+            yield f"{_named(path)} has {len(ours)} parts{CONFIG_MAKES} {len(theirs)}"
         for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
             yield from _differences(f"{path}.{i}", one, other, seen)
     elif not isinstance(theirs, Parameter) and not _equal(ours, theirs):
         yield (
-            f"{name} is {described(ours)}{makes} {described(theirs)}; expected the same. "
+            f"{_is_not_that_of_config(path, ours, theirs)}; expected the same. "
             "(Values that training changes belong in a Parameter, which is saved; a name that "
             "begins with _ is not compared)"
         )
+
+
+def _differences_of_attributes(
+    path: str, ours: Any, theirs: Any, seen: set[tuple[int, int]]
+) -> Iterator[str]:
+    """Yield a description of each difference between the attributes of two layers or losses."""
+    our_attributes, their_attributes = vars(ours), vars(theirs)
+    not_compared = [name for kind, name in TRAINING_ONLY if isinstance(theirs, kind)]
+    for name in {**their_attributes, **our_attributes}:
+        below = f"{path}.{name}" if path else name
+        if name not in their_attributes:
+            # A user may store anything on a layer, but may not replace a method.
+            if hasattr(type(theirs), name):
+                kind = type(theirs).__name__
+                yield f"{_named(path)} has a {name} of its own; expected that of {kind}"
+        elif name not in our_attributes:
+            yield f"{below} is gone{CONFIG_MAKES} {described(their_attributes[name])}"
+        elif not name.startswith("_") and name not in not_compared:
+            yield from _differences(below, our_attributes[name], their_attributes[name], seen)
+
+
+def _named(path: str) -> str:
+    """Return what errors call the part of a model at a path."""
+    return path or "the model"
+
+
+def _is_not_that_of_config(path: str, ours: Any, theirs: Any) -> str:
+    """Return the beginning of an error about a part that the configuration makes otherwise."""
+    return f"{_named(path)} is {described(ours)}{CONFIG_MAKES} {described(theirs)}"
 
 
 def _equal(one: Any, other: Any) -> bool:
