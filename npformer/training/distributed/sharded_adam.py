@@ -15,7 +15,7 @@ import numpy as np
 
 from npformer.core import Array, Parameters, a_type
 from npformer.core.gradients import flat_of
-from npformer.optim import Adam
+from npformer.optim import Adam, Optimizer
 from npformer.optim.optimizer import FLAT, Buffer, Moments
 from npformer.training.distributed.communicator import Communicator
 
@@ -96,7 +96,7 @@ class ShardedAdam(Adam):
 
     _moments: ShardedMoments
 
-    def __init__(self, optimizer: Adam, ranks: Communicator) -> None:
+    def __init__(self, optimizer: Optimizer, ranks: Communicator) -> None:
         if type(optimizer) is not Adam:
             raise TypeError(
                 f"optimizer is {a_type(optimizer)}; expected an npformer.Adam itself, "
