@@ -12,7 +12,6 @@ from npformer.core import (
     part_generator,
     step_key,
 )
-from npformer.core.inputs import arrays_of
 from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 
@@ -27,20 +26,19 @@ def accumulate(
 ) -> Any:
     """Add the gradients of ``weight * loss`` to `gradients` and return ``weight * loss``.
 
-    This is a training step without the optimizer: model and loss forward, then both backward. If
-    the batch is part of a larger one, `weight` is its share of the mean. The result is an array
+    This is `PlainStep` for a part of a batch: model and loss forward, then both backward. If the
+    batch is part of a larger one, `weight` is its share of the mean. The result is an array
     with no axes, on the model's backend.
     """
-    outputs, cache = model.forward(*arrays_of(batch.inputs), batch.within(context))
+    outputs, cache = model.forward(*batch.arrays(), batch.within(context))
     value, loss_cache = loss.forward(outputs, *batch.targets())
-    model.backward(loss.backward(weight, loss_cache), cache, gradients)
+    doutputs = loss.backward(weight, loss_cache)
+    model.backward(doutputs, cache, gradients)
     return value * weight
 
 
 class Step(Protocol):
-    """One way to compute a step: plain, by a team of workers, by ranks.
-
-    If it has a method ``clip(gradients, max_norm)``, this clips in place of `clip_by_global_norm`.
+    """One way to compute a training step: plain, by a team of workers, by ranks.
 
     Attributes
     ----------
@@ -48,27 +46,37 @@ class Step(Protocol):
         Who computed the last step, such as "1 worker".
     """
 
-    shared_by: str
+    @property
+    def shared_by(self) -> str: ...
 
-    def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
+    def __call__(self, batch: Batch) -> tuple[Array, Gradients]:
         """Return the loss of a batch, an array without axes, and its gradients.
 
-        The batch is checked and on the model's backend. The masks of dropout depend on the
-        `generator` alone, which draws one number. The next step may overwrite the gradients.
+        The batch is checked and on the model's backend. The next step may overwrite the gradients.
         """
 
 
 @dataclass
 class PlainStep:
-    """Forward, loss and backward, on this process, as it is written."""
+    """Forward, loss and backward, on this process, as it is written.
+
+    The masks of dropout depend on the `generator` alone, which draws one number in each step.
+    """
 
     model: Any
     loss: Loss
+    generator: Any = None
     shared_by: str = "1 worker"
 
-    def step(self, batch: Batch, generator: Any = None) -> tuple[Array, Gradients]:
+    def __call__(self, batch: Batch) -> tuple[Array, Gradients]:
         """Return the loss of a batch, and its gradients."""
-        model, drawn = self.model, partial(part_generator, step_key(generator), 0, len(batch))
-        context, gradients = Context(True, drawn), Gradients(model.parameters())
+        model = self.model
+        key = step_key(self.generator)
+        context = Context(training=True, generator=partial(part_generator, key, 0, len(batch)))
+        gradients = Gradients(model.parameters())
         with guarded_computation(model.backend, len(batch)):
-            return accumulate(model, self.loss, batch, context, gradients), gradients
+            outputs, cache = model.forward(*batch.arrays(), batch.within(context))
+            loss, loss_cache = self.loss.forward(outputs, *batch.targets())
+            doutputs = self.loss.backward(1.0, loss_cache)
+            model.backward(doutputs, cache, gradients)
+        return loss, gradients

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ from npformer.core import Array, checks, described
 from npformer.core.dispatch import faster
 from npformer.core.support.explained_errors import in_our_words
 from npformer.optim.layer_decay import layer_factors
-from npformer.optim.optimizer import GradientDescent, Piece
+from npformer.optim.optimizer import Buffer, GradientDescent
 from npformer.optim.schedules import Schedule
 from npformer.optim.weight_decay import checked_patterns, fits_any
 
@@ -96,19 +95,15 @@ class Adam(GradientDescent):
         Steps taken.
     """
 
-    must_be: ClassVar = {
-        "lr": partial(checks.number, above=0.0),
-        "betas": two_rates,
-        "eps": partial(checks.number, above=0.0),
-        "weight_decay": checks.not_negative,
-        "layer_decay": partial(checks.number, above=0.0),
-    }
-    settings: ClassVar[tuple[str, ...]] = (*must_be, "no_decay")
+    settings: ClassVar[tuple[str, ...]] = (
+        "lr",
+        "betas",
+        "eps",
+        "weight_decay",
+        "layer_decay",
+        "no_decay",
+    )
     kinds = ("m", "v")
-    betas: tuple[float, float]
-    eps: float
-    weight_decay: float
-    layer_decay: float
 
     @in_our_words
     def __init__(
@@ -122,33 +117,64 @@ class Adam(GradientDescent):
         no_decay: Sequence[str] = (),
         layer_decay: float = 1.0,
     ) -> None:
-        self._begin(parameters, schedule)
-        self._set(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, layer_decay=layer_decay)
+        super().__init__(parameters, lr, schedule)
+        self._set_options(betas=betas, eps=eps, weight_decay=weight_decay, layer_decay=layer_decay)
         self.no_decay = () if no_decay == () else checked_patterns(no_decay, parameters)
 
-    def _update(self, pieces: list[Piece], lr: float) -> None:
+    def _set_options(
+        self, *, betas: Any, eps: float, weight_decay: float, layer_decay: float
+    ) -> None:
+        self.betas = two_rates("betas", betas)
+        self.eps = checks.number("eps", eps, above=0.0)
+        self.weight_decay = checks.not_negative("weight_decay", weight_decay)
+        self.layer_decay = checks.number("layer_decay", layer_decay, above=0.0)
+
+    def _restore_options(self, values: Mapping[str, Any]) -> None:
+        self._set_options(
+            betas=values["betas"],
+            eps=values["eps"],
+            weight_decay=values["weight_decay"],
+            layer_decay=values["layer_decay"],
+        )
+
+    def _update(self, buffers: list[Buffer], lr: float) -> None:
         if self.layer_decay != 1.0 or (self.no_decay and self.weight_decay):
-            self._update_one_by_one(pieces, lr)
+            self._update_one_by_one(buffers, lr)
             return
-        for place, theta, g in pieces:
-            self._change(lr, self.weight_decay, theta, g, *self._moments.of(place, theta))
+        for name, theta, g in buffers:
+            m, v = self._moments.of(name, theta)
+            update = faster(adam_update, theta) or adam_update
+            update(
+                theta,
+                g,
+                m,
+                v,
+                t=self.steps,
+                lr=lr,
+                betas=self.betas,
+                eps=self.eps,
+                weight_decay=self.weight_decay,
+            )
 
-    def _change(self, lr: float, decay: float, *arrays: Array) -> None:
-        """Update the first of the arrays by the others: its gradient, m and v."""
-        update = faster(adam_update, arrays[0]) or adam_update
-        update(*arrays, t=self.steps, lr=lr, betas=self.betas, eps=self.eps, weight_decay=decay)
-
-    def _update_one_by_one(self, pieces: list[Piece], lr: float) -> None:
+    def _update_one_by_one(self, buffers: list[Buffer], lr: float) -> None:
         """Update parameters, each with its own rate and weight decay."""
         factors = layer_factors(self.parameters, self.layer_decay)
-        for place, theta, g in pieces:
-            arrays = theta, g, *self._moments.of(place, theta)
-            parts = [self._moments.parts(place, x) for x in arrays]
-            for name in parts[0]:
-                decay = 0.0 if fits_any(name, self.no_decay) else self.weight_decay
-                self._change(lr * factors[name], decay, *(of[name] for of in parts))
+        for name, theta, g, (m, v) in self._by_parameter(buffers):
+            update = faster(adam_update, theta) or adam_update
+            update(
+                theta,
+                g,
+                m,
+                v,
+                t=self.steps,
+                lr=lr * factors[name],
+                betas=self.betas,
+                eps=self.eps,
+                weight_decay=0.0 if fits_any(name, self.no_decay) else self.weight_decay,
+            )
 
-    def _made_of(self, g: np.ndarray, *moments: np.ndarray) -> np.ndarray:
+    def _first_to_overflow(self, g: np.ndarray, moments: tuple[np.ndarray, ...]) -> np.ndarray:
+        _, v = moments
         beta2 = self.betas[1]
-        v: np.ndarray = beta2 * moments[1] + (math.sqrt(1.0 - beta2) * g) ** 2
-        return v
+        next_v: np.ndarray = beta2 * v + (math.sqrt(1.0 - beta2) * g) ** 2
+        return next_v

@@ -62,8 +62,10 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
         raise TypeError("gradients is Parameters; expected what model.loss_and_gradients returns")
     arrays = _arrays(gradients)
     check_writable("the gradient of", zip(gradients, arrays, strict=False))
-    if flat_of(gradients) is not None and (fast := faster(clip_by_global_norm, arrays[0])):
-        return fast(arrays[0], max_norm)
+    if flat_of(gradients) is not None:
+        fast_clip = faster(clip_by_global_norm, arrays[0])
+        if fast_clip is not None:
+            return fast_clip(arrays[0], max_norm)
     norm = norm_together(arrays)
     if on_host(norm) and not norm < math.inf:
         raise largest(gradients)[1]
@@ -76,7 +78,9 @@ def clip_by_global_norm(gradients: Mapping[str, Array], max_norm: float) -> Arra
 def largest(gradients: Mapping[str, Array]) -> tuple[float, NonFiniteGradientError]:
     """Return how large gradients are, infinity if one is NaN, and the error for the largest."""
     # NaN is not less than infinity, which comes first.
-    sizes = {n: min(math.inf, float(np.abs(g).max(initial=0.0))) for n, g in gradients.items()}
+    sizes = {
+        name: min(math.inf, float(np.abs(g).max(initial=0.0))) for name, g in gradients.items()
+    }
     name = max(sizes, key=lambda name: sizes[name], default="")
     if not name:
         return 0.0, NonFiniteGradientError("this rank has no gradients")
@@ -93,7 +97,6 @@ def clipping_factor(norm: Array, max_norm: float) -> Array:
 
 def norm_together(arrays: list[Array]) -> Array:
     """Return the global norm of arrays, as `global_norm` says."""
-    xp = array_module(arrays[0])
     filled = [array for array in arrays if array.size]
     if not filled:
         return arrays[0].sum()
@@ -104,12 +107,18 @@ def norm_together(arrays: list[Array]) -> Array:
             # Far above the smallest number, so that no square that matters was rounded to 0.
             if info.tiny / info.eps**2 < total < math.inf:
                 return np.sqrt(total)
-        # Always on a GPU, because looking at the sum would wait. A power of 2 rounds nothing.
-        largest = reduce(xp.maximum, [xp.abs(array).max() for array in filled])
-        usual = (largest > 0.0) & (largest < math.inf)
-        _, exponent = xp.frexp(xp.where(usual, largest, 1.0))
-        scale = xp.ldexp(xp.ones_like(largest), exponent - 1)
-        return scale * xp.sqrt(sum(((array / scale) ** 2).sum() for array in filled))
+        return scaled_norm(filled)  # always on a GPU, because looking at the sum would wait
+
+
+def scaled_norm(arrays: list[Array]) -> Array:
+    """Return the global norm of arrays, divided by the largest entry before they are squared."""
+    xp = array_module(arrays[0])
+    maximum = reduce(xp.maximum, [xp.abs(array).max() for array in arrays])
+    usual = (maximum > 0.0) & (maximum < math.inf)
+    # A power of 2 rounds nothing.
+    _, exponent = xp.frexp(xp.where(usual, maximum, 1.0))
+    scale = xp.ldexp(xp.ones_like(maximum), exponent - 1)
+    return scale * xp.sqrt(sum(((array / scale) ** 2).sum() for array in arrays))
 
 
 def on_host(x: Array) -> bool:
@@ -119,7 +128,8 @@ def on_host(x: Array) -> bool:
 
 def _arrays(gradients: Mapping[str, Array]) -> list[Array]:
     """Return the flat buffer of gradients, or else each array, after checking them."""
-    if (flat := flat_of(gradients)) is not None:
+    flat = flat_of(gradients)
+    if flat is not None:
         return [flat]
     check_gradients(gradients)
     return list(gradients.values())
@@ -131,12 +141,15 @@ def check_gradients(gradients: object) -> None:
     check_arrays("the gradient of", "gradients", gradients, advice)
 
 
-def check_arrays(each: str, all_of_them: str, named: Any, advice: str) -> None:
-    """Check that a mapping has arrays of float32 or float64, on one backend."""
-    checks.instance(all_of_them, named, Mapping, advice)
+def check_arrays(entry: str, mapping: str, named: Any, advice: str) -> None:
+    """Check that a mapping has arrays of float32 or float64, on one backend.
+
+    `mapping` is what the user calls it, and `entry` stands before the name of an array in errors.
+    """
+    checks.instance(mapping, named, Mapping, advice)
     if not named:
-        raise ValueError(f"{all_of_them} is empty; expected at least one array")
-    described = {f"{each} {name}": array for name, array in named.items()}
+        raise ValueError(f"{mapping} is empty; expected at least one array")
+    described = {f"{entry} {name}": array for name, array in named.items()}
     for name, array in described.items():
         checks.floating(**{name: array})
         if isinstance(array, np.generic):

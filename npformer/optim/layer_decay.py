@@ -19,7 +19,11 @@ def layer_factors(names: Iterable[str], decay: float) -> dict[str, float]:
     depths: dict[str, int | None] = {}
     for name in names:
         block = BLOCK.search(name)
-        below = 0 if TABLES.match(name) else None
-        depths[name] = 1 + int(block[1]) if block else below
+        if block:
+            depths[name] = 1 + int(block[1])
+        elif TABLES.match(name):
+            depths[name] = 0
+        else:
+            depths[name] = None
     top = 1 + max((depth for depth in depths.values() if depth is not None), default=0)
     return {name: decay ** (0 if depth is None else top - depth) for name, depth in depths.items()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from npformer.core import (
 )
 from npformer.core.gradients import flat_of
 from npformer.optim.clipping import (
+    NonFiniteGradientError,
     check_arrays,
     check_gradients,
     check_writable,
@@ -31,10 +33,17 @@ from npformer.optim.clipping import (
 from npformer.optim.schedules import Schedule, constant, factor_at, schedule_of
 
 FLAT = ""
-"""The name that stands for the flat buffer of all parameters."""
+"""The name of the flat buffer in which all parameters lie."""
 
-Piece = tuple[str, Array, Array]
-"""A parameter's name, or FLAT, its array, and its gradient."""
+
+class Buffer(NamedTuple):
+    """What one call of a formula updates: all parameters, in their flat buffer, or one of them."""
+
+    name: str
+    """FLAT, or the parameter's name."""
+    theta: Array
+    g: Array
+    """The gradient."""
 
 
 @runtime_checkable
@@ -75,18 +84,13 @@ class Optimizer(Protocol):
 class GradientDescent:
     """What the optimizers here share: all but the formula, which is `_update`.
 
-    `kinds` names the arrays that it keeps for each parameter; `must_be` has, for each setting, a
-    function that returns it checked.
+    `kinds` names the arrays that it keeps for each parameter.
     """
 
     settings: ClassVar[tuple[str, ...]]
-    must_be: ClassVar[dict[str, Callable[[str, Any], Any]]]
     kinds: ClassVar[tuple[str, ...]]
-    parameters: Mapping[str, Array]
-    lr: float
 
-    def _begin(self, parameters: Mapping[str, Array], schedule: Any) -> None:
-        """Check what is to be updated, and start at step 0."""
+    def __init__(self, parameters: Mapping[str, Array], lr: float, schedule: Any) -> None:
         if flat_of(parameters) is None:  # a model has checked its own
             advice = f"Write {type(self).__name__}(model.parameters())"
             check_arrays("parameter", "parameters", parameters, advice)
@@ -95,6 +99,7 @@ class GradientDescent:
         self.parameters = parameters
         self.steps = 0
         self._moments = Moments(parameters, self.kinds)
+        self.lr = checks.number("lr", lr, above=0.0)
 
     def current_lr(self) -> float:
         """Return the learning rate of the next step."""
@@ -108,11 +113,11 @@ class GradientDescent:
         Adam too large to be squared, raises NonFiniteGradientError, which names it; on a GPU
         gradients are not checked, because that would wait. After an error nothing has changed.
         """
-        pieces = self._pieces(gradients)
+        buffers = self._buffers(gradients)
         lr = self.current_lr()
-        self._check_finite(pieces)
+        self._check_finite(buffers)
         self.steps += 1
-        self._update(pieces, lr)
+        self._update(buffers, lr)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return all that `restore` needs: values for JSON, and host arrays by name.
@@ -133,8 +138,8 @@ class GradientDescent:
         """
         expected = [*self.settings, "steps", "schedule"]
         if not isinstance(values, Mapping) or set(values) != set(expected):
-            found = [*values] if isinstance(values, Mapping) else described(values)
-            raise ValueError(f"the optimizer's values are {found}; expected {expected}")
+            names = [*values] if isinstance(values, Mapping) else described(values)
+            raise ValueError(f"the optimizer's values are {names}; expected {expected}")
         steps = checks.whole("steps", values["steps"], at_least=0)
         if problem := self._moments.misfit(arrays):
             raise ValueError(
@@ -142,50 +147,63 @@ class GradientDescent:
                 "the model they were saved with as well"
             )
         lr = checks.not_negative("lr", values["lr"])  # a callback may have set it to 0
-        self._set(**{name: values[name] for name in self.must_be if name != "lr"})
+        copy.copy(self)._restore_options(values)  # an error in here changes only the copy
+        self._restore_options(values)
         self.lr = lr
         self._moments.load(arrays)
         self.steps = steps
 
-    def _set(self, **settings: Any) -> None:
-        """Check settings, and then set them."""
-        vars(self).update({n: self.must_be[n](n, value) for n, value in settings.items()})
-
-    def _update(self, pieces: list[Piece], lr: float) -> None:
+    def _update(self, buffers: list[Buffer], lr: float) -> None:
         """Update all parameters by their gradients, which have been checked."""
         raise NotImplementedError
 
-    def _pieces(self, gradients: Mapping[str, Array]) -> list[Piece]:
-        """Return the pieces, one of each parameter or one of the flat buffers."""
+    def _restore_options(self, values: Mapping[str, Any]) -> None:
+        """Check and set the settings that `state` returned, other than lr and no_decay."""
+        raise NotImplementedError
+
+    def _buffers(self, gradients: Mapping[str, Array]) -> list[Buffer]:
+        """Return the flat buffer with its gradients, or each parameter with its own."""
         if not isinstance(self.parameters, Parameters) or (flat := self.parameters.flat) is None:
             self._check(gradients)
-            return [(name, theta, gradients[name]) for name, theta in self.parameters.items()]
+            named = self.parameters.items()
+            return [Buffer(name, theta, g=gradients[name]) for name, theta in named]
         if isinstance(gradients, Gradients) and gradients.shapes == self.parameters.shapes:
             checks.floating(parameters=flat, gradients=gradients.flat)
-            return [(FLAT, flat, gradients.flat)]
+            return [Buffer(FLAT, flat, g=gradients.flat)]
         self._check(gradients)
-        return [(FLAT, flat, self.parameters.gather(gradients))]
+        return [Buffer(FLAT, flat, g=self.parameters.gather(gradients))]
 
-    def _check_finite(self, pieces: list[Piece]) -> None:
+    def _by_parameter(
+        self, buffers: list[Buffer]
+    ) -> Iterator[tuple[str, Array, Array, tuple[Array, ...]]]:
+        """Yield the name of each parameter, its array, its gradient and its moments."""
+        for buffer_name, buffer_theta, buffer_g in buffers:
+            moments = self._moments.of(buffer_name, buffer_theta)
+            thetas = self._moments.split(buffer_name, buffer_theta)
+            gradients = self._moments.split(buffer_name, buffer_g)
+            split_moments = [self._moments.split(buffer_name, moment) for moment in moments]
+            for name, theta in thetas.items():
+                yield name, theta, gradients[name], tuple(moment[name] for moment in split_moments)
+
+    def _check_finite(self, buffers: list[Buffer]) -> None:
         """Raise NonFiniteGradientError if a gradient on the host is not finite, or too large."""
-        # One check is enough: the sum of all squares overflows if one of them does.
-        if not all(np.isfinite(np.vdot(g, g)) for _, _, g in pieces if type(g) is np.ndarray):
-            problem = next(self._not_finite(pieces), None)
-            if problem is not None:
-                raise problem
+        for buffer in buffers:
+            # One check is enough: the sum of all squares overflows if one of them does.
+            if type(buffer.g) is np.ndarray and not np.isfinite(np.vdot(buffer.g, buffer.g)):
+                problem = self._first_problem([buffer])
+                if problem is not None:
+                    raise problem
 
-    def _not_finite(self, pieces: list[Piece]) -> Iterator[ArithmeticError]:
-        """Yield an error for each gradient that is not finite, or too large for a step."""
-        for place, theta, g in (piece for piece in pieces if type(piece[2]) is np.ndarray):
-            arrays = (g, *self._moments.of(place, theta))
-            by_name = [self._moments.parts(place, x) for x in arrays]
-            for name, part in by_name[0].items():
-                with np.errstate(over="ignore", invalid="ignore"):
-                    made = self._made_of(*(parts[name] for parts in by_name))
-                if not np.isfinite(made).all():
-                    yield non_finite_gradient(name, part, "its square")
+    def _first_problem(self, buffers: list[Buffer]) -> NonFiniteGradientError | None:
+        """Return an error for the first gradient that is not finite, or too large for a step."""
+        for name, _, g, moments in self._by_parameter(buffers):
+            with np.errstate(over="ignore", invalid="ignore"):
+                intermediate = self._first_to_overflow(g, moments)
+            if not np.isfinite(intermediate).all():
+                return non_finite_gradient(name, g, "its square")
+        return None
 
-    def _made_of(self, g: np.ndarray, *moments: np.ndarray) -> np.ndarray:
+    def _first_to_overflow(self, g: np.ndarray, moments: tuple[np.ndarray, ...]) -> np.ndarray:
         """Return what is not finite if a gradient is too large for a step."""
         return g
 
@@ -212,32 +230,32 @@ class Moments:
     kinds: tuple[str, ...]
     _arrays: dict[str, tuple[Array, ...]] = field(default_factory=dict, init=False)
 
-    def of(self, place: str, theta: Array) -> tuple[Array, ...]:
-        """Return the arrays, one of each kind, for one of the `places`."""
-        arrays = self._arrays.get(place)
+    def of(self, name: str, theta: Array) -> tuple[Array, ...]:
+        """Return the arrays, one of each kind, for one of the `buffers`."""
+        arrays = self._arrays.get(name)
         if arrays is None or backend_of(x=arrays[0]) is not backend_of(theta=theta):
             self.load(self._named(self._arrays) if self._arrays else {})
-        return self._arrays[place]
+        return self._arrays[name]
 
-    def places(self) -> list[tuple[str, Array]]:
+    def buffers(self) -> list[tuple[str, Array]]:
         """Return (FLAT, buffer) if parameters lie in one buffer, else (name, array) of each."""
         flat = flat_of(self.parameters)
         return list(self.parameters.items()) if flat is None else [(FLAT, flat)]
 
-    def parts(self, place: str, x: Array) -> dict[str, Array]:
-        """Return what an array holds for each parameter, if it is laid out like that place."""
-        if place == FLAT and isinstance(self.parameters, Parameters):
+    def split(self, buffer: str, x: Array) -> dict[str, Array]:
+        """Return what an array that is laid out like one of the `buffers` holds by parameter."""
+        if buffer == FLAT and isinstance(self.parameters, Parameters):
             return dict(zip(self.parameters, self.parameters.split(x).values(), strict=True))
-        return {place: x}
+        return {buffer: x}
 
     def save(self) -> dict[str, np.ndarray]:
         """Return host copies, ``"KIND.NAME"`` for each kind and parameter."""
-        self._arrays = {place: self.of(place, theta) for place, theta in self.places()}
-        host = {
-            place: tuple(np.array(to_numpy(x)) for x in arrays)
-            for place, arrays in self._arrays.items()
+        self._arrays = {name: self.of(name, theta) for name, theta in self.buffers()}
+        on_host = {
+            name: tuple(np.array(to_numpy(x)) for x in arrays)
+            for name, arrays in self._arrays.items()
         }
-        return self._named(host)  # a buffer comes from a GPU in one copy
+        return self._named(on_host)  # a buffer comes from a GPU in one copy
 
     def misfit(self, arrays: Any) -> str:
         """Return why `load` cannot take these arrays; "" if it can."""
@@ -255,16 +273,17 @@ class Moments:
     def load(self, named: Mapping[str, Array]) -> None:
         """Put back what `save` returned, bit for bit; zeros if `named` is empty."""
         self._arrays.clear()
-        for place, theta in self.places():
-            self._arrays[place] = tuple(array_module(theta).zeros_like(theta) for _ in self.kinds)
+        for name, theta in self.buffers():
+            self._arrays[name] = tuple(array_module(theta).zeros_like(theta) for _ in self.kinds)
         if named:
             for name, x in self._named(self._arrays).items():
                 x[...] = asarray(named[name], backend_of(x=x).name)
 
-    def _named(self, placed: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
-        """Return the parts of arrays at their places, under the names they are saved with."""
+    def _named(self, buffers: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
+        """Return what buffers hold for each parameter, under the names it is saved with."""
         named: dict[str, Array] = {}
-        for place, arrays in placed.items():
+        for buffer, arrays in buffers.items():
             for kind, x in zip(self.kinds, arrays, strict=True):
-                named |= {f"{kind}.{name}": part for name, part in self.parts(place, x).items()}
+                for name, array in self.split(buffer, x).items():
+                    named[f"{kind}.{name}"] = array
         return named

@@ -32,7 +32,7 @@ class warmup_inverse_sqrt:
     warmup: int
 
     def __post_init__(self) -> None:
-        vars(self).update(warmup=checks.positive("warmup", self.warmup))
+        object.__setattr__(self, "warmup", checks.positive("warmup", self.warmup))
 
     def __call__(self, step: int) -> float:
         """Return the factor of a step."""
@@ -60,7 +60,10 @@ class cosine:
                 "end: the only step would change nothing"
             )
         warmup = checks.whole("warmup", self.warmup, at_least=0, at_most=total - 1)
-        vars(self).update(total=total, warmup=warmup, final=final)
+        # Numbers of Python, in place of NumPy's; the class is frozen.
+        object.__setattr__(self, "total", total)
+        object.__setattr__(self, "warmup", warmup)
+        object.__setattr__(self, "final", final)
 
     def __call__(self, step: int) -> float:
         """Return the factor of a step."""
@@ -99,11 +102,11 @@ def schedule_of(schedule: Schedule | str) -> Schedule:
     """Return the schedule that `Adam` was given, as a function or as a name."""
     if isinstance(schedule, str):
         return SCHEDULES.make(schedule)
-    built = [name for name, builder in SCHEDULES.items() if builder is schedule]
-    if built or not callable(schedule):
-        given = f"the builder {built[0]} itself" if built else described(schedule)
+    builders = [name for name, builder in SCHEDULES.items() if builder is schedule]
+    if builders or not callable(schedule):
+        what = f"the builder {builders[0]} itself" if builders else described(schedule)
         raise TypeError(
-            f"schedule is {given}; expected a function of the step that returns a factor, "
+            f"schedule is {what}; expected a function of the step that returns a factor, "
             "such as npformer.optim.cosine(total), or its name: 'cosine(total=1000)'"
         )
     return schedule
@@ -117,13 +120,17 @@ def schedule_for(spec: str, steps: int, warmup: int = 0) -> Schedule:
     """
     if "total" in SCHEDULES.parse(spec)[1]:
         return SCHEDULES.make(spec)
-    fitting = {"total": steps, "warmup": warmup} if warmup else {"total": steps}
-    return constant() if steps == 1 else SCHEDULES.make(SCHEDULES.filled(spec, **fitting))
+    if steps == 1:
+        return constant()
+    if warmup:
+        return SCHEDULES.make(SCHEDULES.filled(spec, total=steps, warmup=warmup))
+    return SCHEDULES.make(SCHEDULES.filled(spec, total=steps))
 
 
 def factor_at(schedule: Schedule, step: int) -> float:
     """Return the factor of a step, after checking that it is a finite number of at least 0."""
-    if not isinstance(factor := schedule(step), Real) or not 0.0 <= float(factor) < math.inf:
+    factor = schedule(step)
+    if not isinstance(factor, Real) or not 0.0 <= float(factor) < math.inf:
         error = ValueError if isinstance(factor, Real) else TypeError
         raise error(
             f"the schedule {schedule!r} returned {factor!r} for step {step}; expected a finite "
@@ -134,5 +141,5 @@ def factor_at(schedule: Schedule, step: int) -> float:
 
 def factors_of(schedule: Schedule, steps: int) -> dict[str, float]:
     """Return a schedule's factors at some of the `steps` steps of a training."""
-    at = (m * 10**k for k in range(10) for m in (1, 2, 5))
-    return {str(step): float(schedule(step)) for step in at if step <= steps}
+    shown_steps = [m * 10**k for k in range(10) for m in (1, 2, 5)]
+    return {str(step): float(schedule(step)) for step in shown_steps if step <= steps}

@@ -1,11 +1,10 @@
 """Stochastic gradient descent by hand, with momentum."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, ClassVar
 
 from npformer.core import Array, checks
-from npformer.optim.optimizer import GradientDescent, Piece
+from npformer.optim.optimizer import Buffer, GradientDescent
 from npformer.optim.schedules import Schedule
 
 
@@ -49,15 +48,8 @@ class SGD(GradientDescent):
         Steps taken.
     """
 
-    must_be: ClassVar = {
-        "lr": partial(checks.number, above=0.0),
-        "momentum": checks.rate,
-        "nesterov": checks.flag,
-    }
-    settings: ClassVar[tuple[str, ...]] = tuple(must_be)
+    settings: ClassVar[tuple[str, ...]] = ("lr", "momentum", "nesterov")
     kinds = ("velocity",)
-    momentum: float
-    nesterov: bool
 
     def __init__(
         self,
@@ -67,15 +59,19 @@ class SGD(GradientDescent):
         nesterov: bool = False,
         schedule: Schedule | str | None = None,
     ) -> None:
-        self._begin(parameters, schedule)
-        self._set(lr=lr, momentum=momentum, nesterov=nesterov)
+        super().__init__(parameters, lr, schedule)
+        self._set_options(momentum=momentum, nesterov=nesterov)
 
-    def _set(self, **settings: Any) -> None:
-        if settings["nesterov"] is True and not checks.rate("momentum", settings["momentum"]):
+    def _set_options(self, *, momentum: float, nesterov: bool) -> None:
+        self.momentum = checks.rate("momentum", momentum)
+        self.nesterov = checks.flag("nesterov", nesterov)
+        if self.nesterov and self.momentum == 0.0:
             raise ValueError("nesterov is True and momentum is 0; expected a momentum, such as 0.9")
-        super()._set(**settings)
 
-    def _update(self, pieces: list[Piece], lr: float) -> None:
-        for name, theta, g in pieces:
+    def _restore_options(self, values: Mapping[str, Any]) -> None:
+        self._set_options(momentum=values["momentum"], nesterov=values["nesterov"])
+
+    def _update(self, buffers: list[Buffer], lr: float) -> None:
+        for name, theta, g in buffers:
             (u,) = self._moments.of(name, theta)
             sgd_update(theta, g, u, lr=lr, momentum=self.momentum, nesterov=self.nesterov)

@@ -7,8 +7,15 @@ from typing import Any
 from npformer.core import Array, checks, described
 
 NORMS_AND_BIASES = (
-    *("*.bias", "*.b[12]", "*.c[12]", "*.gamma", "*.beta"),
-    *("*.skip", "*.log_step", "*.log_decay", "*.frequency"),
+    "*.bias",
+    "*.b[12]",
+    "*.c[12]",
+    "*.gamma",
+    "*.beta",
+    "*.skip",
+    "*.log_step",
+    "*.log_decay",
+    "*.frequency",
 )
 """Patterns for the names of biases, of the scales and shifts of layer norms, and of the parameters
 of long convolutions and state spaces that are not matrices: 0 is not a neutral value for them."""
@@ -28,10 +35,10 @@ def checked_patterns(patterns: Any, parameters: Mapping[str, Array]) -> tuple[st
         )
     for pattern in patterns:
         checks.text("a pattern in no_decay", pattern)
-    found = tuple(patterns)
-    if found and not any(fits_any(name, found) for name in parameters):
+    no_decay = tuple(patterns)
+    if no_decay and not any(fits_any(name, no_decay) for name in parameters):
         raise ValueError(
-            f"no_decay is {list(found)}, and no parameter matches; expected patterns for names "
+            f"no_decay is {list(no_decay)}, and no parameter matches; expected patterns for names "
             f"such as {next(iter(parameters))!r}"
         )
-    return found
+    return no_decay

@@ -29,7 +29,7 @@ class Now:
     rows: np.ndarray | None = None
     gradients: Gradients | None = None
     loss: Array | float = math.nan
-    by: str = ""  # who computed it
+    shared_by: str = ""  # who computed the step
     signal: bool = False  # whether a signal ends the training
     over: bool = False  # no further step follows, on any rank
 
@@ -79,11 +79,30 @@ class TrainingState:
     _now: Now = field(default_factory=Now, init=False)
     stopping: str | None = field(default=None, init=False)
 
-    epoch = property(lambda self: self._now.epoch)
-    step_in_epoch = property(lambda self: self._now.step_in_epoch)
-    step = property(lambda self: self._now.step)
-    rows = property(lambda self: self._now.rows)
-    gradients = property(lambda self: self._now.gradients)
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch, counted from 1; 0 before the first."""
+        return self._now.epoch
+
+    @property
+    def step_in_epoch(self) -> int:
+        """The number of the step in its epoch, counted from 1; 0 before the first."""
+        return self._now.step_in_epoch
+
+    @property
+    def step(self) -> int:
+        """The number of the step, counted from 1, with those that the optimizer took before."""
+        return self._now.step
+
+    @property
+    def rows(self) -> np.ndarray | None:
+        """The samples in the step's batch, as indices into the training data."""
+        return self._now.rows
+
+    @property
+    def gradients(self) -> Gradients | None:
+        """The gradients of the step."""
+        return self._now.gradients
 
     @property
     def loss(self) -> float:
@@ -91,8 +110,10 @@ class TrainingState:
 
         Reading it waits for a GPU; `History.train_loss` has the mean of each epoch.
         """
-        if type(loss := self._now.loss) is not float:  # converted once a step
-            loss = self._now.loss = float(to_numpy(loss))
+        loss = self._now.loss
+        if type(loss) is not float:
+            loss = float(to_numpy(loss))
+            self._now.loss = loss  # so that it is converted once a step
         return loss
 
     def stop(self, reason: str = "callback") -> None:
@@ -117,8 +138,9 @@ class TrainingState:
         return f"TrainingState({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
     def _set(self, **changes: Any) -> None:
-        """Change the state; only `fit` does so."""
-        vars(self).update(changes)
+        """Change attributes, which nobody can assign; only `fit` calls this."""
+        for name, value in changes.items():
+            object.__setattr__(self, name, value)
 
 
 class Callback:
@@ -174,7 +196,8 @@ class Callback:
         """Restore what `state_dict` returned; called before `on_start`."""
 
 
-HOOKS = [name for name in vars(Callback) if name.startswith(("on_", "before_", "after_"))]
+HOOK_PREFIXES = ("on_", "before_", "after_")
+HOOKS = [name for name in vars(Callback) if name.startswith(HOOK_PREFIXES)]
 
 Function = Callable[[TrainingState], object]
 """A plain function; it is called after each epoch."""
@@ -198,7 +221,7 @@ def checked_callbacks(callbacks: Sequence[Callback | Function]) -> list[Callback
             f"callbacks is {described(callbacks)}; expected a list of npformer.Callback objects "
             "and functions. Write callbacks=[...] around a single one"
         )
-    return [_checked(f"callbacks[{k}]", each) for k, each in enumerate(callbacks)]
+    return [_checked(f"callbacks[{k}]", callback) for k, callback in enumerate(callbacks)]
 
 
 def _checked(name: str, callback: object) -> Callback:
@@ -207,17 +230,7 @@ def _checked(name: str, callback: object) -> Callback:
             f"{name} is {described(callback)}; expected an object. Write {callback.__name__}(...)"
         )
     if isinstance(callback, Callback):
-        for method in dir(callback):
-            hook_like = method.startswith(("on_", "before_", "after_")) and method not in HOOKS
-            if hook_like and callable(getattr(type(callback), method, None)):
-                hint = did_you_mean(method, HOOKS) or "."
-                raise TypeError(
-                    f"{name}, {described(callback)}, has {method}, which fit does not call; it "
-                    f"calls {', '.join(HOOKS)}{hint} Write _{method} if it is a helper of yours"
-                )
-        for hook in HOOKS:
-            its, method = f"{hook} of {name}", getattr(callback, hook)
-            check_takes(its, method, 1, "the state alone", "one argument: (self, state)")
+        _check_hooks(name, callback)
         return callback
     if not callable(callback):
         raise TypeError(
@@ -226,3 +239,34 @@ def _checked(name: str, callback: object) -> Callback:
         )
     check_takes(name, callback, 1, "the state alone", "one argument: (state)")
     return AfterEpoch(callback)
+
+
+def _check_hooks(name: str, callback: Callback) -> None:
+    """Raise TypeError for a method that looks like a hook and is none, or takes something else."""
+    for method in dir(callback):
+        looks_like_a_hook = method.startswith(HOOK_PREFIXES) and method not in HOOKS
+        if looks_like_a_hook and callable(getattr(type(callback), method, None)):
+            hint = did_you_mean(method, HOOKS) or "."
+            raise TypeError(
+                f"{name}, {described(callback)}, has {method}, which fit does not call; it "
+                f"calls {', '.join(HOOKS)}{hint} Write _{method} if it is a helper of yours"
+            )
+    for hook in HOOKS:
+        method_of_callback = getattr(callback, hook)
+        check_takes(
+            f"{hook} of {name}",
+            method_of_callback,
+            1,
+            "the state alone",
+            "one argument: (self, state)",
+        )
+
+
+def check_needs_no_gradients(callbacks: Sequence[Callback]) -> None:
+    """Raise ValueError for a callback that would see, or change, gradients that are sharded."""
+    for callback in callbacks:
+        if type(callback).before_update is not Callback.before_update:
+            raise ValueError(
+                f"shard_moments is True and {described(callback)} has before_update, but no rank "
+                "has all gradients; expected one of the two. Leave shard_moments out"
+            )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ from npformer.optim import Optimizer
 from npformer.optim.schedules import factors_of
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, Now, TrainingState
-from npformer.training.distributed import Communicator
 from npformer.training.history import History
 from npformer.training.own_loop import sections_of
+from npformer.training.settings import Settings
+from npformer.training.single_process import Processes
 from npformer.training.storage import checkpoint_folder as folders
 from npformer.training.storage.agreement import check_agreement
 from npformer.training.storage.generator_state import new_generator, restore_generator
@@ -34,16 +36,16 @@ from npformer.training.storage.models import model_description
 class Checkpoints(Callback):
     """Writes the state of a training into a locked folder every so many epochs.
 
-    The first rank writes, and reads for all ranks.
+    The first process writes, and reads for all.
     """
 
     folder: Path
     every: int  # epochs between checkpoints
     batches: Batches
-    ranks: Communicator
+    processes: Processes
     dropout: Any  # the generator of dropout's masks
-    own: Mapping[str, Any]  # the callbacks of `fit` that have a state to keep
-    of_user: list[Callback]
+    own: Mapping[str, Any]  # the watchers of `fit` that have a state to keep
+    callbacks: list[Callback]  # the user's
     settings: dict[str, Any]  # what the training was given: `settings_of`
     _steps_before: dict[str, int] = field(default_factory=dict)  # `History.workers` on resuming
     _written: tuple[int, int, bool] | None = None  # `_position` of the latest checkpoint
@@ -57,7 +59,7 @@ class Checkpoints(Callback):
 
         Raises ValueError if there is one and `resume` is False, or it is of another training.
         """
-        stored = self.ranks.first(folders.read(self.folder) if state.rank == 0 else None)
+        stored = self.processes.first(folders.read(self.folder) if state.rank == 0 else None)
         if stored is None:
             return
         if not resume:
@@ -80,7 +82,7 @@ class Checkpoints(Callback):
         if self._position(state) == self._written:
             return
         stored = self._whole_state(state)
-        if self.ranks.first(state.rank == 0 and self._write(stored, state)):
+        if self.processes.first(state.rank == 0 and self._write(stored, state)):
             self._written = self._position(state)
 
     def _write(self, stored: dict[str, Any], state: TrainingState) -> bool:
@@ -100,9 +102,8 @@ class Checkpoints(Callback):
 
     def _tell_other_workers(self, state: TrainingState) -> None:
         """Warn, once, if steps are shared by another number of workers than before."""
-        before, steps = self._steps_before, state.history.workers
-        known = set(before)
-        other = sorted(name for name in steps if name not in known)
+        before = self._steps_before
+        other = sorted(workers for workers in state.history.workers if workers not in before)
         if before and other:
             self._steps_before = {}
             warnings.warn(
@@ -119,7 +120,6 @@ class Checkpoints(Callback):
         """Return the whole state of a training between two steps."""
         self.own["recorder"].read(state)
         self.own["recorder"].check_weights(state)  # a resumed training could only fail again
-        of_user = [{"class": type(c).__qualname__, "state": c.state_dict()} for c in self.of_user]
         return {
             **sections_of(state.model, state.optimizer, self.generators(), state.history),
             "progress": {
@@ -128,8 +128,11 @@ class Checkpoints(Callback):
                 "step_in_epoch": state.step_in_epoch,
                 "best_epoch": state.best_epoch,
                 "batches": {"order": self.batches.order},
-                "watchers": {name: each.state_dict() for name, each in self.own.items()},
-                "callbacks": of_user,
+                "watchers": {name: watcher.state_dict() for name, watcher in self.own.items()},
+                "callbacks": [
+                    {"class": type(callback).__qualname__, "state": callback.state_dict()}
+                    for callback in self.callbacks
+                ],
             },
             "settings": self.settings,
         }
@@ -137,6 +140,33 @@ class Checkpoints(Callback):
     def _restore(self, state: TrainingState, stored: dict[str, Any]) -> None:
         """Give a training the state that was stored, after checking that it is the same."""
         progress = stored["progress"]
+        self._check_progress(state, progress)
+        check_agreement(stored["settings"], self.settings)
+        tensors = stored["model"]["tensors"]
+        best_weights = progress["watchers"].get("best", {}).get("weights")
+        self._check_weights_fit(state.model, tensors, best_weights)
+        history = History.from_dict(stored["history"])
+        generator_states = stored["generators"]
+        self._check_generators(generator_states)
+        callback_states = list(states_of(self.callbacks, progress["callbacks"]))
+        # Nothing has been changed yet; from here on nothing is expected to fail.
+        values = stored["optimizer"]["values"]
+        state.optimizer.restore(values, stored["optimizer"]["moments"])
+        state.optimizer.lr = float(values["lr"])  # callbacks may have changed it
+        for name, parameter in state.model.named_parameters().items():
+            parameter.value[...] = asarray(tensors[name], state.model.backend)
+        for name, generator in self.generators().items():
+            restore_generator(generator, generator_states[name])
+        self.batches.order = progress["batches"]["order"]
+        now = Now(progress["epoch"], progress["step_in_epoch"], progress["step"])
+        state._set(history=history, best_epoch=progress["best_epoch"], _now=now)
+        for name, watcher in self.own.items():
+            watcher.load_state_dict(progress["watchers"][name])
+        for callback, callback_state in callback_states:
+            callback.load_state_dict(callback_state)
+
+    def _check_progress(self, state: TrainingState, progress: Any) -> None:
+        """Raise an error if `fit` did not write the checkpoint, or for more epochs than these."""
         if progress is None:
             raise CheckpointError(
                 "the checkpoint was written by save_checkpoint and not by fit; expected one of "
@@ -147,41 +177,54 @@ class Checkpoints(Callback):
                 f"epochs is {state.epochs} and the checkpoint is in epoch {progress['epoch']}; "
                 "expected at least as many"
             )
-        check_agreement(stored["settings"], self.settings)
-        parameters = state.model.named_parameters()
-        tensors, best = (
-            stored["model"]["tensors"],
-            progress["watchers"].get("best", {}).get("weights"),
-        )
-        trained = {name: parameters[name] for name in state.model.parameters()}
-        problems = checks.misfits(tensors, parameters) or (best and checks.misfits(best, trained))
+
+    def _check_weights_fit(self, model: Model, tensors: Any, best_weights: Any) -> None:
+        """Raise ValueError if weights, or the best weights so far, are not those of the model."""
+        parameters = model.named_parameters()
+        trained = {name: parameters[name] for name in model.parameters()}
+        problems = checks.misfits(tensors, parameters)
+        if best_weights and not problems:
+            problems = checks.misfits(best_weights, trained)
         if problems:
             raise ValueError(
                 f"the checkpoint's weights do not fit the model: {problems}. Expected the model "
                 "with which the training began"
             )
-        history = History.from_dict(stored["history"])
-        generators = [(g, stored["generators"][name]) for name, g in self.generators().items()]
+
+    def _check_generators(self, states: Mapping[str, Any]) -> None:
+        """Raise CheckpointError for what is not the state of a generator."""
         with folders.explain_damage(self.folder, ValueError, OverflowError):
-            for _, its_state in generators:
-                if "device" not in its_state:
-                    new_generator(its_state)  # raises an error for what is not a state
-        callbacks = _match(self.of_user, progress["callbacks"])
-        # Nothing has been changed yet; from here on nothing is expected to fail.
-        optimizer = stored["optimizer"]
-        state.optimizer.restore(optimizer["values"], optimizer["moments"])
-        state.optimizer.lr = float(optimizer["values"]["lr"])  # callbacks may have changed it
-        for name, parameter in parameters.items():
-            parameter.value[...] = asarray(tensors[name], state.model.backend)
-        for generator, its_state in generators:
-            restore_generator(generator, its_state)
-        self.batches.order = progress["batches"]["order"]
-        now = Now(progress["epoch"], progress["step_in_epoch"], progress["step"])
-        state._set(history=history, best_epoch=progress["best_epoch"], _now=now)
-        for name, each in self.own.items():
-            each.load_state_dict(progress["watchers"][name])
-        for callback, its_state in callbacks:
-            callback.load_state_dict(its_state)
+            for name in self.generators():
+                if "device" not in states[name]:
+                    new_generator(states[name])
+
+
+def checkpoints_for(
+    settings: Settings,
+    state: TrainingState,
+    batches: Batches,
+    dropout: Any,
+    *,
+    own: Mapping[str, Any],
+    callbacks: list[Callback],
+    processes: Processes,
+    resources: ExitStack,
+) -> Checkpoints:
+    """Return what writes a training's checkpoints; the folder is locked until `resources` close."""
+    assert settings.checkpoint is not None
+    folder = Path(settings.checkpoint)
+    if processes.rank == 0:  # which writes for all
+        resources.enter_context(folders.reserve(folder, n_bytes(state.model, batches.task.samples)))
+    return Checkpoints(
+        folder,
+        settings.every,
+        batches,
+        processes,
+        dropout,
+        own=own,
+        callbacks=callbacks,
+        settings=settings_of(state.model, state.optimizer, batches, settings),
+    )
 
 
 def n_bytes(model: Model, samples: Samples) -> int:
@@ -191,18 +234,13 @@ def n_bytes(model: Model, samples: Samples) -> int:
 
 
 def settings_of(
-    model: Model,
-    optimizer: Optimizer,
-    batches: Batches,
-    epochs: int,
-    clip_norm: float | None,
-    seed: object,
-    micro_batch: int | None,
+    model: Model, optimizer: Optimizer, batches: Batches, settings: Settings
 ) -> dict[str, Any]:
     """Return the settings that `must` be the same on resuming, and those that `may` differ."""
     task = batches.task
     description = model_description(model)
     of_loss = {name: value for name, value in vars(task.loss).items() if _is_plain(value)}
+    seed = settings.seed
     must = {
         "model": description["class"],
         "config": description["config"],
@@ -211,7 +249,7 @@ def settings_of(
         "validation": None if task.held_out is None else task.held_out.in_short,
         "batch_size": batches.batch_size,
         "batches": batches.way,
-        "clip_norm": clip_norm,
+        "clip_norm": settings.clip_norm,
         "frozen": list(model.frozen()),
         "metric": name_of(task.metric),
         "loss": {"class": type(task.loss).__name__, **of_loss},
@@ -222,30 +260,32 @@ def settings_of(
         "must": json.loads(json.dumps(must, default=float)),  # as they will be read back
         "may": {
             "backend": model.backend,
-            "micro_batch": micro_batch,
+            "micro_batch": settings.samples_at_once,
             "precision": precision(model.backend),
             "use_kernels": engine.enabled(),
             "numpy": np.__version__,
         },
-        "schedule": factors_of(optimizer.schedule, epochs * len(batches)),
-        "epochs": epochs,
+        "schedule": factors_of(optimizer.schedule, settings.epochs * len(batches)),
+        "epochs": settings.epochs,
     }
 
 
-def _match(callbacks: list[Callback], stored: list[dict[str, Any]]) -> list[tuple[Callback, Any]]:
-    """Return each callback that had a state to keep, with that state."""
-    found, left = [], list(callbacks)
-    with_state = [(each["class"], each["state"]) for each in stored if each["state"] is not None]
-    for name, kept in with_state:
-        match = next((c for c in left if type(c).__qualname__ == name), None)
-        if match is None:
+def states_of(
+    callbacks: list[Callback], stored: list[dict[str, Any]]
+) -> Iterator[tuple[Callback, Any]]:
+    """Yield each callback that had a state to keep, with that state."""
+    without_state = list(callbacks)
+    for entry in stored:
+        if entry["state"] is None:
+            continue
+        callback = next((c for c in without_state if type(c).__qualname__ == entry["class"]), None)
+        if callback is None:
             raise ValueError(
-                f"callbacks lacks a {name}, whose state the checkpoint holds; expected the "
-                "callbacks with which the training began"
+                f"callbacks lacks a {entry['class']}, whose state the checkpoint holds; expected "
+                "the callbacks with which the training began"
             )
-        left.remove(match)
-        found.append((match, kept))
-    return found
+        without_state.remove(callback)
+        yield callback, entry["state"]
 
 
 def _is_plain(value: object) -> bool:

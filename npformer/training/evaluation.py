@@ -1,7 +1,7 @@
 """evaluate: the loss and other figures of a model on labelled data."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
@@ -12,11 +12,11 @@ import numpy as np
 from npformer.data.samples import Data, Samples
 from npformer.models.losses import Loss, Measured
 from npformer.models.trainable import Model
-from npformer.models.trainable.metrics import FIGURES, Metric, check_figures, own_metric
+from npformer.models.trainable.metrics import Metric, check_figures, own_metric
 from npformer.models.trainable.predictions import refuse_samples
 from npformer.training.arguments import check_model
-from npformer.training.batches import checked_data
-from npformer.training.distributed import Communicator, as_communicator
+from npformer.training.data_checks import checked_data
+from npformer.training.single_process import Processes, processes_of
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ def evaluate(
     ValueError
         There is no label, or the model's outputs for a sample are NaN or infinite.
     """
-    with as_communicator(communicator).guard() as ranks:
+    with processes_of(communicator) as processes:
         check_model("model", model)
         check_figures(model)
         loss = model.loss_with(loss)
-        samples = checked_data(model, "data", data, loss, sample_weight, ranks)
-        return measure(model, samples, loss, batch_size, ranks, must_be_numbers=True)
+        samples = checked_data(model, "data", data, loss, sample_weight, processes)
+        return measure(model, samples, loss, batch_size, processes, must_be_numbers=True)
 
 
 def measure(
@@ -86,25 +86,60 @@ def measure(
     samples: Samples,
     loss: Loss,
     batch_size: int,
-    ranks: Communicator,
+    processes: Processes,
     metric: Metric = "accuracy",
     must_be_numbers: bool = False,
 ) -> Evaluation:
-    """Evaluate a model on checked data, each rank on its part."""
-    own: list[tuple[Measured, Any]] = []
-    for start, some in samples.pieces(ranks.shard(len(samples))):
-        for outputs, targets, numbers in model.answers(some, batch_size):
-            wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf is a class of probability 0
-            if must_be_numbers:
-                refuse_samples(wrong, "outputs", start + numbers)
-            answers = None if isinstance(metric, str) else (outputs, targets[0])
-            own.append((loss.measure(outputs, *targets), answers))
-    of_all = [each for of_rank in ranks.gather(own) for each in of_rank]
-    found, value = reduce(add, [measured for measured, _ in of_all]), None
-    if not isinstance(metric, str):
-        joined = map(np.concatenate, zip(*[answers for _, answers in of_all], strict=True))
-        value = own_metric(metric, loss, *joined)
-    figures = {name: figure(found) for name, figure in model.figures.items()}
-    by_class = {name: figures.pop(name, math.nan) for name in FIGURES}
-    mean = found.total / found.divisor
-    return Evaluation(mean, labels=found.n, metric=value, others=figures, **by_class)
+    """Evaluate a model on checked data, each process on its part."""
+    rows = processes.shard(len(samples))
+    keeps_answers = not isinstance(metric, str)
+    own = list(measurements(model, samples, rows, loss, batch_size, keeps_answers, must_be_numbers))
+    measurements_of_all = [pair for of_process in processes.gather(own) for pair in of_process]
+    measured = reduce(add, [measured for measured, _ in measurements_of_all])
+    value = value_of_function(metric, loss, [answers for _, answers in measurements_of_all])
+    figures = {name: figure(measured) for name, figure in model.figures.items()}
+    return Evaluation(
+        loss=measured.total / measured.divisor,
+        accuracy=figures.pop("accuracy", math.nan),
+        labels=measured.n,
+        macro_f1=figures.pop("macro_f1", math.nan),
+        balanced_accuracy=figures.pop("balanced_accuracy", math.nan),
+        metric=value,
+        others=figures,
+    )
+
+
+def measurements(
+    model: Model,
+    samples: Samples,
+    rows: slice,
+    loss: Loss,
+    batch_size: int,
+    keeps_answers: bool,
+    must_be_numbers: bool,
+) -> Iterator[tuple[Measured, Any]]:
+    """Yield what a loss measures on some samples at a time, and the answers if they are kept."""
+    for outputs, targets, numbers in answers_of(model, samples, rows, batch_size):
+        if must_be_numbers:
+            wrong = np.isnan(outputs) | (outputs == np.inf)  # -inf: a class of probability 0
+            refuse_samples(wrong, "outputs", numbers)
+        answers = (outputs, targets[0]) if keeps_answers else None
+        yield loss.measure(outputs, *targets), answers
+
+
+def answers_of(
+    model: Model, samples: Samples, rows: slice, batch_size: int
+) -> Iterator[tuple[np.ndarray, Any, np.ndarray]]:
+    """Yield a model's outputs, their targets, and the numbers of their samples."""
+    for start, piece in samples.pieces(rows):
+        for outputs, targets, numbers in model.answers(piece, batch_size):
+            yield outputs, targets, start + numbers
+
+
+def value_of_function(metric: Metric, loss: Loss, answers: list[Any]) -> float | None:
+    """Return the value of a function that was given as the metric; None for a figure's name."""
+    if isinstance(metric, str):
+        return None
+    outputs = np.concatenate([outputs for outputs, _ in answers])
+    targets = np.concatenate([targets for _, targets in answers])
+    return own_metric(metric, loss, outputs, targets)

@@ -2,45 +2,23 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack, closing, nullcontext
-from pathlib import Path
+from contextlib import ExitStack
 from typing import Any
 
-from npformer.core import Seed, generators, get_backend
-from npformer.core.dispatch import enabled
+from npformer.core import Seed
 from npformer.core.support.explained_errors import in_our_words
 from npformer.data.samples import Data
-from npformer.engine.team import Team
-from npformer.engine.updates import device_generator
 from npformer.models.losses import Loss
-from npformer.models.step import PlainStep
 from npformer.models.trainable import Model
-from npformer.models.trainable.metrics import Metric, name_of
+from npformer.models.trainable.metrics import Metric
 from npformer.optim import Optimizer, Schedule
-from npformer.training import ranks as over_ranks
-from npformer.training.arguments import (
-    check_arguments,
-    optimizer_for,
-    precision_of,
-)
-from npformer.training.batches import (
-    Batches,
-    checked_task,
-    way_of_batches,
-)
-from npformer.training.callbacks import (
-    Callback,
-    Function,
-    TrainingState,
-    checked_callbacks,
-)
-from npformer.training.checkpoints import Checkpoints, n_bytes, settings_of
-from npformer.training.distributed import Communicator, as_communicator
-from npformer.training.distributed.sharded_adam import ShardedAdam
+from npformer.training.arguments import check_model, check_nothing_misplaced
+from npformer.training.batches import checked_task
+from npformer.training.builder import Builder
+from npformer.training.callbacks import Callback, Function, checked_callbacks
 from npformer.training.history import History
-from npformer.training.loop import Interrupts, Training
-from npformer.training.storage.checkpoint_folder import reserve
-from npformer.training.watchers import EarlyStopping, ProgressBar, Recorder
+from npformer.training.settings import Settings
+from npformer.training.single_process import processes_of
 
 
 @in_our_words
@@ -210,59 +188,65 @@ def fit(
         Before the first step: the folder cannot be written or is in use, or its checkpoint is
         damaged or that of another training. Later, failing to write a checkpoint only warns.
     """
-    single = nullcontext(Communicator())
-    with single if communicator is None else as_communicator(communicator).guard() as ranks:
-        check_arguments(fit, locals())
-        epochs, batch_size = int(epochs), int(batch_size)  # NumPy's small ones would overflow
-        if accumulate > 1:
-            micro_batch = min(batch_size, micro_batch or batch_size)
-            batch_size *= int(accumulate)
-        of_user = checked_callbacks(callbacks)
-        several = ranks.size > 1
-        rng = over_ranks.common_generator(ranks, seed) if several else generators.from_seed(seed)
-        (dropout,) = rng.spawn(1)  # a child, so that the order of samples does not depend on it
-        if masks == "device" and model.backend != "numpy":
-            dropout = device_generator(model.backend, int(dropout.integers(1 << 63))) or dropout
-        about = loss, label_smoothing, metric, sample_weight, class_weight
-        task = checked_task(model, data, validation, rng, ranks, progress, *about)
-        pieces = model, task, batch_size, way_of_batches(model, task.part, batches), rng
-        drawn = over_ranks.RankBatches(*pieces, ranks=ranks) if several else Batches(*pieces)
-        given = optimizer_for(model, optimizer, epochs * len(drawn), locals())
-        if several:
-            agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
-            over_ranks.begin_together(ranks, model, given, agreed)
-        used = over_ranks.shard_optimizer(given, ranks, of_user) if shard_moments else given
-        history = History(metric=name_of(task.metric), validation_rows=task.rows_held_out)
-        state = TrainingState(model, used, history, epochs, len(drawn), ranks.rank, ranks.size)
-        # By the names that checkpoints have.
-        own: dict[str, Any] = {"recorder": Recorder(drawn, check_every, micro_batch, ranks)}
-        if task.held_out is not None:
-            own["best"] = EarlyStopping(patience, task.metric)
-        bar = [ProgressBar()] if progress and ranks.rank == 0 else []
-        watching: list[Callback] = [*own.values(), *bar, *of_user]
-        products = nullcontext() if precision is None else precision_of(model, precision)
-        with products, Interrupts(ranks) as interrupts, ExitStack() as contexts:
-            if (start := get_backend(model.backend).feed) is not None:
-                drawn.feed = contexts.enter_context(closing(start()))
-            if workers in ("auto", 1) and micro_batch is None and not (several or enabled()):
-                step: Any = PlainStep(model, task.loss)
-            else:
-                step = contexts.enter_context(Team(model, workers, micro_batch, loss=task.loss))
-            if several:
-                step = over_ranks.RankStep(step, ranks, used is not given)
-                watching.append(over_ranks.WatchOverRanks(ranks, of_user, used is not given))
-            if checkpoint is not None:
-                folder = Path(checkpoint)
-                if ranks.rank == 0:  # which writes for all
-                    contexts.enter_context(reserve(folder, n_bytes(model, task.samples)))
-                agreed = settings_of(model, given, drawn, epochs, clip_norm, seed, micro_batch)
-                files = Checkpoints(folder, every, drawn, ranks, dropout, own, of_user, agreed)
-                files.begin(state, resume)
-                watching.append(files)
-            parts = step, dropout, clip_norm, [*watching, interrupts], own["recorder"], interrupts
-            stop = Training(state, drawn, *parts).to_the_end(contexts)
-        if isinstance(used, ShardedAdam) and optimizer is not None:
-            used.give_back()
-        if stop is not None and on_interrupt == "raise":
-            raise stop
+    with processes_of(communicator) as processes:
+        check_nothing_misplaced(misplaced)
+        check_model("model", model)
+        settings = Settings(
+            validation=validation,
+            sample_weight=sample_weight,
+            class_weight=class_weight,
+            batch_size=batch_size,
+            batches=batches,
+            label_smoothing=label_smoothing,
+            loss=loss,
+            metric=metric,
+            patience=patience,
+            epochs=epochs,
+            lr=lr,
+            schedule=schedule,
+            weight_decay=weight_decay,
+            no_decay=no_decay,
+            layer_decay=layer_decay,
+            optimizer=optimizer,
+            clip_norm=clip_norm,
+            accumulate=accumulate,
+            seed=seed,
+            workers=workers,
+            micro_batch=micro_batch,
+            check_every=check_every,
+            precision=precision,
+            masks=masks,
+            shard_moments=shard_moments,
+            progress=progress,
+            callbacks=callbacks,
+            on_interrupt=on_interrupt,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
+        )
+        user_callbacks = checked_callbacks(callbacks)
+        builder = builder_for(model, settings, processes)
+        generator = builder.generator()
+        dropout = builder.dropout_generator(generator)
+        task = checked_task(model, data, settings, generator, processes)
+        task_batches = builder.batches(task, generator)
+        model_optimizer = builder.optimizer(task_batches, user_callbacks)
+        state = builder.state(task, task_batches, model_optimizer)
+        with builder.precision(), builder.interrupts() as interrupts, ExitStack() as resources:
+            training = builder.training(
+                state, task_batches, dropout, user_callbacks, interrupts, resources
+            )
+            training.run()
+        builder.give_back(model_optimizer)
+        if training.stop is not None and on_interrupt == "raise":
+            raise training.stop
         return state.history
+
+
+def builder_for(model: Model, settings: Settings, processes: Any) -> Builder:
+    """Return what builds the parts of a training: in one process, or over several ranks."""
+    if processes.size == 1:
+        return Builder(model, settings, processes)
+    from npformer.training.ranks import RankBuilder  # when needed
+
+    return RankBuilder(model, settings, processes)

@@ -73,7 +73,7 @@ class History:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the history that `to_dict` gave; raises ValueError for anything else."""
-        names = [each.name for each in fields(cls)]
+        names = [field.name for field in fields(cls)]
         if not isinstance(values, Mapping) or {*values} != {*names}:
             raise ValueError(f"a history is {values!r}; expected a dict of {', '.join(names)}")
         return cls(**values)

@@ -84,20 +84,27 @@ def save_checkpoint(
     checks.instance("model", model, Layer)
     checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
     check_trains(optimizer.parameters, model.parameters())
-    of_loop = {} if generators is None else generators
-    if not isinstance(of_loop, Mapping) or not all(map(is_numpy_generator, of_loop.values())):
-        raise TypeError(
-            f"generators is {described(generators)}; expected a dict of numpy.random.Generator"
-        )
+    if generators is None:
+        generators = {}
+    check_generators(generators)
     if history is not None:
         checks.instance("history", history, History, "fit returns one")
     if notes is not None:
         checks.plain_values("notes", notes)
     if type(model) in MODELS.values():
         rebuildable(model)  # or nobody could load it
-    sections = sections_of(model, optimizer, of_loop, history)
+    sections = sections_of(model, optimizer, generators, history)
     check_writable(path)
     folders.write(path, {**sections, "notes": dict(notes or {})})
+
+
+def check_generators(generators: Any) -> None:
+    """Raise TypeError for anything but generators by name."""
+    is_mapping = isinstance(generators, Mapping)
+    if not is_mapping or not all(map(is_numpy_generator, generators.values())):
+        raise TypeError(
+            f"generators is {described(generators)}; expected a dict of numpy.random.Generator"
+        )
 
 
 def sections_of(
@@ -148,16 +155,26 @@ def load_checkpoint(
             model = model_of(file, stored["model"], tensors)
         else:
             fill(file, model, tensors, given=True)
-        saved = stored["optimizer"]["values"]
-        kind = OPTIMIZERS.get(stored["optimizer"]["class"], Adam)
-        options = {name: saved[name] for name in kind.settings}
-        chosen = _schedule(file, saved["schedule"]) if schedule is None else schedule
-        optimizer = kind(model.parameters(), **options, schedule=chosen)
-        optimizer.restore(saved, stored["optimizer"]["moments"])
-        kept = stored["generators"].items()
-        generators = {name: new_generator(each) for name, each in kept if "device" not in each}
+        if schedule is None:
+            schedule = _schedule(file, stored["optimizer"]["values"]["schedule"])
+        optimizer = _optimizer(model, stored["optimizer"], schedule)
+        generators = {
+            name: new_generator(state)
+            for name, state in stored["generators"].items()
+            if "device" not in state
+        }
         history = None if stored["history"] is None else History.from_dict(stored["history"])
         return Checkpoint(model, optimizer, generators, history, stored["notes"])
+
+
+def _optimizer(model: Layer, section: Mapping[str, Any], schedule: Schedule) -> Optimizer:
+    """Return the optimizer that is described in a section of a file."""
+    values = section["values"]
+    optimizer_class = OPTIMIZERS.get(section["class"], Adam)
+    settings = {name: values[name] for name in optimizer_class.settings}
+    optimizer: Optimizer = optimizer_class(model.parameters(), **settings, schedule=schedule)
+    optimizer.restore(values, section["moments"])
+    return optimizer
 
 
 def _schedule(file: Path, saved: str) -> Schedule:

@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import Metric
 from npformer.training.batches import Batches, batch_at_evaluation
 from npformer.training.callbacks import Callback, TrainingState
-from npformer.training.distributed import Communicator
-from npformer.training.evaluation import measure
+from npformer.training.evaluation import Evaluation, measure
 from npformer.training.inspection.non_finite import (
     LOSS_ITSELF,
     non_finite_parameter,
     non_finite_tensor,
 )
+from npformer.training.single_process import Processes
 
 
 class NonFiniteLossError(ArithmeticError):
@@ -45,6 +45,14 @@ class NonFiniteLossError(ArithmeticError):
         self.tensor = tensor
 
 
+class Unread(NamedTuple):
+    """The loss of a step, which may still be on a GPU, and the rows of its batch."""
+
+    loss: Array
+    step: int
+    rows: Any
+
+
 @dataclass
 class Recorder(Callback):
     """Writes the history, and checks that losses and weights are finite.
@@ -55,8 +63,8 @@ class Recorder(Callback):
     batches: Batches
     every: int | None  # steps between readings; None: 1 on a CPU, and 50 on a GPU
     micro_batch: int | None
-    ranks: Communicator
-    _unread: list[tuple[Array, int, Array]] = field(default_factory=list)
+    processes: Processes
+    _unread: list[Unread] = field(default_factory=list)
     _losses: list[float] = field(default_factory=list)  # of the epoch's steps that have been read
     _began: float = field(default_factory=time.perf_counter)  # when the epoch began
 
@@ -66,21 +74,22 @@ class Recorder(Callback):
 
     def before_update(self, state: TrainingState) -> None:
         """Note the loss of a step; read the losses if enough are unread."""
-        self._unread.append((state._now.loss, state._now.step, state._now.rows))
-        if len(self._unread) >= (self.every or (1 if state.model.backend == "numpy" else 50)):
+        self._unread.append(Unread(state._now.loss, state._now.step, rows=state._now.rows))
+        steps_between_readings = 1 if state.model.backend == "numpy" else 50
+        if len(self._unread) >= (self.every or steps_between_readings):
             self.read(state)
 
     def after_step(self, state: TrainingState) -> None:
         """Record who computed the step and, if it was the last, the epoch."""
-        workers, by = state.history.workers, state._now.by
-        workers[by] = workers.get(by, 0) + 1
+        workers = state.history.workers
+        shared_by = state._now.shared_by
+        workers[shared_by] = workers.get(shared_by, 0) + 1
         if state.step_in_epoch == state.n_steps:
             self.read(state)
-            history, optimizer = state.history, state.optimizer
-            history.train_loss.append(float(np.mean(self._losses)))
-            # Before a callback changes it.
-            history.lr.append(float(optimizer.lr * optimizer.schedule(optimizer.steps)))
-            history.seconds.append(time.perf_counter() - self._began)
+            lr = state.optimizer.lr * state.optimizer.schedule(state.optimizer.steps)
+            state.history.train_loss.append(float(np.mean(self._losses)))
+            state.history.lr.append(float(lr))  # before a callback changes it
+            state.history.seconds.append(time.perf_counter() - self._began)
             self._losses.clear()
 
     def after_epoch(self, state: TrainingState) -> None:
@@ -90,15 +99,19 @@ class Recorder(Callback):
             return
         n = batch_at_evaluation(self.batches.batch_size, self.micro_batch)
         with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
-            found = measure(state.model, task.held_out, task.loss, n, self.ranks, task.metric)
-        state._set(evaluation=found)
-        if not math.isfinite(found.loss):
-            tensor, weights = non_finite_tensor(state.model, task.held_out), weights_after(state)
-            raise NonFiniteLossError(state.step, tensor, weights, "the validation loss")
-        state.history.validation_loss.append(found.loss)
-        if not math.isnan(found.accuracy):
-            state.history.validation_accuracy.append(found.accuracy)
-        if not math.isnan(value := found.value(task.metric)):
+            evaluation = measure(
+                state.model, task.held_out, task.loss, n, self.processes, task.metric
+            )
+        state._set(evaluation=evaluation)
+        if not math.isfinite(evaluation.loss):
+            tensor = non_finite_tensor(state.model, task.held_out)
+            notes = weights_after(state)
+            raise NonFiniteLossError(state.step, tensor, notes, "the validation loss")
+        state.history.validation_loss.append(evaluation.loss)
+        if not math.isnan(evaluation.accuracy):
+            state.history.validation_accuracy.append(evaluation.accuracy)
+        value = evaluation.value(task.metric)
+        if not math.isnan(value):
             state.history.validation_metric.append(value)
 
     def after_training(self, state: TrainingState) -> None:
@@ -109,8 +122,9 @@ class Recorder(Callback):
 
     def on_end(self, state: TrainingState) -> None:
         """Record which epoch the model's weights come from."""
-        complete = len(state.history.train_loss) == state.epoch > 0
-        state.history.best_epoch = state.best_epoch or (state.epoch if complete else None)
+        epoch_is_complete = len(state.history.train_loss) == state.epoch > 0
+        latest_epoch = state.epoch if epoch_is_complete else None
+        state.history.best_epoch = state.best_epoch or latest_epoch
 
     def state_dict(self) -> Any:
         """Return the losses of the epoch, which have been read, and how long it has taken."""
@@ -123,35 +137,43 @@ class Recorder(Callback):
 
     def check_weights(self, state: TrainingState) -> None:
         """Check that all weights are finite."""
-        if (wrong := non_finite_parameter(state.model)) is not None:
-            raise NonFiniteLossError(state.step, wrong, weights_after(state), "the update")
+        parameter = non_finite_parameter(state.model)
+        if parameter is not None:
+            raise NonFiniteLossError(state.step, parameter, weights_after(state), "the update")
 
     def read(self, state: TrainingState) -> None:
         """Read and check all unread losses."""
         if not self._unread:
             return
-        losses = [loss for loss, _, _ in self._unread]
+        losses = [unread.loss for unread in self._unread]
         values = to_numpy(array_module(losses[0]).stack(losses)).tolist()
-        for value, (_, step, rows) in zip(values, self._unread, strict=True):
+        for value, unread in zip(values, self._unread, strict=True):
             if not math.isfinite(value):
-                found, notes = self._non_finite_tensor(state.model, rows), weights_after(state)
-                updates = state.optimizer.steps
-                if updates >= step and not found.startswith("the input "):
-                    notes += (
-                        f". This was found {updates - step + 1} updates later, when NaN had "
-                        "spread; check_every=1 finds the tensor where it began"
-                    )
-                raise NonFiniteLossError(step, found, notes)
+                raise self._non_finite_loss(state, unread)
         self._losses += values
         self._unread.clear()
+
+    def _non_finite_loss(self, state: TrainingState, unread: Unread) -> NonFiniteLossError:
+        """Return the error for a loss that is not finite."""
+        tensor = self._non_finite_tensor(state.model, unread.rows)
+        notes = weights_after(state)
+        updates = state.optimizer.steps
+        if updates >= unread.step and not tensor.startswith("the input "):
+            notes += (
+                f". This was found {updates - unread.step + 1} updates later, when NaN had "
+                "spread; check_every=1 finds the tensor where it began"
+            )
+        return NonFiniteLossError(unread.step, tensor, notes)
 
     def _non_finite_tensor(self, model: Model, rows: np.ndarray) -> str:
         """Return the name of the first tensor that is not finite, and of the rank that has it."""
         with guarded_computation(model.backend, len(rows)):
             batch = self.batches.task.samples.select(rows)
-            of_ranks = self.ranks.gather(non_finite_tensor(model, batch))
-        rank = next((k for k, name in enumerate(of_ranks) if name != LOSS_ITSELF), 0)
-        return f"{of_ranks[rank]} on rank {rank}" if len(of_ranks) > 1 else of_ranks[rank]
+            tensors_by_rank = self.processes.gather(non_finite_tensor(model, batch))
+        for rank, tensor in enumerate(tensors_by_rank):
+            if tensor != LOSS_ITSELF:
+                return f"{tensor} on rank {rank}" if len(tensors_by_rank) > 1 else tensor
+        return f"{LOSS_ITSELF} on rank 0" if len(tensors_by_rank) > 1 else LOSS_ITSELF
 
 
 def weights_after(state: TrainingState) -> str:
@@ -177,9 +199,11 @@ class ProgressBar(Callback):
     def after_epoch(self, state: TrainingState) -> None:
         """Show the epoch's training loss, and its validation accuracy, or loss if it has none."""
         figures = {"loss": f"{state.history.train_loss[-1]:.4f}"}
-        if (found := state.evaluation) is not None:
-            shown = found.loss if math.isnan(found.accuracy) else found.accuracy
-            figures["validation"] = f"{shown:.4f}"
+        evaluation = state.evaluation
+        if evaluation is not None:
+            has_accuracy = not math.isnan(evaluation.accuracy)
+            value = evaluation.accuracy if has_accuracy else evaluation.loss
+            figures["validation"] = f"{value:.4f}"
         self._bar.set_postfix(figures)
 
     def on_end(self, state: TrainingState) -> None:
@@ -206,15 +230,23 @@ class EarlyStopping(Callback):
 
     def after_epoch(self, state: TrainingState) -> None:
         """Keep the model's weights if they are better than those kept."""
-        if (found := state.evaluation) is None:
+        evaluation = state.evaluation
+        if evaluation is None:
             return
-        value = -found.loss if self.metric == "loss" else found.value(self.metric)
-        score = 0.0 if math.isnan(value) else value, -found.loss  # the larger the better
+        score = self._score_of(evaluation)
         if self._score is None or score > self._score:
             self._score = score
-            self.weights = {n: to_numpy(p).copy() for n, p in state.model.parameters().items()}
+            self.weights = {
+                name: to_numpy(parameter).copy()
+                for name, parameter in state.model.parameters().items()
+            }
             state._set(best_epoch=state.epoch)
         self._stop_if_too_late(state)
+
+    def _score_of(self, evaluation: Evaluation) -> tuple[float, float]:
+        """Return the metric and, among equals, the negative loss: the larger, the better."""
+        value = -evaluation.loss if self.metric == "loss" else evaluation.value(self.metric)
+        return 0.0 if math.isnan(value) else value, -evaluation.loss
 
     def _stop_if_too_late(self, state: TrainingState) -> None:
         if self.patience is not None and state.epoch - (state.best_epoch or 0) >= self.patience:
@@ -232,5 +264,8 @@ class EarlyStopping(Callback):
 
     def load_state_dict(self, state: Any) -> None:
         """Restore the best score and its weights."""
-        score, self.weights = state["score"], state["weights"]
-        self._score = None if score is None else (float(score[0]), float(score[1]))
+        self.weights = state["weights"]
+        self._score = None
+        if state["score"] is not None:
+            value, negative_loss = state["score"]
+            self._score = float(value), float(negative_loss)

@@ -6,7 +6,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import precision
-from npformer.training.arguments import precision_of
+from npformer.training.builder import precision_of
 from tests.device.cases import IDS, LABELS, X, classifier, fit
 from tests.fake_device import count
 from tests.in_turn import separately

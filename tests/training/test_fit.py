@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from benchmarks.shape import run_by
 from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, calling, fit
@@ -26,6 +27,21 @@ def test_the_loss_falls(make, data, changes):
     assert history.train_loss[-1] < 0.2 * history.train_loss[0]
     assert history.stopped == "finished"
     assert nf.evaluate(model, data).accuracy == 1.0
+
+
+def test_what_is_not_asked_for_is_not_entered(make, data, tmp_path):
+    def files_of(**options):
+        fit(make(), data, epochs=1, **options)  # imports come before
+        return run_by(lambda: fit(make(), data, epochs=1, **options)).files
+
+    ranks = "training/distributed/", "training/ranks.py"
+    storage = "training/storage/", "training/checkpoints.py"
+    files = files_of(validation=data, clip_norm=1.0, accumulate=2)
+    assert {"training/loop.py", "training/watchers.py"} < files
+    assert not [file for file in files if file.startswith((*ranks, *storage))]
+    with_checkpoint = files_of(checkpoint=tmp_path, resume=True)
+    assert "training/checkpoints.py" in with_checkpoint
+    assert not [file for file in with_checkpoint if file.startswith(ranks)]
 
 
 def test_an_epoch_sees_every_sample_once_and_in_a_new_order(make, data, monkeypatch):

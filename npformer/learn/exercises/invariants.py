@@ -6,7 +6,7 @@ from npformer.core import Array, Context, Gradients
 from npformer.layers import Dropout, LayerNorm, Sequential, Tanh
 from npformer.learn.exercises.answer import Answer, Stuck
 from npformer.optim import Adam
-from npformer.optim.optimizer import Piece
+from npformer.optim.optimizer import Buffer
 
 
 def failing_invariants(answer: Answer, thing: Any, *names: str) -> list[str]:
@@ -60,8 +60,8 @@ def adam_by(update: Any) -> type[Adam]:
     """Return an `Adam` whose steps are made by a reader's update."""
 
     class AdamByHand(Adam):
-        def _update(self, pieces: list[Piece], lr: float) -> None:
-            for name, theta, g in pieces:
+        def _update(self, buffers: list[Buffer], lr: float) -> None:
+            for name, theta, g in buffers:
                 m, v = self._moments.of(name, theta)
                 new = update(theta, g, m, v, self.steps, lr, *self.betas, self.eps)
                 theta[...], m[...], v[...] = new

@@ -23,7 +23,7 @@ class AdamWithTheLayersNumber(Adam):
     """
 
     def step(self, gradients: Mapping[str, Array]) -> None:
-        for t, (name, theta, g) in enumerate(self._pieces(gradients), start=1):
+        for t, (name, theta, g) in enumerate(self._buffers(gradients), start=1):
             m, v = self._moments.of(name, theta)
             adam_update(theta, g, m, v, t=t, lr=self.lr, betas=self.betas, eps=self.eps)
 
@@ -40,7 +40,7 @@ class AdamThatCountsTensors(Adam):
     """
 
     def step(self, gradients: Mapping[str, Array]) -> None:
-        for name, theta, g in self._pieces(gradients):
+        for name, theta, g in self._buffers(gradients):
             lr = self.current_lr()
             self.steps += 1
             m, v = self._moments.of(name, theta)
@@ -61,7 +61,7 @@ class AdamWithOneBeta(Adam):
     def step(self, gradients: Mapping[str, Array]) -> None:
         lr, (beta1, beta2) = self.current_lr(), self.betas
         self.steps += 1
-        for name, theta, g in self._pieces(gradients):
+        for name, theta, g in self._buffers(gradients):
             m, v = self._moments.of(name, theta)
             m += (1.0 - beta1) * (g - m)
             v += (1.0 - beta1) * (g * g - v)

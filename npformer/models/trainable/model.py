@@ -142,7 +142,7 @@ class Model(Trainable):
         batch = self.check(x, y, mask, types, loss=loss, sample_weight=sample_weight)
         batch = self.upload(batch, loss=loss)
         if not engine.enabled() and workers == 1 and micro_batch is None:
-            value, gradients = PlainStep(self, loss).step(batch, generator)
+            value, gradients = PlainStep(self, loss, generator)(batch)
         else:
             with team_of(self, workers, micro_batch, loss) as team:
                 value, gradients = team.step(batch, generator)

@@ -15,7 +15,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.optim import NORMS_AND_BIASES, schedule_for
-from npformer.training.arguments import OF_ADAM
+from npformer.training.settings import OF_ADAM
 
 TABLE = tomllib.loads(
     (importlib.resources.files("npformer.tasks.estimators") / "defaults.toml").read_text("utf-8")

@@ -24,7 +24,7 @@ from npformer.tasks.reports.tables import (
     tensors_section,
 )
 from npformer.tasks.reports.words import words_section
-from npformer.training.batches import checked_data
+from npformer.training.data_checks import checked_data
 from npformer.training.storage.files import check_place, write_whole
 
 MOST_SAMPLES = 16

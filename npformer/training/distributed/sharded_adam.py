@@ -15,8 +15,8 @@ import numpy as np
 
 from npformer.core import Array, Parameters, a_type
 from npformer.core.gradients import flat_of
-from npformer.optim import Adam
-from npformer.optim.optimizer import FLAT, Moments, Piece
+from npformer.optim import Adam, Optimizer
+from npformer.optim.optimizer import FLAT, Buffer, Moments
 from npformer.training.distributed.communicator import Communicator
 
 
@@ -29,12 +29,12 @@ class ShardedMoments(Moments):
         super().__init__(parameters, Adam.kinds)
         self._ranks = ranks
 
-    def places(self) -> list[tuple[str, Array]]:
+    def buffers(self) -> list[tuple[str, Array]]:
         """Return FLAT, and this rank's shard of the buffer."""
         flat = flat_buffer(self.parameters)
         return [(FLAT, flat[self._ranks.shard(flat.size)])]
 
-    def parts(self, place: str, x: Array) -> dict[str, Array]:
+    def split(self, buffer: str, x: Array) -> dict[str, Array]:
         """Return what a vector of the shard holds for each parameter, as vectors."""
         return {name: x[at] for name, _, at in self._overlaps()}
 
@@ -64,20 +64,20 @@ class ShardedMoments(Moments):
 class LentMoments(Moments):
     """Moments that a training has shared out over its ranks, until it gives them back."""
 
-    def of(self, place: str, theta: Array) -> tuple[Array, ...]:
+    def of(self, name: str, theta: Array) -> tuple[Array, ...]:
         """Return what a checkpoint has put back; RuntimeError before that."""
         self._named(self._arrays)
-        return super().of(place, theta)
+        return super().of(name, theta)
 
-    def _named(self, placed: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
-        if not placed:
+    def _named(self, buffers: Mapping[str, tuple[Array, ...]]) -> dict[str, Array]:
+        if not buffers:
             raise RuntimeError(
                 "this optimizer's moments are shared out over the ranks of a training with "
                 "shard_moments; expected state.optimizer, which has them until the training ends "
                 "and gives them back. If it ended with an error, they are lost: make a new Adam, "
                 "or restore this one from a checkpoint"
             )
-        return super()._named(placed)
+        return super()._named(buffers)
 
 
 class ShardedAdam(Adam):
@@ -96,7 +96,7 @@ class ShardedAdam(Adam):
 
     _moments: ShardedMoments
 
-    def __init__(self, optimizer: Adam, ranks: Communicator) -> None:
+    def __init__(self, optimizer: Optimizer, ranks: Communicator) -> None:
         if type(optimizer) is not Adam:
             raise TypeError(
                 f"optimizer is {a_type(optimizer)}; expected an npformer.Adam itself, "
@@ -122,18 +122,18 @@ class ShardedAdam(Adam):
         super().step(gradients)
         self._ranks.all_gather(flat_buffer(self.parameters))
 
-    def _pieces(self, gradients: Mapping[str, Array]) -> list[Piece]:
-        ((place, theta, g),) = super()._pieces(gradients)
-        own = self._ranks.shard(g.size)
-        return [(place, theta[own], g[own])]
+    def _buffers(self, gradients: Mapping[str, Array]) -> list[Buffer]:
+        (whole,) = super()._buffers(gradients)
+        own = self._ranks.shard(whole.g.size)
+        return [Buffer(whole.name, whole.theta[own], g=whole.g[own])]
 
-    def _check_finite(self, pieces: list[Piece]) -> None:
+    def _check_finite(self, buffers: list[Buffer]) -> None:
         """Raise the same error on all ranks: that of the first rank that has one."""
-        ((_, _, g),) = pieces
+        g = buffers[0].g
         if type(g) is np.ndarray and not self._ranks.agree(math.isfinite(np.vdot(g, g))).all():
-            problems = self._ranks.gather(next(self._not_finite(pieces), None))
-            if any(problems):
-                raise next(filter(None, problems))
+            for problem in self._ranks.gather(self._first_problem(buffers)):
+                if problem is not None:
+                    raise problem
 
 
 def flat_buffer(parameters: Any) -> Array:
