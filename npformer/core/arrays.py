@@ -127,31 +127,41 @@ def backend_of(**arrays: Array) -> Backend:
         return NUMPY  # cheap, and true for most calls
     first, owner = "", None
     for name, x in arrays.items():
-        found = _find(x)
-        if found is None:
-            what = a_type(x)
-            raise TypeError(
-                f"{name} is {what}; expected an array. "
-                f"Convert it first: numpy.asarray({name}, dtype=...), with dtype 'float32' for "
-                "numbers, 'int64' for token ids and labels, 'bool' for a mask"
-            )
+        backend = _backend_of_one(name, x)
         if owner is None:
-            first, owner = name, found
-        elif found is not owner:
+            first, owner = name, backend
+        elif backend is not owner:
             raise TypeError(
-                f"{first} is a {owner.name} array and {name} is a {found.name} array; expected "
+                f"{first} is a {owner.name} array and {name} is a {backend.name} array; expected "
                 f"all on one backend. Move one of them: npformer.asarray({name}, "
-                f"backend={owner.name!r}), or the model: model.to({found.name!r})"
+                f"backend={owner.name!r}), or the model: model.to({backend.name!r})"
             )
-        if hasattr(x, "filled"):
-            raise TypeError(
-                f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
-                "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
-            )
-        if isinstance(x, np.matrix):  # whose rows have two axes
-            raise TypeError(f"{name} is a matrix; expected an array: numpy.asarray({name})")
+        _refuse_special_array(name, x)
     assert owner is not None, "backend_of was given no array"
     return owner
+
+
+def _backend_of_one(name: str, x: Any) -> Backend:
+    """Return the backend that an array belongs to, or raise TypeError."""
+    backend = _find(x)
+    if backend is None:
+        raise TypeError(
+            f"{name} is {a_type(x)}; expected an array. "
+            f"Convert it first: numpy.asarray({name}, dtype=...), with dtype 'float32' for "
+            "numbers, 'int64' for token ids and labels, 'bool' for a mask"
+        )
+    return backend
+
+
+def _refuse_special_array(name: str, x: Any) -> None:
+    """Raise TypeError for an array whose operators do something else than a plain array's."""
+    if hasattr(x, "filled"):
+        raise TypeError(
+            f"{name} is a masked array; expected a plain one. Write {name}.filled(0), and pass "
+            "mask=~numpy.ma.getmaskarray(...), True = keep, if what it hides is padding"
+        )
+    if isinstance(x, np.matrix):  # whose rows have two axes
+        raise TypeError(f"{name} is a matrix; expected an array: numpy.asarray({name})")
 
 
 def array_module(x: Array) -> Module:

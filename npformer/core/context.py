@@ -83,28 +83,28 @@ class Context:
         if type(training) is not bool or type(keep) is not bool:  # the usual case costs nothing
             checks.flag("training", training)
             checks.flag("keep", keep)
-        if not (generator is None or hasattr(generator, "random") or type(generator) is partial):
-            raise TypeError(
-                f"generator is {a_type(generator)}; expected a numpy.random.Generator. "
-                "Make one with numpy.random.default_rng(seed)"
-            )
         # Contexts are made often: what is as by default stays with the class.
         if training:
             _set_field(self, "training", True)
         if not keep:
             _set_field(self, "keep", False)
         if generator is not None:
-            _set_field(self, "_given", generator)
+            _set_field(self, "_given", _checked_generator(generator))
         if chosen is not None:
             _set_field(self, "chosen", chosen)
         if mask is not _NOT_GIVEN or padding is not None:
             _set_field(self, "padding", _padding_of("", mask, padding))
         if types is not None:
             _set_field(self, "types", _checked_types("types", types))
-        if memory_mask is not _NOT_GIVEN or memory_padding is not None:
-            _set_field(self, "memory_padding", _padding_of("memory_", memory_mask, memory_padding))
-        if memory_types is not None:
-            _set_field(self, "memory_types", _checked_types("memory_types", memory_types))
+        if not (memory_mask is _NOT_GIVEN and memory_padding is None and memory_types is None):
+            self._set_memory(memory_mask, memory_padding, memory_types)
+
+    def _set_memory(self, mask: Any, padding: Padding | None, types: Array | None) -> None:
+        """Set what belongs to a second input."""
+        if mask is not _NOT_GIVEN or padding is not None:
+            _set_field(self, "memory_padding", _padding_of("memory_", mask, padding))
+        if types is not None:
+            _set_field(self, "memory_types", _checked_types("memory_types", types))
 
     @property
     def mask(self) -> Array | None:
@@ -159,6 +159,16 @@ class Context:
                 "Context(training=True, generator=numpy.random.default_rng(0))"
             )
         return getattr(self.generator, "shared", self.generator) if shared else self.generator
+
+
+def _checked_generator(generator: Any) -> Any:
+    """Return a random generator, or what makes one; TypeError for anything else."""
+    if hasattr(generator, "random") or type(generator) is partial:
+        return generator
+    raise TypeError(
+        f"generator is {a_type(generator)}; expected a numpy.random.Generator. "
+        "Make one with numpy.random.default_rng(seed)"
+    )
 
 
 def _padding_of(side: str, mask: Any, padding: Any) -> Padding | None:

@@ -10,7 +10,7 @@ in several threads at once::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from npformer.core import checks
@@ -63,9 +63,7 @@ class Layer(Attachable):
             if isinstance(attribute, (Parameter, Layer)):
                 yield name, attribute
             elif isinstance(attribute, (list, tuple)):
-                for i, item in enumerate(attribute):
-                    if isinstance(item, (Parameter, Layer)):
-                        yield f"{name}.{i}", item
+                yield from children_in_list(name, attribute)
 
     def layers(self, prefix: str = "") -> Iterator[tuple[str, Layer]]:
         """Yield this layer and all inside it with their dotted names; shared ones each time."""
@@ -211,6 +209,13 @@ class Layer(Attachable):
             if not name.startswith("_") and isinstance(value, int | float | str):
                 settings.append(f"{name}={value!r}")
         return f"{type(self).__name__}({', '.join(settings)})"
+
+
+def children_in_list(name: str, items: Sequence[Any]) -> Iterator[tuple[str, Parameter | Layer]]:
+    """Yield the parameters and layers in a list, whose names are that of the list and a number."""
+    for i, item in enumerate(items):
+        if isinstance(item, (Parameter, Layer)):
+            yield f"{name}.{i}", item
 
 
 def trained(named: dict[str, Parameter]) -> dict[str, Parameter]:

@@ -41,27 +41,44 @@ def guarded_computation(backend: str, batch: int, at_once: int | None = None) ->
     except BatchTooLargeError:
         raise
     except (MemoryError, RuntimeError) as error:  # CuPy's is the first, those of CUDA the second
-        if not isinstance(error, MemoryError) and not any(word in str(error) for word in NO_MEMORY):
+        if not says_no_memory(error):
             raise
-        from traceback import clear_frames
+        free_activations(error, backend)
+        raise too_large(error, backend, batch, at_once) from error
 
-        # The variables of the frames are activations. They would live as long as the traceback.
-        earlier: BaseException | None = error
-        while earlier is not None:
-            clear_frames(earlier.__traceback__)
-            earlier = earlier.__context__
-        get_backend(backend).free_memory()
-        tried = min(batch, at_once or batch)
-        less = f"batch_size={batch // 2}" if batch > 1 else "shorter sequences or a smaller model"
-        if at_once is not None and tried > 1:
-            less += f" or micro_batch={tried // 2}, which makes the same step in smaller parts"
-        reason = str(error).rstrip(".") or "the system gave no memory"
-        raise BatchTooLargeError(
-            f"out of memory on backend {backend!r} with {tried} sequence{'s' * (tried > 1)} at a "
-            f"time ({reason}). Try {less}. What was computed has been "
-            "freed: this process can go on",
-            batch,
-        ) from error
+
+def says_no_memory(error: Exception) -> bool:
+    """Return whether an error says that there is no memory left."""
+    return isinstance(error, MemoryError) or any(word in str(error) for word in NO_MEMORY)
+
+
+def free_activations(error: BaseException, backend: str) -> None:
+    """Free what the frames of an error hold, and the backend's unused memory."""
+    from traceback import clear_frames
+
+    # The variables of the frames are activations. They would live as long as the traceback.
+    earlier: BaseException | None = error
+    while earlier is not None:
+        clear_frames(earlier.__traceback__)
+        earlier = earlier.__context__
+    get_backend(backend).free_memory()
+
+
+def too_large(
+    error: Exception, backend: str, batch: int, at_once: int | None
+) -> BatchTooLargeError:
+    """Return the error that says what did not fit, and what to try."""
+    tried = min(batch, at_once or batch)
+    advice = f"batch_size={batch // 2}" if batch > 1 else "shorter sequences or a smaller model"
+    if at_once is not None and tried > 1:
+        advice += f" or micro_batch={tried // 2}, which makes the same step in smaller parts"
+    reason = str(error).rstrip(".") or "the system gave no memory"
+    return BatchTooLargeError(
+        f"out of memory on backend {backend!r} with {tried} sequence{'s' * (tried > 1)} at a "
+        f"time ({reason}). Try {advice}. What was computed has been "
+        "freed: this process can go on",
+        batch,
+    )
 
 
 @contextmanager

@@ -120,9 +120,11 @@ def unlabelled_inputs(
 ) -> tuple[Sequences, ...]:
     """Return the inputs of some data, after checking types and lengths, also those of `targets`."""
     inputs = as_inputs(model, x, mask, types)
-    optional = (a for each in inputs for a in (each.mask, each.types) if a is not None)
-    arrays = [*(each.x for each in inputs), *targets.values(), *optional]
-    lengths = {a.shape[:1] if type(a) is np.ndarray else None for a in arrays}
+    arrays = list(targets.values())
+    for sequences in inputs:
+        optional = [array for array in (sequences.mask, sequences.types) if array is not None]
+        arrays += [sequences.x, *optional]
+    lengths = {array.shape[:1] if type(array) is np.ndarray else None for array in arrays}
     if len(lengths) > 1 or lengths <= {None, (), (0,)}:  # not the usual case
         _check_arrays(inputs, targets, "" if name == "x" else f" in {name}")
     return inputs

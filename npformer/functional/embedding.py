@@ -60,11 +60,19 @@ def check_ids(name: str, ids: Array, size: int, what: str, least: int = 0, **nea
             f"{number_them if ids.dtype.kind in 'USO' else convert}"
         )
     if on_host and ids.size and (ids.min() < least or ids.max() >= size):
-        low, high = int(ids.min()), int(ids.max())
-        wrong = low if low < least else high
-        from_one = f". If they start at 1, use {name} - 1" if low == 1 and high == size else ""
-        none = ". Elsewhere -100 means that there is no label: write -1" if low == -100 else ""
-        raise ValueError(
-            f"{name} holds {wrong}; expected whole numbers from 0 to {size - 1}, because "
-            f"{what}{from_one}{none if least < 0 else ''}"
+        raise _out_of_range(
+            name, low=int(ids.min()), high=int(ids.max()), size=size, least=least, what=what
         )
+
+
+def _out_of_range(name: str, low: int, high: int, size: int, least: int, what: str) -> ValueError:
+    """Return the error for ids from `low` to `high`, with advice for two common causes."""
+    advice = ""
+    if low == 1 and high == size:
+        advice = f". If they start at 1, use {name} - 1"
+    elif low == -100 and least < 0:
+        advice = ". Elsewhere -100 means that there is no label: write -1"
+    return ValueError(
+        f"{name} holds {low if low < least else high}; expected whole numbers from 0 to "
+        f"{size - 1}, because {what}{advice}"
+    )

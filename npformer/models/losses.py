@@ -152,13 +152,7 @@ class Classification(Loss):
 
     def check(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
         if getattr(y, "shape", None) != answers:
-            backend_of(y=y)
-            why = "One label for each sequence (each token without pooling)"
-            if y.ndim == len(answers) + 1 and y.shape[-1] == 1:
-                why += ": y[..., 0]"
-            elif y.ndim == len(answers) + 1 and y.shape[-1] == n_classes:
-                why += ": y.argmax(axis=-1) if this is one-hot"
-            checks.shape("y", y, answers, why)
+            self._refuse_shape(y, answers, n_classes)
         least = F.NO_LABEL if len(answers) > 1 else 0
         check_ids("y", y, n_classes, f"n_classes is {n_classes}", least)
         if self.class_weight is not None and len(self.class_weight) != n_classes:
@@ -166,6 +160,16 @@ class Classification(Loss):
                 f"class_weight has {len(self.class_weight)} numbers and there are {n_classes} "
                 "classes; expected one for each class, in the order of the labels"
             )
+
+    def _refuse_shape(self, y: Array, answers: tuple[int, ...], n_classes: int) -> None:
+        """Raise ValueError for labels of another shape than that of the answers."""
+        backend_of(y=y)
+        advice = "One label for each sequence (each token without pooling)"
+        if y.ndim == len(answers) + 1 and y.shape[-1] == 1:
+            advice += ": y[..., 0]"
+        elif y.ndim == len(answers) + 1 and y.shape[-1] == n_classes:
+            advice += ": y.argmax(axis=-1) if this is one-hot"
+        checks.shape("y", y, answers, advice)
 
     def without_padding(self, y: Array, mask: Array) -> Array:
         if y.dtype.kind not in "iu":  # `check` says what is wrong

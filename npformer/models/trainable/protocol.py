@@ -118,29 +118,37 @@ class Trainable(Layer):
             return self.loss
         label_smoothing = checks.rate("label_smoothing", label_smoothing)
         if loss is None:
-            if not isinstance(self.loss, Classification):
-                raise TypeError(
-                    f"label_smoothing is {label_smoothing} and the model's loss is a "
-                    f"{type(self.loss).__name__}, which has no labels; expected 0"
-                )
-            smoothed = copy.copy(self.loss)  # a user's loss may have further options
-            smoothed.label_smoothing = label_smoothing
-            return smoothed
+            return self._smoothed_loss(label_smoothing)
         checks.instance("loss", loss, Loss, "npformer.losses.SoftmaxCrossEntropy() is one")
         if label_smoothing:
             raise ValueError(
                 f"label_smoothing is {label_smoothing} and a loss is given; expected one of the "
                 "two. Pass it to the loss: SoftmaxCrossEntropy(label_smoothing=0.1)"
             )
-        if (n := self.n_classes) is not None:
-            wants, has = loss.n_outputs(n), self.loss.n_outputs(n)
-            if wants != has:
-                raise ValueError(
-                    f"{a_type(loss)} of {n} classes needs {wants} outputs "
-                    f"and this model has {has}; expected as many. Build the model for it, with "
-                    "output=..., or choose a loss that fits"
-                )
+        if self.n_classes is not None:
+            self._check_outputs(loss, self.n_classes)
         return loss
+
+    def _smoothed_loss(self, label_smoothing: float) -> Loss:
+        """Return the model's own loss with label smoothing."""
+        if not isinstance(self.loss, Classification):
+            raise TypeError(
+                f"label_smoothing is {label_smoothing} and the model's loss is a "
+                f"{type(self.loss).__name__}, which has no labels; expected 0"
+            )
+        smoothed = copy.copy(self.loss)  # a user's loss may have further options
+        smoothed.label_smoothing = label_smoothing
+        return smoothed
+
+    def _check_outputs(self, loss: Loss, n_classes: int) -> None:
+        """Check that the model has as many outputs as a loss needs."""
+        wants, has = loss.n_outputs(n_classes), self.loss.n_outputs(n_classes)
+        if wants != has:
+            raise ValueError(
+                f"{a_type(loss)} of {n_classes} classes needs {wants} outputs "
+                f"and this model has {has}; expected as many. Build the model for it, with "
+                "output=..., or choose a loss that fits"
+            )
 
     def loss_with_class_weights(self, loss: Loss, class_weight: Any, samples: Samples) -> Loss:
         """Return a loss with the class weights that `class_weight` gives for some samples."""
@@ -191,32 +199,41 @@ class Trainable(Layer):
             if loss is not None:
                 raise TypeError("y is None; expected targets, which the loss needs")
             return Batch(inputs, targets_of=self.targets_of)
-        loss, of_tokens = loss or self.loss, self.targets_of
+        loss = self.loss if loss is None else loss
         checks.on_host_or("y", y, self)
-        answers = tuple(inputs[of_tokens or 0].x.shape[: 1 if of_tokens is None else 2])
-        if of_tokens is not None and (padding := inputs[of_tokens].padding) is not None:
-            # This waits for the device only if y is on the host and the mask is not.
-            on_host = isinstance(y, np.ndarray)
-            keep = padding.on_host() if on_host else asarray(padding.mask, self.backend)
-            y = loss.without_padding(y, keep) if y.shape[:2] == keep.shape else y
+        if self.targets_of is None:
+            answers = tuple(inputs[0].x.shape[:1])  # one for each sample
+        else:
+            answers = tuple(inputs[self.targets_of].x.shape[:2])  # one for each token
+            y = self._without_padding(y, inputs[self.targets_of].padding, loss)
         self.check_targets(y, answers, loss)
         if sample_weight is not None:
             sample_weight = target_weights(sample_weight, answers, loss, self.dtype)
-        return Batch(inputs, y, sample_weight, None, of_tokens)
+        return Batch(inputs, y, sample_weight, targets_of=self.targets_of)
+
+    def _without_padding(self, y: Array, padding: Padding | None, loss: Loss) -> Array:
+        """Return targets of tokens, none where a token is padding."""
+        if padding is None:
+            return y
+        # This waits for the device only if y is on the host and the mask is not.
+        on_host = isinstance(y, np.ndarray)
+        mask = padding.on_host() if on_host else asarray(padding.mask, self.backend)
+        return loss.without_padding(y, mask) if y.shape[:2] == mask.shape else y
 
     def upload(self, batch: Batch, feed: Feed | None = None, *, loss: Loss | None = None) -> Batch:
         """Upload checked samples to the model's backend, with vectors set to 0 at padding.
 
         `loss` counts the targets while they are still on the host.
         """
-        if self.backend == "numpy" and all(each.padding is None for each in batch.inputs):
-            return batch
-        parts = [a for each in batch.inputs for a in (each.x, each.mask, each.types)]
-        several: Any = [batch.y, batch.weights, *parts]
-        if feed is not None:
-            several = feed(*several)
         backend = self.backend
-        y, weights, *rest = (a if a is None else asarray(a, backend) for a in several)
+        if backend == "numpy" and all(sequences.padding is None for sequences in batch.inputs):
+            return batch
+        arrays: Any = [batch.y, batch.weights]
+        for sequences in batch.inputs:
+            arrays += [sequences.x, sequences.mask, sequences.types]
+        if feed is not None:
+            arrays = feed(*arrays)
+        y, weights, *rest = (None if a is None else asarray(a, backend) for a in arrays)
         inputs = tuple(map(_upload, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
         counts = batch.counts
         if isinstance(batch.y, np.ndarray) and counts is None:  # on a device this would wait
