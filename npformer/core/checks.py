@@ -275,7 +275,7 @@ def at_most(x: Array, max_len: int) -> None:
 def on_host_or(name: str, x: Array, model: Any) -> None:
     """Check that `x` is an array on the host or on ``model.backend``."""
     backend = "numpy" if type(x) is np.ndarray else backend_of(**{name: x}).name
-    if backend not in ("numpy", model.backend):
+    if backend != "numpy" and model.backend != backend:
         raise TypeError(
             f"{name} is a {backend} array and the model is on {model.backend}; expected a host "
             f"array, which is uploaded, or one on the model's backend. Move the model: "
