@@ -133,7 +133,9 @@ def products(options):
     return found
 
 
-alone = partial(printed, "benchmarks.alone")
+def alone(*arguments, **environment):
+    """Return what benchmarks/alone.py prints, in a fresh process."""
+    return printed("benchmarks.alone", *arguments, **environment)
 
 
 def startup(options, kept):
@@ -142,10 +144,11 @@ def startup(options, kept):
     runs |= {f"first step, {side}": ("start", side) for side in ("npformer", "torch")}
     taken = {name: [] for name in runs}
     with tempfile.TemporaryDirectory() as compiled:
-        installed = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled}
         for i in range(3 if options.quick else 6):
             for name, arguments in runs.items():
-                seconds = alone(*arguments, **installed)["seconds"]
+                seconds = alone(
+                    *arguments, PYTHONDONTWRITEBYTECODE="", PYTHONPYCACHEPREFIX=compiled
+                )["seconds"]
                 if i > 0:  # the first time writes the bytecode, as an installation does
                     taken[name].append(seconds)
     if options.compile:
@@ -252,7 +255,8 @@ def finish(state, everything, options):
     sources = sorted({figures["source"] for figures in state["jobs"].values()})
     if len(sources) > 1:
         print(f"warning: npformer changed during the run, {len(sources)} versions: {sources}")
-    runs = {} if options.quick else json.loads(KEPT.read_text()) if KEPT.is_file() else {}
+    keeps = KEPT.is_file() and not options.quick
+    runs = json.loads(KEPT.read_text()) if keeps else {}
     runs[cpu_report.processor(state["machine"])] = state
     blocks = cpu_report.blocks(runs)
     print("\n\n".join(blocks.values()))

@@ -41,8 +41,13 @@ def run():
             for n in COUNTS:
                 found[f"{name}, {n}"] = in_turn(ours.embed, theirs, texts[:n])
                 print(name, n, found[f"{name}, {n}"], flush=True)
-    on = {name: version(name) for name in ("torch", "transformers")}
-    write("embedding", found, table(found), **on)
+    write(
+        "embedding",
+        found,
+        table(found),
+        torch=version("torch"),
+        transformers=version("transformers"),
+    )
 
 
 def in_turn(ours, theirs, texts):

@@ -76,8 +76,9 @@ def listed():
     found = {}
     for kind, files in LISTED.items():
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
+        command += [f"tests/{file}" for file in files]
         made = subprocess.run(
-            [*command, *(f"tests/{file}" for file in files)],
+            command,
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -141,9 +142,16 @@ def table(figures):
     for victim in (Fit, Train):
         found = kills_[victim.name]
         detail = f"{found['lost']} lost, {found['different']} not equal bit for bit"
-        tried = found["kills"], found["lost"] + found["different"]
         said = f"{found['runs']} trainings continued to their end: {detail}"
-        rows.append((f"kills of `{victim.name}`", *tried, said, kills_["commit"]))
+        rows.append(
+            (
+                f"kills of `{victim.name}`",
+                found["kills"],
+                found["lost"] + found["different"],
+                said,
+                kills_["commit"],
+            )
+        )
     said = (
         f"{files['refused']} refused in words, {files['consistent lies']} loaded as they say; at "
         f"most {files['largest peak in MB']:.1f} MB, {files['longest wait in ms'] / 1e3:.1f} s a "

@@ -86,8 +86,13 @@ def run():
         grid.append(measure(sizes, kinds, seconds=6.0, least=5, most=15))
         print(grid[-1], flush=True)
     figures = {"asked": asked, "grid": grid}
-    on = {"torch": version("torch"), "threads": workloads.THREADS}
-    write("ffn", figures, table(figures), **on)
+    write(
+        "ffn",
+        figures,
+        table(figures),
+        torch=version("torch"),
+        threads=workloads.THREADS,
+    )
 
 
 def share(figures, one, other):

@@ -28,7 +28,10 @@ def train(task, split, mixer, seed):
     fitted(model, dataset, seed, validation=validation, **recipe.training)
     seconds = time.perf_counter() - began
     return {
-        **{"task": task, "split": split, "mixer": mixer, "seed": seed},
+        "task": task,
+        "split": split,
+        "mixer": mixer,
+        "seed": seed,
         "test_accuracy": nf.evaluate(model, dataset.test).accuracy,
         "seconds": round(seconds, 1),
     }

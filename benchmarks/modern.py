@@ -60,8 +60,16 @@ def windowed():
     for causal in (False, True):
         steps = {}
         for window in (None, WINDOW):
-            settings = {"causal": causal, "rope_theta": 10000.0, "window": window}
-            layer = nf.fast(nf.mixers.Attention(256, 4, **settings, memory="auto", seed=0))
+            attention = nf.mixers.Attention(
+                256,
+                4,
+                causal=causal,
+                rope_theta=10000.0,
+                window=window,
+                memory="auto",
+                seed=0,
+            )
+            layer = nf.fast(attention)
 
             def step(layer=layer):
                 _, cache = layer.forward(x, Context())

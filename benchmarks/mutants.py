@@ -35,8 +35,6 @@ VERDICTS = ("equivalent", "speed only", "message only", "gap", "noticed elsewher
 IGNORED = ("test_house.py", "test_imports.py", "docs/test_documents.py", "test_import_time.py")
 """Tests of the form of the source, which fail for meaningless changes."""
 
-PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "benchmarks.mutants_plugin")
-PYTEST = ("-m", "pytest", "-q", *PLUGINS)
 ANY = ("-m", "")
 """For pytest: also tests that do not run by default."""
 
@@ -111,8 +109,10 @@ def _pytest(tree, wishes, *options, with_coverage=(), limit=3600.0):
         json.dump(wishes, file)
         file.flush()
         environment = os.environ | {"PYTHONPATH": str(tree), "NPFORMER_MUTANTS": file.name}
+        command = [sys.executable, *with_coverage, "-m", "pytest", "-q"]
+        command += ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "benchmarks.mutants_plugin"]
         process = subprocess.Popen(
-            [sys.executable, *with_coverage, *PYTEST, *options],
+            [*command, *options],
             cwd=tree,
             env=environment,
             stdout=subprocess.PIPE,
@@ -158,14 +158,9 @@ class Tests:
 
         def part(k):
             wishes = {"shard": [k, len(trees)], "record": str(work / f"part-{k}.json")}
-            options = ["--source", "npformer", "--data-file", str(work / f"coverage.{k}")]
-            return _pytest(
-                trees[0],
-                wishes,
-                *ignored,
-                *which,
-                with_coverage=("-m", "coverage", "run", *options),
-            )
+            coverage = ["-m", "coverage", "run", "--source", "npformer"]
+            coverage += ["--data-file", str(work / f"coverage.{k}")]
+            return _pytest(trees[0], wishes, *ignored, *which, with_coverage=coverage)
 
         with ThreadPoolExecutor(len(trees)) as pool:
             printed = list(pool.map(part, range(len(trees))))
@@ -203,6 +198,13 @@ def _files(tests):
 # One change -------------------------------------------------------------------------------------
 
 
+def _result(status):
+    """Return what became of a change, by the exit status of its tests."""
+    if status is None:
+        return "time out"
+    return "survived" if status == 0 else "killed"
+
+
 def _try(tree, mutation: Mutation, source, tests, work):
     """Return the tests' result for a change; results are kept for the next run."""
     kept = work / f"{hashlib.sha256(mutation.name.encode()).hexdigest()[:16]}.json"
@@ -227,10 +229,9 @@ def _try(tree, mutation: Mutation, source, tests, work):
         cached.unlink(missing_ok=True)
     if status == 5:
         raise SystemExit(f"pytest found none of {len(chosen)} tests:\n{printed}")
-    result = "survived" if status == 0 else "time out" if status is None else "killed"
     by = [line for line in printed.splitlines() if line.startswith(("FAILED", "ERROR"))]
     found = {
-        "result": result if chosen else "no test",
+        "result": _result(status) if chosen else "no test",
         "tests": len(chosen),
         "chosen by": why,
         "seconds": time.monotonic() - began,

@@ -90,8 +90,19 @@ class _Collector(cst.CSTVisitor):
         of_function = self.owners[-1][1] if self.owners else lines
         n = self.seen[function, was, now]
         self.seen[function, was, now] += 1
-        place = self.file, function, was, now, n
-        self.found.append(Mutation(*place, lines, of_function, node, changed))
+        self.found.append(
+            Mutation(
+                file=self.file,
+                function=function,
+                was=was,
+                now=now,
+                occurrence=n,
+                lines=lines,
+                of_function=of_function,
+                node=node,
+                changed=changed,
+            )
+        )
 
 
 def _is_list_of_names(node: cst.CSTNode) -> bool:

@@ -65,8 +65,12 @@ class Training:
 
 def classifier(case):
     """Return npformer's model of a case."""
-    settings = {"mixer": case.mixer, "activation": case.activation, "dropout": case.dropout}
-    config = nf.EncoderConfig(**case.workload.sizes(), **settings)
+    config = nf.EncoderConfig(
+        **case.workload.sizes(),
+        mixer=case.mixer,
+        activation=case.activation,
+        dropout=case.dropout,
+    )
     classes, words = workloads.CLASSES, workloads.VOCABULARY
     return nf.SequenceClassifier(config, classes, vocab_size=words, pooling="mean", seed=0)
 

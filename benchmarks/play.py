@@ -142,8 +142,17 @@ def _answers(page):
         time.sleep(0.05)
     page.post("control", run=run, action="pause")
     page.wait_for("paused")
-    weight = {"question": "weight", "name": "encoder.blocks.0.mixer.query.weight", "index": [1, 2]}
-    paused = [page.post("ask", run=run, sample=k, **weight)[1] for k in range(21)]
+    paused = []
+    for k in range(21):
+        _, seconds = page.post(
+            "ask",
+            run=run,
+            sample=k,
+            question="weight",
+            name="encoder.blocks.0.mixer.query.weight",
+            index=[1, 2],
+        )
+        paused.append(seconds)
     page.post("control", run=run, action="stop")
     return {
         "asked": ASKED,

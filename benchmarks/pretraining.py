@@ -131,9 +131,10 @@ def tune(way, mixer, texts, labels, seed, options, *test):
     if way == "pretrained":
         classifier = TextClassifier(pretrained=filler, wide=False, seed=seed)
     else:
-        own = {"tokenizer": filler.tokenizer_, "wide": False, "members": 1}
         config = replace(filler.model.config, **ENCODERS["tuned"])
-        classifier = TextClassifier(config, seed=seed, **own)
+        classifier = TextClassifier(
+            config, tokenizer=filler.tokenizer_, wide=False, members=1, seed=seed
+        )
     return accuracy(classifier, texts, labels, options, *test, calibration=0.0)
 
 

@@ -59,8 +59,13 @@ class Pairs(Recipe):
 
     def shape(self):
         """Return the arguments of PyTorch's model."""
-        of_both = {"norm": "pre", "scaled": True}
-        return {"sizes": SIZES, "max_len": self.max_len, "vocabs": self.vocabs, **of_both}
+        return {
+            "sizes": SIZES,
+            "max_len": self.max_len,
+            "vocabs": self.vocabs,
+            "norm": "pre",
+            "scaled": True,
+        }
 
     def batches(self):
         """Yield batches of pairs in a new order each epoch, without columns of only padding."""

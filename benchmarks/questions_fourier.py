@@ -10,9 +10,16 @@ SEEDS = (0, 1)
 MIXERS = ("attention", "fourier")
 
 CONFIG: dict[str, Any] = {
-    **{"d_model": 64, "n_layers": 2, "n_heads": 4, "d_ff": 128, "dropout": 0.1},
-    **{"norm": "post", "positions": "sinusoidal", "padding": "per_length"},
-    **{"scale_embeddings": False, "pooling": "mean"},
+    "d_model": 64,
+    "n_layers": 2,
+    "n_heads": 4,
+    "d_ff": 128,
+    "dropout": 0.1,
+    "norm": "post",
+    "positions": "sinusoidal",
+    "padding": "per_length",
+    "scale_embeddings": False,
+    "pooling": "mean",
 }
 TRAINING = {"lr": 1e-3, "schedule": "cosine", "warmup": 0.1, "clip_norm": 1.0}
 OF_TASK = {

@@ -61,8 +61,12 @@ def _text(mixer):
 
 
 def _sizes(mixer):
-    several = {"mixer": mixer * 2} if isinstance(mixer, tuple) else {"mixer": mixer}
-    return {"d_model": WIDTH, "n_layers": 4, "max_len": LENGTH, **several}
+    return {
+        "d_model": WIDTH,
+        "n_layers": 4,
+        "max_len": LENGTH,
+        "mixer": mixer * 2 if isinstance(mixer, tuple) else mixer,
+    }
 
 
 def gpt_table(found):
@@ -97,8 +101,9 @@ def costs(say):
     found = []
     for name, model in models.items():
         state = [model.state_bytes(length) for length in (LENGTH, LONG)]
-        times = {"step": of_steps[name], "token": of_tokens[name]}
-        found.append({"model": name, **times, "bytes": state})
+        found.append(
+            {"model": name, "step": of_steps[name], "token": of_tokens[name], "bytes": state}
+        )
         say(found[-1])
     return found
 
@@ -128,5 +133,11 @@ def costs_table(found):
         )
         for each in found
     ]
-    heads = "mixer", "a step / attention's", "a token / attention's"
-    return markdown((*heads, f"state of {LENGTH} tokens, KiB", f"of {LONG}"), rows)
+    heads = (
+        "mixer",
+        "a step / attention's",
+        "a token / attention's",
+        f"state of {LENGTH} tokens, KiB",
+        f"of {LONG}",
+    )
+    return markdown(heads, rows)

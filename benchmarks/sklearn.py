@@ -122,10 +122,15 @@ def table(figures):
         )
         for found in figures
     ]
-    heads = "data, and samples to train on", "logistic regression", "`MLPClassifier`"
-    made = markdown((*heads, "`EncoderClassifier`", "its epochs, CPU seconds"), rows)
+    heads = (
+        "data, and samples to train on",
+        "logistic regression",
+        "`MLPClassifier`",
+        "`EncoderClassifier`",
+        "its epochs, CPU seconds",
+    )
     return (
-        f"{made}\n\n"
+        f"{markdown(heads, rows)}\n\n"
         "Accuracy on other samples, the mean over two seeds of the split and of the training, "
         "one seed for the largest set. All three as they come; logistic regression and the MLP "
         "get scaled columns, one-hot token ids, and TF-IDF of texts; the encoder gets the data "

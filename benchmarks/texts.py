@@ -139,11 +139,13 @@ def prepared(name, seed, names, train):
         shares = np.bincount(y, minlength=len(names)) / len(y)
         return lambda test: np.tile(shares, (len(test), 1))
     if name in (USUAL, ALONE):
-        own = {} if name == USUAL else {"wide": False}
-        classifier = TextClassifier(seed=seed, **own)
-        settings = {} if name == USUAL else {"calibration": 0.0}
         labels = [names[i] for i in y]
-        classifier.fit(texts, labels, workers=1, progress=False, **settings)
+        if name == USUAL:
+            classifier = TextClassifier(seed=seed)
+            classifier.fit(texts, labels, workers=1, progress=False)
+        else:
+            classifier = TextClassifier(seed=seed, wide=False)
+            classifier.fit(texts, labels, workers=1, progress=False, calibration=0.0)
         return classifier.predict_probabilities
     words = TfidfVectorizer(ngram_range=(1, 2))
     x = words.fit_transform(texts)
@@ -176,13 +178,29 @@ def table(figures):
     everywhere, heard = (MAJORITY, LOGISTIC, SVC, USUAL), (MAJORITY, LOGISTIC, ALONE, USUAL)
     first, second = [], []
     for key, of_set in figures.items():
-        about = key, f"{of_set['texts']:,}", of_set["classes"], of_set["words"]
-        found = [cell(of_set, name) for name in everywhere]
-        first.append((*about, len(values(of_set, USUAL)), *found, beside_alone(of_set)))
+        first.append(
+            (
+                key,
+                f"{of_set['texts']:,}",
+                of_set["classes"],
+                of_set["words"],
+                len(values(of_set, USUAL)),
+                *(cell(of_set, name) for name in everywhere),
+                beside_alone(of_set),
+            )
+        )
         losses = [f"{values(of_set, name, 'loss').mean():.3f}" for name in heard]
         errors = [f"{of_set['calibration'][name]:.3f}" for name in heard[1:]]
         second.append((key, *losses, *errors, *times(of_set)))
-    heads = "set", "texts", "classes", "words in a text", "splits", *everywhere
+    heads = (
+        "set",
+        "texts",
+        "classes",
+        "words in a text",
+        "splits",
+        *everywhere,
+        f"{ALONE}, {USUAL} there",
+    )
     others = (
         "set",
         *(f"loss, {name}" for name in heard),
@@ -191,7 +209,7 @@ def table(figures):
         f"seconds to predict, divided by {ALONE}'s",
     )
     parts = (
-        markdown((*heads, f"{ALONE}, {USUAL} there"), first),
+        markdown(heads, first),
         markdown(others, second),
         "\n".join(verdicts(figures)),
         HOW,

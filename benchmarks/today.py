@@ -73,8 +73,16 @@ def loss_of(config, seed, ids, vocab, **training):
         "no_decay": NORMS_AND_BIASES,
         "clip_norm": 1.0,
     }
-    fixed = {"epochs": 1, "batch_size": BATCH, "workers": 1, "seed": seed, "progress": False}
-    nf.fit(model, windows(train, starts), **fixed, **(usual | training))
+    nf.fit(
+        model,
+        windows(train, starts),
+        epochs=1,
+        batch_size=BATCH,
+        workers=1,
+        seed=seed,
+        progress=False,
+        **(usual | training),
+    )
     unseen = windows(test, range(0, len(test) - LENGTH, LENGTH))
     return significant(nf.evaluate(model, unseen, 32).loss)
 
@@ -110,9 +118,16 @@ def run(words):
     figures = []
     for name, model in models.items():
         loss = losses.get(name) or [loss_of(model.config, seed, ids, vocab) for seed in SEEDS]
-        sizes = {"parameters": model.n_parameters(), "state": model.state_bytes(LENGTH)}
-        ms = significant(1e3 * statistics.median(taken[name]))
-        figures.append({"row": name, "change": CHANGES[name], "loss": loss, "ms": ms, **sizes})
+        figures.append(
+            {
+                "row": name,
+                "change": CHANGES[name],
+                "loss": loss,
+                "ms": significant(1e3 * statistics.median(taken[name])),
+                "parameters": model.n_parameters(),
+                "state": model.state_bytes(LENGTH),
+            }
+        )
         print(figures[-1], flush=True)
     write("today", figures, table(figures))
 
@@ -131,10 +146,16 @@ def table(figures):
                 f"{each['state'] / 1024:.0f}",
             )
         )
-    heads = "one change after the other", "parameters", "loss", "change: mean (each seed)"
-    made = markdown((*heads, "a step, ms", f"state of {LENGTH} characters, KiB"), rows)
+    heads = (
+        "one change after the other",
+        "parameters",
+        "loss",
+        "change: mean (each seed)",
+        "a step, ms",
+        f"state of {LENGTH} characters, KiB",
+    )
     seeds = " ".join(str(seed) for seed, _ in enumerate(figures[0]["loss"]))
-    return f"{made}\n\nSeeds: {seeds}."
+    return f"{markdown(heads, rows)}\n\nSeeds: {seeds}."
 
 
 def difference(before, each):

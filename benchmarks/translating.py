@@ -51,9 +51,13 @@ class Case(Recipe):
 
     def model(self):
         """Return npformer's model."""
-        settings = {"norm": self.norm, "dropout": self.dropout}
-        longest = max(self.source, self.target)
-        config = config_of(self.sizes, longest, activation="relu", **settings)
+        config = config_of(
+            self.sizes,
+            max(self.source, self.target),
+            activation="relu",
+            norm=self.norm,
+            dropout=self.dropout,
+        )
         return nf.EncoderDecoder(config, VOCAB, VOCAB, tied=self.tied, seed=0)
 
     def shape(self):

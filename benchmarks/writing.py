@@ -52,8 +52,7 @@ def tokens(rounds):
                     taken[threads].append(time.perf_counter() - began)
             best = min((1, 2), key=lambda threads: statistics.median(taken[threads]))
             found[f"{name}, batch {batch}"] = ratio(taken["ours"], taken[best])["of_medians"]
-    settings = {"activation": "relu", "norm": "pre", "causal": True}
-    long = config_of(GPTS["d 128, 4 layers"], 512, **settings)
+    long = config_of(GPTS["d 128, 4 layers"], 512, activation="relu", norm="pre", causal=True)
     model, ids = nf.LanguageModel(long, VOCAB, seed=0), np.zeros((1, 480), int)
     both = {}
     for cache in (True, False):
@@ -115,7 +114,8 @@ def one_training(task, seed):
 
     began = time.perf_counter()
     nf.fit(
-        *(model, (source, target)),
+        model,
+        (source, target),
         epochs=1,
         batch_size=BATCH,
         batches="shuffled",

@@ -51,9 +51,14 @@ class LibraryBlock(nn.TransformerEncoderLayer):
 
     def __init__(self, case):
         w = case.workload
-        activation = ACTIVATIONS[case.activation]
-        sizes = w.d_model, w.heads, w.d_ff
-        super().__init__(*sizes, case.dropout, activation, batch_first=True)
+        super().__init__(
+            d_model=w.d_model,
+            nhead=w.heads,
+            dim_feedforward=w.d_ff,
+            dropout=case.dropout,
+            activation=ACTIVATIONS[case.activation],
+            batch_first=True,
+        )
         self.self_attn.dropout = 0.0
         self.dropout = nn.Identity()
         self.dropout1, self.dropout2 = dropout(case.dropout), dropout(case.dropout)

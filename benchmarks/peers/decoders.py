@@ -38,7 +38,11 @@ class Translator(nn.Module):
         super().__init__()
         d_model, n_layers, n_heads, d_ff = sizes
         self.body = nn.Transformer(
-            *(d_model, n_heads, n_layers, n_layers, d_ff),
+            d_model=d_model,
+            nhead=n_heads,
+            num_encoder_layers=n_layers,
+            num_decoder_layers=n_layers,
+            dim_feedforward=d_ff,
             dropout=0.0,
             batch_first=True,
             norm_first=norm == "pre",
@@ -82,7 +86,8 @@ class Translator(nn.Module):
     def forward(self, source, target):
         of_source, of_target = padding(source), padding(target)
         y = self.body(
-            *(self.embedded(self.source, source), self.embedded(self.target, target)),
+            self.embedded(self.source, source),
+            self.embedded(self.target, target),
             tgt_mask=later(target.shape[1]),
             tgt_is_causal=True,
             src_key_padding_mask=of_source,
@@ -107,7 +112,8 @@ class Translator(nn.Module):
         target = torch.ones(len(source), 1, dtype=torch.long)
         for _ in range(n):
             y = self.body.decoder(
-                *(self.embedded(self.target, target), memory),
+                self.embedded(self.target, target),
+                memory,
                 tgt_mask=later(target.shape[1]),
                 memory_key_padding_mask=of_source,
             )

@@ -40,8 +40,14 @@ class Attention(nn.Module):
         query = self.turned(shared.heads(self.query(x), self.n))
         key = self.turned(shared.heads(self.key(x), self.kv))
         value = shared.heads(self.value(x), self.kv)
-        of: dict = {"is_causal": self.causal, "enable_gqa": self.kv != self.n}
-        y = F.scaled_dot_product_attention(query, key, value, self.near, **of)
+        y = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            self.near,
+            is_causal=self.causal,
+            enable_gqa=self.kv != self.n,
+        )
         return self.output(shared.merged(y))
 
 

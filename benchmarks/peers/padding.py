@@ -16,8 +16,9 @@ def epoch(sizes, vocabulary, texts, batch):
     d_model, n_layers, n_heads, d_ff = sizes.values()
     torch.manual_seed(0)
     torch.set_num_threads(cores())
-    activation = {"dropout": 0.0, "activation": "gelu"}
-    layer = nn.TransformerEncoderLayer(d_model, n_heads, d_ff, batch_first=True, **activation)
+    layer = nn.TransformerEncoderLayer(
+        d_model, n_heads, d_ff, dropout=0.0, activation="gelu", batch_first=True
+    )
     encoder = nn.TransformerEncoder(layer, n_layers, enable_nested_tensor=False)
     table, head = nn.Embedding(vocabulary, d_model), nn.Linear(d_model, 2)
     x, y, mask = texts

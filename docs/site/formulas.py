@@ -220,9 +220,11 @@ def html(latex: str, display: bool, seen: set[str], after: str = "") -> str:
 
 
 def _write(visitor: Any, node: nodes.math | nodes.math_block) -> None:
-    seen = visitor.__dict__.setdefault("glyphs_of_formulas", set())
+    if not hasattr(visitor, "glyphs_of_formulas"):
+        visitor.glyphs_of_formulas = set()
     try:
         display = isinstance(node, nodes.math_block)
+        seen = visitor.glyphs_of_formulas
         visitor.body.append(html(node.astext(), display, seen, node.get("after", "")))
     except ValueError as error:
         logging.getLogger(__name__).warning("%s", error, location=node)

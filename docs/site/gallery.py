@@ -1,7 +1,6 @@
 """How examples look on the site: order, pictures for light and dark pages, no progress bars."""
 
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +36,16 @@ INK = "#7d838a"
 """A grey that is legible on both."""
 
 
-def bar_without_output(usual: Any, *args: Any, **options: Any) -> Any:
+usual_bar = tqdm.tqdm
+
+
+def bar_without_output(*args: Any, **options: Any) -> Any:
     """Return a progress bar that draws nothing: on a page, each of its states would be a line."""
-    return usual(*args, **{**options, "disable": True})
+    options["disable"] = True
+    return usual_bar(*args, **options)
 
 
-tqdm.tqdm = partial(bar_without_output, tqdm.tqdm)
+tqdm.tqdm = bar_without_output
 # without the path of the machine on which the site is built
 warnings.formatwarning = lambda message, kind, *where: f"{kind.__name__}: {message}\n"
 

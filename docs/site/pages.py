@@ -175,8 +175,14 @@ def difference(page: Path) -> str:
     after = rewritten(before, name)
     if same(before, after):
         return ""
-    lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    return "".join(difflib.unified_diff(*lines, name, "as it runs"))
+    return "".join(
+        difflib.unified_diff(
+            before.splitlines(keepends=True),
+            after.splitlines(keepends=True),
+            fromfile=name,
+            tofile="as it runs",
+        )
+    )
 
 
 NUMBER = re.compile(r"\s*(-?(?:\d+(?:\.\d*)?e[-+]?\d+|\d+\.\d*))")

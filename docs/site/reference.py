@@ -243,7 +243,9 @@ def _place(name: str) -> str | None:
 
 def add_sources(app: Sphinx, env: Any) -> None:
     """Let viewcode show each file to which a page leads, also those that are not described here."""
-    shown = env.__dict__.setdefault("_viewcode_modules", {})
+    if not hasattr(env, "_viewcode_modules"):
+        env._viewcode_modules = {}
+    shown = env._viewcode_modules
     for page in (ROOT / "docs").rglob("*.md"):
         for file in LINKED.findall(page.read_text("utf-8")):
             module = file.replace("/", ".").removesuffix(".__init__")

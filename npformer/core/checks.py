@@ -35,28 +35,23 @@ def floating(**arrays: Array) -> Module:
     if {(type(x), getattr(x, "dtype", None)) for x in arrays.values()} in _USUAL:
         return np  # the usual case
     backend = backend_of(**arrays)
-    if not complex_step.get():
-        _one_float_dtype(arrays)
-    return backend.module
-
-
-def _one_float_dtype(arrays: Mapping[str, Array]) -> None:
-    """Check that arrays are all float32 or all float64."""
-    first, *others = arrays
+    if complex_step.get():
+        return backend.module
+    first = next(iter(arrays))
     dtype = arrays[first].dtype
     if dtype.char not in _FLOAT_CODES:
         raise TypeError(
             f"{first} has dtype {dtype}; expected float32 or float64. "
             f"Convert it with {first}.astype('float32')"
         )
-    for name in others:
-        other = arrays[name].dtype
-        if other != dtype:
+    for name, x in arrays.items():
+        if x.dtype != dtype:
             raise TypeError(
-                f"{first} has dtype {dtype} and {name} has dtype {other}; expected one dtype. "
-                f"Nothing is cast silently: write {first}.astype({other.name!r}) or "
+                f"{first} has dtype {dtype} and {name} has dtype {x.dtype}; expected one dtype. "
+                f"Nothing is cast silently: write {first}.astype({x.dtype.name!r}) or "
                 f"{name}.astype({dtype.name!r})"
             )
+    return backend.module
 
 
 def gradient(dy: Array, like: tuple[int, ...], name: str = "dy", of: str = "") -> Module:
@@ -148,9 +143,8 @@ def instance(name: str, value: object, kind: type, advice: str = "") -> None:
     """Check that `value` is an object of a class; `advice` is a sentence for the error."""
     if not isinstance(value, kind):
         what = f"the class {value.__name__}" if isinstance(value, type) else a_type(value)
-        raise TypeError(
-            f"{name} is {what}; expected {with_article(kind.__name__)}. {advice}".rstrip(". ")
-        )
+        expected = f"{with_article(kind.__name__)}. {advice}".rstrip(". ")
+        raise TypeError(f"{name} is {what}; expected {expected}")
 
 
 def whole(name: str, value: object, at_least: int, at_most: int = sys.maxsize) -> int:
@@ -180,10 +174,9 @@ def number(name: str, value: object, *, above: float) -> float:
 def not_negative(name: str, value: object) -> float:
     """Return `value` as Python's float after checking that it is finite and at least 0."""
     number = _float(value)
-    if number == inf:
-        raise ValueError(f"{name} is {described(value)}; expected a finite number")
-    if not number >= 0.0:  # NaN, too
-        raise ValueError(f"{name} is {described(value)}; expected 0 or more")
+    if not 0.0 <= number < inf:
+        expected = "a finite number" if number == inf else "0 or more"
+        raise ValueError(f"{name} is {described(value)}; expected {expected}")
     return number
 
 
@@ -191,9 +184,8 @@ def rate(name: str, value: object) -> float:
     """Return `value` as Python's float after checking that it is a probability below 1."""
     number = _float(value)
     if not 0.0 <= number < 1.0:
-        raise ValueError(
-            f"{name} is {described(value)}; expected a number from 0 up to, not including, 1"
-        )
+        expected = "a number from 0 up to, not including, 1"
+        raise ValueError(f"{name} is {described(value)}; expected {expected}")
     return number
 
 
@@ -282,10 +274,8 @@ def at_most(x: Array, max_len: int) -> None:
 
 def on_host_or(name: str, x: Array, model: Any) -> None:
     """Check that `x` is an array on the host or on ``model.backend``."""
-    if type(x) is np.ndarray:
-        return  # the usual case
-    backend = backend_of(**{name: x}).name
-    if backend not in ("numpy", model.backend):
+    backend = "numpy" if type(x) is np.ndarray else backend_of(**{name: x}).name
+    if backend != "numpy" and model.backend != backend:
         raise TypeError(
             f"{name} is a {backend} array and the model is on {model.backend}; expected a host "
             f"array, which is uploaded, or one on the model's backend. Move the model: "

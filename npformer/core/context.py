@@ -80,14 +80,11 @@ class Context:
         memory_padding: Padding | None = None,
         chosen: Array | None = None,
     ) -> None:
-        if type(training) is not bool or type(keep) is not bool:  # the usual case costs nothing
-            checks.flag("training", training)
-            checks.flag("keep", keep)
-        # Contexts are made often: what is as by default stays with the class.
-        if training:
-            _set_field(self, "training", True)
-        if not keep:
-            _set_field(self, "keep", False)
+        # Contexts are made often: what is as by default stays with the class, and costs nothing.
+        if training is not False:
+            _set_field(self, "training", checks.flag("training", training))
+        if keep is not True:
+            _set_field(self, "keep", checks.flag("keep", keep))
         if generator is not None:
             _set_field(self, "_given", _checked_generator(generator))
         if chosen is not None:

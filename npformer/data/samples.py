@@ -120,14 +120,19 @@ def unlabelled_inputs(
 ) -> tuple[Sequences, ...]:
     """Return the inputs of some data, after checking types and lengths, also those of `targets`."""
     inputs = as_inputs(model, x, mask, types)
-    arrays = list(targets.values())
-    for sequences in inputs:
-        optional = [array for array in (sequences.mask, sequences.types) if array is not None]
-        arrays += [sequences.x, *optional]
+    arrays = [*arrays_of_inputs(inputs), *targets.values()]
     lengths = {array.shape[:1] if type(array) is np.ndarray else None for array in arrays}
     if len(lengths) > 1 or lengths <= {None, (), (0,)}:  # not the usual case
         _check_arrays(inputs, targets, "" if name == "x" else f" in {name}")
     return inputs
+
+
+def arrays_of_inputs(inputs: tuple[Sequences, ...]) -> list[Any]:
+    """Return the arrays of all inputs: x of each, its mask and its types, if it has them."""
+    arrays: list[Any] = []
+    for sequences in inputs:
+        arrays += [sequences.x, sequences.mask, sequences.types]
+    return [array for array in arrays if array is not None]
 
 
 def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ...]:

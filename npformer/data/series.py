@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.cells import MISSING, as_number
 from npformer.data.lists import listed
 from npformer.data.series_arrays import read_arrays
-from npformer.data.tables import MISSING, Table, as_number, read_table
+from npformer.data.tables import Table, read_table
 from npformer.data.times import EXPECTED, TimeError, ranks, times_of
 
 NUMBERS = ("", "id", "index")

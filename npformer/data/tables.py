@@ -15,6 +15,7 @@ from typing import Any
 
 from npformer.core import a_type, checks
 from npformer.core.support.words import did_you_mean
+from npformer.data.cells import as_number
 from npformer.data.text_file import check_file, decoded, named
 
 SUFFIXES = {
@@ -23,9 +24,6 @@ SUFFIXES = {
     ".parquet": "parquet",
 }
 """The kind of a file by its suffix; ``.gz`` may follow that of a text file."""
-
-MISSING = ("", "nan", "nat", "<na>", "null")
-"""What programs write, in any case, where there is no label."""
 
 NAMES_OF_LABELS = ("label", "labels", "class", "target", "y")
 """Names of a column of labels, in any case, by which a first row is known as a heading."""
@@ -282,19 +280,6 @@ def _check_is_label(path: Path, label: float | None, first: float, values: list[
             f"{path}: line 1 may be the names of the columns, or a label and values; expected "
             "names first, such as label,t0,t1"
         )
-
-
-def is_missing(label: str) -> bool:
-    """Return whether a label says that there is none."""
-    return label.strip().casefold() in MISSING
-
-
-def as_number(value: Any) -> float | None:
-    """Return a value as a number, NaN if it is missing; None for anything else."""
-    try:
-        return float("nan" if value is None or value == "" else value)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _read_parquet(path: Path) -> Table:

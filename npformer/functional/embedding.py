@@ -60,9 +60,8 @@ def check_ids(name: str, ids: Array, size: int, what: str, least: int = 0, **nea
             f"{number_them if ids.dtype.kind in 'USO' else convert}"
         )
     if on_host and ids.size and (ids.min() < least or ids.max() >= size):
-        raise _out_of_range(
-            name, low=int(ids.min()), high=int(ids.max()), size=size, least=least, what=what
-        )
+        low, high = int(ids.min()), int(ids.max())
+        raise _out_of_range(name, low, high, size=size, least=least, what=what)
 
 
 def _out_of_range(name: str, low: int, high: int, size: int, least: int, what: str) -> ValueError:

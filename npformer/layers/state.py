@@ -126,8 +126,8 @@ class State:
             return
         written = np.ones((len(entries), n), bool) if kept is None else kept
         rows, tokens = written.nonzero()
-        positions = np.broadcast_to(self.stop, len(entries))[rows] + tokens
-        tokens_second(array)[rows, positions] = tokens_second(entries)[rows, tokens]
+        slots = np.broadcast_to(self.stop, len(entries))[rows] + tokens
+        tokens_second(array)[rows, slots] = tokens_second(entries)[rows, tokens]
 
     def rested(self) -> State:
         """Return the state without what no later token needs."""

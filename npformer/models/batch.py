@@ -43,6 +43,11 @@ class Batch:
         """The number of tokens of each sample in all inputs, padding included."""
         return sum(each.length for each in self.inputs)
 
+    @property
+    def has_padding(self) -> bool:
+        """Whether any input has a mask of padding."""
+        return any(sequences.padding is not None for sequences in self.inputs)
+
     def select(self, rows: Any) -> Batch:
         """Return some samples: a slice, or an array of row numbers."""
         return replace(
@@ -70,7 +75,7 @@ class Batch:
 
         At least `at_least` tokens are kept: one number, or one for each input.
         """
-        if not len(self) or all(each.padding is None for each in self.inputs):
+        if not len(self) or not self.has_padding:
             return self
         longest = np.maximum(self.lengths().max(axis=0), at_least).tolist()
         inputs = tuple(each.cut(n) for each, n in zip(self.inputs, longest, strict=True))

@@ -226,7 +226,7 @@ class Trainable(Layer):
         `loss` counts the targets while they are still on the host.
         """
         backend = self.backend
-        if backend == "numpy" and all(sequences.padding is None for sequences in batch.inputs):
+        if backend == "numpy" and not batch.has_padding:
             return batch
         arrays: Any = [batch.y, batch.weights]
         for sequences in batch.inputs:
@@ -235,10 +235,9 @@ class Trainable(Layer):
             arrays = feed(*arrays)
         y, weights, *rest = (None if a is None else asarray(a, backend) for a in arrays)
         inputs = tuple(map(_upload, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
-        counts = batch.counts
-        if isinstance(batch.y, np.ndarray) and counts is None:  # on a device this would wait
-            counts = batch.counts_for(loss or self.loss)
-        return replace(batch, inputs=inputs, y=y, weights=weights, counts=counts)
+        if isinstance(batch.y, np.ndarray) and batch.counts is None:  # on a device this would wait
+            batch = replace(batch, counts=batch.counts_for(loss or self.loss))
+        return replace(batch, inputs=inputs, y=y, weights=weights)
 
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""

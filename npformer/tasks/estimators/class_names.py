@@ -8,8 +8,8 @@ import numpy as np
 
 from npformer.core import described
 from npformer.core.support.words import did_you_mean
+from npformer.data.cells import is_missing
 from npformer.data.lists import listed
-from npformer.data.tables import is_missing
 
 Label = str | int | bool
 """Types that the name of a class may have."""

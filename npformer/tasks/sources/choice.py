@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from npformer.data.cells import as_number
 from npformer.data.series import steps_of
-from npformer.data.tables import Table, as_number, read_table
+from npformer.data.tables import Table, read_table
 from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.kinds import (
     KINDS,

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from npformer.data.cells import is_missing
 from npformer.data.pairs import pairs
 from npformer.data.series import SeriesData, read_series, series_of_table
-from npformer.data.tables import Table, is_missing, read_table
+from npformer.data.tables import Table, read_table
 from npformer.data.text_file import content_of, named, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
 from npformer.tasks.estimators.pair_split import split_by_source
