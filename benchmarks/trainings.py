@@ -269,7 +269,7 @@ WRITING = {
 }
 """Models that write, and those that fill in."""
 
-TRAININGS: dict[str, Training] = {**MIXING, **ENCODING, **STEPPING, **WRITING}
+TRAININGS: dict[str, Training] = MIXING | ENCODING | STEPPING | WRITING
 
 
 # Samples ----------------------------------------------------------------------------------------

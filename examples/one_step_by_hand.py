@@ -88,8 +88,9 @@ def by_layer(named):
 
 def build(dtype="float64"):
     """A small encoder and 16 images of digits."""
-    sizes = {"d_model": 16, "n_layers": 2, "n_heads": 4, "d_ff": 32, "max_len": 8}
-    config = nf.EncoderConfig(**sizes, positions="learned")
+    config = nf.EncoderConfig(
+        d_model=16, n_layers=2, n_heads=4, d_ff=32, max_len=8, positions="learned"
+    )
     model = nf.SequenceClassifier(config, n_classes=10, n_features=8, seed=0, dtype=dtype)
     x, y = nf.data.digits(dtype=dtype).train
     return model, x[:16], y[:16]

@@ -93,8 +93,7 @@ class Context:
             _set_field(self, "padding", _padding_of("", mask, padding))
         if types is not None:
             _set_field(self, "types", _checked_types("types", types))
-        if not (memory_mask is _NOT_GIVEN and memory_padding is None and memory_types is None):
-            self._set_memory(memory_mask, memory_padding, memory_types)
+        self._set_memory(memory_mask, memory_padding, memory_types)
 
     def _set_memory(self, mask: Any, padding: Padding | None, types: Array | None) -> None:
         """Set what belongs to a second input."""

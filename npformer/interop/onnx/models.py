@@ -56,8 +56,10 @@ def language_model(model: LanguageModel, x: Value, graph: Graph) -> Value:
 @register(MaskedLanguageModel)
 def masked_language_model(model: MaskedLanguageModel, x: Value, graph: Graph) -> Value:
     """logits = output(norm(activation(dense(encoder(embed(x))))))."""
-    head = [model.choose, model.dense, model.activation, model.norm, model.output]
-    return graph.chain([model.embed, model.encoder, *head], x)
+    encoded = graph.chain([model.embed, model.encoder], x)
+    return graph.chain(
+        [model.choose, model.dense, model.activation, model.norm, model.output], encoded
+    )
 
 
 @register(WideSequenceClassifier)

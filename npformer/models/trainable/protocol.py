@@ -228,12 +228,7 @@ class Trainable(Layer):
         backend = self.backend
         if backend == "numpy" and not batch.has_padding:
             return batch
-        arrays: Any = [batch.y, batch.weights]
-        for sequences in batch.inputs:
-            arrays += [sequences.x, sequences.mask, sequences.types]
-        if feed is not None:
-            arrays = feed(*arrays)
-        y, weights, *rest = (None if a is None else asarray(a, backend) for a in arrays)
+        y, weights, *rest = _uploaded_arrays(batch, backend, feed)
         inputs = tuple(map(_upload, batch.inputs, rest[::3], rest[1::3], rest[2::3]))
         if isinstance(batch.y, np.ndarray) and batch.counts is None:  # on a device this would wait
             batch = replace(batch, counts=batch.counts_for(loss or self.loss))
@@ -242,6 +237,15 @@ class Trainable(Layer):
     def batch(self, x: Any, y: Array, mask: Any = None, types: Any = None) -> Batch:
         """Return checked samples on the model's backend; arguments as in `loss_and_gradients`."""
         return self.upload(self.check(x, y, mask, types))
+
+
+def _uploaded_arrays(batch: Batch, backend: str, feed: Feed | None) -> list[Any]:
+    """Return targets, weights, and x, mask and types of each input on a backend; None for None."""
+    arrays: list[Any] = [batch.y, batch.weights]
+    for sequences in batch.inputs:
+        arrays += [sequences.x, sequences.mask, sequences.types]
+    on_their_way = arrays if feed is None else feed(*arrays)
+    return [None if array is None else asarray(array, backend) for array in on_their_way]
 
 
 def _upload(each: Sequences, x: Array, mask: Array | None, types: Array | None) -> Sequences:
