@@ -168,10 +168,14 @@ def blockwise_attention_backward(dy: Array, cache: Any) -> tuple[Array, Array, A
 def check_attention(query: Array, key: Array, value: Array) -> None:
     """Check that there are a key and a value for each token that is seen."""
     checks.floating(query=query, key=key, value=value)
-    same_features = query.ndim == key.ndim > 1 and query.shape[-1:] == key.shape[-1:] != (0,)
-    same_leading = query.shape[:-2] == key.shape[:-2]
-    a_value_for_each_key = key.shape[:-1] == value.shape[:-1]
-    if not (same_features and same_leading and a_value_for_each_key):
+    has_features = query.ndim > 1 and query.shape[-1] > 0
+    differ_in_length_alone = (
+        query.ndim == key.ndim
+        and query.shape[:-2] == key.shape[:-2]
+        and query.shape[-1] == key.shape[-1]
+    )
+    has_value_for_each_key = key.shape[:-1] == value.shape[:-1]
+    if not (has_features and differ_in_length_alone and has_value_for_each_key):
         checks.shape("query", query, (None, "query_length", "d_head"))
         if query.shape[-1] == 0:
             raise ValueError(f"query has shape {tuple(query.shape)}; expected at least one feature")

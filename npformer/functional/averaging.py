@@ -53,19 +53,20 @@ def average(
         # The padding mask, the causal mask and the window as one.
         allowed = allowed_pairs(mask, causal, scores, scores.shape[-2:], begin, window)
     weights, softmax_cache = softmax(scores, mask=allowed)  # A [.., Lq, Lk]: each row sums to 1
-    used, queries, kept, dropout_cache = value, None, weights, None
-    if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
-        queries, keys = visible(allowed)
-        used = only(keys, value)
+    weights_shape = weights.shape
+    dropout_cache = None
     if rate != 0.0:
         if generator is not None:  # samples that share weights drop their own
-            xp = array_module(scores)
-            leading = xp.broadcast_shapes(scores.shape[:-2], value.shape[:-2])
-            kept = xp.broadcast_to(weights, (*leading, *scores.shape[-2:]))
-        kept, dropout_cache = dropout(kept, rate, generator)  # some weights become 0, the rest grow
-    y = kept @ used  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
-    shapes = weights.shape, scores.shape, value.shape, y.shape  # to which gradients are summed
-    return y, (kept, used, queries, dropout_cache, softmax_cache, shapes)
+            weights = for_each_sample(weights, value)
+        weights, dropout_cache = dropout(weights, rate, generator)  # some become 0, the rest grow
+    seeing = None
+    seen_value = value
+    if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
+        seeing, seen = visible(allowed)
+        seen_value = only(seen, value)
+    y = weights @ seen_value  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
+    shapes = weights_shape, scores.shape, value.shape, y.shape  # to which gradients are summed
+    return y, (weights, seen_value, seeing, dropout_cache, softmax_cache, shapes)
 
 
 def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
@@ -76,18 +77,18 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
 
     Scores or values that were broadcast in the forward pass get the sum of their gradients.
     """
-    kept, used, queries, dropout_cache, softmax_cache, shapes = cache
+    weights, seen_value, seeing, dropout_cache, softmax_cache, shapes = cache
     weights_shape, scores_shape, value_shape, y_shape = shapes
     checks.gradient(dy, y_shape)
-    if queries is not None:
-        dy = only(queries, dy)  # a query that sees nothing sends nothing back
-    # y = kept @ used
-    dvalue = sum_to(kept.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
-    dkept = sum_to(dy @ used.swapaxes(-1, -2), kept.shape)  # [.., Lq, Lk]
+    if seeing is not None:
+        dy = only(seeing, dy)  # a query that sees nothing sends nothing back
+    # y = weights @ seen_value
+    dvalue = sum_to(weights.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
+    dweights = sum_to(dy @ seen_value.swapaxes(-1, -2), weights.shape)  # [.., Lq, Lk]
     if dropout_cache is not None:
-        # kept = dropout(weights)
-        dkept = dropout_backward(dkept, dropout_cache)
-    dweights = sum_to(dkept, weights_shape)  # dA: samples that share weights add up
+        # weights = dropout(softmax(scores))
+        dweights = dropout_backward(dweights, dropout_cache)
+    dweights = sum_to(dweights, weights_shape)  # dA: samples that share weights add up
     # weights = softmax(scores)
     dscores = softmax_backward(dweights, softmax_cache)
     return sum_to(dscores, scores_shape), dvalue  # dS, dV
@@ -147,7 +148,7 @@ def allowed_pairs(
     `lengths` are how many queries and keys there are.
     """
     behind, ahead = reach(causal, window)
-    if behind is ahead is None:
+    if behind is None and ahead is None:
         return mask
     begin = checks.whole("begin", begin, at_least=0)
     tri = array_module(like).tri
@@ -164,6 +165,13 @@ def reach(causal: bool, window: int | None) -> tuple[int | None, int | None]:
         return None, 0 if causal else None
     window = checks.positive("window", window)
     return (window - 1, 0) if causal else (window // 2, window // 2)
+
+
+def for_each_sample(weights: Array, value: Array) -> Array:
+    """View weights that samples share as (..., Lq, Lk), with the leading axes of the values."""
+    xp = array_module(weights)
+    leading = xp.broadcast_shapes(weights.shape[:-2], value.shape[:-2])
+    return xp.broadcast_to(weights, (*leading, *weights.shape[-2:]))
 
 
 def visible(allowed: Array) -> tuple[Array, Array]:
