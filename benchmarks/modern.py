@@ -60,7 +60,7 @@ def windowed():
     for causal in (False, True):
         steps = {}
         for window in (None, WINDOW):
-            attention = nf.mixers.Attention(
+            attention = nf.mixers.GeneralAttention(
                 256,
                 4,
                 causal=causal,

@@ -475,7 +475,7 @@ WRONG = [
         "ValueError: mixture is ('attention',); expected at least two names",
     ),
     Wrong(
-        lambda: mixers.Attention(8, 2, memory="blocks", seed=0),
+        lambda: mixers.GeneralAttention(8, 2, memory="blocks", seed=0),
         "ValueError: memory is 'blocks' ... 'auto' or 'stored' ... BlockwiseAttention",
     ),
     Wrong(

@@ -5,7 +5,6 @@ import numpy as np
 from matplotlib.patches import FancyBboxPatch
 
 import npformer as nf
-from npformer.models.block import RESIDUALS
 
 INK, SKIP, THROUGH = "#444444", "#0072b2", "#d55e00"
 DEPTH, WIDTH, LENGTH = 24, 64, 16
@@ -21,6 +20,13 @@ def tokens(seed):
     """Return tokens, and a gradient of norm 1."""
     x, dy = np.random.default_rng(seed).normal(size=(2, 8, LENGTH, WIDTH))
     return x, dy / np.linalg.norm(dy)
+
+
+def sublayers(block):
+    """Return the two sublayers of a block, each with its dropout and its norm."""
+    mixer = block.mixer, block.mixer_dropout, block.mixer_norm
+    network = block.feed_forward, block.feed_forward_dropout, block.feed_forward_norm
+    return mixer, network
 
 
 def draw():
@@ -58,7 +64,7 @@ def ways():
     for norm, y in (("post", 130), ("pre", 335)):
         block = nf.EncoderBlock(config(norm), seed=0, dtype="float64")
         _, (mix_cache, feed_cache) = block.forward(x, nf.Context())
-        mix, feed = block.parts()
+        mix, feed = sublayers(block)
         of_feed, dh = half_norms(norm, feed, dz, feed_cache)
         of_mix, dx = half_norms(norm, mix, dh, mix_cache)
         axis.text(12, y - 92, f"{norm}-norm", fontsize=11, weight="bold")
@@ -111,6 +117,34 @@ def write(axis, x, y, name, norm, colour):
 # An encoder ---------------------------------------------------------------------------------------
 
 
+def post_norm(sublayer, dropout, norm, x, context):
+    """z = norm(x + sublayer(x)): half of a post-norm block, without dropout."""
+    y, sublayer_cache = sublayer.forward(x, context)
+    z, norm_cache = norm.forward(x + y, context)
+    return z, (sublayer_cache, None, norm_cache)
+
+
+def post_norm_backward(sublayer, dropout, norm, dz, cache, gradients):
+    """Gradient of `post_norm`."""
+    sublayer_cache, _, norm_cache = cache
+    dsum = norm.backward(dz, norm_cache, gradients)
+    return dsum + sublayer.backward(dsum, sublayer_cache, gradients)
+
+
+def pre_norm(sublayer, dropout, norm, x, context):
+    """z = x + sublayer(norm(x)): half of a pre-norm block, without dropout."""
+    n, norm_cache = norm.forward(x, context)
+    y, sublayer_cache = sublayer.forward(n, context)
+    return x + y, (sublayer_cache, None, norm_cache)
+
+
+def pre_norm_backward(sublayer, dropout, norm, dz, cache, gradients):
+    """Gradient of `pre_norm`."""
+    sublayer_cache, _, norm_cache = cache
+    dn = sublayer.backward(dz, sublayer_cache, gradients)
+    return dz + norm.backward(dn, norm_cache, gradients)
+
+
 def no_sum(sublayer, dropout, norm, x, context):
     """z = norm(sublayer(x)): what half a block would be without the sum."""
     y, sublayer_cache = sublayer.forward(x, context)
@@ -135,8 +169,8 @@ def alone_backward(sublayer, dropout, norm, dz, cache, gradients):
 
 
 KINDS = {
-    "pre": RESIDUALS["pre"],
-    "post": RESIDUALS["post"],
+    "pre": (pre_norm, pre_norm_backward),
+    "post": (post_norm, post_norm_backward),
     "norm": (no_sum, no_sum_backward),
     "alone": (alone, alone_backward),
 }
@@ -147,7 +181,7 @@ def over_depth(kind, seed):
     forward, backward = KINDS[kind]
     encoder = nf.Encoder(config("pre" if kind == "pre" else "post"), seed=seed, dtype="float64")
     x, dy = tokens(100 + seed)
-    halves = [half for block in encoder.blocks for half in block.parts()]
+    halves = [half for block in encoder.blocks for half in sublayers(block)]
     caches = []
     for each in halves:
         x, cache = forward(*each, x, nf.Context())
@@ -179,7 +213,7 @@ def depth():
             whole.semilogy(below, norms, c=colour, lw=0.6, alpha=0.5)
         mean = np.exp(np.mean([np.log(norms) for norms, _ in runs], axis=0))
         whole.semilogy(below, mean, c=colour, label=label)
-        if kind in RESIDUALS:
+        if kind in ("pre", "post"):
             skips = np.exp(np.mean([np.log(skips) for _, skips in runs], axis=0))
             around.semilogy(below, skips, c=colour)
     whole.set_title("all ways together", fontsize=10)

@@ -148,7 +148,7 @@ class Mixer(Layer):
         warn_once(
             self,
             f"{type(self).__name__} does not define how to continue from earlier tokens, so each "
-            "token computes all of them anew. Define kept and prefill (docs/writing.md)",
+            "token computes all of them anew. Define state_shapes and prefill (docs/writing.md)",
         )
         state = state.extend(n, context, x=x)
         y, _ = self.forward(state.so_far("x"), Context(mask=state.mask(x), keep=False))

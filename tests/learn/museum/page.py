@@ -83,6 +83,7 @@ CHAPTERS = {
     "layers.LayerNorm": ("layer_norm", "layer_norm_backward"),
     "layers.GELU": ("activations", "gelu_backward"),
     "mixers.Attention": ("attention", "multi_head_backward"),
+    "mixers.GeneralAttention": ("rotary", "rotary_backward"),
     "mixers.Fourier": ("fourier", "fourier_backward"),
     "layers.CrossAttention": ("cross_attention", "attention_backward"),
     "layers.Positions": ("caches", "embedding_backward"),
