@@ -141,7 +141,8 @@ class GradientDescent:
             names = [*values] if isinstance(values, Mapping) else described(values)
             raise ValueError(f"the optimizer's values are {names}; expected {expected}")
         steps = checks.whole("steps", values["steps"], at_least=0)
-        if problem := self._moments.misfit(arrays):
+        problem = self._moments.misfit(arrays)
+        if problem:
             raise ValueError(
                 f"the optimizer's moments are not those of these parameters: {problem}. Restore "
                 "the model they were saved with as well"
@@ -210,7 +211,8 @@ class GradientDescent:
     def _check(self, gradients: Mapping[str, Array]) -> None:
         """Check that there is one gradient for each parameter, of its shape, dtype and backend."""
         check_gradients(gradients)
-        if problem := checks.misfits(gradients, self.parameters):
+        problem = checks.misfits(gradients, self.parameters)
+        if problem:
             raise ValueError(
                 f"gradients do not fit the parameters: {problem}. Take both from one model"
             )
@@ -261,8 +263,11 @@ class Moments:
         """Return why `load` cannot take these arrays; "" if it can."""
         if not isinstance(arrays, Mapping) or {type(x) for x in arrays.values()} - {np.ndarray}:
             return "expected a mapping of names to NumPy arrays"
-        wanted = {f"{kind}.{name}": x for kind in self.kinds for name, x in self.parameters.items()}
-        if problem := checks.misfits(arrays, wanted):
+        expected = {
+            f"{kind}.{name}": x for kind in self.kinds for name, x in self.parameters.items()
+        }
+        problem = checks.misfits(arrays, expected)
+        if problem:
             return problem
         for name, x in arrays.items():
             least = 0.0 if name.startswith("v.") else -math.inf

@@ -90,7 +90,12 @@ class linear(cosine):
 
 SCHEDULES: Registry[Schedule] = Registry(
     "schedule",
-    {each.__name__: each for each in (constant, warmup_inverse_sqrt, cosine, linear)},
+    {
+        "constant": constant,
+        "warmup_inverse_sqrt": warmup_inverse_sqrt,
+        "cosine": cosine,
+        "linear": linear,
+    },
     table="npformer.optim.SCHEDULES",
     function="a function of the step that returns a factor",
 )

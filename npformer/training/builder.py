@@ -173,7 +173,7 @@ class Builder:
                 state,
                 batches,
                 dropout,
-                own=with_state,
+                watchers=with_state,
                 callbacks=callbacks,
                 processes=self.processes,
                 resources=resources,
@@ -206,9 +206,9 @@ def optimizer_for(model: Model, settings: Settings, n_steps: int) -> Optimizer:
         return Adam(model.parameters(), **adam_options)
     checks.instance("optimizer", settings.optimizer, Optimizer, "Write Adam(model.parameters())")
     if adam_options:
-        both = " and ".join(f"{name}={value!r}" for name, value in adam_options.items())
+        options = " and ".join(f"{name}={value!r}" for name, value in adam_options.items())
         raise ValueError(
-            f"optimizer is given together with {both}; expected only one of the two, because an "
+            f"optimizer is given together with {options}; expected only one of the two, because an "
             "optimizer has its own settings. Pass them to Adam(...)"
         )
     check_trains(settings.optimizer.parameters, model.parameters())

@@ -44,7 +44,7 @@ class Checkpoints(Callback):
     batches: Batches
     processes: Processes
     dropout: Any  # the generator of dropout's masks
-    own: Mapping[str, Any]  # the watchers of `fit` that have a state to keep
+    watchers: Mapping[str, Any]  # those of `fit` that have a state to keep
     callbacks: list[Callback]  # the user's
     settings: dict[str, Any]  # what the training was given: `settings_of`
     _steps_before: dict[str, int] = field(default_factory=dict)  # `History.workers` on resuming
@@ -118,8 +118,12 @@ class Checkpoints(Callback):
 
     def _whole_state(self, state: TrainingState) -> dict[str, Any]:
         """Return the whole state of a training between two steps."""
-        self.own["recorder"].read(state)
-        self.own["recorder"].check_weights(state)  # a resumed training could only fail again
+        self.watchers["recorder"].read(state)
+        self.watchers["recorder"].check_weights(state)  # a resumed training could only fail again
+        callback_states = [
+            {"class": type(callback).__qualname__, "state": callback.state_dict()}
+            for callback in self.callbacks
+        ]
         return {
             **sections_of(state.model, state.optimizer, self.generators(), state.history),
             "progress": {
@@ -128,11 +132,8 @@ class Checkpoints(Callback):
                 "step_in_epoch": state.step_in_epoch,
                 "best_epoch": state.best_epoch,
                 "batches": {"order": self.batches.order},
-                "watchers": {name: watcher.state_dict() for name, watcher in self.own.items()},
-                "callbacks": [
-                    {"class": type(callback).__qualname__, "state": callback.state_dict()}
-                    for callback in self.callbacks
-                ],
+                "watchers": {name: watcher.state_dict() for name, watcher in self.watchers.items()},
+                "callbacks": callback_states,
             },
             "settings": self.settings,
         }
@@ -160,7 +161,7 @@ class Checkpoints(Callback):
         self.batches.order = progress["batches"]["order"]
         now = Now(progress["epoch"], progress["step_in_epoch"], progress["step"])
         state._set(history=history, best_epoch=progress["best_epoch"], _now=now)
-        for name, watcher in self.own.items():
+        for name, watcher in self.watchers.items():
             watcher.load_state_dict(progress["watchers"][name])
         for callback, callback_state in callback_states:
             callback.load_state_dict(callback_state)
@@ -205,7 +206,7 @@ def checkpoints_for(
     batches: Batches,
     dropout: Any,
     *,
-    own: Mapping[str, Any],
+    watchers: Mapping[str, Any],
     callbacks: list[Callback],
     processes: Processes,
     resources: ExitStack,
@@ -221,7 +222,7 @@ def checkpoints_for(
         batches,
         processes,
         dropout,
-        own=own,
+        watchers=watchers,
         callbacks=callbacks,
         settings=settings_of(state.model, state.optimizer, batches, settings),
     )
@@ -229,8 +230,9 @@ def checkpoints_for(
 
 def n_bytes(model: Model, samples: Samples) -> int:
     """Return about how large a checkpoint is: weights, two moments, best weights, order."""
-    sizes = (p.size * np.dtype(p.dtype).itemsize for p in model.named_parameters().values())
-    return 4 * int(sum(sizes)) + 8 * len(samples) + (1 << 16)
+    parameters = model.named_parameters().values()
+    n_bytes_of_weights = sum(p.size * np.dtype(p.dtype).itemsize for p in parameters)
+    return 4 * int(n_bytes_of_weights) + 8 * len(samples) + (1 << 16)
 
 
 def settings_of(

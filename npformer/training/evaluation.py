@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain
 from operator import add
 from typing import Any
 
@@ -93,10 +94,12 @@ def measure(
     """Evaluate a model on checked data, each process on its part."""
     rows = processes.shard(len(samples))
     keeps_answers = not isinstance(metric, str)
-    own = list(measurements(model, samples, rows, loss, batch_size, keeps_answers, must_be_numbers))
-    measurements_of_all = [pair for of_process in processes.gather(own) for pair in of_process]
-    measured = reduce(add, [measured for measured, _ in measurements_of_all])
-    value = value_of_function(metric, loss, [answers for _, answers in measurements_of_all])
+    own_measurements = list(
+        measurements(model, samples, rows, loss, batch_size, keeps_answers, must_be_numbers)
+    )
+    all_measurements = list(chain.from_iterable(processes.gather(own_measurements)))
+    measured = reduce(add, [measured for measured, _ in all_measurements])
+    value = value_of_function(metric, loss, [answers for _, answers in all_measurements])
     figures = {name: figure(measured) for name, figure in model.figures.items()}
     return Evaluation(
         loss=measured.total / measured.divisor,

@@ -177,12 +177,12 @@ def _optimizer(model: Layer, section: Mapping[str, Any], schedule: Schedule) -> 
     return optimizer
 
 
-def _schedule(file: Path, saved: str) -> Schedule:
+def _schedule(file: Path, spec: str) -> Schedule:
     """Return the schedule that is described in a file."""
     try:
-        return SCHEDULES.make(saved)
+        return SCHEDULES.make(spec)
     except ValueError as error:
         raise CheckpointError(
-            f"{file}: the schedule of the learning rate was {saved}; expected one of "
+            f"{file}: the schedule of the learning rate was {spec}; expected one of "
             f"{', '.join(SCHEDULES)}. Pass it again: load_checkpoint(folder, schedule=...)"
         ) from error

@@ -107,18 +107,19 @@ class RankBatches(Batches):
         rows, _, _ = super()._rows(k)
         samples = self.task.samples
         snapshot = snapshot_of(self.model)
-        own: slice = self.ranks.shard(len(rows))
+        own_rows: slice = self.ranks.shard(len(rows))
         whole = samples.padded_lengths
         at_least = np.ones(1, dtype=int)
         if self.way != "shuffled" and samples.lengths is not None:
             lengths = samples.lengths[rows]
             whole = tuple(lengths.max(axis=0).tolist())
             if snapshot.cuts_shards:
-                own = shards_by_tokens(lengths.sum(axis=1), self.ranks.size)[self.ranks.rank]
-            longest = lengths[own].max(axis=0, initial=1).tolist()
+                shards = shards_by_tokens(lengths.sum(axis=1), self.ranks.size)
+                own_rows = shards[self.ranks.rank]
+            longest = lengths[own_rows].max(axis=0, initial=1).tolist()
             at_least = np.array(snapshot.lengths_of_shard(longest, whole))
         total = float(self._counts[rows].sum())
-        return rows[own], at_least, Shard(own.start, total, whole)
+        return rows[own_rows], at_least, Shard(own_rows.start, total, whole)
 
     def _counted(self, shard: Any, batch: Batch) -> Shard:
         own_count = float(batch.counts_for(self.task.loss).sum())
@@ -190,11 +191,13 @@ class InterruptsOfRanks(Interrupts):
 
 def common_generator(ranks: Communicator, seed: Seed) -> np.random.Generator:
     """Return the generator of a training, in the same state on all ranks: that of rank 0."""
-    own = generators.from_seed(seed)
+    generator = generators.from_seed(seed)
     if isinstance(seed, int | np.integer):
-        return own
-    of_first = ranks.first(own)
-    return own if of_first.bit_generator.state == own.bit_generator.state else of_first
+        return generator
+    first_generator = ranks.first(generator)
+    if first_generator.bit_generator.state == generator.bit_generator.state:
+        return generator
+    return first_generator
 
 
 def begin_together(
@@ -204,7 +207,7 @@ def begin_together(
 
     `settings` is what `settings_of` returns. Raises ValueError, which names what differs.
     """
-    own = {
+    description = {
         "epochs": settings["epochs"],
         **settings["must"],
         "schedule": settings["schedule"],
@@ -213,8 +216,8 @@ def begin_together(
         "dtype": model.dtype,
         "steps": optimizer.steps,
     }
-    for rank, theirs, of_first in ranks.unlike_first(own):
-        for name, value, first in differences(of_first, theirs):
+    for rank, of_rank, of_first in ranks.unlike_first(description):
+        for name, value, first in differences(of_first, of_rank):
             raise ValueError(
                 f"{name} is {value!r} on rank {rank}, and {first!r} on rank 0; expected the same "
                 "on all ranks. Pass all data to each rank: it takes its own part of every batch"
