@@ -176,6 +176,6 @@ def test_our_own_package_is_within_the_limits():
 def test_the_way_passes_through_what_everyone_reads():
     calls = shape.way(plain=True)
     assert calls.files >= {"training/fit.py", "functional/attention.py", "optim/adam.py"}
-    assert ("mixers/averaging.py", "functional/heads.py") in calls.hops
+    assert ("mixers/attention.py", "functional/attention.py") in calls.hops
     decorator, fit, *_, softmax = functions_of(calls, shape.TARGETS["softmax"])
     assert [decorator, fit, softmax] == ["checked", "fit", "softmax"]

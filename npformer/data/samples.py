@@ -129,10 +129,11 @@ def unlabelled_inputs(
 
 def arrays_of_inputs(inputs: tuple[Sequences, ...]) -> list[Any]:
     """Return the arrays of all inputs: x of each, its mask and its types, if it has them."""
-    arrays: list[Any] = []
+    arrays = []
     for sequences in inputs:
-        arrays += [sequences.x, sequences.mask, sequences.types]
-    return [array for array in arrays if array is not None]
+        arrays.append(sequences.x)
+        arrays += [array for array in (sequences.mask, sequences.types) if array is not None]
+    return arrays
 
 
 def read_inputs(inputs: tuple[Sequences, ...], rows: Any) -> tuple[Sequences, ...]:

@@ -128,7 +128,7 @@ def test_shared_layers_are_one_block_and_may_have_no_feed_forward_network(tmp_pa
     train(tmp_path, "--ffn", "none", "--layers", 3, "--share-layers")
     model = nf.load(tmp_path / "model.safetensors")
     assert (model.config.ffn, model.config.share_layers) == ("none", True)
-    assert len(model.encoder.blocks[0].parts()) == 1
+    assert model.encoder.blocks[0].feed_forward is None
 
 
 @pytest.fixture

@@ -459,6 +459,22 @@ call(
     every=1,
     resume=True,
 )
+
+
+def train(model: nf.SequenceClassifier, lr: float, **named: Any) -> list[float]:
+    return nf.train(model, optimizer=nf.Adam(model.parameters(), lr=lr), **named)
+
+
+call(
+    "train",
+    train,
+    model=classifier(),
+    data=(X, Y, KEPT),
+    lr=0.01,
+    epochs=1,
+    batch_size=4,
+    seed=0,
+)
 call("evaluate", nf.evaluate, model=classifier(), data=(X, Y, KEPT), **MANY)
 call(
     "predict_to_file",

@@ -72,7 +72,7 @@ class RotaryAttention(torch.nn.MultiheadAttention):
         return self.out_proj(y.transpose(1, 2).flatten(2))
 
 
-@pytest.mark.parametrize("kind", [Attention, nf.mixers.BlockwiseAttention])
+@pytest.mark.parametrize("kind", [nf.mixers.GeneralAttention, nf.mixers.BlockwiseAttention])
 @pytest.mark.parametrize(("causal", "theta"), [(False, 1e4), (True, 7.0)])
 def test_attention_with_rotary_positions(kind, causal, theta):
     ours = kind(D, HEADS, causal=causal, rope_theta=theta, seed=0, dtype="float64")
