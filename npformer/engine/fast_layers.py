@@ -70,7 +70,7 @@ class FastEmbedding(Fast, Embedding):
         if self.scale != 1.0:
             dy = dy * self.scale
         if type(dy) is np.ndarray:
-            from npformer.engine.cpu.embedding import add_to_rows, by_rows  # late: `kernels_of`
+            from npformer.engine.cpu.embedding import add_to_rows, by_rows  # late: `kernel_tables`
 
             ids = cache.cache[0].reshape(-1).astype(np.intp, copy=False)
             if by_rows(dy, ids, self.weight.value):

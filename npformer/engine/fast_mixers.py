@@ -133,7 +133,7 @@ class FastAttention(Fast, Attention):
         fused = self.fused(x, context)
         if fused is None:
             return super().prefill(x, state, context)
-        from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
+        from npformer.engine.cpu.one_token import attention_of_one  # late: `kernel_tables`
 
         parameters, _ = fused
         W_query, b_query, W_key, b_key, W_value, b_value = map(value_of, parameters)

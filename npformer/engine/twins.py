@@ -8,7 +8,7 @@ subclass of a container in the table (`Encoder`, `Sequential`, `SequenceClassifi
 too if it overrides none of the container's methods.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,11 +16,11 @@ import numpy as np
 
 from npformer.core import Array, Layer, a_type, get_backend
 from npformer.core.dispatch import enabled, register
+from npformer.engine.kernel_tables import KernelPair, kernels_of
 from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass, model_cache
 from npformer.engine.verdict import proven
 
 Model = TypeVar("Model", bound=Layer)
-Kernel = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]
 
 
 @dataclass(eq=False)
@@ -30,7 +30,7 @@ class Twins:
     `kernels` are those of the model's backend, by name, for arrays of `array_type`.
     """
 
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, KernelPair]
     array_type: type
     root: Layer | None = None  # keeps the model alive for a caller who holds only its twin
     caches: dict[int, Any] = field(default_factory=dict)  # see `model_cache`
@@ -39,7 +39,7 @@ class Twins:
     def __post_init__(self) -> None:
         self._exact = self.array_type is np.ndarray  # a subclass may redefine any operator
 
-    def kernel(self, name: str, x: Array) -> Kernel | None:
+    def kernel(self, name: str, x: Array) -> KernelPair | None:
         """Return a pair of kernels for arrays like x; None if there is none."""
         char = x.dtype.char
         if char not in FLOATS or not enabled():
@@ -144,19 +144,6 @@ def twin_on(backend: str, model: Model, of_data: bool = False) -> Model:
     if twin is not model:
         twins[key] = type(model), twin
     return twin  # type: ignore[return-value]
-
-
-def kernels_of(backend: str) -> Mapping[str, Any] | None:
-    """Return the kernels of a backend by name; None if it has none."""
-    if backend == "numpy":
-        from npformer.engine import cpu
-
-        return cpu.KERNELS
-    if backend == "cupy":
-        from npformer.engine import gpu
-
-        return gpu.KERNELS
-    return None
 
 
 def as_written(model: Layer) -> set[int]:

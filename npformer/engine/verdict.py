@@ -1,6 +1,6 @@
 """Which kernels a GPU runs: those that a child process has seen compute what the plain pairs do.
 
-The child, `npformer.engine.gpu.device_kernels`, is there because a kernel that writes outside its
+The child, `npformer.engine.kernel_check`, is there because a kernel that writes outside its
 arrays would spoil the device for its process. The verdict is kept on disk, so it takes time only
 once.
 """
@@ -29,7 +29,10 @@ CACHE_VARIABLE = "NPFORMER_CACHE"
 TIMEOUT = 300.0
 """Seconds after which a child counts as hanging; most of them are for compiling."""
 
-PROGRAM = ("-P", "-m", "npformer.engine.gpu.device_kernels")
+SOURCES = (".py", ".cu", ".cuh")
+"""How the names of files with kernels end."""
+
+PROGRAM = ("-P", "-m", "npformer.engine.kernel_check")
 
 DTYPES = {"f": "float32", "d": "float64"}
 
@@ -89,11 +92,13 @@ def in_words(found: Verdict) -> str:
 @cache
 def digest() -> str:
     """Return a digest of the kernels' sources and of what checks them."""
-    files = (Path(__file__).parent / "gpu").rglob("*.*")
-    found = hashlib.sha256()
-    for file in sorted(file for file in files if file.suffix in (".py", ".cu", ".cuh")):
-        found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+    engine = Path(__file__).parent
+    kernels = [file for file in (engine / "gpu").rglob("*.*") if file.suffix in SOURCES]
+    checks = [engine / "kernel_cases.py", engine / "kernel_check.py"]
+    digest_of_files = hashlib.sha256()
+    for file in sorted(kernels + checks):
+        digest_of_files.update(file.read_bytes())
+    return digest_of_files.hexdigest()[:16]
 
 
 def folder() -> Path:

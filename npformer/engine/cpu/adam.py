@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from npformer.core import Array
+from npformer.engine.adam_numbers import adam_numbers
 from npformer.engine.cpu.rows import ROUNDED, leaf, pieces, scratch
-from npformer.engine.updates import adam_numbers
 
 
 def adam_update(

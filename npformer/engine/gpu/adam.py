@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from npformer.core import Array, array_module
+from npformer.engine.adam_numbers import adam_numbers
 from npformer.engine.gpu.source import ELEMENTWISE, Source, contiguous, per_entry
-from npformer.engine.updates import adam_numbers
 
 ADAM = Source("adam")
 

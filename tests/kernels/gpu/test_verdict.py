@@ -17,8 +17,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
-from npformer.engine import gpu, verdict
-from npformer.engine.gpu import device_kernels
+from npformer.engine import gpu, kernel_check, verdict
 from npformer.engine.gpu.source import Source
 from npformer.engine.updates import device_generator
 from tests.kernels.gpu import child, emulated
@@ -227,12 +226,12 @@ def test_the_folder_is_the_usual_one(monkeypatch, tmp_path) -> None:
 
 
 def test_every_kernel_is_compared() -> None:
-    assert set(device_kernels.CASES) == {*gpu.KERNELS, *gpu.UPDATES, "DeviceGenerator"}
+    assert set(kernel_check.CASES) == {*gpu.KERNELS, *gpu.UPDATES, "DeviceGenerator"}
 
 
 @pytest.mark.slow
 def test_a_case_beyond_one_grid_is_the_last_of_each_kernel() -> None:
-    for name, cases in device_kernels.CASES.items():
+    for name, cases in kernel_check.CASES.items():
         assert len(emulated_launches(cases[-1])), name
 
 

@@ -1,4 +1,4 @@
-"""What `device_kernels` computes with each GPU kernel: small arrays, and one larger than a grid.
+"""What `kernel_check` computes with each GPU kernel: small arrays, and one larger than a grid.
 
 A case runs either with the plain pairs or with the one kernel that it tests.
 """

@@ -1,6 +1,6 @@
 """Compare each GPU kernel with its plain pair there and with NumPy: the child of `verdict`.
 
-    python -m npformer.engine.gpu.device_kernels float32 tf32
+    python -m npformer.engine.kernel_check float32 tf32
 
 prints a line of JSON for each kernel as soon as its result is known. It runs in its own process,
 because a kernel that writes where it must not may spoil the device for that process.
@@ -16,8 +16,8 @@ import numpy as np
 
 from npformer.core import Array, array_module, get_backend, use_precision
 from npformer.engine import use_kernels
-from npformer.engine.gpu.device_cases import CASES, Case
 from npformer.engine.gpu.source import Grid, Source
+from npformer.engine.kernel_cases import CASES, Case
 from npformer.proof.results import Results, difference
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
