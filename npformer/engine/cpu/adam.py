@@ -13,7 +13,7 @@ from npformer.engine.adam_numbers import adam_numbers
 from npformer.engine.cpu.rows import ROUNDED, leaf, pieces, scratch
 
 
-def adam_update(
+def adam_update_kernel(
     theta: Array,
     g: Array,
     m: Array,
@@ -25,7 +25,7 @@ def adam_update(
     eps: float,
     weight_decay: float = 0.0,
 ) -> None:
-    """`optim.adam_update` for vectors, and for other arrays whose entries lie one after another."""
+    """Stands for `optim.adam_update`, of arrays whose entries lie one after another."""
     flat = (x.reshape(-1) for x in (theta, g, m, v))
     adam_step(*flat, *betas, *adam_numbers(t, lr, betas, eps, weight_decay))
 
@@ -52,7 +52,10 @@ def adam_step(
     eps: float,
     shrink: float,
 ) -> None:
-    """theta = shrink theta - size m / (sqrt(v) + eps), after m and v have been updated."""
+    """Stands for `optim.adam_update`, with the numbers of `adam_numbers`.
+
+    theta = shrink theta - size m / (sqrt(v) + eps), after m and v have been updated.
+    """
     root = math.sqrt(1.0 - beta2)
     for piece in pieces(theta.size, 1):
         theta_, g_, m_, v_ = theta[piece], g[piece], m[piece], v[piece]

@@ -18,9 +18,9 @@ from npformer.functional.linear import check_linear
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """activation(x W1 + b1) W2 + b2, for a name in `ACTIVATIONS`.
+    """Stands for `functional.linear` twice, and in between an activation's pair.
 
-    Replaces `functional.linear` twice and the activation's pair.
+    activation(x W1 + b1) W2 + b2, for a name in `ACTIVATIONS`.
     """
     if not map_fits(x, W1, b1):
         check_linear(x, W1, b1)
@@ -50,7 +50,10 @@ def feed_forward(
 def feed_forward_backward(
     dy: Array, cache: Any, *, of_input: bool = True
 ) -> tuple[Array | None, Array, Array, Array, Array]:
-    """Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`."""
+    """Stands for `functional.linear_backward` twice, and in between that of an activation.
+
+    Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`.
+    """
     rows, hidden, derivative, W1, W2, x_shape, context = cache
     drows = dy.reshape(-1, W2.shape[1])
     dhidden = context.empty(hidden.shape, hidden)

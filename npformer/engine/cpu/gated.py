@@ -32,7 +32,7 @@ def gated_feed_forward(
     activation: str,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """Replace `functional.gated`, with biases, for a name in `ACTIVATIONS`."""
+    """Stands for `functional.gated`, with biases, for a name in `ACTIVATIONS`."""
     if not map_fits(x, W_gate, b_gate):
         check_linear(x, W_gate, b_gate)
     activate, keep, (d, d_ff) = ACTIVATIONS[activation], context.keep, W_gate.shape
@@ -53,7 +53,7 @@ def gated_feed_forward(
         np.matmul(rows[some], W_gate, out=slope[some])
         activate(slope[some], shifts[0], gate[some], keep)
         np.matmul(rows[some], W_up, out=up[some])
-        multiply_rows(gate[some], up[some], shifts[1], hidden[some])
+        gated_product(gate[some], up[some], shifts[1], hidden[some])
         np.matmul(hidden[some], W_down, out=y[some])
         if b_down is not None:
             y[some] += b_down
@@ -65,7 +65,10 @@ def gated_feed_forward(
 
 
 def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """dx, then dW and, if there was a bias, db of gate, up and down."""
+    """Stands for `functional.gated_backward`, with biases.
+
+    Gradients: dx, then dW and, if there was a bias, db of gate, up and down.
+    """
     rows, (gate, up, hidden, slope), weights, biased, x_shape, context = cache
     W_gate, W_up, W_down = weights
     drows = dy.reshape(-1, W_down.shape[1])
@@ -77,7 +80,7 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     def of_rows(some: slice) -> None:
         np.matmul(drows[some], W_down.T, out=dup[some])
         of_some = None if slope is None else slope[some]
-        divide_gradient(dup[some], gate[some], up[some], of_some, dgate[some])
+        gated_product_backward(dup[some], gate[some], up[some], of_some, dgate[some])
         np.matmul(dgate[some], W_gate.T, out=dx[some])
         for piece in pieces(some, rows.shape[1]):
             more = scratch(dx[piece].size, dx.dtype).reshape(dx[piece].shape)
@@ -109,8 +112,11 @@ def _loop(gate, up, b, hidden):  # type: ignore[no-untyped-def]
 
 
 @leaf(_loop, FUSED)
-def multiply_rows(gate: Array, up: Array, b: Array, hidden: Array) -> None:
-    """Add b to rows of `up`, and write gate * up into `hidden`."""
+def gated_product(gate: Array, up: Array, b: Array, hidden: Array) -> None:
+    """Stands for the product in `functional.gated`.
+
+    Add b to rows of `up`, and write gate * up into `hidden`.
+    """
     for piece in pieces(len(gate), gate.shape[1]):
         up[piece] += b
         np.multiply(gate[piece], up[piece], out=hidden[piece])
@@ -129,8 +135,12 @@ def _backward_loop(dup, gate, up, slope, dgate):  # type: ignore[no-untyped-def]
 
 
 @leaf(_backward_loop, FUSED)
-def divide_gradient(dup: Array, gate: Array, up: Array, slope: Array | None, dgate: Array) -> None:
-    """Turn the gradient of the product, in `dup`, into those of its factors.
+def gated_product_backward(
+    dup: Array, gate: Array, up: Array, slope: Array | None, dgate: Array
+) -> None:
+    """Stands for the product's backward pass in `functional.gated_backward`.
+
+    Turn the gradient of the product, in `dup`, into those of its factors.
 
     That of the gate is before its activation, whose derivative is `slope`; None: that of relu.
     """

@@ -13,8 +13,8 @@ SQUARES = 1024
 """At most this many blocks add up squares; then one more block adds up their sums."""
 
 
-def adam_update(theta: Array, g: Array, m: Array, v: Array, **settings: Any) -> None:
-    """`optim.adam_update`."""
+def adam_update_kernel(theta: Array, g: Array, m: Array, v: Array, **settings: Any) -> None:
+    """Stands for `optim.adam_update`."""
     step_size, eps, shrink = adam_numbers(**settings)
     beta1, beta2 = settings["betas"]
     written = (theta, m, v)
@@ -27,8 +27,8 @@ def adam_update(theta: Array, g: Array, m: Array, v: Array, **settings: Any) -> 
             x[...] = x_
 
 
-def clip_by_global_norm(flat: Array, max_norm: float) -> Array:
-    """`optim.clip_by_global_norm` of a flat buffer; the host does not wait."""
+def clip_by_global_norm_kernel(flat: Array, max_norm: float) -> Array:
+    """Stands for `optim.clip_by_global_norm` of a flat buffer; the host does not wait."""
     xp = array_module(flat)
     n = flat.size
     blocks = min(SQUARES, max(per_entry(n, each=4)[0], 1))
@@ -36,5 +36,5 @@ def clip_by_global_norm(flat: Array, max_norm: float) -> Array:
     norm, factor = (xp.empty((), dtype=flat.dtype) for _ in range(2))
     ADAM.launch("sums_of_squares", (blocks, ELEMENTWISE), flat, sums, n)
     ADAM.launch("clipping_factor", (1, ELEMENTWISE), sums, float(max_norm), norm, factor, blocks)
-    ADAM.launch("multiply", per_entry(n), flat, factor, n)
+    ADAM.launch("multiply_by_factor", per_entry(n), flat, factor, n)
     return norm

@@ -26,7 +26,7 @@ from npformer.engine.gpu.heads import (
     masked_softmax,
     padding_of,
     rows_to_heads,
-    softmax_backward,
+    softmax_backward_in_place,
 )
 from npformer.engine.gpu.source import contiguous
 from npformer.engine.gpu.sums import column_sums
@@ -57,9 +57,9 @@ def attention_heads(
     store: bool | None,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
+    """Stands for three `functional.linear`, then `functional.scaled_dot_product_attention`.
 
-    Replaces three `functional.linear` and `functional.scaled_dot_product_attention`, on x of shape
+    concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i), on x of shape
     (batch, length, d_model). `store` says whether to keep the weights for the backward pass; None
     keeps them below length `LONG`.
     """
@@ -88,7 +88,10 @@ def attention_heads(
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients: dx, then dW and db of query, key and value."""
+    """Stands for `functional.scaled_dot_product_attention_backward` and `linear_backward`.
+
+    Gradients: dx, then dW and db of query, key and value.
+    """
     rows, W, biases, qkv, weights, scale, mask, causal, sizes = cache
     xp = array_module(dy)
     batch, n_heads, length, d_head = sizes
@@ -112,7 +115,7 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         piece = some, queries
         p = weights if whole else _weights(query, key_turned, piece, sizes, mask, causal)
         dscores = _part(dout, some, queries) @ _part(value_turned, some)
-        softmax_backward(p, dscores)
+        softmax_backward_in_place(p, dscores)
         xp.matmul(dscores, _part(key, some), out=_part(dquery, some, queries))
         first = queries.start in (None, 0)
         _add(_part(dout_turned, some, ALL, queries), p, _part(dvalue_turned, some), first)
@@ -128,7 +131,7 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 def _weights(
     query: Array, key_turned: Array, piece: Piece, sizes: Sizes, mask: Array | None, causal: bool
 ) -> Array:
-    """Return softmax(Q K^T) of some heads, or of some queries of one."""
+    """Stands for `functional.softmax` of Q K^T, of some heads, or of some queries of one."""
     (batch, _, length, _), (some, queries) = sizes, piece
     scores = _part(query, some, queries) @ _part(key_turned, some)
     head = some if isinstance(some, int) else some.start or 0

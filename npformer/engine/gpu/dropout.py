@@ -107,7 +107,7 @@ def mask_on_device(shape: tuple[int, ...], rate: float, generator: Any, referenc
 def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.dropout`; the generator may be a `DeviceGenerator`."""
+    """Stands for `functional.dropout`; the generator may be a `DeviceGenerator`."""
     checks.floating(x=x)
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
@@ -118,12 +118,12 @@ def dropout(
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:
-    """`functional.dropout_backward`."""
+    """Stands for `functional.dropout_backward`."""
     return dy if cache is None else _drop(dy, *cache)
 
 
 def _drop(x: Array, kept: Array, scale: float) -> Array:
     x = contiguous(x)
     y = array_module(x).empty(x.shape, dtype=x.dtype)
-    DROPOUT.launch("drop", per_entry(x.size), x, kept, scale, y, x.size)
+    DROPOUT.launch("dropout", per_entry(x.size), x, kept, scale, y, x.size)
     return y

@@ -14,12 +14,12 @@ RUN = 64
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """`functional.embedding` as it is: a lookup is one launch."""
+    """Stands for `functional.embedding` as it is: a lookup is one launch."""
     return F.embedding(ids, table)
 
 
 def embedding_backward(dy: Array, cache: Any) -> Array:
-    """`functional.embedding_backward`."""
+    """Stands for `functional.embedding_backward`."""
     ids, (vocab_size, width) = cache
     xp = array_module(dy)
     rows = contiguous(dy)
@@ -30,6 +30,6 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     grid = per_row(-(-n // RUN), width)
     edges = xp.empty((grid[0], 2, width), dtype=dy.dtype)
     sizes = (n, width, vocab_size)
-    EMBEDDING.launch("sums_of_runs", grid, ids, order, rows, dtable, edges, *sizes)
-    EMBEDDING.launch("sums_of_edges", grid, ids, order, edges, dtable, *sizes)
+    EMBEDDING.launch("embedding_backward_of_runs", grid, ids, order, rows, dtable, edges, *sizes)
+    EMBEDDING.launch("embedding_backward_of_edges", grid, ids, order, edges, dtable, *sizes)
     return dtable

@@ -28,9 +28,10 @@ def rows_to_heads(
     relu: bool = False,
     mask: Array | None = None,
 ) -> tuple[list[Array], list[Array]]:
-    """Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders.
+    """Stands for `functional.split_heads`, in the orders that products read.
 
-    Returns three plain parts, and the three of them turned; None stands for what was not requested.
+    Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders. Returns
+    three plain parts, and the three of them turned; None stands for what was not requested.
 
     Parameters
     ----------
@@ -69,9 +70,9 @@ def heads_to_rows(
     turned: tuple[int, ...] = (),
     scale: float = 1.0,
 ) -> Array:
-    """Undo `rows_to_heads`: put heads side by side again. `turned` lists the parts that are turned.
+    """Stands for `functional.merge_heads`: put heads side by side again, as before `rows_to_heads`.
 
-    The first part is multiplied by `scale`.
+    `turned` lists the parts that are turned. The first part is multiplied by `scale`.
     """
     batch, n_heads, length, d_head = sizes
     first, n = parts[0], len(parts)
@@ -101,7 +102,7 @@ def masked_softmax(
     bias: Array | None = None,
     first: int = 0,
 ) -> None:
-    """Turn scores into weights, in place: `functional.softmax` with mask, bias and causal order.
+    """Stands for `functional.softmax`, in place, with mask, bias and causal order.
 
     Parameters
     ----------
@@ -121,8 +122,11 @@ def masked_softmax(
     SOFTMAX.launch("masked_softmax", grid, scores, bias, width, mask, *numbers)
 
 
-def softmax_backward(weights: Array, dweights: Array) -> None:
-    """Turn the gradient of the weights into that of the scores, in place."""
+def softmax_backward_in_place(weights: Array, dweights: Array) -> None:
+    """Stands for `functional.softmax_backward`, in place.
+
+    Turn the gradient of the weights into that of the scores.
+    """
     keys = weights.shape[-1]
     grid = per_row(weights.size // keys, keys)
     SOFTMAX.launch("softmax_backward", grid, weights, dweights, keys)

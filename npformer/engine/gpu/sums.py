@@ -31,7 +31,9 @@ class Columns:
 
 
 def column_sums(x: Array) -> Array:
-    """Return the sums over the rows of each matrix: (..., rows, width) -> (..., width).
+    """Stands for the sum that is db in `functional.linear_backward`.
+
+    Return the sums over the rows of each matrix: (..., rows, width) -> (..., width).
 
     This is not ``ones @ x``, because products lose precision in TF32.
     """
