@@ -105,8 +105,9 @@ def attention_heads(
         key, value = (repeat_heads(each, columns.group)[0] for each in (key, value))
     y = context.empty((batch, length, columns.queries), x)
     bound = math.sqrt(math.prod(squares))
-    seen: Any = {"causal": causal, "window": window, "store": store}
-    cache = average_in_tiles(query, key, value, y, context, longest=bound, **seen)
+    cache = average_in_tiles(
+        query, key, value, y, context, longest=bound, causal=causal, window=window, store=store
+    )
     return y, (rows, biases, W, scale, cache, x.shape, columns, turns)
 
 

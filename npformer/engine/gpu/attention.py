@@ -99,13 +99,20 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     drows = contiguous(dy).reshape(-1, d)
     whole = weights is not None
     by_rows = not whole and length * length > SCORES
-    plain: tuple[int, ...] = (1,) if whole else (0, 1)
-    turned: tuple[int, ...] = (0, 2) if whole else (1, 2) if by_rows else (0, 1, 2)
+    plain: tuple[int, ...]
+    turned: tuple[int, ...]
+    if whole:
+        plain, turned = (1,), (0, 2)
+    elif by_rows:
+        plain, turned = (0, 1), (1, 2)
+    else:
+        plain, turned = (0, 1), (0, 1, 2)
     (query, key, _), (query_turned, key_turned, value_turned) = rows_to_heads(
         qkv, sizes, plain=plain, turned=turned, biases=biases, scale=scale, mask=mask
     )
-    turned = () if by_rows else (0,)
-    (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=turned)
+    (dout, *_), (dout_turned, *_) = rows_to_heads(
+        drows, sizes, plain=(0,), turned=() if by_rows else (0,)
+    )
     if by_rows:
         # Pieces of a single head are matrices, and their products take a transposed view uncopied.
         query_turned, dout_turned = query.swapaxes(-1, -2), dout.swapaxes(-1, -2)

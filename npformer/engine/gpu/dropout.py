@@ -89,11 +89,13 @@ class DeviceGenerator:
         return uniform
 
     def _draw(self, kernel: str, drawn: Array, *threshold: int) -> None:
-        n, rows, (first, n_samples) = drawn.size, (*drawn.shape, 1)[0], self.samples
+        n = drawn.size
+        rows = drawn.shape[0] if drawn.shape else 1
+        first_sample, n_samples = self.samples
         shared = rows % n_samples != 0  # by all parts
-        first = 0 if shared else first * (n // n_samples)
-        numbers = n, *threshold, first, self.n_draws, self.seed
-        DROPOUT.launch(kernel, per_entry(n + first % 4, each=4), drawn, *numbers)
+        first = 0 if shared else first_sample * (n // n_samples)
+        grid = per_entry(n + first % 4, per_thread=4)
+        DROPOUT.launch(kernel, grid, drawn, n, *threshold, first, self.n_draws, self.seed)
         self.n_draws += 1
 
 

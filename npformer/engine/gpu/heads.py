@@ -55,12 +55,23 @@ def rows_to_heads(
         heads = n_heads * batch, *shape
         return [xp.empty(heads, dtype=rows.dtype) if i in wanted else None for i in range(3)]
 
-    plains, turns = empty(plain, length, d_head), empty(turned, d_head, length)
-    added = (*biases, None, None, None)[:3]
-    where = (*plains, *turns, parts, *sizes)
-    moved = (rows, *added, scale, int(relu), mask)
-    HEADS.launch("rows_to_heads", _per_tile(parts, sizes), *moved, *where)
-    return plains, turns
+    plain_parts = empty(plain, length, d_head)
+    turned_parts = empty(turned, d_head, length)
+    three_biases = [*biases, None, None, None][:3]
+    HEADS.launch(
+        "rows_to_heads",
+        _per_tile(parts, sizes),
+        rows,
+        *three_biases,
+        scale,
+        int(relu),
+        mask,
+        *plain_parts,
+        *turned_parts,
+        parts,
+        *sizes,
+    )
+    return plain_parts, turned_parts
 
 
 def heads_to_rows(
@@ -79,8 +90,8 @@ def heads_to_rows(
     shape = (batch * length, n * n_heads * d_head)
     rows = array_module(first).empty(shape, dtype=first.dtype)
     bits = sum(1 << part for part in turned)
-    given = (*parts, None, None)[:3]
-    HEADS.launch("heads_to_rows", _per_tile(n, sizes), *given, bits, scale, rows, n, *sizes)
+    three_parts = [*parts, None, None][:3]
+    HEADS.launch("heads_to_rows", _per_tile(n, sizes), *three_parts, bits, scale, rows, n, *sizes)
     return rows
 
 
@@ -117,9 +128,20 @@ def masked_softmax(
     """
     keys = scores.shape[-1]
     width = 0 if bias is None else bias.shape[-1]
-    numbers = (batch, queries, keys, first, int(causal))
     grid = per_row(scores.size // keys, keys)
-    SOFTMAX.launch("masked_softmax", grid, scores, bias, width, mask, *numbers)
+    SOFTMAX.launch(
+        "masked_softmax",
+        grid,
+        scores,
+        bias,
+        width,
+        mask,
+        batch,
+        queries,
+        keys,
+        first,
+        int(causal),
+    )
 
 
 def softmax_backward_in_place(weights: Array, dweights: Array) -> None:

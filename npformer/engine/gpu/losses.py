@@ -35,8 +35,16 @@ def softmax_cross_entropy(
     losses = xp.empty(rows, dtype=logits.dtype)
     saved = xp.empty((rows, 2), dtype=logits.dtype)
     loss, share = (xp.empty((), dtype=logits.dtype) for _ in range(2))
-    arguments = (logits, labels, smoothing, losses, saved, n_classes)
-    CROSS_ENTROPY.launch("softmax_cross_entropy", per_row(rows, n_classes), *arguments)
+    CROSS_ENTROPY.launch(
+        "softmax_cross_entropy",
+        per_row(rows, n_classes),
+        logits,
+        labels,
+        smoothing,
+        losses,
+        saved,
+        n_classes,
+    )
     CROSS_ENTROPY.launch("mean_over_labels", (1, MEAN), losses, labels, loss, share, rows)
     return loss, (logits, labels, saved, share, smoothing)
 
@@ -48,8 +56,16 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     if not isinstance(dloss, float | int):
         dloss, share = 1.0, share * dloss
     dlogits = array_module(logits).empty(logits.shape, dtype=logits.dtype)
-    arguments = (logits, labels, saved, share, float(dloss), smoothing, dlogits, n_classes)
     CROSS_ENTROPY.launch(
-        "softmax_cross_entropy_backward", per_row(labels.size, n_classes), *arguments
+        "softmax_cross_entropy_backward",
+        per_row(labels.size, n_classes),
+        logits,
+        labels,
+        saved,
+        share,
+        float(dloss),
+        smoothing,
+        dlogits,
+        n_classes,
     )
     return dlogits

@@ -46,8 +46,21 @@ def residual_norm(
     # Without a backward pass the normalised rows are not needed, and z takes their place.
     normalised = xp.empty(x.shape, dtype=x.dtype) if context.keep else z
     inverse_std = xp.empty(n, dtype=x.dtype)
-    given = (x, y, kept, scale, gamma, beta, float(eps))
-    NORMS.launch("residual_norm", per_row(n, d), *given, normalised, inverse_std, z, d)
+    NORMS.launch(
+        "residual_norm",
+        per_row(n, d),
+        x,
+        y,
+        kept,
+        scale,
+        gamma,
+        beta,
+        float(eps),
+        normalised,
+        inverse_std,
+        z,
+        d,
+    )
     return z, (normalised, inverse_std, gamma, kept, scale)
 
 
@@ -56,12 +69,24 @@ def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, 
 
     Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array.
     """
-    normalised, inverse_std, gamma, kept, _ = cache
+    normalised, inverse_std, gamma, kept, scale = cache
     xp, dz = array_module(dz), contiguous(dz)
     n, d = inverse_std.size, gamma.shape[0]
     dsum = xp.empty(dz.shape, dtype=dz.dtype)
     dy = dsum if kept is None else xp.empty(dz.shape, dtype=dz.dtype)
-    NORMS.launch("residual_norm_backward", per_row(n, d), dz, *cache, dsum, dy, d)
+    NORMS.launch(
+        "residual_norm_backward",
+        per_row(n, d),
+        dz,
+        normalised,
+        inverse_std,
+        gamma,
+        kept,
+        scale,
+        dsum,
+        dy,
+        d,
+    )
     c = Columns(n, d)
     sums = xp.empty((c.groups, 2 * d), dtype=dz.dtype)
     NORMS.launch("residual_norm_backward_of_parameters", c.grid, dz, normalised, sums, *c.sizes)

@@ -56,8 +56,9 @@ def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
         monkeypatch.setattr(source, "_kernels", {})
 
     def begin(what: str = "nothing") -> None:
-        monkeypatch.setattr(verdict, "_found", {})
-        monkeypatch.setattr(verdict, "PROGRAM", ("-P", "-m", "tests.kernels.gpu.child", what))
+        monkeypatch.setattr(verdict, "_verdicts", {})
+        program = [sys.executable, "-P", "-m", "tests.kernels.gpu.child", what]
+        monkeypatch.setattr(verdict, "command_of_check", lambda *arguments: [*program, *arguments])
         here = {"dies": "exception of adam", "hangs": "exception of adam", "start": "nothing"}
         child.BREAKS[here.get(what, what)]()
 
@@ -76,7 +77,7 @@ def losses(mixer: str = "fourier") -> list[float]:
 
 
 def left_out() -> set[str]:
-    (found,) = verdict._found.values()
+    (found,) = verdict._verdicts.values()
     return set(found["problems"])
 
 
@@ -103,7 +104,7 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
     assert set(json.loads(file.read_text("utf-8"))["problems"]) == names
 
     # Another process reads the verdict, and warns again.
-    monkeypatch.setattr(verdict, "_found", {})
+    monkeypatch.setattr(verdict, "_verdicts", {})
     monkeypatch.setattr(subprocess, "run", no_child)
     with pytest.warns(UserWarning, match="are left out") as caught:
         assert losses() == found
@@ -130,7 +131,7 @@ def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) ->
         "npformer checks its kernels on an emulated GPU, in float32, once; compiling them may take "
         "a minute"
     ]
-    monkeypatch.setattr(verdict, "_found", {})
+    monkeypatch.setattr(verdict, "_verdicts", {})
     monkeypatch.setattr(subprocess, "run", no_child)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if names else "error")
@@ -151,12 +152,12 @@ def test_both_precisions_are_compared(checked) -> None:
     checked("numbers")
     with nf.use_precision("tf32"), pytest.warns(UserWarning, match="adam_update"):
         assert not verdict.proven("adam_update", "f")
-    assert list(verdict._found) == [("float32", "tf32")]
+    assert list(verdict._verdicts) == [("float32", "tf32")]
 
 
 def test_masks_of_the_host_replace_those_of_a_broken_generator(monkeypatch) -> None:
     broken = {"problems": {"DeviceGenerator": "differs"}}
-    monkeypatch.setattr(verdict, "_found", {("float32", "float32"): broken})
+    monkeypatch.setattr(verdict, "_verdicts", {("float32", "float32"): broken})
     assert device_generator("cupy", 0) is None
 
 
@@ -173,7 +174,7 @@ def child_says(monkeypatch: pytest.MonkeyPatch, checked: Callable[[str], Any]) -
         return {"problems": {}, "seconds": 1.0, "compiling": 0.0}
 
     checked("nothing")
-    monkeypatch.setattr(verdict, "_ask", ask)
+    monkeypatch.setattr(verdict, "_verdict_of_child", ask)
     return asked
 
 
