@@ -33,11 +33,11 @@ def adam_update_kernel(
 def _loop(theta, g, m, v, beta1, beta2, size, eps, shrink):  # type: ignore[no-untyped-def]
     of = theta.dtype.type
     a, new, b, root = of(beta1), of(1.0 - beta1), of(beta2), of(math.sqrt(1.0 - beta2))
-    step, little, kept = of(size), of(eps), of(shrink)
+    step, epsilon, factor = of(size), of(eps), of(shrink)
     for i in range(theta.size):
         m[i] = a * m[i] + new * g[i]
         v[i] = b * v[i] + (root * g[i]) * (root * g[i])
-        theta[i] = kept * theta[i] - step * m[i] / (np.sqrt(v[i]) + little)
+        theta[i] = factor * theta[i] - step * m[i] / (np.sqrt(v[i]) + epsilon)
 
 
 @leaf(_loop, ROUNDED)

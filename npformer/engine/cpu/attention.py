@@ -85,24 +85,30 @@ def attention_heads(
     np.multiply(W_query, scale, out=W[:, queries])
     W[:, keys], W[:, values] = W_key, W_value
     biases = b_query, b_key, b_value
-    given = zip(biases, (queries, keys, values), strict=True)
-    bias = np.concatenate([zeros(values.stop, x.dtype)[s] if b is None else b for b, s in given])
+    bias = np.concatenate(
+        (
+            zeros(columns.queries, x.dtype) if b_query is None else b_query,
+            zeros(columns.keys, x.dtype) if b_key is None else b_key,
+            zeros(columns.keys, x.dtype) if b_value is None else b_value,
+        )
+    )
     bias[queries] *= scale
     rows = x.reshape(-1, d)
     qkv = context.empty((len(rows), W.shape[1]), x)
     turns = None if rope_theta is None else turns_of(length, d_head, rope_theta, x.dtype.name)
 
-    def project(some: slice) -> Any:
-        np.matmul(rows[some], W, out=qkv[some])
-        longest = add_bias(qkv[some], bias, d_head, columns.queries, columns.keys, False)
+    def project(part: slice) -> Any:
+        np.matmul(rows[part], W, out=qkv[part])
+        longest = add_bias(qkv[part], bias, d_head, columns.queries, columns.keys, False)
         if turns is not None:
-            rotary_of_rows(qkv[some], *turns, some.start, keys.stop)
+            rotary_of_rows(qkv[part], *turns, part.start, keys.stop)
         return longest
 
     squares = reduce(np.maximum, context.in_parts(project, len(rows)))
     query, key, value = by_head(qkv, batch, length, d_head, *columns.heads)
     if columns.group > 1:
-        key, value = (repeat_heads(each, columns.group)[0] for each in (key, value))
+        key, _ = repeat_heads(key, columns.group)
+        value, _ = repeat_heads(value, columns.group)
     y = context.empty((batch, length, columns.queries), x)
     bound = math.sqrt(math.prod(squares))
     cache = average_in_tiles(
@@ -119,19 +125,20 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     rows, biases, W, scale, averaged, x_shape, columns, turns = cache
     (batch, length, _), context = x_shape, averaged[-1]
     dqkv = context.empty((len(rows), W.shape[1]), rows)
-    dquery, *pair = by_head(dqkv, batch, length, columns.d_head, *columns.heads)
+    dquery, dkey, dvalue = by_head(dqkv, batch, length, columns.d_head, *columns.heads)
     if columns.group == 1:
-        average_backward_in_tiles(dy, averaged, dquery, *pair)
+        average_backward_in_tiles(dy, averaged, dquery, dkey, dvalue)
     else:
-        of_heads = [context.empty(dquery.shape, rows) for _ in pair]
-        average_backward_in_tiles(dy, averaged, dquery, *of_heads)
-        for target, dheads in zip(pair, of_heads, strict=True):
+        dkeys = context.empty(dquery.shape, rows)
+        dvalues = context.empty(dquery.shape, rows)
+        average_backward_in_tiles(dy, averaged, dquery, dkeys, dvalues)
+        for target, dheads in ((dkey, dkeys), (dvalue, dvalues)):
             grouped = dheads.reshape(batch, columns.kv_heads, columns.group, *dheads.shape[2:])
             np.add.reduce(grouped, axis=2, out=target)
     if turns is not None:
         (cosine, sine), turned = turns, columns.queries + columns.keys
         context.in_parts(
-            lambda some: rotary_of_rows(dqkv[some], cosine, -sine, some.start, turned), len(rows)
+            lambda part: rotary_of_rows(dqkv[part], cosine, -sine, part.start, turned), len(rows)
         )
     W_back = np.multiply(W, _factors(columns, 1.0, W.dtype), out=context.empty(W.shape, W))
     dx = gradient_of_input(dqkv, W_back, context)
@@ -140,8 +147,10 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dW *= scales
     db *= scales
     gradients = []
-    for some, bias in zip(columns.slices, biases, strict=True):
-        gradients += [dW[:, some]] if bias is None else [dW[:, some], db[some]]
+    for columns_of_map, bias in zip(columns.slices, biases, strict=True):
+        gradients.append(dW[:, columns_of_map])
+        if bias is not None:
+            gradients.append(db[columns_of_map])
     return dx.reshape(x_shape), *gradients
 
 
@@ -179,10 +188,11 @@ def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rect
     for piece in pieces(len(qkv), qkv.shape[1]):
         projected = qkv[piece]
         projected += bias
-        parts = projected[:, :queries], projected[:, queries : queries + keys]
+        query, key = projected[:, :queries], projected[:, queries : queries + keys]
         if rectify:
-            np.maximum(parts[0], zeros(queries, qkv.dtype), out=parts[0])
-        np.maximum(longest, [longest_square(part, d_head) for part in parts], out=longest)
+            np.maximum(query, zeros(queries, qkv.dtype), out=query)
+        squares = longest_square(query, d_head), longest_square(key, d_head)
+        np.maximum(longest, squares, out=longest)
     return longest[0].item(), longest[1].item()
 
 

@@ -37,10 +37,12 @@ STORED = 512
 """Up to this length, `store=None` keeps the exponentials for the backward pass."""
 
 
-def by_head(rows: Array, batch: int, length: int, d_head: int, *parts: slice) -> list[Array]:
-    """Return views of some heads each, (batch, heads, length, d_head), which lie side by side."""
+def by_head(
+    rows: Array, batch: int, length: int, d_head: int, *slices_of_heads: slice
+) -> list[Array]:
+    """Return views of heads that lie side by side, (batch, heads, length, d_head), by slice."""
     heads = rows.reshape(batch, length, rows.shape[1] // d_head, d_head).swapaxes(1, 2)
-    return [heads[:, some] for some in parts]
+    return [heads[:, slice_of_heads] for slice_of_heads in slices_of_heads]
 
 
 def average_in_tiles(

@@ -50,10 +50,10 @@ def dense_heads(
     hv = context.empty((len(rows), 2 * d), x)
     bias = np.concatenate((b1, b_value))
 
-    def project(some: slice) -> Any:
-        np.matmul(rows[some], W, out=hv[some])
+    def project(part: slice) -> Any:
+        np.matmul(rows[part], W, out=hv[part])
         # Values stand where attention has its keys; their size is not asked for.
-        return add_bias(hv[some], bias, d // n_heads, d, d, True)
+        return add_bias(hv[part], bias, d // n_heads, d, d, True)
 
     longest, _ = reduce(np.maximum, context.in_parts(project, len(rows)))
     columns = columns_of(n_heads, n_heads, d // n_heads)

@@ -57,9 +57,9 @@ def by_rows(dy: Array, ids: Array, table: Array) -> bool:
 
 def _loop(total, ids, dy):  # type: ignore[no-untyped-def]
     for i in range(len(ids)):
-        row, given = total[ids[i]], dy[i]
+        row, gradient = total[ids[i]], dy[i]
         for j in range(dy.shape[1]):
-            row[j] += given[j]
+            row[j] += gradient[j]
 
 
 @leaf(_loop)

@@ -35,11 +35,11 @@ def feed_forward(
     hidden = before if in_place else context.empty(before.shape, x)
     y = context.empty((len(rows), W2.shape[1]), x)
 
-    def compute(some: slice) -> None:
-        np.matmul(rows[some], W1, out=before[some])
-        activate(before[some], b1, hidden[some], keep)
-        np.matmul(hidden[some], W2, out=y[some])
-        y[some] += b2
+    def compute(part: slice) -> None:
+        np.matmul(rows[part], W1, out=before[part])
+        activate(before[part], b1, hidden[part], keep)
+        np.matmul(hidden[part], W2, out=y[part])
+        y[part] += b2
 
     context.in_parts(compute, len(rows))
     y = y.reshape(*x.shape[:-1], W2.shape[1])
@@ -61,17 +61,17 @@ def feed_forward_backward(
     dW1, dW2 = context.empty(W1.shape, W1), context.empty(W2.shape, W2)
     db1 = np.empty(len(W2), W1.dtype)
 
-    def of_rows(some: slice) -> None:
-        np.matmul(drows[some], W2.T, out=dhidden[some])
-        for piece in pieces(some, dhidden.shape[1]):
+    def of_rows(part: slice) -> None:
+        np.matmul(drows[part], W2.T, out=dhidden[part])
+        for piece in pieces(part, dhidden.shape[1]):
             dhidden[piece] *= hidden[piece] > 0.0 if derivative is None else derivative[piece]
         if dx is not None:
-            np.matmul(dhidden[some], W1.T, out=dx[some])
+            np.matmul(dhidden[part], W1.T, out=dx[part])
 
-    def of_features(some: slice) -> None:
-        np.matmul(hidden[:, some].T, drows, out=dW2[some])
-        np.matmul(rows.T, dhidden[:, some], out=dW1[:, some])
-        db1[some] = column_sums(dhidden[:, some])
+    def of_features(part: slice) -> None:
+        np.matmul(hidden[:, part].T, drows, out=dW2[part])
+        np.matmul(rows.T, dhidden[:, part], out=dW1[:, part])
+        db1[part] = column_sums(dhidden[:, part])
 
     context.in_parts(of_rows, len(rows))
     context.in_parts(of_features, len(W2))

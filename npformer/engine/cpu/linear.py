@@ -25,10 +25,10 @@ def linear(
         return product(rows, W, b).reshape(*x.shape[:-1], W.shape[1]), None
     y = context.empty((len(rows), W.shape[1]), x)
 
-    def compute(some: slice) -> None:
-        np.matmul(rows[some], W, out=y[some])
+    def compute(part: slice) -> None:
+        np.matmul(rows[part], W, out=y[part])
         if b is not None:
-            y[some] += b
+            y[part] += b
 
     context.in_parts(compute, len(rows))
     return y.reshape(*x.shape[:-1], W.shape[1]), (rows, W, b is not None, x.shape, context)
@@ -47,8 +47,8 @@ def gradient_of_input(dy: Array, W: Array, context: EngineContext) -> Array:
     """Stands for `functional.linear_backward`, for dx alone; dy is (rows, outputs)."""
     dx = context.empty((len(dy), len(W)), W)
 
-    def compute(some: slice) -> None:
-        np.matmul(dy[some], W.T, out=dx[some])
+    def compute(part: slice) -> None:
+        np.matmul(dy[part], W.T, out=dx[part])
 
     context.in_parts(compute, len(dy))
     return dx
@@ -59,9 +59,9 @@ def gradients_of_map(dy: Array, x: Array, context: EngineContext) -> tuple[Array
     d_in, d_out = x.shape[1], dy.shape[1]
     dW, db = context.empty((d_in, d_out), x), np.empty(d_out, x.dtype)
 
-    def compute(some: slice) -> None:
-        np.matmul(x.T, dy[:, some], out=dW[:, some])
-        db[some] = column_sums(dy[:, some])
+    def compute(part: slice) -> None:
+        np.matmul(x.T, dy[:, part], out=dW[:, part])
+        db[part] = column_sums(dy[:, part])
 
     context.in_parts(compute, d_out)
     return dW, db

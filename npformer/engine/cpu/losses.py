@@ -31,8 +31,8 @@ def softmax_cross_entropy(
     counted = labels.reshape(-1) >= 0
     p, losses = context.empty(rows.shape, logits), np.empty(len(rows), logits.dtype)
 
-    def compute(some: slice) -> None:
-        for piece in pieces(some, n):
+    def compute(part: slice) -> None:
+        for piece in pieces(part, n):
             top = rows[piece].max(axis=-1, keepdims=True)
             softmax_cross_entropy_of_rows(
                 rows[piece], top, right[piece], smoothing, p[piece], losses[piece]
@@ -86,8 +86,8 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     dlogits = context.empty(p.shape, p)
     share = float(dloss) / total
 
-    def compute(some: slice) -> None:
-        for piece in pieces(some, p.shape[-1]):
+    def compute(part: slice) -> None:
+        for piece in pieces(part, p.shape[-1]):
             softmax_cross_entropy_backward_of_rows(
                 p[piece], right[piece], counted[piece], share, smoothing, dlogits[piece]
             )

@@ -105,9 +105,10 @@ def _norm_of_sum(
         return z.reshape(x.shape), None
     units = context.empty(rows.shape, x) if context.keep else None
 
-    def compute(some: slice) -> None:
-        other, u = (None if each is None else each[some] for each in (others, units))
-        norm_rows(rows[some], other, scale, shift, eps, centred, u, lengths[some], z[some])
+    def compute(part: slice) -> None:
+        other = None if others is None else others[part]
+        u = None if units is None else units[part]
+        norm_rows(rows[part], other, scale, shift, eps, centred, u, lengths[part], z[part])
 
     context.in_parts(compute, len(rows))
     of_backward = units, lengths, scale, x.shape, beta is not None, centred, context
@@ -210,14 +211,14 @@ def norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     rows = dy.reshape(-1, d)
     dx = context.empty((n, d), units)
 
-    def compute(some: slice) -> Array:
-        sums, of_rows = np.zeros((2, d), scale.dtype), (units[some], lengths[some], scale)
-        norm_rows_backward(rows[some], *of_rows, centred, dx[some], sums)
+    def compute(part: slice) -> Array:
+        sums = np.zeros((2, d), scale.dtype)
+        norm_rows_backward(rows[part], units[part], lengths[part], scale, centred, dx[part], sums)
         return sums
 
     dscale, dbeta = sum(context.in_parts(compute, n))
-    given = dx.reshape(shape), dscale * math.sqrt(d)
-    return (*given, dbeta) if has_shift else given
+    dx, dgamma = dx.reshape(shape), dscale * math.sqrt(d)
+    return (dx, dgamma, dbeta) if has_shift else (dx, dgamma)
 
 
 def _backward_loop(dz, units, lengths, scale, centred, dx, sums):  # type: ignore[no-untyped-def]

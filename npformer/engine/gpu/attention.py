@@ -79,12 +79,12 @@ def attention_heads(
     whole = (length < LONG if store is None else store) and context.keep
     y = xp.empty(query.shape, dtype=x.dtype)
     weights = None
-    for some, queries in _pieces(len(query), length, whole):
-        weights = _weights(query, key_turned, (some, queries), sizes, mask, causal)
-        xp.matmul(weights, _part(value, some), out=_part(y, some, queries))
+    for heads, queries in _pieces(len(query), length, whole):
+        weights = _weights(query, key_turned, (heads, queries), sizes, mask, causal)
+        xp.matmul(weights, _part(value, heads), out=_part(y, heads, queries))
     merged = heads_to_rows((y,), sizes).reshape(x.shape)
-    kept = weights if whole else None
-    return merged, (rows, W, biases, qkv, kept, scale, mask, causal, sizes)
+    stored = weights if whole else None
+    return merged, (rows, W, biases, qkv, stored, scale, mask, causal, sizes)
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
@@ -118,15 +118,15 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
         query_turned, dout_turned = query.swapaxes(-1, -2), dout.swapaxes(-1, -2)
     dquery = xp.empty((n, length, d_head), dtype=dy.dtype)
     dkey_turned, dvalue_turned = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
-    for some, queries in _pieces(n, length, whole):
-        piece = some, queries
+    for heads, queries in _pieces(n, length, whole):
+        piece = heads, queries
         p = weights if whole else _weights(query, key_turned, piece, sizes, mask, causal)
-        dscores = _part(dout, some, queries) @ _part(value_turned, some)
+        dscores = _part(dout, heads, queries) @ _part(value_turned, heads)
         softmax_backward_in_place(p, dscores)
-        xp.matmul(dscores, _part(key, some), out=_part(dquery, some, queries))
+        xp.matmul(dscores, _part(key, heads), out=_part(dquery, heads, queries))
         first = queries.start in (None, 0)
-        _add(_part(dout_turned, some, ALL, queries), p, _part(dvalue_turned, some), first)
-        _add(_part(query_turned, some, ALL, queries), dscores, _part(dkey_turned, some), first)
+        _add(_part(dout_turned, heads, ALL, queries), p, _part(dvalue_turned, heads), first)
+        _add(_part(query_turned, heads, ALL, queries), dscores, _part(dkey_turned, heads), first)
     parts = dquery, dkey_turned, dvalue_turned
     dqkv = heads_to_rows(parts, sizes, turned=(1, 2), scale=scale)
     dW, db = rows.T @ dqkv, column_sums(dqkv)
@@ -139,9 +139,9 @@ def _weights(
     query: Array, key_turned: Array, piece: Piece, sizes: Sizes, mask: Array | None, causal: bool
 ) -> Array:
     """Stands for `functional.softmax` of Q K^T, of some heads, or of some queries of one."""
-    (batch, _, length, _), (some, queries) = sizes, piece
-    scores = _part(query, some, queries) @ _part(key_turned, some)
-    head = some if isinstance(some, int) else some.start or 0
+    (batch, _, length, _), (heads, queries) = sizes, piece
+    scores = _part(query, heads, queries) @ _part(key_turned, heads)
+    head = heads if isinstance(heads, int) else heads.start or 0
     first = head * length + (queries.start or 0)
     masked_softmax(scores, batch, length, mask=mask, causal=causal, first=first)
     return scores
@@ -162,9 +162,9 @@ def _pieces(n: int, length: int, whole: bool) -> Iterator[Piece]:
                 yield head, slice(start, min(start + step, length))
 
 
-def _part(x: Array, some: slice | int, rows: slice = ALL, columns: slice = ALL) -> Array:
-    part = x if some is ALL else x[some]
-    return part if rows is ALL and columns is ALL else part[..., rows, columns]
+def _part(x: Array, heads: slice | int, rows: slice = ALL, columns: slice = ALL) -> Array:
+    of_heads = x if heads is ALL else x[heads]
+    return of_heads if rows is ALL and columns is ALL else of_heads[..., rows, columns]
 
 
 def _add(a: Array, b: Array, target: Array, first: bool) -> None:

@@ -70,8 +70,8 @@ class DeviceGenerator:
     @cached_property
     def shared(self) -> DeviceGenerator:
         """A generator that draws the same in all parts of the step, from numbers of its own."""
-        own = (self.n_draws >> 32 << 32) + (1 << 31)
-        return DeviceGenerator(self.seed, self.backend, own)
+        first_draw = (self.n_draws >> 32 << 32) + (1 << 31)
+        return DeviceGenerator(self.seed, self.backend, first_draw)
 
     def dropout_mask(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
         """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""

@@ -36,8 +36,8 @@ class Source:
 
     def text(self, char: str) -> str:
         """Return the source for a code in `REAL`."""
-        parts = [(FOLDER / file).read_text("utf-8") for file in ("common.cuh", f"{self.name}.cu")]
-        return "\n".join([f"#define real {REAL[char]}", *parts])
+        sources = [(FOLDER / file).read_text("utf-8") for file in ("common.cuh", f"{self.name}.cu")]
+        return "\n".join([f"#define real {REAL[char]}", *sources])
 
     def launch(self, kernel: str, grid: Grid, *arguments: Any) -> None:
         """Start a kernel without waiting for its end.
