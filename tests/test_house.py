@@ -20,7 +20,9 @@ LONGEST_FUNCTION = 60
 """Lines of a function in `training`, without its signature and docstring: an epoch on a screen."""
 
 AGAIN = ("npformer/engine/cpu/", "npformer/engine/gpu/", "npformer/learn/exercises/solved/")
-"""The pairs of `functional` once more, under the same names: as kernels, and as exercises."""
+"""The pairs of `functional` once more, under the same names: as kernels, and as exercises.
+
+A question about one of these folders names a file that alone in its folder has the answer."""
 
 QUESTION = re.compile(
     r"^\| (?P<question>.+\?) \| `(?P<file>\S+)` \| `(?P<name>\S+)` \|$", re.MULTILINE
@@ -89,14 +91,20 @@ def test_the_table_of_the_house_has_every_room_in_order():
 def test_questions_lead_to_their_answers():
     """The file defines what is asked for. No other file does, but for those in `AGAIN`."""
 
-    def files_with(name: str) -> list[str]:
-        return [name_of(file) for file in FILES if name in definitions(file)]
+    def folder_of(file: str) -> str:
+        return next((folder for folder in AGAIN if file.startswith(folder)), "")
+
+    def files_with(name: str, folder: str) -> list[str]:
+        """Return the files of a folder in `AGAIN`, or else those outside of all of them."""
+        files = [name_of(file) for file in FILES if name in definitions(file)]
+        return [file for file in files if folder_of(file) == folder]
 
     answers = {found["question"]: found["file"] for found in QUESTIONS}
+    assert len(answers) == len(QUESTIONS), "a question is asked twice"
     assert len(answers) >= 20
     assert len(set(answers.values())) >= 18, "they lead into one room"
     defined = {
-        found["question"]: [f for f in files_with(found["name"]) if not f.startswith(AGAIN)]
+        found["question"]: files_with(found["name"], folder_of(found["file"]))
         for found in QUESTIONS
     }
     assert {q: files for q, files in defined.items() if files != [answers[q]]} == {}

@@ -80,6 +80,7 @@ PARTS: dict[str, tuple[str, str, dict[str, list[str] | None]]] = {
         "Training and files",
         "``fit``, its callbacks, evaluation, and files.",
         {
+            "": ["loop"],
             "training": [
                 "fit",
                 "callbacks",

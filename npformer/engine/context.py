@@ -10,6 +10,9 @@ from npformer.engine.workspace import Workspace
 
 Result = TypeVar("Result")
 
+_set_field = object.__setattr__
+"""Sets a field of a context, which is frozen for everybody else."""
+
 
 @dataclass(frozen=True, init=False)
 class EngineContext(Context):
@@ -26,9 +29,10 @@ class EngineContext(Context):
         self, *arguments: Any, workspace: Workspace | None = None, threads: int = 1, **options: Any
     ) -> None:
         super().__init__(*arguments, **options)
-        self.__dict__.update(workspace=workspace, threads=threads)
+        _set_field(self, "workspace", workspace)
+        _set_field(self, "threads", threads)
         if workspace is not None:
-            self.__dict__["empty"] = workspace.empty  # saves a call: kernels ask often
+            _set_field(self, "empty", workspace.empty)  # saves a call: kernels ask often
 
     def empty(self, shape: tuple[int, ...], reference: Array, dtype: Any = None) -> Array:
         """Return an uninitialised array, as `Workspace.empty` does, but without a workspace."""
@@ -50,5 +54,8 @@ def as_engine_context(context: Context) -> EngineContext:
     if isinstance(context, EngineContext):
         return context
     of_engine = EngineContext()
-    of_engine.__dict__.update(context.__dict__, _given=context.generator)  # one for both
+    generator = context.generator
+    for name, value in vars(context).items():
+        _set_field(of_engine, name, value)
+    _set_field(of_engine, "_given", generator)  # one for both
     return of_engine

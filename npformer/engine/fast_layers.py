@@ -39,11 +39,11 @@ class FastDropout(ByKernel, Dropout):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        found = None
-        if self.rate > 0.0 and context.training:
-            settings = self.rate, context.dropout_generator()
-            found = self.run("dropout", x, (), *settings, context=context)
-        return found or super().forward(x, context)
+        if not (self.rate > 0.0 and context.training):
+            return super().forward(x, context)
+        generator = context.dropout_generator()
+        result = self.run("dropout", x, (), self.rate, generator, context=context)
+        return result or super().forward(x, context)
 
 
 class FastEmbedding(Fast, Embedding):
@@ -52,11 +52,11 @@ class FastEmbedding(Fast, Embedding):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        of_table = {"like": self.weight.value, "context": context}
-        found = self.run("embedding", x, (self.weight,), **of_table)
-        if found is None:
+        table = self.weight
+        result = self.run("embedding", x, (table,), context=context, like=table.value)
+        if result is None:
             return super().forward(x, context)
-        y, saved = found
+        y, saved = result
         if self.scale != 1.0:
             y *= self.scale  # in place: the kernel has just made it
         return y, saved
@@ -70,7 +70,7 @@ class FastEmbedding(Fast, Embedding):
         if self.scale != 1.0:
             dy = dy * self.scale
         if type(dy) is np.ndarray:
-            from npformer.engine.cpu.embedding import add_to_rows, by_rows  # late: `kernels_of`
+            from npformer.engine.cpu.embedding import add_to_rows, by_rows  # late: `kernel_tables`
 
             ids = cache.cache[0].reshape(-1).astype(np.intp, copy=False)
             if by_rows(dy, ids, self.weight.value):
@@ -114,10 +114,10 @@ class FastLayerNorm(ByKernel, LayerNorm):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        found, parameters = None, (self.gamma, self.beta)
-        if self.beta is not None or type(x) is np.ndarray:
-            found = self.run("layer_norm", x, parameters, self.eps, context=context)
-        return found or super().forward(x, context)
+        if self.beta is None and type(x) is not np.ndarray:
+            return super().forward(x, context)  # on a GPU the kernel adds a beta
+        result = self.run("layer_norm", x, (self.gamma, self.beta), self.eps, context=context)
+        return result or super().forward(x, context)
 
 
 class FastRMSNorm(ByKernel, RMSNorm):
@@ -126,8 +126,8 @@ class FastRMSNorm(ByKernel, RMSNorm):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        found = self.run("rms_norm", x, (self.gamma,), self.eps, context=context)
-        return found or super().forward(x, context)
+        result = self.run("rms_norm", x, (self.gamma,), self.eps, context=context)
+        return result or super().forward(x, context)
 
 
 class FastMeanPooling(Fast, MeanPooling):

@@ -35,15 +35,15 @@ def weights_and_biases(
     With `convolutions`, convolutions of kernel size 1 are linear maps, too. With `bare`, maps may
     lack a bias, in whose place there is None.
     """
-    found: list[Any] = []
+    parameters: list[Any] = []
     for layer in maps:
         linear = is_exactly(layer, Linear) or (
             convolutions and is_exactly(layer, Conv1d) and layer.weight.shape[0] == 1
         )
         if not linear or (layer.bias is None and not bare):
             return None
-        found += [layer.weight, layer.bias]
-    return found
+        parameters += [layer.weight, layer.bias]
+    return parameters
 
 
 class FastLinear(ByKernel, Linear):
@@ -52,8 +52,8 @@ class FastLinear(ByKernel, Linear):
     __slots__ = ()
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        found = self.run("linear", x, (self.weight, self.bias), context=context)
-        return found or super().forward(x, context)
+        result = self.run("linear", x, (self.weight, self.bias), context=context)
+        return result or super().forward(x, context)
 
 
 class FastConv1d(ByKernel, Conv1d):
@@ -63,11 +63,11 @@ class FastConv1d(ByKernel, Conv1d):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         W, b = self.weight.value, value_of(self.bias)
-        found = None
+        result = None
         if len(W) == 1 and x.ndim == 3:
             parameters, values = (self.weight, self.bias), (W[0], b)
-            found = self.run("linear", x, parameters, context=context, values=values)
-        return found or super().forward(x, context)
+            result = self.run("linear", x, parameters, context=context, values=values)
+        return result or super().forward(x, context)
 
 
 class FastTiedOutput(Fast, TiedOutput):
@@ -77,8 +77,8 @@ class FastTiedOutput(Fast, TiedOutput):
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         values = self.weight.value.T, value_of(self.bias)
-        found = self.run("linear", x, (), context=context, values=values)
-        return found or super().forward(x, context)
+        result = self.run("linear", x, (), context=context, values=values)
+        return result or super().forward(x, context)
 
     def backward(self, dy: Array, cache: Any, gradients: Gradients) -> Array:
         if type(cache) is not Saved:
@@ -103,22 +103,24 @@ class FastFeedForward(ByKernel, PositionwiseFeedForward):
         if fused is None:
             return super().forward(x, context)
         parameters, activation = fused
-        values = [each.value for each in parameters]
+        values = [parameter.value for parameter in parameters]
         if values[0].ndim + values[2].ndim > 4:  # convolutions of kernel size 1
             if x.ndim != 3 or 0 in x.shape:
                 return super().forward(x, context)  # which raises a convolution's error
             values = [W[0] if W.ndim > 2 else W for W in values]
-        found = self.run("feed_forward", x, parameters, activation, context=context, values=values)
-        return found or super().forward(x, context)
+        result = self.run("feed_forward", x, parameters, activation, context=context, values=values)
+        return result or super().forward(x, context)
 
     def passes_over(self) -> tuple[Any, ...]:
         return () if self._fuse() is None else (self.__dict__["activation"],)
 
     def _fuse(self) -> tuple[list[Parameter], str] | None:
         """Return the parameters and the activation's name; None if the kernel lacks a layer."""
-        own = self.__dict__
-        parameters = weights_and_biases(own["expand"], own["contract"], convolutions=True)
-        activation = kernel_of_activation(own["activation"])
+        attributes = self.__dict__
+        parameters = weights_and_biases(
+            attributes["expand"], attributes["contract"], convolutions=True
+        )
+        activation = kernel_of_activation(attributes["activation"])
         return None if parameters is None or activation is None else (parameters, activation)
 
 
@@ -135,19 +137,21 @@ class FastGated(ByKernel, GatedFeedForward):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         dropout, fused = self.__dict__["dropout"], self._fuse()
         idle = is_exactly(dropout, Dropout) and not (context.training and dropout.rate > 0.0)
-        found = None
+        result = None
         if fused is not None and idle:
-            found = self.run("gated_feed_forward", x, *fused, context=context)
-        return found or super().forward(x, context)
+            result = self.run("gated_feed_forward", x, *fused, context=context)
+        return result or super().forward(x, context)
 
     def passes_over(self) -> tuple[Any, ...]:
         return () if self._fuse() is None else (self.__dict__["activation"],)
 
     def _fuse(self) -> tuple[list[Any], str] | None:
         """Return the parameters and the activation's name; None if the kernel lacks a layer."""
-        own = self.__dict__
-        parameters = weights_and_biases(own["gate"], own["up"], own["down"], bare=True)
-        activation = kernel_of_activation(own["activation"])
+        attributes = self.__dict__
+        parameters = weights_and_biases(
+            attributes["gate"], attributes["up"], attributes["down"], bare=True
+        )
+        activation = kernel_of_activation(attributes["activation"])
         return None if parameters is None or activation is None else (parameters, activation)
 
 

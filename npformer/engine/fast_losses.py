@@ -7,8 +7,8 @@ import numpy as np
 from npformer.core import Array
 from npformer.core.dispatch import enabled
 from npformer.engine.context import EngineContext
+from npformer.engine.kernel_tables import kernels_of
 from npformer.engine.twin_classes import FLOATS, Saved
-from npformer.engine.twins import kernels_of
 from npformer.engine.verdict import proven
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 

@@ -62,16 +62,16 @@ class FastAveraging(Fast):
 
     def fitting(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
         """Return `fused`, but None if scores are set on the mixer itself."""
-        own = self.__dict__
-        return None if "scores" in own or "scores_backward" in own else self.fused()
+        attributes = self.__dict__
+        return None if "scores" in attributes or "scores_backward" in attributes else self.fused()
 
     def heads(self, x: Array, context: Context) -> tuple[Array, Any]:
-        own: Any = self
-        dropped = context.training and own.attention_dropout > 0.0  # runs as written
+        mixer: Any = self
+        dropped = context.training and mixer.attention_dropout > 0.0  # runs as written
         if not dropped and (fused := self.fitting()) is not None:
-            found = self.run(self.kernel, x, fused[0], *fused[1], context=context)
-            if found is not None:
-                return found
+            result = self.run(self.kernel, x, fused[0], *fused[1], context=context)
+            if result is not None:
+                return result
         return super().heads(x, context)  # type: ignore[misc, no-any-return]
 
     def heads_backward(self, dmerged: Array, cache: Any, gradients: Gradients) -> Any:
@@ -94,11 +94,13 @@ class FastAttention(Fast, Attention):
 
     def fused(self, x: Array, context: Context) -> Fused | None:
         """Return the parameters and settings that the kernel takes; None if it cannot be used."""
-        own = self.__dict__
-        parameters = weights_and_biases(own["query"], own["key"], own["value"], bare=True)
+        attributes = self.__dict__
+        parameters = weights_and_biases(
+            attributes["query"], attributes["key"], attributes["value"], bare=True
+        )
         if parameters is None or not self._fits_device(x, parameters):
             return None
-        return parameters, (own["n_heads"], own["causal"], STORE["auto"])
+        return parameters, (attributes["n_heads"], attributes["causal"], STORE["auto"])
 
     def _fits_device(self, x: Array, parameters: Sequence[Any]) -> bool:
         """Return whether there is a kernel for these maps: on a GPU, square ones with biases."""
@@ -133,7 +135,7 @@ class FastAttention(Fast, Attention):
         fused = self.fused(x, context)
         if fused is None:
             return super().prefill(x, state, context)
-        from npformer.engine.cpu.one_token import attention_of_one  # late, as in `kernels_of`
+        from npformer.engine.cpu.one_token import attention_of_one  # late: `kernel_tables`
 
         parameters, _ = fused
         W_query, b_query, W_key, b_key, W_value, b_value = map(value_of, parameters)
@@ -160,17 +162,19 @@ class FastGeneralAttention(FastAttention, GeneralAttention):
     __slots__ = ()
 
     def fused(self, x: Array, context: Context) -> Fused | None:
-        own = self.__dict__
-        drops_weights = context.training and own["attention_dropout"] > 0.0
-        has_norms = own["query_norm"] is not None or own["key_norm"] is not None
-        if drops_weights or has_norms or not OVERRIDABLE.isdisjoint(own):
+        attributes = self.__dict__
+        drops_weights = context.training and attributes["attention_dropout"] > 0.0
+        has_norms = attributes["query_norm"] is not None or attributes["key_norm"] is not None
+        if drops_weights or has_norms or not OVERRIDABLE.isdisjoint(attributes):
             return None  # it runs as written
-        parameters = weights_and_biases(own["query"], own["key"], own["value"], bare=True)
+        parameters = weights_and_biases(
+            attributes["query"], attributes["key"], attributes["value"], bare=True
+        )
         if parameters is None or not self._fits_device(x, parameters):
             return None
-        settings = own["n_heads"], own["causal"], STORE.get(own["memory"])
-        options = own["rope_theta"], own["window"], own["n_kv_heads"]
-        if options == (None, None, own["n_heads"]):
+        settings = attributes["n_heads"], attributes["causal"], STORE.get(attributes["memory"])
+        options = attributes["rope_theta"], attributes["window"], attributes["n_kv_heads"]
+        if options == (None, None, attributes["n_heads"]):
             return parameters, settings
         if type(x) is not np.ndarray:
             return None  # on a GPU the kernel knows attention as it was in 2017
@@ -190,11 +194,11 @@ class FastDenseSynthesizer(FastAveraging, DenseSynthesizer):
     kernel = "dense_heads"
 
     def fused(self) -> tuple[Sequence[Parameter], tuple[Any, ...]] | None:
-        own = self.__dict__
-        value = weights_and_biases(own["value"])
-        if value is None or len(self.W2.value) != own["n_heads"]:
+        attributes = self.__dict__
+        value = weights_and_biases(attributes["value"])
+        if value is None or len(self.W2.value) != attributes["n_heads"]:
             return None
-        return [*self.in_order(), *value], (own["causal"],)
+        return [*self.in_order(), *value], (attributes["causal"],)
 
 
 class FastFourier(Fast, Fourier):

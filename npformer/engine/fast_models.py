@@ -127,14 +127,14 @@ class FastBlock(Fast, EncoderBlock):
 
         It keeps no caches.
         """
-        own, context = self.__dict__, as_engine_context(context)
-        if own["feed_forward"] is not None:
+        attributes, context = self.__dict__, as_engine_context(context)
+        if attributes["feed_forward"] is not None:
             sublayers = {**sublayers, "feed_forward": self.feed_forward}
         residual = self._post_norm if self.norm == "post" else self._pre_norm
         only_added = self.norm == "pre" and not context.training
         for name, sublayer in sublayers.items():
             norm = getattr(self, f"{name}_norm")
-            if only_added and is_exactly(own[f"{name}_dropout"], Dropout):
+            if only_added and is_exactly(attributes[f"{name}_dropout"], Dropout):
                 normed, _ = norm.forward(x, context)
                 x = x + sublayer.forward(normed, context)[0]
             else:

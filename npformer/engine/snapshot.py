@@ -115,26 +115,26 @@ def snapshot_of(model: Layer) -> Snapshot:
     """Return a snapshot of a model as it is now: the last one, if the model has not changed."""
     # Read once: another thread may drop it.
     if (snapshot := model_cache(model).snapshot) is None or not snapshot.fits(model):
-        kept = model_cache(model)
-        kept.release()
-        snapshot = kept.snapshot = Snapshot(model)
+        cache = model_cache(model)
+        cache.release()
+        snapshot = cache.snapshot = Snapshot(model)
     return snapshot  # type: ignore[no-any-return]
 
 
 def _layers(model: Layer) -> list[Layer]:
     """Return every layer of a model once, also those that a layer's own `children` leaves out."""
-    found: dict[int, Layer] = {}
+    layers: dict[int, Layer] = {}
     waiting = [model]
     while waiting:
         layer = waiting.pop()
-        if id(layer) in found:
+        if id(layer) in layers:
             continue
-        found[id(layer)] = layer
+        layers[id(layer)] = layer
         for attribute in list(layer.__dict__.values()):  # a copy: another thread may set one
-            several = attribute if isinstance(attribute, list | tuple) else (attribute,)
-            waiting += [item for item in several if isinstance(item, Layer)]
+            items = attribute if isinstance(attribute, list | tuple) else (attribute,)
+            waiting += [item for item in items if isinstance(item, Layer)]
         waiting += [child for _, child in layer.children() if isinstance(child, Layer)]
-    return list(found.values())
+    return list(layers.values())
 
 
 def _settings(layer: Layer) -> dict[str, Any]:

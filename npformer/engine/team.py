@@ -145,17 +145,17 @@ class Team:
             context = EngineContext(keep=False, workspace=self._memory(k), threads=threads)
             if n == 1 and (at_once is None or at_once >= len(batch)):
                 return [model.forward(*batch.arrays(), batch.within(context))[0]]
-            some = [batch.select(rows) for rows in rows_of_worker(k, n, len(batch), at_once)]
-            return [model.forward(*rows.arrays(), rows.within(context))[0] for rows in some]
+            batches = [batch.select(rows) for rows in rows_of_worker(k, n, len(batch), at_once)]
+            return [model.forward(*part.arrays(), part.within(context))[0] for part in batches]
 
         together = len(batch) if at_once is None else min(len(batch), n * at_once)
         with guarded_computation(backend, together):
             alone = one_blas_thread(backend, seconds, threads)
-            made = [y for several in in_workers(predicted, n, alone) for y in several]
-        if len(made) == 1:
-            return made[0]
+            outputs = [y for of_worker in in_workers(predicted, n, alone) for y in of_worker]
+        if len(outputs) == 1:
+            return outputs[0]
         with guarded_computation(backend, len(batch)):
-            return array_module(made[0]).concatenate(made)
+            return array_module(outputs[0]).concatenate(outputs)
 
     def _sharing(self, snapshot: Snapshot, batch: Batch) -> tuple[str, int, int, float]:
         """Return the backend, how many workers share a batch, or threads a call, and its cost."""
@@ -238,20 +238,23 @@ def micro_batches_of_worker(
     if counts is None:
         return [MicroBatch(batch if masked else without_full_mask(batch))]
     shard, rows = batch.shard, list(rows_of_worker(k, n, len(batch), most))
-    own = batch.select(slice(rows[0].start, rows[-1].stop))
-    own = own if masked else without_full_mask(own)
+    rows_together = batch.select(slice(rows[0].start, rows[-1].stop))
+    rows_together = rows_together if masked else without_full_mask(rows_together)
     total = (float(counts.sum()) if shard is None else shard.total) or 1.0
     before, cut = 0, None
     if shard is not None:
-        here, before = tuple(each.length for each in own.inputs), shard.first
+        here, before = tuple(sequences.length for sequences in rows_together.inputs), shard.first
         cut = None if shard.lengths in (None, here) else Cut(here, shard.lengths)
-    found, at = [], rows[0].start
-    for some in rows:
-        if some.start < some.stop:  # else there are fewer samples than workers
-            part = own.select(slice(some.start - at, some.stop - at)) if len(rows) > 1 else own
-            weight = float(counts[some].sum()) / total
-            found.append(MicroBatch(part, weight, before + some.start, cut))
-    return found
+    micro_batches, first = [], rows[0].start
+    for of_batch in rows:
+        if of_batch.start == of_batch.stop:
+            continue  # there are fewer samples than workers
+        part = rows_together
+        if len(rows) > 1:
+            part = part.select(slice(of_batch.start - first, of_batch.stop - first))
+        weight = float(counts[of_batch].sum()) / total
+        micro_batches.append(MicroBatch(part, weight, before + of_batch.start, cut))
+    return micro_batches
 
 
 def rows_of_worker(k: int, n: int, n_rows: int, most: int | None) -> Iterator[slice]:
@@ -267,12 +270,12 @@ def without_full_mask(batch: Batch) -> Batch:
 
     Then layers need not look at a mask, which takes a few per cent of a short step.
     """
-    if not any(_has_full_mask(each) for each in batch.inputs):
+    if not any(_has_full_mask(sequences) for sequences in batch.inputs):
         return batch
     inputs = [replace(e, padding=None) if _has_full_mask(e) else e for e in batch.inputs]
     return replace(batch, inputs=tuple(inputs))
 
 
-def _has_full_mask(each: Sequences) -> bool:
-    padding = each.padding
+def _has_full_mask(sequences: Sequences) -> bool:
+    padding = sequences.padding
     return padding is not None and type(padding.mask) is np.ndarray and bool(padding.mask.all())

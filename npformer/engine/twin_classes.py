@@ -27,13 +27,13 @@ class Saved:
 
     def add_gradients(self, dy: Array, gradients: Gradients, **options: Any) -> Any:
         """Add the gradients of the parameters, those that there are, and return that of x."""
-        found = self.backward(dy, self.cache, **options)
+        result = self.backward(dy, self.cache, **options)
         if not self.parameters:
-            return found
-        given = [each for each in self.parameters if each is not None]
-        for parameter, gradient in zip(given, found[1:], strict=True):
+            return result
+        parameters = [parameter for parameter in self.parameters if parameter is not None]
+        for parameter, gradient in zip(parameters, result[1:], strict=True):
             gradients.add(parameter, gradient.reshape(parameter.shape))
-        return found[0]
+        return result[0]
 
 
 class Fast:
@@ -164,8 +164,8 @@ class Table:
 
         `children` are names of layers, or of lists of layers; `first` as for `add`.
         """
-        found = {name: Child() for name in children}
-        self.add(plain, _subclass(f"Fast{plain.__name__}", (Fast, plain), found), **first)
+        attributes = {name: Child() for name in children}
+        self.add(plain, _subclass(f"Fast{plain.__name__}", (Fast, plain), attributes), **first)
 
     def find(self, kind: type, first: bool = False) -> type | None:
         """Return the class of the twins of layers of this class; None if they have no twins."""
@@ -173,10 +173,10 @@ class Table:
         try:
             return self._found[key]
         except KeyError:
-            found = self.first.get(kind) if first else None
-            found = found or self.classes.get(kind) or self._container(kind, first)
-            self._found[key] = found
-            return found
+            twin_class = self.first.get(kind) if first else None
+            twin_class = twin_class or self.classes.get(kind) or self._container(kind, first)
+            self._found[key] = twin_class
+            return twin_class
 
     def _container(self, kind: type, first: bool) -> type | None:
         """Make a class for twins of a user's subclass of a container, such as `Encoder`.
@@ -188,25 +188,25 @@ class Table:
             return None
         fast = (first and self.first.get(known)) or self.classes[known]
         children = {
-            name: type(found)()
+            name: type(value)()
             for base in reversed(fast.__mro__)
-            for name, found in vars(base).items()
-            if isinstance(found, Child)
+            for name, value in vars(base).items()
+            if isinstance(value, Child)
         }
         # What a model needs for training, such as `Model`, notices no twin.
         above = kind.__mro__[: kind.__mro__.index(known)]
         others = [
             base for base in above if not base.__module__.startswith("npformer.models.trainable.")
         ]
-        own = {name for base in others for name in vars(base)}
+        defined = {name for base in others for name in vars(base)}
         layers = [base for base in known.__mro__ if issubclass(base, Layer)]
         names = {name for base in layers for name in vars(base)} | set(children)
         passes = {name for name in names if not _special(name)} - {"arguments"}
-        if not children or own & (passes | NOT_ALLOWED):
+        if not children or defined & (passes | NOT_ALLOWED):
             return None
-        about = {"__slots__": (), "__module__": kind.__module__, "__doc__": kind.__doc__}
+        attributes = {"__slots__": (), "__module__": kind.__module__, "__doc__": kind.__doc__}
         try:
-            return type(kind)(kind.__name__, (Fast, kind), about | children)
+            return type(kind)(kind.__name__, (Fast, kind), attributes | children)
         except TypeError:  # the metaclass takes other arguments
             return None
 
@@ -248,11 +248,11 @@ class ModelCache:
 
 def model_cache(model: Layer) -> ModelCache:
     """Return what is kept with a model; a twin's is in the `Twins` that it belongs to."""
-    found = attachment(model)
-    if type(found) is ModelCache:
-        return found
-    if found is not None:
-        return found.caches.setdefault(id(model), ModelCache())  # type: ignore[no-any-return]
+    attached = attachment(model)
+    if type(attached) is ModelCache:
+        return attached
+    if attached is not None:
+        return attached.caches.setdefault(id(model), ModelCache())  # type: ignore[no-any-return]
     new = ModelCache()
     ATTACHMENT.__set__(model, new)
     return new

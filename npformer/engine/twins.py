@@ -8,7 +8,7 @@ subclass of a container in the table (`Encoder`, `Sequential`, `SequenceClassifi
 too if it overrides none of the container's methods.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,11 +16,11 @@ import numpy as np
 
 from npformer.core import Array, Layer, a_type, get_backend
 from npformer.core.dispatch import enabled, register
+from npformer.engine.kernel_tables import KernelPair, kernels_of
 from npformer.engine.twin_classes import FLOATS, TABLE, Fast, has_own_pass, model_cache
 from npformer.engine.verdict import proven
 
 Model = TypeVar("Model", bound=Layer)
-Kernel = tuple[Callable[..., tuple[Array, Any]], Callable[..., Any]]
 
 
 @dataclass(eq=False)
@@ -30,7 +30,7 @@ class Twins:
     `kernels` are those of the model's backend, by name, for arrays of `array_type`.
     """
 
-    kernels: Mapping[str, Kernel]
+    kernels: Mapping[str, KernelPair]
     array_type: type
     root: Layer | None = None  # keeps the model alive for a caller who holds only its twin
     caches: dict[int, Any] = field(default_factory=dict)  # see `model_cache`
@@ -39,15 +39,15 @@ class Twins:
     def __post_init__(self) -> None:
         self._exact = self.array_type is np.ndarray  # a subclass may redefine any operator
 
-    def kernel(self, name: str, x: Array) -> Kernel | None:
+    def kernel(self, name: str, x: Array) -> KernelPair | None:
         """Return a pair of kernels for arrays like x; None if there is none."""
         char = x.dtype.char
         if char not in FLOATS or not enabled():
             return None
         if self._exact:
             return self.kernels.get(name) if type(x) is np.ndarray else None
-        found = self.kernels.get(name) if isinstance(x, self.array_type) else None
-        return found if found is None or proven(name, char) else None
+        pair = self.kernels.get(name) if isinstance(x, self.array_type) else None
+        return pair if pair is None or proven(name, char) else None
 
     def of(self, layer: Any, first: bool = False) -> Any:
         """Return the twin of a layer, whose input may be data; the layer itself if it has none.
@@ -57,8 +57,8 @@ class Twins:
         # The layer is kept, too, so that no other one gets its id.
         _, kind, twin = self._made[first].get(id(layer), (None, None, None))
         if type(layer) is kind:
-            own = layer.__dict__  # `has_own_pass` without the call, which runs often
-            if "forward" not in own and "backward" not in own:
+            attributes = layer.__dict__  # `has_own_pass` without the call, which runs often
+            if "forward" not in attributes and "backward" not in attributes:
                 return twin
         if isinstance(layer, (list, tuple)):
             return [self.of(one, first and i == 0) for i, one in enumerate(layer)]
@@ -81,8 +81,8 @@ class Twins:
 
     def release(self) -> None:
         """Drop all twins; one that is still in use makes those of its children again."""
-        for made in self._made:
-            made.clear()
+        for twins in self._made:
+            twins.clear()
 
 
 def fast(model: Model, *, of_data: bool = False) -> Model:
@@ -134,9 +134,9 @@ def twin_on(backend: str, model: Model, of_data: bool = False) -> Model:
     if not enabled() or isinstance(model, Fast) or has_own_pass(model):
         return model
     twins, key = model_cache(model).twins, (backend, of_data)
-    found = twins.get(key)
-    if found is not None and found[0] is type(model):
-        return found[1]  # type: ignore[no-any-return]
+    known = twins.get(key)
+    if known is not None and known[0] is type(model):
+        return known[1]  # type: ignore[no-any-return]
     kernels = kernels_of(backend)
     if kernels is None:
         return model
@@ -146,34 +146,21 @@ def twin_on(backend: str, model: Model, of_data: bool = False) -> Model:
     return twin  # type: ignore[return-value]
 
 
-def kernels_of(backend: str) -> Mapping[str, Any] | None:
-    """Return the kernels of a backend by name; None if it has none."""
-    if backend == "numpy":
-        from npformer.engine import cpu
-
-        return cpu.KERNELS
-    if backend == "cupy":
-        from npformer.engine import gpu
-
-        return gpu.KERNELS
-    return None
-
-
 def as_written(model: Layer) -> set[int]:
     """Return the ids of the layers in a model that run as written."""
-    found: set[int] = set()
+    ids: set[int] = set()
 
     def visit(layer: Layer, twin: Any) -> None:
         known = TABLE.find(type(layer)) is not None and twin is not layer
         if not known:
-            found.add(id(layer))
+            ids.add(id(layer))
         passed_over = set(map(id, twin.passes_over())) if known else set()
         for _, child in layer.children():
             if isinstance(child, Layer) and id(child) not in passed_over:
                 visit(child, child if twin is layer else twin._twins.of(child))
 
     visit(model, fast(model))
-    return found
+    return ids
 
 
 def has_twin(layer: Layer) -> bool:

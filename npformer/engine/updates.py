@@ -1,50 +1,45 @@
 """Kernels for the optimizer's update and for clipping, and the generator of masks on a GPU."""
 
-import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from npformer.core import Array, backend_of, is_array
 from npformer.core.dispatch import register
+from npformer.engine.kernel_tables import updates_of
 from npformer.engine.twin_classes import FLOATS
 from npformer.engine.verdict import proven
 from npformer.optim import adam_update, clip_by_global_norm
 
 
-def kernel(name: str, x: Array) -> Callable[..., Any] | None:
-    """Return the kernel of the function `name` for arrays like x; None if there is none."""
+def update_kernel(name: str, x: Array) -> Callable[..., Any] | None:
+    """Return the kernel for the function `name` and arrays like x; None if there is none."""
     if x.dtype.char not in FLOATS:
         return None
     if type(x) is np.ndarray:
-        from npformer.engine import cpu
-
-        return cpu.UPDATES.get(name) if x.flags.c_contiguous or x.ndim == 1 else None
+        if x.flags.c_contiguous or x.ndim == 1:
+            return updates_of("numpy").get(name)
+        return None
     if x.ndim == 1 and is_array(x) and backend_of(x=x).name == "cupy":
-        from npformer.engine import gpu
-
-        found = gpu.UPDATES.get(name)
-        return found if found is None or proven(name, x.dtype.char) else None
+        kernel = updates_of("cupy").get(name)
+        if kernel is not None and proven(name, x.dtype.char):
+            return kernel
     return None
 
 
-for _plain in (adam_update, clip_by_global_norm):
-    register(_plain, partial(kernel, _plain.__name__))
+def kernel_of_adam_update(theta: Array) -> Callable[..., Any] | None:
+    """Return the kernel for `optim.adam_update` of a parameter; None if there is none."""
+    return update_kernel("adam_update", theta)
 
 
-def adam_numbers(
-    t: int, lr: float, betas: tuple[float, float], eps: float, weight_decay: float = 0.0
-) -> tuple[float, float, float]:
-    """Return (size, eps, shrink) with theta = shrink theta - size m / (sqrt(v) + eps) at step t.
+def kernel_of_clip_by_global_norm(flat: Array) -> Callable[..., Any] | None:
+    """Return the kernel for `optim.clip_by_global_norm` of a flat buffer; None if there is none."""
+    return update_kernel("clip_by_global_norm", flat)
 
-    This is the step of `npformer.Adam`, numerator and denominator times sqrt(1 - beta2^t): it
-    divides once where the formula divides three times.
-    """
-    beta1, beta2 = betas
-    root = math.sqrt(1.0 - math.pow(beta2, t))
-    return lr * root / (1.0 - math.pow(beta1, t)), eps * root, 1.0 - lr * weight_decay
+
+register(adam_update, kernel_of_adam_update)
+register(clip_by_global_norm, kernel_of_clip_by_global_norm)
 
 
 def device_generator(backend: str, seed: int) -> Any:
@@ -54,6 +49,6 @@ def device_generator(backend: str, seed: int) -> Any:
     """
     if backend != "cupy" or not proven("DeviceGenerator", "f"):
         return None
-    from npformer.engine.gpu import DeviceGenerator
+    from npformer.engine.gpu import DeviceGenerator  # late, as in `kernel_tables`
 
     return DeviceGenerator(seed, backend)

@@ -1,6 +1,6 @@
 """Which kernels a GPU runs: those that a child process has seen compute what the plain pairs do.
 
-The child, `npformer.engine.gpu.device_kernels`, is there because a kernel that writes outside its
+The child, `npformer.engine.kernel_check`, is there because a kernel that writes outside its
 arrays would spoil the device for its process. The verdict is kept on disk, so it takes time only
 once.
 """
@@ -15,7 +15,7 @@ import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from npformer.core import get_backend, precision
 from npformer.core.cupy.backend import LOCAL_RANKS
@@ -29,14 +29,17 @@ CACHE_VARIABLE = "NPFORMER_CACHE"
 TIMEOUT = 300.0
 """Seconds after which a child counts as hanging; most of them are for compiling."""
 
-PROGRAM = ("-P", "-m", "npformer.engine.gpu.device_kernels")
+SOURCES = (".py", ".cu", ".cuh")
+"""How the names of files with kernels end."""
 
 DTYPES = {"f": "float32", "d": "float64"}
 
 Verdict = dict[str, Any]
 """What was checked ("about"), what is wrong by kernel ("problems"), and "seconds"."""
 
-_found: dict[tuple[str, str], Verdict] = {}
+_verdicts: dict[tuple[str, str], Verdict] = {}
+"""Of this process, by dtype and precision."""
+
 _lock = threading.Lock()
 
 
@@ -46,40 +49,44 @@ def proven(name: str, char: str) -> bool:
     The first call for a dtype and a precision may take seconds, and warns if kernels are left out.
     """
     key = DTYPES[char], "float32" if char == "d" else precision("cupy")
-    found = _found.get(key)
-    if found is None:
+    known = _verdicts.get(key)
+    if known is None:
         with _lock:
-            new = key not in _found
-            found = _found.setdefault(key, verdict(*key) if new else {})
-        if new and found["problems"]:
-            warnings.warn(in_words(found), stacklevel=2)
-    return name not in found["problems"] and "" not in found["problems"]
+            is_new = key not in _verdicts
+            if is_new:
+                _verdicts[key] = verdict(*key)
+            known = _verdicts[key]
+        if is_new and known["problems"]:
+            warnings.warn(in_words(known), stacklevel=2)
+    return name not in known["problems"] and "" not in known["problems"]
 
 
 def verdict(dtype: str, precision: str, again: bool = False) -> Verdict:
     """Return the verdict on disk; if there is none, or `again`, that of a child process."""
     if os.environ.get(CHECK_VARIABLE) == "0":
         return {"about": {}, "problems": {}, "seconds": None}
-    about = {what: found for what, found in get_backend("cupy").details() if what != "memory"}
+    about = {what: value for what, value in get_backend("cupy").details() if what != "memory"}
     about |= {"kernels": digest(), "dtype": dtype, "precision": precision}
     code = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     file = folder() / f"kernels-{code}.json"
-    found = None if again else _read(file, about)
-    if found is None:
-        print(  # on a new line, because a progress bar may be on this one
-            f"\nnpformer checks its kernels on {about.get('GPU', 'the GPU')}, in {dtype}, once; "
-            "compiling them may take a minute",
-            file=sys.stderr,
-        )
-        found = {"about": about, **_ask(dtype, precision)}
-        _write(file, found)
-    return found
+    if not again:
+        on_disk = _read(file, about)
+        if on_disk is not None:
+            return on_disk
+    print(  # on a new line, because a progress bar may be on this one
+        f"\nnpformer checks its kernels on {about.get('GPU', 'the GPU')}, in {dtype}, once; "
+        "compiling them may take a minute",
+        file=sys.stderr,
+    )
+    new = {"about": about} | _verdict_of_child(dtype, precision)
+    _write(file, new)
+    return new
 
 
-def in_words(found: Verdict) -> str:
+def in_words(verdict: Verdict) -> str:
     """Return which kernels a verdict leaves out, and on what machine."""
-    about = ", ".join(f"{what} {value}" for what, value in found["about"].items())
-    left_out = "; ".join(f"{name or 'all'} ({why})" for name, why in found["problems"].items())
+    about = ", ".join(f"{what} {value}" for what, value in verdict["about"].items())
+    left_out = "; ".join(f"{name or 'all'} ({why})" for name, why in verdict["problems"].items())
     return (
         f"kernels are left out, the plain functions run in their place: {left_out}. {about}. "
         "`npformer doctor --report FILE` checks again, and writes a report to send"
@@ -89,73 +96,108 @@ def in_words(found: Verdict) -> str:
 @cache
 def digest() -> str:
     """Return a digest of the kernels' sources and of what checks them."""
-    files = (Path(__file__).parent / "gpu").rglob("*.*")
-    found = hashlib.sha256()
-    for file in sorted(file for file in files if file.suffix in (".py", ".cu", ".cuh")):
-        found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+    engine = Path(__file__).parent
+    kernels = [file for file in (engine / "gpu").rglob("*.*") if file.suffix in SOURCES]
+    checks = [engine / "kernel_cases.py", engine / "kernel_check.py"]
+    digest_of_files = hashlib.sha256()
+    for file in sorted(kernels + checks):
+        digest_of_files.update(file.read_bytes())
+    return digest_of_files.hexdigest()[:16]
 
 
 def folder() -> Path:
     """Return the folder of verdicts, in the platform's folder for caches."""
-    if given := os.environ.get(CACHE_VARIABLE):
-        return Path(given)
-    usual = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
-    return (Path(usual) if usual else Path.home() / ".cache") / "npformer"
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen)
+    of_platform = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+    parent = Path(of_platform) if of_platform else Path.home() / ".cache"
+    return parent / "npformer"
 
 
-def _ask(dtype: str, precision: str) -> Verdict:
-    """Return what a child process found, which prints it line by line.
+def command_of_check(dtype: str, precision: str) -> list[str]:
+    """Return the command that starts the child process."""
+    return [sys.executable, "-P", "-m", "npformer.engine.kernel_check", dtype, precision]
 
-    Kernels that it did not get to are left out.
-    """
-    command = [sys.executable, *PROGRAM, dtype, precision]
+
+class _Child(NamedTuple):
+    """A child process that has ended: how it ended, and what it printed."""
+
+    end: str
+    output: bytes
+    errors: bytes
+
+
+def _run_child(dtype: str, precision: str) -> _Child:
+    """Run the child process to its end."""
     environment = os.environ | {
         CHECK_VARIABLE: "0",
         LOCAL_RANKS[0]: str(get_backend("cupy").number()),  # the same GPU
         "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),  # the same npformer
     }
-    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True}
     try:
-        done: Any = subprocess.run(command, **streams, env=environment, timeout=TIMEOUT)
-        end = f"ended with status {done.returncode}"
+        process = subprocess.run(
+            command_of_check(dtype, precision),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment,
+            timeout=TIMEOUT,
+        )
     except subprocess.TimeoutExpired as error:
-        done, end = error, f"was ended after {TIMEOUT:g} seconds"
+        end = f"was ended after {TIMEOUT:g} seconds"
+        return _Child(end, error.stdout or b"", error.stderr or b"")
     except OSError as error:
-        done, end = None, f"could not be started: {error}"
-    out, errors = (b"", b"") if done is None else (done.stdout or b"", done.stderr or b"")
-    said = [_line(line) for line in out.splitlines()]
-    last = errors.decode(errors="replace").strip()[-2000:]
-    names = next((line["names"] for line in said if "names" in line), [""])
-    judged = {line["kernel"]: line["problem"] for line in said if "kernel" in line}
-    missing = ": ".join((f"the process that checks it {end}", *last.splitlines()[-1:]))
-    problems = {name: judged.get(name, missing) for name in names if judged.get(name, missing)}
-    times = next((line for line in said if "seconds" in line), {"seconds": None})
-    return {"problems": problems, **times, **({"said": last} if problems else {})}
+        return _Child(f"could not be started: {error}", b"", b"")
+    return _Child(f"ended with status {process.returncode}", process.stdout, process.stderr)
+
+
+def _verdict_of_child(dtype: str, precision: str) -> Verdict:
+    """Return what a child process finds, which prints it line by line.
+
+    Kernels that it did not get to are left out.
+    """
+    child = _run_child(dtype, precision)
+    lines = [_line(text) for text in child.output.splitlines()]
+    names = next((line["names"] for line in lines if "names" in line), [""])
+    judged = {line["kernel"]: line["problem"] for line in lines if "kernel" in line}
+    last_errors = child.errors.decode(errors="replace").strip()[-2000:]
+    missing = f"the process that checks it {child.end}"
+    if last_errors:
+        missing += f": {last_errors.splitlines()[-1]}"
+    problems = {}
+    for name in names:
+        problem = judged.get(name, missing)
+        if problem:
+            problems[name] = problem
+    verdict: Verdict = {"problems": problems}
+    verdict |= next((line for line in lines if "seconds" in line), {"seconds": None})
+    if problems:
+        verdict["said"] = last_errors
+    return verdict
 
 
 def _line(text: bytes) -> dict[str, Any]:
+    """Return what a line says in JSON; nothing if a library printed it."""
     with suppress(ValueError):
-        found = json.loads(text)
-        if isinstance(found, dict):
-            return found
-    return {}  # printed by a library
+        content = json.loads(text)
+        if isinstance(content, dict):
+            return content
+    return {}
 
 
 def _read(file: Path, about: dict[str, str]) -> Verdict | None:
     """Return a verdict from disk; None if there is none, or if it is damaged."""
     with suppress(OSError, ValueError):
-        found = json.loads(file.read_text("utf-8"))
-        known = isinstance(found, dict) and found.get("about") == about
-        if known and isinstance(found.get("problems"), dict):
-            return found  # type: ignore[no-any-return]
+        content = json.loads(file.read_text("utf-8"))
+        fits = isinstance(content, dict) and content.get("about") == about
+        if fits and isinstance(content.get("problems"), dict):
+            return content  # type: ignore[no-any-return]
     return None
 
 
-def _write(file: Path, found: Verdict) -> None:
+def _write(file: Path, verdict: Verdict) -> None:
     """Write a verdict in one step; without a folder to write to, the next process checks again."""
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(found, indent=1), "utf-8")
+        new.write_text(json.dumps(verdict, indent=1), "utf-8")
         new.replace(file)

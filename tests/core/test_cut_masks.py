@@ -1,7 +1,6 @@
 """Where the entries of a part's masks are in those of the batch, for one input and for two."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -51,7 +50,7 @@ def test_a_corner_has_the_first_entries_along_each_axis():
 @pytest.mark.parametrize("skipped", [1 << 13, 8], ids=["few bytes", "skipped"])
 @pytest.mark.parametrize("lengths", [(6, 4), (6, 9), (11, 4), (6, 6)], ids=str)
 def test_a_part_of_two_inputs_has_the_masks_of_the_tokens_left(lengths, skipped, monkeypatch):
-    monkeypatch.setattr(sys.modules["npformer.core.generators"], "SKIPPED", skipped)
+    monkeypatch.setattr("npformer.core.generator_of_part.SKIPPED", skipped)
     wholes = (11, 11) if lengths == (6, 6) else (A[1], B[1])
     cut = Cut(lengths, wholes)
     (a, b), (whole_a, whole_b) = lengths, wholes

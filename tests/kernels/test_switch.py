@@ -12,8 +12,9 @@ from npformer import layers as L
 from npformer.core import dispatch
 from npformer.core.dispatch import faster
 from npformer.engine import EngineContext, Workspace, cpu, fast_models, gpu
+from npformer.engine.kernel_tables import kernels_of
 from npformer.engine.twin_classes import Fast, Saved
-from npformer.engine.twins import Twins, kernels_of
+from npformer.engine.twins import Twins
 from npformer.engine.updates import device_generator
 from npformer.proof import complex_step
 from tests.engine.users import Scaled

@@ -1,13 +1,14 @@
 """Kernels for NumPy arrays: they reuse memory, sum by matrix products, and work in the cache.
 
-A kernel takes the arguments of the function in `npformer.functional` that it replaces, and a
-context that lends memory and threads. What it does to rows is in leaves, which have two bodies:
-NumPy's passes, and a loop for numba. docs/performance.md says what each idea gained.
+A kernel takes the arguments of the function in `npformer.functional` that it stands for, and a
+context that lends memory and threads. The first line of its docstring names that function. What it
+does to rows is in leaves, which have two bodies: NumPy's passes, and a loop for numba.
+docs/performance.md says what each idea gained.
 """
 
 from typing import Any
 
-from npformer.engine.cpu.adam import adam_update
+from npformer.engine.cpu.adam import adam_update_kernel
 from npformer.engine.cpu.attention import attention_heads, attention_heads_backward
 from npformer.engine.cpu.dense_synthesizer import dense_heads, dense_heads_backward
 from npformer.engine.cpu.dropout import dropout, dropout_backward
@@ -45,5 +46,5 @@ KERNELS: dict[str, Any] = {
 WHY_NO_LOOPS = use_loops()
 """Why leaves run NumPy's passes; "" if they run their loops."""
 
-UPDATES = {"adam_update": adam_update}
+UPDATES = {"adam_update": adam_update_kernel}
 """Functions without a backward pass, by the name of the plain function that each replaces."""

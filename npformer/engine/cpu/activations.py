@@ -93,8 +93,8 @@ def _relu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 
 @leaf(_relu_loop, FUSED)
 @in_pieces
-def relu(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """y = max(0, x). The derivative is y > 0."""
+def bias_relu(x: Array, y: Array, keep: bool, space: Array) -> None:
+    """Stands for `functional.relu`: y = max(0, x). The derivative is y > 0."""
     np.maximum(x, zeros(x.shape[-1], x.dtype), out=y)
 
 
@@ -116,8 +116,8 @@ def _gelu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 
 @leaf(_gelu_loop, FUSED)
 @in_pieces
-def gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
+def bias_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
+    """Stands for `functional.gelu`: y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
     square, phi = space
     np.multiply(x, x, out=square)
     if x.dtype.char == "f" and x.size > FEW:
@@ -173,8 +173,11 @@ def _gelu_tanh_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 
 @leaf(_gelu_tanh_loop, FUSED)
 @in_pieces
-def gelu_tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """y = x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), and x becomes y'."""
+def bias_gelu_tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
+    """Stands for `functional.gelu` with tanh.
+
+    y = x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), and x becomes y'.
+    """
     root = math.sqrt(2.0 / math.pi)
     square, half = space
     np.multiply(x, x, out=square)
@@ -210,8 +213,8 @@ def _silu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
 
 @leaf(_silu_loop, FUSED)
 @in_pieces
-def silu(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """y = x s with s = 1 / (1 + e^-x), and x becomes s + y (1 - s)."""
+def bias_silu(x: Array, y: Array, keep: bool, space: Array) -> None:
+    """Stands for `functional.silu`: y = x s, s = 1 / (1 + e^-x), and x becomes s + y (1 - s)."""
     s, _ = space
     s[...] = -UNIT
     _gate(x, s, y, keep)
@@ -222,8 +225,8 @@ def silu(x: Array, y: Array, keep: bool, space: Array) -> None:
 
 
 @in_pieces
-def tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
-    """y = tanh(x), and x becomes 1 - y^2."""
+def bias_tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
+    """Stands for `functional.tanh`: y = tanh(x), and x becomes 1 - y^2."""
     np.tanh(x, out=y)
     if keep:
         np.multiply(y, y, out=x)
@@ -231,10 +234,10 @@ def tanh(x: Array, y: Array, keep: bool, space: Array) -> None:
 
 
 ACTIVATIONS: dict[str, Callable[..., None]] = {
-    "relu": relu,
-    "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
-    "silu": silu,
-    "tanh": tanh,
+    "relu": bias_relu,
+    "gelu": bias_gelu,
+    "gelu_tanh": bias_gelu_tanh,
+    "silu": bias_silu,
+    "tanh": bias_tanh,
 }
 """By the names that ``EncoderConfig(activation=...)`` takes."""

@@ -9,11 +9,11 @@ import math
 import numpy as np
 
 from npformer.core import Array
+from npformer.engine.adam_numbers import adam_numbers
 from npformer.engine.cpu.rows import ROUNDED, leaf, pieces, scratch
-from npformer.engine.updates import adam_numbers
 
 
-def adam_update(
+def adam_update_kernel(
     theta: Array,
     g: Array,
     m: Array,
@@ -25,7 +25,7 @@ def adam_update(
     eps: float,
     weight_decay: float = 0.0,
 ) -> None:
-    """`optim.adam_update` for vectors, and for other arrays whose entries lie one after another."""
+    """Stands for `optim.adam_update`, of arrays whose entries lie one after another."""
     flat = (x.reshape(-1) for x in (theta, g, m, v))
     adam_step(*flat, *betas, *adam_numbers(t, lr, betas, eps, weight_decay))
 
@@ -33,11 +33,11 @@ def adam_update(
 def _loop(theta, g, m, v, beta1, beta2, size, eps, shrink):  # type: ignore[no-untyped-def]
     of = theta.dtype.type
     a, new, b, root = of(beta1), of(1.0 - beta1), of(beta2), of(math.sqrt(1.0 - beta2))
-    step, little, kept = of(size), of(eps), of(shrink)
+    step, epsilon, factor = of(size), of(eps), of(shrink)
     for i in range(theta.size):
         m[i] = a * m[i] + new * g[i]
         v[i] = b * v[i] + (root * g[i]) * (root * g[i])
-        theta[i] = kept * theta[i] - step * m[i] / (np.sqrt(v[i]) + little)
+        theta[i] = factor * theta[i] - step * m[i] / (np.sqrt(v[i]) + epsilon)
 
 
 @leaf(_loop, ROUNDED)
@@ -52,7 +52,10 @@ def adam_step(
     eps: float,
     shrink: float,
 ) -> None:
-    """theta = shrink theta - size m / (sqrt(v) + eps), after m and v have been updated."""
+    """Stands for `optim.adam_update`, with the numbers of `adam_numbers`.
+
+    theta = shrink theta - size m / (sqrt(v) + eps), after m and v have been updated.
+    """
     root = math.sqrt(1.0 - beta2)
     for piece in pieces(theta.size, 1):
         theta_, g_, m_, v_ = theta[piece], g[piece], m[piece], v[piece]

@@ -8,7 +8,7 @@ import numpy as np
 
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
-from npformer.engine.cpu.averaging import average, average_backward, by_head
+from npformer.engine.cpu.averaging import average_backward_in_tiles, average_in_tiles, by_head
 from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import FUSED, UNIT, leaf, map_fits, pieces, read_only, zeros
@@ -62,9 +62,9 @@ def attention_heads(
     *,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
+    """Stands for three `functional.linear`, then `functional.scaled_dot_product_attention`.
 
-    Replaces three `functional.linear` and `functional.scaled_dot_product_attention`, on x of shape
+    concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i), on x of shape
     (batch, length, d_model). Of keys and values there are `kv_heads`; None: n_heads. `store` says
     whether to keep exp(scores) for the backward pass; None keeps it for short sequences. With
     `rope_theta` queries and keys are turned, as by `functional.rotary`, which changes the length of
@@ -85,49 +85,60 @@ def attention_heads(
     np.multiply(W_query, scale, out=W[:, queries])
     W[:, keys], W[:, values] = W_key, W_value
     biases = b_query, b_key, b_value
-    given = zip(biases, (queries, keys, values), strict=True)
-    bias = np.concatenate([zeros(values.stop, x.dtype)[s] if b is None else b for b, s in given])
+    bias = np.concatenate(
+        (
+            zeros(columns.queries, x.dtype) if b_query is None else b_query,
+            zeros(columns.keys, x.dtype) if b_key is None else b_key,
+            zeros(columns.keys, x.dtype) if b_value is None else b_value,
+        )
+    )
     bias[queries] *= scale
     rows = x.reshape(-1, d)
     qkv = context.empty((len(rows), W.shape[1]), x)
     turns = None if rope_theta is None else turns_of(length, d_head, rope_theta, x.dtype.name)
 
-    def project(some: slice) -> Any:
-        np.matmul(rows[some], W, out=qkv[some])
-        longest = add_bias(qkv[some], bias, d_head, columns.queries, columns.keys, False)
+    def project(part: slice) -> Any:
+        np.matmul(rows[part], W, out=qkv[part])
+        longest = add_bias(qkv[part], bias, d_head, columns.queries, columns.keys, False)
         if turns is not None:
-            turn_rows(qkv[some], *turns, some.start, keys.stop)
+            rotary_of_rows(qkv[part], *turns, part.start, keys.stop)
         return longest
 
     squares = reduce(np.maximum, context.in_parts(project, len(rows)))
     query, key, value = by_head(qkv, batch, length, d_head, *columns.heads)
     if columns.group > 1:
-        key, value = (repeat_heads(each, columns.group)[0] for each in (key, value))
+        key, _ = repeat_heads(key, columns.group)
+        value, _ = repeat_heads(value, columns.group)
     y = context.empty((batch, length, columns.queries), x)
     bound = math.sqrt(math.prod(squares))
-    seen: Any = {"causal": causal, "window": window, "store": store}
-    cache = average(query, key, value, y, context, longest=bound, **seen)
+    cache = average_in_tiles(
+        query, key, value, y, context, longest=bound, causal=causal, window=window, store=store
+    )
     return y, (rows, biases, W, scale, cache, x.shape, columns, turns)
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients: dx, then dW and, if there was a bias, db of query, key and value."""
+    """Stands for `functional.scaled_dot_product_attention_backward` and `linear_backward`.
+
+    Gradients: dx, then dW and, if there was a bias, db of query, key and value.
+    """
     rows, biases, W, scale, averaged, x_shape, columns, turns = cache
     (batch, length, _), context = x_shape, averaged[-1]
     dqkv = context.empty((len(rows), W.shape[1]), rows)
-    dquery, *pair = by_head(dqkv, batch, length, columns.d_head, *columns.heads)
+    dquery, dkey, dvalue = by_head(dqkv, batch, length, columns.d_head, *columns.heads)
     if columns.group == 1:
-        average_backward(dy, averaged, dquery, *pair)
+        average_backward_in_tiles(dy, averaged, dquery, dkey, dvalue)
     else:
-        of_heads = [context.empty(dquery.shape, rows) for _ in pair]
-        average_backward(dy, averaged, dquery, *of_heads)
-        for target, dheads in zip(pair, of_heads, strict=True):
+        dkeys = context.empty(dquery.shape, rows)
+        dvalues = context.empty(dquery.shape, rows)
+        average_backward_in_tiles(dy, averaged, dquery, dkeys, dvalues)
+        for target, dheads in ((dkey, dkeys), (dvalue, dvalues)):
             grouped = dheads.reshape(batch, columns.kv_heads, columns.group, *dheads.shape[2:])
             np.add.reduce(grouped, axis=2, out=target)
     if turns is not None:
         (cosine, sine), turned = turns, columns.queries + columns.keys
         context.in_parts(
-            lambda some: turn_rows(dqkv[some], cosine, -sine, some.start, turned), len(rows)
+            lambda part: rotary_of_rows(dqkv[part], cosine, -sine, part.start, turned), len(rows)
         )
     W_back = np.multiply(W, _factors(columns, 1.0, W.dtype), out=context.empty(W.shape, W))
     dx = gradient_of_input(dqkv, W_back, context)
@@ -136,8 +147,10 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dW *= scales
     db *= scales
     gradients = []
-    for some, bias in zip(columns.slices, biases, strict=True):
-        gradients += [dW[:, some]] if bias is None else [dW[:, some], db[some]]
+    for columns_of_map, bias in zip(columns.slices, biases, strict=True):
+        gradients.append(dW[:, columns_of_map])
+        if bias is not None:
+            gradients.append(db[columns_of_map])
     return dx.reshape(x_shape), *gradients
 
 
@@ -166,19 +179,20 @@ def _loop(qkv, bias, d_head, queries, keys, rectify):  # type: ignore[no-untyped
 
 @leaf(_loop)
 def add_bias(qkv: Array, bias: Array, d_head: int, queries: int, keys: int, rectify: bool) -> Any:
-    """Add the bias to rows of queries, keys and values; return the largest |q|^2 and |k|^2.
+    """Stands for the sum with b in `functional.linear`, for queries, keys and values at once.
 
-    These are of heads, and NaN if there is NaN. There are so many columns of queries and of keys.
-    With `rectify` queries below 0 become 0.
+    Return the largest |q|^2 and |k|^2 of heads, NaN if there is NaN. There are so many columns of
+    queries and of keys. With `rectify` queries below 0 become 0.
     """
     longest = np.zeros(2, qkv.dtype)
     for piece in pieces(len(qkv), qkv.shape[1]):
         projected = qkv[piece]
         projected += bias
-        parts = projected[:, :queries], projected[:, queries : queries + keys]
+        query, key = projected[:, :queries], projected[:, queries : queries + keys]
         if rectify:
-            np.maximum(parts[0], zeros(queries, qkv.dtype), out=parts[0])
-        np.maximum(longest, [longest_square(part, d_head) for part in parts], out=longest)
+            np.maximum(query, zeros(queries, qkv.dtype), out=query)
+        squares = longest_square(query, d_head), longest_square(key, d_head)
+        np.maximum(longest, squares, out=longest)
     return longest[0].item(), longest[1].item()
 
 
@@ -195,8 +209,11 @@ def _turn_loop(qkv, cosine, sine, first, columns):  # type: ignore[no-untyped-de
 
 
 @leaf(_turn_loop, FUSED)
-def turn_rows(qkv: Array, cosine: Array, sine: Array, first: int, columns: int) -> None:
-    """Turn the first columns of rows, the first of which is the row `first` of the batch."""
+def rotary_of_rows(qkv: Array, cosine: Array, sine: Array, first: int, columns: int) -> None:
+    """Stands for `functional.rotary`, and with -sine for `functional.rotary_backward`.
+
+    Turn the first columns of rows, the first of which is the row `first` of the batch.
+    """
     length, half = cosine.shape
     for piece in pieces(len(qkv), qkv.shape[1]):
         at = np.arange(first + piece.start, first + piece.stop) % length

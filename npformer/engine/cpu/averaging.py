@@ -37,13 +37,15 @@ STORED = 512
 """Up to this length, `store=None` keeps the exponentials for the backward pass."""
 
 
-def by_head(rows: Array, batch: int, length: int, d_head: int, *parts: slice) -> list[Array]:
-    """Return views of some heads each, (batch, heads, length, d_head), which lie side by side."""
+def by_head(
+    rows: Array, batch: int, length: int, d_head: int, *slices_of_heads: slice
+) -> list[Array]:
+    """Return views of heads that lie side by side, (batch, heads, length, d_head), by slice."""
     heads = rows.reshape(batch, length, rows.shape[1] // d_head, d_head).swapaxes(1, 2)
-    return [heads[:, some] for some in parts]
+    return [heads[:, slice_of_heads] for slice_of_heads in slices_of_heads]
 
 
-def average(
+def average_in_tiles(
     query: Array,
     key: Array,
     value: Array,
@@ -56,9 +58,10 @@ def average(
     window: int | None = None,
     store: bool | None = None,
 ) -> Any:
-    """Write softmax(query key^T + bias) value into `y`, and return a cache.
+    """Stands for `functional.average`, of scores that are computed here, and in tiles.
 
-    The mask is that of `context`.
+    Write softmax(query key^T + bias) value into `y`, and return a cache. The mask is that of
+    `context`.
 
     Parameters
     ----------
@@ -111,10 +114,10 @@ def average(
     return exponentials, value, bias is not None, y, context
 
 
-def average_backward(
+def average_backward_in_tiles(
     dy: Array, cache: Any, dquery: Array, dkey: Array, dvalue: Array
 ) -> Array | None:
-    """Write the gradients of `average` into dquery, dkey and dvalue, and return that of the bias.
+    """Stands for `functional.average_backward`: write dquery, dkey and dvalue, and return dbias.
 
     dquery and dkey come out `UNIT` times too large, because EXP(s) = e^(s / UNIT). The caller
     divides by UNIT together with the scale of the queries. Keys of batch 1 receive the sum over the
@@ -143,7 +146,7 @@ def average_backward(
             along = None
             if not tiling.whole_rows:
                 along = np.vecdot(dy_rows, out[*group, queries])[..., None]
-            through_softmax(np.ascontiguousarray(p), x, along)
+            softmax_backward_of_tile(np.ascontiguousarray(p), x, along)
             _accumulate(p.swapaxes(-1, -2), dy_rows, dvalue[*group, keys], first)
             k = of_group(key, group)[:, :, keys]
             of_queries = dquery[*group, queries]
@@ -177,8 +180,11 @@ def _loop(p, x, along):  # type: ignore[no-untyped-def]
 
 
 @leaf(_loop)
-def through_softmax(p: Array, x: Array, along: Array | None) -> None:
-    """x = p (x - D), where D is `along`, or else sum(p x) over keys."""
+def softmax_backward_of_tile(p: Array, x: Array, along: Array | None) -> None:
+    """Stands for `functional.softmax_backward`: x, which is dp, becomes the gradient of scores.
+
+    x = p (x - D), where D is `along`, or else sum(p x) over keys.
+    """
     x -= np.vecdot(p, x)[..., None] if along is None else along
     x *= p
 

@@ -13,7 +13,7 @@ import numpy as np
 from npformer.core import Array, checks
 from npformer.engine.context import EngineContext
 from npformer.engine.cpu.attention import add_bias, columns_of
-from npformer.engine.cpu.averaging import average, average_backward, by_head
+from npformer.engine.cpu.averaging import average_backward_in_tiles, average_in_tiles, by_head
 from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.linear import gradient_of_input, gradients_of_map
 from npformer.engine.cpu.rows import UNIT, map_fits, pieces
@@ -31,11 +31,12 @@ def dense_heads(
     causal: bool,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i.
+    """Stands for `functional.linear` and `functional.dense_synthesizer`, by head.
 
-    Replaces `functional.linear` and `functional.dense_synthesizer`, on x of shape (batch, length,
-    d_model). With h = relu(x W1 + b1) the scores are h W2 + b2: the queries are h, the keys W2^T
-    for all samples, and b2 is a bias of each key. x W1 and x W_V are one product.
+    concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i, on x of
+    shape (batch, length, d_model). With h = relu(x W1 + b1) the scores are h W2 + b2: the queries
+    are h, the keys W2^T for all samples, and b2 is a bias of each key. x W1 and x W_V are one
+    product.
     """
     if x.ndim != 3 or not map_fits(x, W1, b1):
         checks.floating(x=x, W1=W1)
@@ -49,10 +50,10 @@ def dense_heads(
     hv = context.empty((len(rows), 2 * d), x)
     bias = np.concatenate((b1, b_value))
 
-    def project(some: slice) -> Any:
-        np.matmul(rows[some], W, out=hv[some])
+    def project(part: slice) -> Any:
+        np.matmul(rows[part], W, out=hv[part])
         # Values stand where attention has its keys; their size is not asked for.
-        return add_bias(hv[some], bias, d // n_heads, d, d, True)
+        return add_bias(hv[part], bias, d // n_heads, d, d, True)
 
     longest, _ = reduce(np.maximum, context.in_parts(project, len(rows)))
     columns = columns_of(n_heads, n_heads, d // n_heads)
@@ -61,12 +62,15 @@ def dense_heads(
     longest_key = longest_square(key.reshape(-1, d // n_heads), d // n_heads)
     y = context.empty((batch, length, d), x)
     bound, bias = math.sqrt(longest * longest_key), b2[:, :length]
-    cache = average(query, key, value, y, context, longest=bound, bias=bias, causal=causal)
+    cache = average_in_tiles(query, key, value, y, context, longest=bound, bias=bias, causal=causal)
     return y, (rows, W, hv, W2, b2, cache, x.shape, context)
 
 
 def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value."""
+    """Stands for `functional.dense_synthesizer_backward` and `functional.linear_backward`.
+
+    Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value.
+    """
     rows, W, hv, W2, b2, averaged, x_shape, context = cache
     batch, length, d = x_shape
     n_heads = len(W2)
@@ -74,7 +78,7 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dkey = context.empty((1, n_heads, length, d // n_heads), hv)
     columns = columns_of(n_heads, n_heads, d // n_heads)
     dquery, dvalue = by_head(dhv, batch, length, columns.d_head, *columns.heads[:2])
-    dbias = average_backward(dy, averaged, dquery, dkey, dvalue)
+    dbias = average_backward_in_tiles(dy, averaged, dquery, dkey, dvalue)
     dW2, db2 = np.zeros_like(W2), np.zeros_like(b2)
     # The keys are UNIT W2^T and dkey is UNIT times too large: the two factors cancel.
     dW2[..., :length] = dkey[0].swapaxes(-1, -2)

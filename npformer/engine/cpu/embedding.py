@@ -24,7 +24,7 @@ gradients are added only to the rows that occur. Otherwise the whole table's are
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """`functional.embedding`."""
+    """Stands for `functional.embedding`."""
     known = type(ids) is np.ndarray and ids.dtype.kind in "iu" and table.ndim == 2
     if not known or (ids.size and (ids.min() < 0 or ids.max() >= len(table))):
         check_embedding(ids, table)  # it says what is wrong, and takes longer
@@ -35,7 +35,7 @@ def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Arra
 
 
 def embedding_backward(dy: Array, cache: Any) -> Array:
-    """`functional.embedding_backward`.
+    """Stands for `functional.embedding_backward`.
 
     Looking up is a product with a matrix that has a single 1 in each row, at the token's id. The
     gradient is its transpose times dy, which SciPy computes many times as fast as `add.at`.
@@ -57,17 +57,18 @@ def by_rows(dy: Array, ids: Array, table: Array) -> bool:
 
 def _loop(total, ids, dy):  # type: ignore[no-untyped-def]
     for i in range(len(ids)):
-        row, given = total[ids[i]], dy[i]
+        row, gradient = total[ids[i]], dy[i]
         for j in range(dy.shape[1]):
-            row[j] += given[j]
+            row[j] += gradient[j]
 
 
 @leaf(_loop)
 def add_to_rows(total: Array, ids: Array, dy: Array) -> None:
-    """Add the gradient to `total`, a table's, and touch only the rows that were looked up.
+    """Stands for `functional.embedding_backward`, added to `total`, the gradient of a table.
 
-    ids are (n,), and dy is (n, d_model). The rows get the numbers that `embedding_backward` would
-    add, bit for bit: tokens of the same id are summed in their order.
+    It touches only the rows that were looked up. ids are (n,), and dy is (n, d_model). The rows get
+    the numbers that `embedding_backward` would add, bit for bit: tokens of the same id are summed
+    in their order.
     """
     if dy.size <= FEW:
         np.add.at(total, ids, dy)

@@ -35,7 +35,7 @@ class Exponentials:
     Parameters
     ----------
     query, key, bias, mask
-        As `average` takes them.
+        As `average_in_tiles` takes them.
     longest : float
         No score is larger, before its bias is added.
 
@@ -191,7 +191,9 @@ def exponentiate(
     divide: bool,
     sums: Array,
 ) -> None:
-    """Make exponentials of the scores in a tile, and write the sums of their rows into `sums`.
+    """Stands for `functional.softmax` of a tile, up to the division if not `divide`.
+
+    Make exponentials of the scores in a tile, and write the sums of their rows into `sums`.
 
     Scores are less a shift for each row; exponentials are times a weight for each key, 0 for keys
     that are `masked`. With a `band`, query i sees the keys i + band[0] to i + band[1]. With

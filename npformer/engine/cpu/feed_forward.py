@@ -18,9 +18,9 @@ from npformer.functional.linear import check_linear
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """activation(x W1 + b1) W2 + b2, for a name in `ACTIVATIONS`.
+    """Stands for `functional.linear` twice, and in between an activation's pair.
 
-    Replaces `functional.linear` twice and the activation's pair.
+    activation(x W1 + b1) W2 + b2, for a name in `ACTIVATIONS`.
     """
     if not map_fits(x, W1, b1):
         check_linear(x, W1, b1)
@@ -35,11 +35,11 @@ def feed_forward(
     hidden = before if in_place else context.empty(before.shape, x)
     y = context.empty((len(rows), W2.shape[1]), x)
 
-    def compute(some: slice) -> None:
-        np.matmul(rows[some], W1, out=before[some])
-        activate(before[some], b1, hidden[some], keep)
-        np.matmul(hidden[some], W2, out=y[some])
-        y[some] += b2
+    def compute(part: slice) -> None:
+        np.matmul(rows[part], W1, out=before[part])
+        activate(before[part], b1, hidden[part], keep)
+        np.matmul(hidden[part], W2, out=y[part])
+        y[part] += b2
 
     context.in_parts(compute, len(rows))
     y = y.reshape(*x.shape[:-1], W2.shape[1])
@@ -50,7 +50,10 @@ def feed_forward(
 def feed_forward_backward(
     dy: Array, cache: Any, *, of_input: bool = True
 ) -> tuple[Array | None, Array, Array, Array, Array]:
-    """Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`."""
+    """Stands for `functional.linear_backward` twice, and in between that of an activation.
+
+    Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`.
+    """
     rows, hidden, derivative, W1, W2, x_shape, context = cache
     drows = dy.reshape(-1, W2.shape[1])
     dhidden = context.empty(hidden.shape, hidden)
@@ -58,17 +61,17 @@ def feed_forward_backward(
     dW1, dW2 = context.empty(W1.shape, W1), context.empty(W2.shape, W2)
     db1 = np.empty(len(W2), W1.dtype)
 
-    def of_rows(some: slice) -> None:
-        np.matmul(drows[some], W2.T, out=dhidden[some])
-        for piece in pieces(some, dhidden.shape[1]):
+    def of_rows(part: slice) -> None:
+        np.matmul(drows[part], W2.T, out=dhidden[part])
+        for piece in pieces(part, dhidden.shape[1]):
             dhidden[piece] *= hidden[piece] > 0.0 if derivative is None else derivative[piece]
         if dx is not None:
-            np.matmul(dhidden[some], W1.T, out=dx[some])
+            np.matmul(dhidden[part], W1.T, out=dx[part])
 
-    def of_features(some: slice) -> None:
-        np.matmul(hidden[:, some].T, drows, out=dW2[some])
-        np.matmul(rows.T, dhidden[:, some], out=dW1[:, some])
-        db1[some] = column_sums(dhidden[:, some])
+    def of_features(part: slice) -> None:
+        np.matmul(hidden[:, part].T, drows, out=dW2[part])
+        np.matmul(rows.T, dhidden[:, part], out=dW1[:, part])
+        db1[part] = column_sums(dhidden[:, part])
 
     context.in_parts(of_rows, len(rows))
     context.in_parts(of_features, len(W2))

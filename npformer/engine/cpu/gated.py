@@ -32,7 +32,7 @@ def gated_feed_forward(
     activation: str,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """Replace `functional.gated`, with biases, for a name in `ACTIVATIONS`."""
+    """Stands for `functional.gated`, with biases, for a name in `ACTIVATIONS`."""
     if not map_fits(x, W_gate, b_gate):
         check_linear(x, W_gate, b_gate)
     activate, keep, (d, d_ff) = ACTIVATIONS[activation], context.keep, W_gate.shape
@@ -49,23 +49,26 @@ def gated_feed_forward(
     hidden = context.empty(slope.shape, x) if keep else gate
     y = context.empty(rows.shape, x)
 
-    def compute(some: slice) -> None:
-        np.matmul(rows[some], W_gate, out=slope[some])
-        activate(slope[some], shifts[0], gate[some], keep)
-        np.matmul(rows[some], W_up, out=up[some])
-        multiply_rows(gate[some], up[some], shifts[1], hidden[some])
-        np.matmul(hidden[some], W_down, out=y[some])
+    def compute(part: slice) -> None:
+        np.matmul(rows[part], W_gate, out=slope[part])
+        activate(slope[part], shifts[0], gate[part], keep)
+        np.matmul(rows[part], W_up, out=up[part])
+        gated_product(gate[part], up[part], shifts[1], hidden[part])
+        np.matmul(hidden[part], W_down, out=y[part])
         if b_down is not None:
-            y[some] += b_down
+            y[part] += b_down
 
     context.in_parts(compute, len(rows))
     biased = b_gate is not None, b_up is not None, b_down is not None
-    kept = gate, up, hidden, None if in_place else slope
-    return y.reshape(x.shape), (rows, kept, (W_gate, W_up, W_down), biased, x.shape, context)
+    saved = gate, up, hidden, None if in_place else slope
+    return y.reshape(x.shape), (rows, saved, (W_gate, W_up, W_down), biased, x.shape, context)
 
 
 def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """dx, then dW and, if there was a bias, db of gate, up and down."""
+    """Stands for `functional.gated_backward`, with biases.
+
+    Gradients: dx, then dW and, if there was a bias, db of gate, up and down.
+    """
     rows, (gate, up, hidden, slope), weights, biased, x_shape, context = cache
     W_gate, W_up, W_down = weights
     drows = dy.reshape(-1, W_down.shape[1])
@@ -74,31 +77,31 @@ def gated_feed_forward_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     dW = [context.empty(W.shape, W) for W in weights]
     db = [np.empty(len(W_down), W_gate.dtype) for _ in range(2)]
 
-    def of_rows(some: slice) -> None:
-        np.matmul(drows[some], W_down.T, out=dup[some])
-        of_some = None if slope is None else slope[some]
-        divide_gradient(dup[some], gate[some], up[some], of_some, dgate[some])
-        np.matmul(dgate[some], W_gate.T, out=dx[some])
-        for piece in pieces(some, rows.shape[1]):
+    def of_rows(part: slice) -> None:
+        np.matmul(drows[part], W_down.T, out=dup[part])
+        slope_of_part = None if slope is None else slope[part]
+        gated_product_backward(dup[part], gate[part], up[part], slope_of_part, dgate[part])
+        np.matmul(dgate[part], W_gate.T, out=dx[part])
+        for piece in pieces(part, rows.shape[1]):
             more = scratch(dx[piece].size, dx.dtype).reshape(dx[piece].shape)
             np.matmul(dup[piece], W_up.T, out=more)
             dx[piece] += more
 
-    def of_features(some: slice) -> None:
-        np.matmul(hidden[:, some].T, drows, out=dW[2][some])
-        for i, dpart in enumerate((dgate, dup)):
-            np.matmul(rows.T, dpart[:, some], out=dW[i][:, some])
+    def of_features(part: slice) -> None:
+        np.matmul(hidden[:, part].T, drows, out=dW[2][part])
+        for i, dfactor in enumerate((dgate, dup)):
+            np.matmul(rows.T, dfactor[:, part], out=dW[i][:, part])
             if biased[i]:
-                db[i][some] = column_sums(dpart[:, some])
+                db[i][part] = column_sums(dfactor[:, part])
 
     context.in_parts(of_rows, len(rows))
     context.in_parts(of_features, len(W_down))
-    found: list[Array] = [dx.reshape(x_shape)]
+    gradients: list[Array] = [dx.reshape(x_shape)]
     for i, has_bias in enumerate(biased):
-        found.append(dW[i])
+        gradients.append(dW[i])
         if has_bias:
-            found.append(db[i] if i < 2 else column_sums(drows))
-    return tuple(found)
+            gradients.append(db[i] if i < 2 else column_sums(drows))
+    return tuple(gradients)
 
 
 def _loop(gate, up, b, hidden):  # type: ignore[no-untyped-def]
@@ -109,8 +112,11 @@ def _loop(gate, up, b, hidden):  # type: ignore[no-untyped-def]
 
 
 @leaf(_loop, FUSED)
-def multiply_rows(gate: Array, up: Array, b: Array, hidden: Array) -> None:
-    """Add b to rows of `up`, and write gate * up into `hidden`."""
+def gated_product(gate: Array, up: Array, b: Array, hidden: Array) -> None:
+    """Stands for the product in `functional.gated`.
+
+    Add b to rows of `up`, and write gate * up into `hidden`.
+    """
     for piece in pieces(len(gate), gate.shape[1]):
         up[piece] += b
         np.multiply(gate[piece], up[piece], out=hidden[piece])
@@ -129,8 +135,12 @@ def _backward_loop(dup, gate, up, slope, dgate):  # type: ignore[no-untyped-def]
 
 
 @leaf(_backward_loop, FUSED)
-def divide_gradient(dup: Array, gate: Array, up: Array, slope: Array | None, dgate: Array) -> None:
-    """Turn the gradient of the product, in `dup`, into those of its factors.
+def gated_product_backward(
+    dup: Array, gate: Array, up: Array, slope: Array | None, dgate: Array
+) -> None:
+    """Stands for the product's backward pass in `functional.gated_backward`.
+
+    Turn the gradient of the product, in `dup`, into those of its factors.
 
     That of the gate is before its activation, whose derivative is `slope`; None: that of relu.
     """

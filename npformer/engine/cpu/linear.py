@@ -17,7 +17,7 @@ from npformer.functional.linear import check_linear
 def linear(
     x: Array, W: Array, b: Array | None = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.linear`."""
+    """Stands for `functional.linear`."""
     if not map_fits(x, W, b):
         check_linear(x, W, b)
     rows = x.reshape(-1, W.shape[0])
@@ -25,17 +25,17 @@ def linear(
         return product(rows, W, b).reshape(*x.shape[:-1], W.shape[1]), None
     y = context.empty((len(rows), W.shape[1]), x)
 
-    def compute(some: slice) -> None:
-        np.matmul(rows[some], W, out=y[some])
+    def compute(part: slice) -> None:
+        np.matmul(rows[part], W, out=y[part])
         if b is not None:
-            y[some] += b
+            y[part] += b
 
     context.in_parts(compute, len(rows))
     return y.reshape(*x.shape[:-1], W.shape[1]), (rows, W, b is not None, x.shape, context)
 
 
 def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Array | None, ...]:
-    """`functional.linear_backward`; dx is None if not `of_input`."""
+    """Stands for `functional.linear_backward`; dx is None if not `of_input`."""
     rows, W, has_bias, x_shape, context = cache
     drows = dy.reshape(-1, W.shape[1])
     dx = gradient_of_input(drows, W, context).reshape(x_shape) if of_input else None
@@ -44,24 +44,24 @@ def linear_backward(dy: Array, cache: Any, *, of_input: bool = True) -> tuple[Ar
 
 
 def gradient_of_input(dy: Array, W: Array, context: EngineContext) -> Array:
-    """Return the gradient of x W + b with respect to x; dy is (rows, outputs)."""
+    """Stands for `functional.linear_backward`, for dx alone; dy is (rows, outputs)."""
     dx = context.empty((len(dy), len(W)), W)
 
-    def compute(some: slice) -> None:
-        np.matmul(dy[some], W.T, out=dx[some])
+    def compute(part: slice) -> None:
+        np.matmul(dy[part], W.T, out=dx[part])
 
     context.in_parts(compute, len(dy))
     return dx
 
 
 def gradients_of_map(dy: Array, x: Array, context: EngineContext) -> tuple[Array, Array]:
-    """Return the gradients of x W + b with respect to W and b; dy and x are (rows, features)."""
+    """Stands for `functional.linear_backward`, for dW and db; dy and x are (rows, features)."""
     d_in, d_out = x.shape[1], dy.shape[1]
     dW, db = context.empty((d_in, d_out), x), np.empty(d_out, x.dtype)
 
-    def compute(some: slice) -> None:
-        np.matmul(x.T, dy[:, some], out=dW[:, some])
-        db[some] = column_sums(dy[:, some])
+    def compute(part: slice) -> None:
+        np.matmul(x.T, dy[:, part], out=dW[:, part])
+        db[part] = column_sums(dy[:, part])
 
     context.in_parts(compute, d_out)
     return dW, db

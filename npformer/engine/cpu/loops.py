@@ -50,12 +50,12 @@ def use_loops() -> str:
     place = str(folder() / f"loops-{_sources()}")
     before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, place
     try:
-        for each in LEAVES.values():  # compiled when first called
-            each.run = numba.njit(each.loop, nogil=True, **options(each.may))
+        for leaf in LEAVES.values():  # compiled when first called
+            leaf.run = numba.njit(leaf.loop, nogil=True, **options(leaf.may))
             with suppress(RuntimeError):  # no folder anywhere that can be written
-                each.run.enable_caching()
-            code = each.run._cache  # elsewhere, numba would not notice a change in another file
-            each.run._cache = _Kept(code if str(code.cache_path).startswith(place) else None)
+                leaf.run.enable_caching()
+            code = leaf.run._cache  # elsewhere, numba would not notice a change in another file
+            leaf.run._cache = _Kept(code if str(code.cache_path).startswith(place) else None)
     finally:
         numba.config.CACHE_DIR = before
     return ""
@@ -75,13 +75,13 @@ class _Kept:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return code from disk; None if it must be compiled."""
-        found = None
+        code = None
         with suppress(Exception):  # without a folder, too
-            found = self.code.load_overload(signature, context)
-        if found is None and not _Kept.said:
+            code = self.code.load_overload(signature, context)
+        if code is None and not _Kept.said:
             _Kept.said = True
             print("npformer compiles its loops, once on this machine", file=sys.stderr)
-        return found
+        return code
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Write code to disk, if that is possible."""
@@ -102,10 +102,10 @@ class _Kept:
 
 def _sources() -> str:
     """Return a digest of the files with loops: numba looks only at that of the loop itself."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(Path(__file__).parent.glob("*.py")):
-        found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 # Functions of a number, for loops ----------------------------------------------------------------

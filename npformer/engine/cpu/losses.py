@@ -19,7 +19,7 @@ from npformer.functional.losses import check_labels
 def softmax_cross_entropy(
     logits: Array, labels: Array, label_smoothing: float = 0.0, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.softmax_cross_entropy`, without weights.
+    """Stands for `functional.softmax_cross_entropy`, without weights.
 
     With z = logits - max, and s for the smoothing, the loss of a label is
     log sum_k exp(z_k) - (1 - s) z_label - s mean(z).
@@ -29,20 +29,22 @@ def softmax_cross_entropy(
     smoothing, n = float(label_smoothing), logits.shape[-1]
     rows, right = logits.reshape(-1, n), np.maximum(labels, 0).reshape(-1)
     counted = labels.reshape(-1) >= 0
-    p, each = context.empty(rows.shape, logits), np.empty(len(rows), logits.dtype)
+    p, losses = context.empty(rows.shape, logits), np.empty(len(rows), logits.dtype)
 
-    def compute(some: slice) -> None:
-        for piece in pieces(some, n):
+    def compute(part: slice) -> None:
+        for piece in pieces(part, n):
             top = rows[piece].max(axis=-1, keepdims=True)
-            losses_of_rows(rows[piece], top, right[piece], smoothing, p[piece], each[piece])
+            softmax_cross_entropy_of_rows(
+                rows[piece], top, right[piece], smoothing, p[piece], losses[piece]
+            )
 
     context.in_parts(compute, len(rows))
     total = max(int(counted.sum()), 1)
-    loss = np.where(counted, each, 0.0).sum() / total
+    loss = np.where(counted, losses, 0.0).sum() / total
     return loss, (p, right, counted, total, smoothing, logits.shape, context)
 
 
-def _loop(rows, top, right, smoothing, p, each):  # type: ignore[no-untyped-def]
+def _loop(rows, top, right, smoothing, p, losses):  # type: ignore[no-untyped-def]
     n, of = rows.shape[1], rows.dtype.type
     for i in range(len(rows)):
         total = sum_of_z = of(0.0)
@@ -56,14 +58,17 @@ def _loop(rows, top, right, smoothing, p, each):  # type: ignore[no-untyped-def]
         log_q = rows[i, right[i]] - top[i, 0]
         if smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
             log_q = of(1.0 - smoothing) * log_q + of(smoothing / n) * sum_of_z
-        each[i] = np.log(total) - log_q
+        losses[i] = np.log(total) - log_q
 
 
 @leaf(_loop)
-def losses_of_rows(
-    rows: Array, top: Array, right: Array, smoothing: float, p: Array, each: Array
+def softmax_cross_entropy_of_rows(
+    rows: Array, top: Array, right: Array, smoothing: float, p: Array, losses: Array
 ) -> None:
-    """Write the probabilities of each row into p, and its loss into `each`."""
+    """Stands for `functional.softmax_cross_entropy` of rows, before their losses are averaged.
+
+    Write the probabilities of each row into p, and its loss into `losses`.
+    """
     np.subtract(rows, top, out=p)
     log_q = np.take_along_axis(p, right[:, None], axis=-1)[:, 0]
     if smoothing > 0.0:
@@ -72,18 +77,18 @@ def losses_of_rows(
     EXP(p, out=p)
     totals = p @ ones(p.shape[1], p.dtype)
     p /= totals[:, None]
-    np.subtract(np.log(totals), log_q, out=each)
+    np.subtract(np.log(totals), log_q, out=losses)
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
-    """`functional.softmax_cross_entropy_backward`."""
+    """Stands for `functional.softmax_cross_entropy_backward`."""
     p, right, counted, total, smoothing, shape, context = cache
     dlogits = context.empty(p.shape, p)
     share = float(dloss) / total
 
-    def compute(some: slice) -> None:
-        for piece in pieces(some, p.shape[-1]):
-            gradients_of_rows(
+    def compute(part: slice) -> None:
+        for piece in pieces(part, p.shape[-1]):
+            softmax_cross_entropy_backward_of_rows(
                 p[piece], right[piece], counted[piece], share, smoothing, dlogits[piece]
             )
 
@@ -104,10 +109,13 @@ def _backward_loop(p, right, counted, share, smoothing, dlogits):  # type: ignor
 
 
 @leaf(_backward_loop)
-def gradients_of_rows(
+def softmax_cross_entropy_backward_of_rows(
     p: Array, right: Array, counted: Array, share: float, smoothing: float, dlogits: Array
 ) -> None:
-    """Write share (p - q) of the rows that are counted into `dlogits`, and 0 of the others."""
+    """Stands for `functional.softmax_cross_entropy_backward` of rows.
+
+    Write share (p - q) of the rows that are counted into `dlogits`, and 0 of the others.
+    """
     np.multiply(p, share, out=dlogits)
     if smoothing > 0.0:
         dlogits -= share * (smoothing / p.shape[1])

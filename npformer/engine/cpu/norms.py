@@ -29,7 +29,7 @@ from npformer.functional.layer_norm import check_layer_norm
 def layer_norm(
     x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.layer_norm`.
+    """Stands for `functional.layer_norm`.
 
     With c = x - mean(x), centred twice, as there, and r^2 = |c|^2 + d eps, the normalised row is
     sqrt(d) u with u = c / r: one square root for each row, and the factor sqrt(d) goes into gamma.
@@ -40,7 +40,7 @@ def layer_norm(
 def rms_norm(
     x: Array, gamma: Array, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.rms_norm`, the same with c = x."""
+    """Stands for `functional.rms_norm`, the same with c = x."""
     return _norm_of_sum(x, None, gamma, None, eps, context, centred=False)
 
 
@@ -53,7 +53,10 @@ def residual_norm(
     rate: float,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """z = layer_norm(x + dropout(y)), without an array for the sum."""
+    """Stands for `functional.dropout` of y, x + y, and `functional.layer_norm` of the sum.
+
+    z = layer_norm(x + dropout(y)), without an array for the sum.
+    """
     if x.dtype is not y.dtype or x.shape != y.shape:
         checks.floating(x=x, y=y)
         checks.shape("y", y, x.shape)
@@ -65,9 +68,10 @@ def residual_norm(
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients: dx, dy, dgamma and, if there is a beta, dbeta.
+    """Stands for `functional.layer_norm_backward`, then `functional.dropout_backward`.
 
-    Without dropout dx and dy are the same array.
+    Gradients: dx, dy, dgamma and, if there is a beta, dbeta. Without dropout dx and dy are the same
+    array.
     """
     norm_cache, dropout_cache = cache
     dsum, *of_parameters = norm_backward(dz, norm_cache)
@@ -101,9 +105,10 @@ def _norm_of_sum(
         return z.reshape(x.shape), None
     units = context.empty(rows.shape, x) if context.keep else None
 
-    def compute(some: slice) -> None:
-        other, u = (None if each is None else each[some] for each in (others, units))
-        norm_rows(rows[some], other, scale, shift, eps, centred, u, lengths[some], z[some])
+    def compute(part: slice) -> None:
+        other = None if others is None else others[part]
+        u = None if units is None else units[part]
+        norm_rows(rows[part], other, scale, shift, eps, centred, u, lengths[part], z[part])
 
     context.in_parts(compute, len(rows))
     of_backward = units, lengths, scale, x.shape, beta is not None, centred, context
@@ -169,9 +174,10 @@ def norm_rows(
     lengths: Array,
     z: Array,
 ) -> None:
-    """Write u, r and z = u scale + beta of the rows x + y into `units`, `lengths` and z.
+    """Stands for `functional.layer_norm` of rows x + y, or `functional.rms_norm`.
 
-    Without a backward pass `units` may be None.
+    Write u, r and z = u scale + beta into `units`, `lengths` and z. Without a backward pass `units`
+    may be None.
     """
     d = x.shape[1]
     mean_of, ones_of = averaging(d, x.dtype), ones(d, x.dtype)
@@ -194,25 +200,25 @@ def norm_rows(
 
 
 def norm_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """`functional.layer_norm_backward`, or `functional.rms_norm_backward`, where mean(g) is 0.
+    """Stands for `functional.layer_norm_backward` and `functional.rms_norm_backward`.
 
-    With g = dy scale, dx = (g - mean(g) - u (u . g)) / r. Both projections of g are products:
-    mean(g) is dy @ scale / d, and u . g is (dy u) @ scale, where the sum of dy u over rows is the
-    gradient of scale.
+    In the latter mean(g) is 0. With g = dy scale, dx = (g - mean(g) - u (u . g)) / r. Both
+    projections of g are products: mean(g) is dy @ scale / d, and u . g is (dy u) @ scale, where the
+    sum of dy u over rows is the gradient of scale.
     """
     units, lengths, scale, shape, has_shift, centred, context = cache
     n, d = units.shape
     rows = dy.reshape(-1, d)
     dx = context.empty((n, d), units)
 
-    def compute(some: slice) -> Array:
-        sums, of_rows = np.zeros((2, d), scale.dtype), (units[some], lengths[some], scale)
-        norm_rows_backward(rows[some], *of_rows, centred, dx[some], sums)
+    def compute(part: slice) -> Array:
+        sums = np.zeros((2, d), scale.dtype)
+        norm_rows_backward(rows[part], units[part], lengths[part], scale, centred, dx[part], sums)
         return sums
 
     dscale, dbeta = sum(context.in_parts(compute, n))
-    given = dx.reshape(shape), dscale * math.sqrt(d)
-    return (*given, dbeta) if has_shift else given
+    dx, dgamma = dx.reshape(shape), dscale * math.sqrt(d)
+    return (dx, dgamma, dbeta) if has_shift else (dx, dgamma)
 
 
 def _backward_loop(dz, units, lengths, scale, centred, dx, sums):  # type: ignore[no-untyped-def]
@@ -244,7 +250,10 @@ def norm_rows_backward(
     dx: Array,
     sums: Array,
 ) -> None:
-    """Write the gradient of x into dx, and add those of scale and beta to `sums`, (2, d)."""
+    """Stands for `functional.layer_norm_backward` of rows, or `functional.rms_norm_backward`.
+
+    Write the gradient of x into dx, and add those of scale and beta to `sums`, (2, d).
+    """
     d = dz.shape[1]
     mean_of = scale * (1.0 / d)
     for piece in pieces(len(dz), d):

@@ -28,10 +28,11 @@ def attention_of_one(
     state: State,
     context: Context,
 ) -> tuple[Array, State]:
-    """Return the heads side by side, (batch, 1, n_heads d_head), and the new state.
+    """Stands for `functional.linear` and `functional.scaled_dot_product_attention`.
 
-    Queries that share a head of keys are columns of one product. The division by the sum of the
-    exponentials comes last: the average has fewer numbers than there are exponentials.
+    Return the heads side by side, (batch, 1, n_heads d_head), and the new state. Queries that share
+    a head of keys are columns of one product. The division by the sum of the exponentials comes
+    last: the average has fewer numbers than there are exponentials.
     """
     batch, _, d = x.shape
     d_head = W_query.shape[1] // n_heads

@@ -114,10 +114,10 @@ def _exponential() -> tuple[Any, float]:
     2^x takes half the time in float32, because its argument need not be reduced by ln 2.
     """
     try:
-        found = np.lib.introspect.opt_func_info(func_name="^exp2$")["exp2"]["ff"]["current"]
+        instructions = np.lib.introspect.opt_func_info(func_name="^exp2$")["exp2"]["ff"]["current"]
     except (AttributeError, KeyError):  # an older NumPy, or one that does not tell
-        found = "baseline"
-    return (np.exp, 1.0) if found.startswith("baseline") else (np.exp2, math.log2(math.e))
+        instructions = "baseline"
+    return (np.exp, 1.0) if instructions.startswith("baseline") else (np.exp2, math.log2(math.e))
 
 
 EXP, UNIT = _exponential()

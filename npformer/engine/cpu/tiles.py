@@ -95,10 +95,10 @@ class Tiling:
 
     def groups_by_heads(self) -> list[list[Group]]:
         """Return one list of groups for each set of heads, with samples in order."""
-        found: dict[int, list[Group]] = {}
+        groups_of_heads: dict[int, list[Group]] = {}
         for samples, heads in self.groups:
-            found.setdefault(heads.start, []).append((samples, heads))
-        return list(found.values())
+            groups_of_heads.setdefault(heads.start, []).append((samples, heads))
+        return list(groups_of_heads.values())
 
     def tiles(self, groups: Iterable[Group]) -> Iterator[Tile]:
         """Return the tiles of some groups."""

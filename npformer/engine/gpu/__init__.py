@@ -2,14 +2,15 @@
 
 The kernels themselves are CUDA, in the folder `cuda`, one idea per file. The functions here
 allocate, launch, and leave large products to cuBLAS. They take the arguments of the function in
-`npformer.functional` that they replace, and a context, which has the padding mask and says whether
-a backward pass may follow. It lends no memory here, because CuPy has a pool of its own.
+`npformer.functional` that the first line of each docstring names, and a context, which has the
+padding mask and says whether a backward pass may follow. It lends no memory here, because CuPy has
+a pool of its own.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from npformer.engine.gpu.adam import adam_update, clip_by_global_norm
+from npformer.engine.gpu.adam import adam_update_kernel, clip_by_global_norm_kernel
 from npformer.engine.gpu.attention import attention_heads, attention_heads_backward
 from npformer.engine.gpu.dense_synthesizer import dense_heads, dense_heads_backward
 from npformer.engine.gpu.dropout import DeviceGenerator as DeviceGenerator
@@ -41,7 +42,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
 """By the name of the pair that each replaces. A kernel for several pairs has a name of its own."""
 
 UPDATES: dict[str, Callable[..., Any]] = {
-    "adam_update": adam_update,
-    "clip_by_global_norm": clip_by_global_norm,
+    "adam_update": adam_update_kernel,
+    "clip_by_global_norm": clip_by_global_norm_kernel,
 }
 """Functions without a backward pass, by the name of the plain function that each replaces."""

@@ -26,7 +26,7 @@ from npformer.engine.gpu.heads import (
     masked_softmax,
     padding_of,
     rows_to_heads,
-    softmax_backward,
+    softmax_backward_in_place,
 )
 from npformer.engine.gpu.source import contiguous
 from npformer.engine.gpu.sums import column_sums
@@ -57,9 +57,9 @@ def attention_heads(
     store: bool | None,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i).
+    """Stands for three `functional.linear`, then `functional.scaled_dot_product_attention`.
 
-    Replaces three `functional.linear` and `functional.scaled_dot_product_attention`, on x of shape
+    concat(head_1, ..., head_h), head_i = attention(x W_Q^i, x W_K^i, x W_V^i), on x of shape
     (batch, length, d_model). `store` says whether to keep the weights for the backward pass; None
     keeps them below length `LONG`.
     """
@@ -79,16 +79,19 @@ def attention_heads(
     whole = (length < LONG if store is None else store) and context.keep
     y = xp.empty(query.shape, dtype=x.dtype)
     weights = None
-    for some, queries in _pieces(len(query), length, whole):
-        weights = _weights(query, key_turned, (some, queries), sizes, mask, causal)
-        xp.matmul(weights, _part(value, some), out=_part(y, some, queries))
+    for heads, queries in _pieces(len(query), length, whole):
+        weights = _weights(query, key_turned, (heads, queries), sizes, mask, causal)
+        xp.matmul(weights, _part(value, heads), out=_part(y, heads, queries))
     merged = heads_to_rows((y,), sizes).reshape(x.shape)
-    kept = weights if whole else None
-    return merged, (rows, W, biases, qkv, kept, scale, mask, causal, sizes)
+    stored = weights if whole else None
+    return merged, (rows, W, biases, qkv, stored, scale, mask, causal, sizes)
 
 
 def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients: dx, then dW and db of query, key and value."""
+    """Stands for `functional.scaled_dot_product_attention_backward` and `linear_backward`.
+
+    Gradients: dx, then dW and db of query, key and value.
+    """
     rows, W, biases, qkv, weights, scale, mask, causal, sizes = cache
     xp = array_module(dy)
     batch, n_heads, length, d_head = sizes
@@ -96,27 +99,34 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     drows = contiguous(dy).reshape(-1, d)
     whole = weights is not None
     by_rows = not whole and length * length > SCORES
-    plain: tuple[int, ...] = (1,) if whole else (0, 1)
-    turned: tuple[int, ...] = (0, 2) if whole else (1, 2) if by_rows else (0, 1, 2)
+    plain: tuple[int, ...]
+    turned: tuple[int, ...]
+    if whole:
+        plain, turned = (1,), (0, 2)
+    elif by_rows:
+        plain, turned = (0, 1), (1, 2)
+    else:
+        plain, turned = (0, 1), (0, 1, 2)
     (query, key, _), (query_turned, key_turned, value_turned) = rows_to_heads(
         qkv, sizes, plain=plain, turned=turned, biases=biases, scale=scale, mask=mask
     )
-    turned = () if by_rows else (0,)
-    (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=turned)
+    (dout, *_), (dout_turned, *_) = rows_to_heads(
+        drows, sizes, plain=(0,), turned=() if by_rows else (0,)
+    )
     if by_rows:
         # Pieces of a single head are matrices, and their products take a transposed view uncopied.
         query_turned, dout_turned = query.swapaxes(-1, -2), dout.swapaxes(-1, -2)
     dquery = xp.empty((n, length, d_head), dtype=dy.dtype)
     dkey_turned, dvalue_turned = (xp.empty((n, d_head, length), dtype=dy.dtype) for _ in range(2))
-    for some, queries in _pieces(n, length, whole):
-        piece = some, queries
+    for heads, queries in _pieces(n, length, whole):
+        piece = heads, queries
         p = weights if whole else _weights(query, key_turned, piece, sizes, mask, causal)
-        dscores = _part(dout, some, queries) @ _part(value_turned, some)
-        softmax_backward(p, dscores)
-        xp.matmul(dscores, _part(key, some), out=_part(dquery, some, queries))
+        dscores = _part(dout, heads, queries) @ _part(value_turned, heads)
+        softmax_backward_in_place(p, dscores)
+        xp.matmul(dscores, _part(key, heads), out=_part(dquery, heads, queries))
         first = queries.start in (None, 0)
-        _add(_part(dout_turned, some, ALL, queries), p, _part(dvalue_turned, some), first)
-        _add(_part(query_turned, some, ALL, queries), dscores, _part(dkey_turned, some), first)
+        _add(_part(dout_turned, heads, ALL, queries), p, _part(dvalue_turned, heads), first)
+        _add(_part(query_turned, heads, ALL, queries), dscores, _part(dkey_turned, heads), first)
     parts = dquery, dkey_turned, dvalue_turned
     dqkv = heads_to_rows(parts, sizes, turned=(1, 2), scale=scale)
     dW, db = rows.T @ dqkv, column_sums(dqkv)
@@ -128,10 +138,10 @@ def attention_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
 def _weights(
     query: Array, key_turned: Array, piece: Piece, sizes: Sizes, mask: Array | None, causal: bool
 ) -> Array:
-    """Return softmax(Q K^T) of some heads, or of some queries of one."""
-    (batch, _, length, _), (some, queries) = sizes, piece
-    scores = _part(query, some, queries) @ _part(key_turned, some)
-    head = some if isinstance(some, int) else some.start or 0
+    """Stands for `functional.softmax` of Q K^T, of some heads, or of some queries of one."""
+    (batch, _, length, _), (heads, queries) = sizes, piece
+    scores = _part(query, heads, queries) @ _part(key_turned, heads)
+    head = heads if isinstance(heads, int) else heads.start or 0
     first = head * length + (queries.start or 0)
     masked_softmax(scores, batch, length, mask=mask, causal=causal, first=first)
     return scores
@@ -152,9 +162,9 @@ def _pieces(n: int, length: int, whole: bool) -> Iterator[Piece]:
                 yield head, slice(start, min(start + step, length))
 
 
-def _part(x: Array, some: slice | int, rows: slice = ALL, columns: slice = ALL) -> Array:
-    part = x if some is ALL else x[some]
-    return part if rows is ALL and columns is ALL else part[..., rows, columns]
+def _part(x: Array, heads: slice | int, rows: slice = ALL, columns: slice = ALL) -> Array:
+    of_heads = x if heads is ALL else x[heads]
+    return of_heads if rows is ALL and columns is ALL else of_heads[..., rows, columns]
 
 
 def _add(a: Array, b: Array, target: Array, first: bool) -> None:

@@ -16,7 +16,7 @@ from npformer.engine.gpu.heads import (
     masked_softmax,
     padding_of,
     rows_to_heads,
-    softmax_backward,
+    softmax_backward_in_place,
 )
 from npformer.engine.gpu.source import contiguous
 from npformer.engine.gpu.sums import Columns, column_sums
@@ -34,10 +34,10 @@ def dense_heads(
     causal: bool,
     context: EngineContext,
 ) -> tuple[Array, Any]:
-    """concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i.
+    """Stands for `functional.linear` and `functional.dense_synthesizer`, by head.
 
-    Replaces `functional.linear` and `functional.dense_synthesizer`, on x of shape (batch, length,
-    d_model).
+    concat(head_1, ..., head_h), head_i = softmax(relu(x W1^i + b1^i) W2^i + b2^i) x W_V^i, on x of
+    shape (batch, length, d_model).
     """
     xp = checks.floating(x=x, W1=W1)
     checks.shape("x", x, ("batch", "length", W1.shape[0]))
@@ -59,7 +59,10 @@ def dense_heads(
 
 
 def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
-    """Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value."""
+    """Stands for `functional.dense_synthesizer_backward` and `functional.linear_backward`.
+
+    Gradients: dx, dW1, db1, dW2, db2, dW_value, db_value.
+    """
     rows, W, split, hv, W2, weights, mask, sizes = cache
     xp = array_module(dy)
     batch, n_heads, length, d_head = sizes
@@ -72,7 +75,7 @@ def dense_heads_backward(dy: Array, cache: Any) -> tuple[Array, ...]:
     _, (_, value_turned, _) = rows_to_heads(hv, sizes, turned=(1,), mask=mask, **split)
     (dout, *_), (dout_turned, *_) = rows_to_heads(drows, sizes, plain=(0,), turned=(0,))
     dscores = dout @ value_turned
-    softmax_backward(weights, dscores)
+    softmax_backward_in_place(weights, dscores)
     dvalue_turned = dout_turned @ weights
     # scores = hidden @ W2[..., :length] + b2
     by_head = dscores.reshape(n_heads, batch * length, length)

@@ -70,8 +70,8 @@ class DeviceGenerator:
     @cached_property
     def shared(self) -> DeviceGenerator:
         """A generator that draws the same in all parts of the step, from numbers of its own."""
-        own = (self.n_draws >> 32 << 32) + (1 << 31)
-        return DeviceGenerator(self.seed, self.backend, own)
+        first_draw = (self.n_draws >> 32 << 32) + (1 << 31)
+        return DeviceGenerator(self.seed, self.backend, first_draw)
 
     def dropout_mask(self, shape: tuple[int, ...], rate: float, reference: Array) -> Array:
         """Return which entries are kept, on the backend of `reference`; `rate` to 32 bits."""
@@ -89,11 +89,13 @@ class DeviceGenerator:
         return uniform
 
     def _draw(self, kernel: str, drawn: Array, *threshold: int) -> None:
-        n, rows, (first, n_samples) = drawn.size, (*drawn.shape, 1)[0], self.samples
+        n = drawn.size
+        rows = drawn.shape[0] if drawn.shape else 1
+        first_sample, n_samples = self.samples
         shared = rows % n_samples != 0  # by all parts
-        first = 0 if shared else first * (n // n_samples)
-        numbers = n, *threshold, first, self.n_draws, self.seed
-        DROPOUT.launch(kernel, per_entry(n + first % 4, each=4), drawn, *numbers)
+        first = 0 if shared else first_sample * (n // n_samples)
+        grid = per_entry(n + first % 4, per_thread=4)
+        DROPOUT.launch(kernel, grid, drawn, n, *threshold, first, self.n_draws, self.seed)
         self.n_draws += 1
 
 
@@ -107,7 +109,7 @@ def mask_on_device(shape: tuple[int, ...], rate: float, generator: Any, referenc
 def dropout(
     x: Array, rate: float, generator: Any = None, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.dropout`; the generator may be a `DeviceGenerator`."""
+    """Stands for `functional.dropout`; the generator may be a `DeviceGenerator`."""
     checks.floating(x=x)
     checks.rate("rate", rate)
     if generator is None or rate == 0.0:
@@ -118,12 +120,12 @@ def dropout(
 
 
 def dropout_backward(dy: Array, cache: Any) -> Array:
-    """`functional.dropout_backward`."""
+    """Stands for `functional.dropout_backward`."""
     return dy if cache is None else _drop(dy, *cache)
 
 
 def _drop(x: Array, kept: Array, scale: float) -> Array:
     x = contiguous(x)
     y = array_module(x).empty(x.shape, dtype=x.dtype)
-    DROPOUT.launch("drop", per_entry(x.size), x, kept, scale, y, x.size)
+    DROPOUT.launch("dropout", per_entry(x.size), x, kept, scale, y, x.size)
     return y

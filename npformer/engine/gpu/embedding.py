@@ -14,12 +14,12 @@ RUN = 64
 
 
 def embedding(ids: Array, table: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """`functional.embedding` as it is: a lookup is one launch."""
+    """Stands for `functional.embedding` as it is: a lookup is one launch."""
     return F.embedding(ids, table)
 
 
 def embedding_backward(dy: Array, cache: Any) -> Array:
-    """`functional.embedding_backward`."""
+    """Stands for `functional.embedding_backward`."""
     ids, (vocab_size, width) = cache
     xp = array_module(dy)
     rows = contiguous(dy)
@@ -29,7 +29,10 @@ def embedding_backward(dy: Array, cache: Any) -> Array:
     order = xp.argsort(ids, kind="stable")  # the only kind that CuPy has
     grid = per_row(-(-n // RUN), width)
     edges = xp.empty((grid[0], 2, width), dtype=dy.dtype)
-    sizes = (n, width, vocab_size)
-    EMBEDDING.launch("sums_of_runs", grid, ids, order, rows, dtable, edges, *sizes)
-    EMBEDDING.launch("sums_of_edges", grid, ids, order, edges, dtable, *sizes)
+    EMBEDDING.launch(
+        "embedding_backward_of_runs", grid, ids, order, rows, dtable, edges, n, width, vocab_size
+    )
+    EMBEDDING.launch(
+        "embedding_backward_of_edges", grid, ids, order, edges, dtable, n, width, vocab_size
+    )
     return dtable

@@ -14,10 +14,10 @@ FEED_FORWARD = Source("feed_forward")
 def feed_forward(
     x: Array, W1: Array, b1: Array, W2: Array, b2: Array, activation: str, context: EngineContext
 ) -> tuple[Array, Any]:
-    """activation(x W1 + b1) W2 + b2, for "relu", "gelu", "gelu_tanh", "silu" or "tanh".
+    """Stands for `functional.linear` twice, and in between an activation's pair.
 
-    Replaces `functional.linear` twice and the activation's pair. The derivative is written over the
-    pre-activation, which leaves one multiplication to the backward pass.
+    activation(x W1 + b1) W2 + b2, for "relu", "gelu", "gelu_tanh", "silu" or "tanh". The derivative
+    is written over the pre-activation, which leaves one multiplication to the backward pass.
     """
     check_linear(x, W1, b1)
     rows = x.reshape(-1, W1.shape[0])
@@ -35,14 +35,17 @@ def feed_forward(
 def feed_forward_backward(
     dy: Array, cache: Any, *, of_input: bool = True
 ) -> tuple[Array | None, Array, Array, Array, Array]:
-    """Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`."""
+    """Stands for `functional.linear_backward` twice, and in between that of an activation.
+
+    Gradients: dx, dW1, db1, dW2, db2; dx is None if not `of_input`.
+    """
     rows, hidden, derivative, W1, W2, x_shape = cache
     drows = contiguous(dy).reshape(-1, W2.shape[1])
     dW2 = hidden.T @ drows
     dhidden = drows @ W2.T
     c = Columns(*hidden.shape)
     sums = array_module(dy).empty((c.groups, hidden.shape[1]), dtype=dy.dtype)
-    kernel = "relu_backward" if derivative is None else "times_derivative"
+    kernel = "relu_backward" if derivative is None else "smooth_activation_backward"
     saved = hidden if derivative is None else derivative
     FEED_FORWARD.launch(kernel, c.grid, dhidden, saved, sums, *c.sizes)
     dW1 = rows.T @ dhidden

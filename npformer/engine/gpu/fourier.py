@@ -10,7 +10,7 @@ FOURIER = Source("fourier")
 
 
 def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
-    """`functional.fourier_mixing`.
+    """Stands for `functional.fourier_mixing`.
 
     `rfft2` is `rfft` over the features and `fft` over the sequence in one plan of cuFFT, with
     half the memory of `fft2` and without the copy that `fft` makes for an axis that is not last.
@@ -21,11 +21,13 @@ def fourier_mixing(x: Array, *, context: EngineContext) -> tuple[Array, Any]:
     sequences = contiguous(x).reshape(-1, length, d)
     spectrum = contiguous(fft_module(x).rfft2(sequences, axes=(-2, -1)))
     y = xp.empty(x.shape, dtype=x.dtype)
-    FOURIER.launch("real_part", per_row(len(sequences) * length, d), spectrum, y, length, d)
+    FOURIER.launch(
+        "fourier_mixing_real_part", per_row(len(sequences) * length, d), spectrum, y, length, d
+    )
     return y, context
 
 
 def fourier_mixing_backward(dy: Array, cache: Any) -> Array:
-    """`functional.fourier_mixing_backward`: the same transform, of dy."""
+    """Stands for `functional.fourier_mixing_backward`: the same transform, of dy."""
     dx, _ = fourier_mixing(dy, context=cache)
     return dx

@@ -28,9 +28,10 @@ def rows_to_heads(
     relu: bool = False,
     mask: Array | None = None,
 ) -> tuple[list[Array], list[Array]]:
-    """Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders.
+    """Stands for `functional.split_heads`, in the orders that products read.
 
-    Returns three plain parts, and the three of them turned; None stands for what was not requested.
+    Split rows (batch * length, parts * heads * d_head) into heads, in the requested orders. Returns
+    three plain parts, and the three of them turned; None stands for what was not requested.
 
     Parameters
     ----------
@@ -54,12 +55,23 @@ def rows_to_heads(
         heads = n_heads * batch, *shape
         return [xp.empty(heads, dtype=rows.dtype) if i in wanted else None for i in range(3)]
 
-    plains, turns = empty(plain, length, d_head), empty(turned, d_head, length)
-    added = (*biases, None, None, None)[:3]
-    where = (*plains, *turns, parts, *sizes)
-    moved = (rows, *added, scale, int(relu), mask)
-    HEADS.launch("rows_to_heads", _per_tile(parts, sizes), *moved, *where)
-    return plains, turns
+    plain_parts = empty(plain, length, d_head)
+    turned_parts = empty(turned, d_head, length)
+    three_biases = [*biases, None, None, None][:3]
+    HEADS.launch(
+        "rows_to_heads",
+        _per_tile(parts, sizes),
+        rows,
+        *three_biases,
+        scale,
+        int(relu),
+        mask,
+        *plain_parts,
+        *turned_parts,
+        parts,
+        *sizes,
+    )
+    return plain_parts, turned_parts
 
 
 def heads_to_rows(
@@ -69,17 +81,17 @@ def heads_to_rows(
     turned: tuple[int, ...] = (),
     scale: float = 1.0,
 ) -> Array:
-    """Undo `rows_to_heads`: put heads side by side again. `turned` lists the parts that are turned.
+    """Stands for `functional.merge_heads`: put heads side by side again, as before `rows_to_heads`.
 
-    The first part is multiplied by `scale`.
+    `turned` lists the parts that are turned. The first part is multiplied by `scale`.
     """
     batch, n_heads, length, d_head = sizes
     first, n = parts[0], len(parts)
     shape = (batch * length, n * n_heads * d_head)
     rows = array_module(first).empty(shape, dtype=first.dtype)
     bits = sum(1 << part for part in turned)
-    given = (*parts, None, None)[:3]
-    HEADS.launch("heads_to_rows", _per_tile(n, sizes), *given, bits, scale, rows, n, *sizes)
+    three_parts = [*parts, None, None][:3]
+    HEADS.launch("heads_to_rows", _per_tile(n, sizes), *three_parts, bits, scale, rows, n, *sizes)
     return rows
 
 
@@ -101,7 +113,7 @@ def masked_softmax(
     bias: Array | None = None,
     first: int = 0,
 ) -> None:
-    """Turn scores into weights, in place: `functional.softmax` with mask, bias and causal order.
+    """Stands for `functional.softmax`, in place, with mask, bias and causal order.
 
     Parameters
     ----------
@@ -116,13 +128,27 @@ def masked_softmax(
     """
     keys = scores.shape[-1]
     width = 0 if bias is None else bias.shape[-1]
-    numbers = (batch, queries, keys, first, int(causal))
     grid = per_row(scores.size // keys, keys)
-    SOFTMAX.launch("masked_softmax", grid, scores, bias, width, mask, *numbers)
+    SOFTMAX.launch(
+        "masked_softmax",
+        grid,
+        scores,
+        bias,
+        width,
+        mask,
+        batch,
+        queries,
+        keys,
+        first,
+        int(causal),
+    )
 
 
-def softmax_backward(weights: Array, dweights: Array) -> None:
-    """Turn the gradient of the weights into that of the scores, in place."""
+def softmax_backward_in_place(weights: Array, dweights: Array) -> None:
+    """Stands for `functional.softmax_backward`, in place.
+
+    Turn the gradient of the weights into that of the scores.
+    """
     keys = weights.shape[-1]
     grid = per_row(weights.size // keys, keys)
     SOFTMAX.launch("softmax_backward", grid, weights, dweights, keys)

@@ -16,7 +16,7 @@ MEAN = 1024
 def softmax_cross_entropy(
     logits: Array, labels: Array, label_smoothing: float = 0.0, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.softmax_cross_entropy`.
+    """Stands for `functional.softmax_cross_entropy`.
 
     Labels on a GPU are not checked, because the host would have to wait. A label out of range
     makes the loss NaN.
@@ -32,22 +32,40 @@ def softmax_cross_entropy(
     labels = contiguous(labels.astype("int64", copy=False))
     rows = labels.size
     smoothing = float(label_smoothing)
-    each = xp.empty(rows, dtype=logits.dtype)
+    losses = xp.empty(rows, dtype=logits.dtype)
     saved = xp.empty((rows, 2), dtype=logits.dtype)
     loss, share = (xp.empty((), dtype=logits.dtype) for _ in range(2))
-    arguments = (logits, labels, smoothing, each, saved, n_classes)
-    CROSS_ENTROPY.launch("cross_entropy", per_row(rows, n_classes), *arguments)
-    CROSS_ENTROPY.launch("mean_over_labels", (1, MEAN), each, labels, loss, share, rows)
+    CROSS_ENTROPY.launch(
+        "softmax_cross_entropy",
+        per_row(rows, n_classes),
+        logits,
+        labels,
+        smoothing,
+        losses,
+        saved,
+        n_classes,
+    )
+    CROSS_ENTROPY.launch("mean_over_labels", (1, MEAN), losses, labels, loss, share, rows)
     return loss, (logits, labels, saved, share, smoothing)
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
-    """`functional.softmax_cross_entropy_backward`."""
+    """Stands for `functional.softmax_cross_entropy_backward`."""
     logits, labels, saved, share, smoothing = cache
     n_classes = logits.shape[-1]
     if not isinstance(dloss, float | int):
         dloss, share = 1.0, share * dloss
     dlogits = array_module(logits).empty(logits.shape, dtype=logits.dtype)
-    arguments = (logits, labels, saved, share, float(dloss), smoothing, dlogits, n_classes)
-    CROSS_ENTROPY.launch("cross_entropy_backward", per_row(labels.size, n_classes), *arguments)
+    CROSS_ENTROPY.launch(
+        "softmax_cross_entropy_backward",
+        per_row(labels.size, n_classes),
+        logits,
+        labels,
+        saved,
+        share,
+        float(dloss),
+        smoothing,
+        dlogits,
+        n_classes,
+    )
     return dlogits

@@ -15,12 +15,12 @@ NORMS = Source("norms")
 def layer_norm(
     x: Array, gamma: Array, beta: Array, eps: float = 1e-5, *, context: EngineContext
 ) -> tuple[Array, Any]:
-    """`functional.layer_norm`."""
+    """Stands for `functional.layer_norm`."""
     return residual_norm(x, None, gamma, beta, eps, 0.0, context)
 
 
 def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
-    """`functional.layer_norm_backward`."""
+    """Stands for `functional.layer_norm_backward`."""
     dx, _, dgamma, dbeta = residual_norm_backward(dy, cache)
     return dx, dgamma, dbeta
 
@@ -28,7 +28,10 @@ def layer_norm_backward(dy: Array, cache: Any) -> tuple[Array, Array, Array]:
 def residual_norm(
     x: Array, y: Any, gamma: Array, beta: Array, eps: float, rate: float, context: EngineContext
 ) -> tuple[Array, Any]:
-    """z = layer_norm(x + dropout(y)), or without y layer_norm(x)."""
+    """Stands for `functional.dropout` of y, x + y, and `functional.layer_norm` of the sum.
+
+    z = layer_norm(x + dropout(y)), or without y layer_norm(x).
+    """
     check_layer_norm(x, gamma, beta, eps)
     if y is not None:
         checks.floating(x=x, y=y)
@@ -43,21 +46,49 @@ def residual_norm(
     # Without a backward pass the normalised rows are not needed, and z takes their place.
     normalised = xp.empty(x.shape, dtype=x.dtype) if context.keep else z
     inverse_std = xp.empty(n, dtype=x.dtype)
-    given = (x, y, kept, scale, gamma, beta, float(eps))
-    NORMS.launch("residual_norm", per_row(n, d), *given, normalised, inverse_std, z, d)
+    NORMS.launch(
+        "residual_norm",
+        per_row(n, d),
+        x,
+        y,
+        kept,
+        scale,
+        gamma,
+        beta,
+        float(eps),
+        normalised,
+        inverse_std,
+        z,
+        d,
+    )
     return z, (normalised, inverse_std, gamma, kept, scale)
 
 
 def residual_norm_backward(dz: Array, cache: Any) -> tuple[Array, Array, Array, Array]:
-    """Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array."""
-    normalised, inverse_std, gamma, kept, _ = cache
+    """Stands for `functional.layer_norm_backward`, then `functional.dropout_backward`.
+
+    Gradients: dx, dy, dgamma, dbeta. Without dropout dx and dy are the same array.
+    """
+    normalised, inverse_std, gamma, kept, scale = cache
     xp, dz = array_module(dz), contiguous(dz)
     n, d = inverse_std.size, gamma.shape[0]
     dsum = xp.empty(dz.shape, dtype=dz.dtype)
     dy = dsum if kept is None else xp.empty(dz.shape, dtype=dz.dtype)
-    NORMS.launch("norm_backward", per_row(n, d), dz, *cache, dsum, dy, d)
+    NORMS.launch(
+        "residual_norm_backward",
+        per_row(n, d),
+        dz,
+        normalised,
+        inverse_std,
+        gamma,
+        kept,
+        scale,
+        dsum,
+        dy,
+        d,
+    )
     c = Columns(n, d)
     sums = xp.empty((c.groups, 2 * d), dtype=dz.dtype)
-    NORMS.launch("norm_parameters", c.grid, dz, normalised, sums, *c.sizes)
+    NORMS.launch("residual_norm_backward_of_parameters", c.grid, dz, normalised, sums, *c.sizes)
     both = column_sums(sums)
     return dsum, dy, both[:d], both[d:]

@@ -36,8 +36,8 @@ class Source:
 
     def text(self, char: str) -> str:
         """Return the source for a code in `REAL`."""
-        parts = [(FOLDER / file).read_text("utf-8") for file in ("common.cuh", f"{self.name}.cu")]
-        return "\n".join([f"#define real {REAL[char]}", *parts])
+        sources = [(FOLDER / file).read_text("utf-8") for file in ("common.cuh", f"{self.name}.cu")]
+        return "\n".join([f"#define real {REAL[char]}", *sources])
 
     def launch(self, kernel: str, grid: Grid, *arguments: Any) -> None:
         """Start a kernel without waiting for its end.
@@ -50,7 +50,7 @@ class Source:
             return
         arrays = [x for x in arguments if x is not None and not isinstance(x, int | float)]
         dtype = next((x.dtype for x in arrays if x.dtype.kind == "f"), np.dtype("float32"))
-        given = []
+        values = []
         for argument in arguments:
             if isinstance(argument, float):
                 argument = dtype.type(argument)
@@ -63,9 +63,9 @@ class Source:
                         f"{self.name}.{kernel} got an array of {argument.dtype} and one of "
                         f"{dtype}; expected one dtype"
                     )
-            given.append(0 if argument is None else argument)  # CuPy's null pointer
+            values.append(0 if argument is None else argument)  # CuPy's null pointer
         function = self.function(array_module(arrays[0]), dtype.char, kernel)
-        function((blocks,), (threads,), tuple(given))
+        function((blocks,), (threads,), tuple(values))
 
     def function(self, xp: Module, char: str, kernel: str) -> Any:
         """Return a kernel, compiled."""
@@ -81,9 +81,9 @@ def per_row(n: int, width: int) -> Grid:
     return n, WARP * min(max(-(-width // (4 * WARP)), 1), 16)
 
 
-def per_entry(n: int, each: int = 1) -> Grid:
-    """Return blocks for `n` entries, of which each thread takes `each`."""
-    return -(-n // (each * ELEMENTWISE)), ELEMENTWISE
+def per_entry(n: int, per_thread: int = 1) -> Grid:
+    """Return blocks for `n` entries, of which each thread takes `per_thread`."""
+    return -(-n // (per_thread * ELEMENTWISE)), ELEMENTWISE
 
 
 def contiguous(x: Array) -> Array:

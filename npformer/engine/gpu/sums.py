@@ -23,28 +23,30 @@ class Columns:
     """
 
     def __init__(self, rows: int, width: int) -> None:
-        rows_of_group = max(ROWS, -(-rows // GROUPS))
-        self.sizes = rows, width, rows_of_group
-        self.groups = -(-rows // rows_of_group)
+        self.rows_of_group = max(ROWS, -(-rows // GROUPS))
+        self.sizes = rows, width, self.rows_of_group
+        self.groups = -(-rows // self.rows_of_group)
         threads = min(8 * WARP, WARP * max(-(-width // WARP), 1))
         self.grid = self.groups * -(-width // threads), threads
 
 
 def column_sums(x: Array) -> Array:
-    """Return the sums over the rows of each matrix: (..., rows, width) -> (..., width).
+    """Stands for the sum that is db in `functional.linear_backward`.
+
+    Return the sums over the rows of each matrix: (..., rows, width) -> (..., width).
 
     This is not ``ones @ x``, because products lose precision in TF32.
     """
     *leading, rows, width = x.shape
     n = math.prod(leading)
     while True:
-        shared_out = Columns(rows, width)
-        groups, (blocks, threads) = shared_out.groups, shared_out.grid
+        columns = Columns(rows, width)
+        groups, (blocks, threads) = columns.groups, columns.grid
         if groups == 0:
             return array_module(x).zeros((*leading, width), dtype=x.dtype)
         sums = array_module(x).empty((*leading, groups, width), dtype=x.dtype)
-        sizes = (rows, width, groups, shared_out.sizes[-1])
-        SUMS.launch("column_sums", (n * blocks, threads), x, sums, *sizes)
+        grid = n * blocks, threads
+        SUMS.launch("column_sums", grid, x, sums, rows, width, groups, columns.rows_of_group)
         if groups == 1:
             return sums.reshape(*leading, width)
         x, rows = sums, groups

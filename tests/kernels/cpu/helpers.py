@@ -7,7 +7,7 @@ import numpy as np
 from npformer import functional as F
 from npformer.engine import EngineContext
 from npformer.engine.cpu import KERNELS
-from npformer.engine.cpu.averaging import average, average_backward
+from npformer.engine.cpu.averaging import average_backward_in_tiles, average_in_tiles
 from npformer.engine.cpu.exponentials import longest_square
 from npformer.engine.cpu.rows import UNIT
 from tests.kernels import helpers
@@ -69,15 +69,15 @@ def assert_same(some, others):
 
 
 def by_kernel(query, key, value, dy, bias=None, mask=None, **options):
-    """Return y and the gradients of query, key, value and bias of `average` alone."""
+    """Return y and the gradients of query, key, value and bias of `average_in_tiles` alone."""
     batch, n_heads, length, width = value.shape
     y, query = np.empty((batch, length, n_heads * width), value.dtype), UNIT * query
     squares = (longest_square(a.reshape(-1, a.shape[-1]), a.shape[-1]) for a in (query, key))
     longest = math.sqrt(math.prod(squares))
     context = EngineContext(mask=mask)
-    cache = average(query, key, value, y, context, longest=longest, bias=bias, **options)
+    cache = average_in_tiles(query, key, value, y, context, longest=longest, bias=bias, **options)
     dquery, dkey, dvalue = (np.full_like(a, np.nan) for a in (query, key, value))
-    dbias = average_backward(F.merge_heads(dy), cache, dquery, dkey, dvalue)
+    dbias = average_backward_in_tiles(F.merge_heads(dy), cache, dquery, dkey, dvalue)
     # dquery is that of the queries without UNIT: a factor UNIT too much, and one too little.
     found = [F.split_heads(y, n_heads), dquery, dkey / UNIT, dvalue]
     return found if bias is None else [*found, dbias]

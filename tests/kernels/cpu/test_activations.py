@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from npformer.engine.cpu.activations import ACTIVATIONS, LOG_ODDS, gelu
+from npformer.engine.cpu.activations import ACTIVATIONS, LOG_ODDS, bias_gelu
 from tests.kernels import helpers
 
 GRID = np.unique(np.linspace(-20.0, 20.0, 2_000_001).astype("float32"))
@@ -108,4 +108,4 @@ def test_gelu_warns_of_nothing():
     rows = np.concatenate([huge, -huge])[None]
     with warnings.catch_warnings(), np.errstate(all="raise", under="ignore"):
         warnings.simplefilter("error")
-        gelu(rows.copy(), np.zeros_like(rows[0]), np.empty_like(rows), True)
+        bias_gelu(rows.copy(), np.zeros_like(rows[0]), np.empty_like(rows), True)

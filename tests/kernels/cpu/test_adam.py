@@ -36,7 +36,7 @@ def several_steps(update, size, dtype, weight_decay, steps=5):
 @pytest.mark.parametrize(("piece", "size"), SIZES)
 def test_steps_are_those_of_the_plain_update(monkeypatch, piece, size, dtype, bound, weight_decay):
     monkeypatch.setattr(rows, "PIECE", piece)
-    ours = several_steps(adam.adam_update, size, dtype, weight_decay)
+    ours = several_steps(adam.adam_update_kernel, size, dtype, weight_decay)
     plain = several_steps(optim.adam_update, size, dtype, weight_decay)
     for one, other in zip(ours, plain, strict=True):
         assert one.dtype == dtype
@@ -47,7 +47,7 @@ def test_views_with_gaps_are_updated_and_nothing_else():
     wide = np.ones((4, 200))
     theta, g, m, v = (row[::2] for row in wide)
     wide[2:] = 0.0
-    adam.adam_update(theta, g, m, v, t=2, lr=0.1, betas=(0.5, 0.5), eps=1e-8)
+    adam.adam_update_kernel(theta, g, m, v, t=2, lr=0.1, betas=(0.5, 0.5), eps=1e-8)
     np.testing.assert_allclose(theta, 1.0 - 0.1 * (0.5 / 0.75) / (0.5 / 0.75) ** 0.5)
     np.testing.assert_array_equal(wide[:2, 1::2], 1.0)
     np.testing.assert_array_equal(wide[2:, 1::2], 0.0)
@@ -55,7 +55,7 @@ def test_views_with_gaps_are_updated_and_nothing_else():
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 def test_a_model_takes_the_same_steps_in_both(small_model, token_batch, weight_decay, monkeypatch):
-    update = Mock(wraps=adam.adam_update)
+    update = Mock(wraps=adam.adam_update_kernel)
     monkeypatch.setitem(cpu.UPDATES, "adam_update", update)
     weights = []
     for enabled in (True, False):

@@ -2,7 +2,7 @@
 
     python -m tests.kernels.gpu.child BREAK float32 float32
 
-`verdict.PROGRAM` is set to it, where a test starts one.
+`verdict.command_of_check` returns this command, where a test starts one.
 """
 
 import os
@@ -14,8 +14,7 @@ from typing import Any
 
 from npformer.core import Backend
 from npformer.core import arrays as backends
-from npformer.engine import gpu
-from npformer.engine.gpu import device_kernels
+from npformer.engine import gpu, kernel_check
 from npformer.engine.gpu.source import Source
 from tests.kernels.gpu import emulated
 
@@ -99,10 +98,10 @@ if __name__ == "__main__":
     backends.register(backend())
     what = sys.argv[1]
     if what not in IN_FULL:
-        first = {name: cases[:1] for name, cases in device_kernels.CASES.items()}
-        device_kernels.CASES = first
+        first = {name: cases[:1] for name, cases in kernel_check.CASES.items()}
+        kernel_check.CASES = first
     if what == "hangs":  # soon
         few = ("linear", "adam_update", "clip_by_global_norm", "DeviceGenerator")
-        device_kernels.CASES = {name: device_kernels.CASES[name] for name in few}
+        kernel_check.CASES = {name: kernel_check.CASES[name] for name in few}
     BREAKS[what]()
-    device_kernels.main(*sys.argv[2:4])
+    kernel_check.main(*sys.argv[2:4])

@@ -17,8 +17,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
-from npformer.engine import gpu, verdict
-from npformer.engine.gpu import device_kernels
+from npformer.engine import gpu, kernel_check, verdict
 from npformer.engine.gpu.source import Source
 from npformer.engine.updates import device_generator
 from tests.kernels.gpu import child, emulated
@@ -57,8 +56,9 @@ def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
         monkeypatch.setattr(source, "_kernels", {})
 
     def begin(what: str = "nothing") -> None:
-        monkeypatch.setattr(verdict, "_found", {})
-        monkeypatch.setattr(verdict, "PROGRAM", ("-P", "-m", "tests.kernels.gpu.child", what))
+        monkeypatch.setattr(verdict, "_verdicts", {})
+        program = [sys.executable, "-P", "-m", "tests.kernels.gpu.child", what]
+        monkeypatch.setattr(verdict, "command_of_check", lambda *arguments: [*program, *arguments])
         here = {"dies": "exception of adam", "hangs": "exception of adam", "start": "nothing"}
         child.BREAKS[here.get(what, what)]()
 
@@ -77,7 +77,7 @@ def losses(mixer: str = "fourier") -> list[float]:
 
 
 def left_out() -> set[str]:
-    (found,) = verdict._found.values()
+    (found,) = verdict._verdicts.values()
     return set(found["problems"])
 
 
@@ -104,7 +104,7 @@ def test_a_broken_kernel_is_left_out(what, checked, monkeypatch, tmp_path) -> No
     assert set(json.loads(file.read_text("utf-8"))["problems"]) == names
 
     # Another process reads the verdict, and warns again.
-    monkeypatch.setattr(verdict, "_found", {})
+    monkeypatch.setattr(verdict, "_verdicts", {})
     monkeypatch.setattr(subprocess, "run", no_child)
     with pytest.warns(UserWarning, match="are left out") as caught:
         assert losses() == found
@@ -131,7 +131,7 @@ def test_kernels_are_compared_once(what, names, checked, monkeypatch, capsys) ->
         "npformer checks its kernels on an emulated GPU, in float32, once; compiling them may take "
         "a minute"
     ]
-    monkeypatch.setattr(verdict, "_found", {})
+    monkeypatch.setattr(verdict, "_verdicts", {})
     monkeypatch.setattr(subprocess, "run", no_child)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if names else "error")
@@ -152,12 +152,12 @@ def test_both_precisions_are_compared(checked) -> None:
     checked("numbers")
     with nf.use_precision("tf32"), pytest.warns(UserWarning, match="adam_update"):
         assert not verdict.proven("adam_update", "f")
-    assert list(verdict._found) == [("float32", "tf32")]
+    assert list(verdict._verdicts) == [("float32", "tf32")]
 
 
 def test_masks_of_the_host_replace_those_of_a_broken_generator(monkeypatch) -> None:
     broken = {"problems": {"DeviceGenerator": "differs"}}
-    monkeypatch.setattr(verdict, "_found", {("float32", "float32"): broken})
+    monkeypatch.setattr(verdict, "_verdicts", {("float32", "float32"): broken})
     assert device_generator("cupy", 0) is None
 
 
@@ -174,7 +174,7 @@ def child_says(monkeypatch: pytest.MonkeyPatch, checked: Callable[[str], Any]) -
         return {"problems": {}, "seconds": 1.0, "compiling": 0.0}
 
     checked("nothing")
-    monkeypatch.setattr(verdict, "_ask", ask)
+    monkeypatch.setattr(verdict, "_verdict_of_child", ask)
     return asked
 
 
@@ -227,12 +227,12 @@ def test_the_folder_is_the_usual_one(monkeypatch, tmp_path) -> None:
 
 
 def test_every_kernel_is_compared() -> None:
-    assert set(device_kernels.CASES) == {*gpu.KERNELS, *gpu.UPDATES, "DeviceGenerator"}
+    assert set(kernel_check.CASES) == {*gpu.KERNELS, *gpu.UPDATES, "DeviceGenerator"}
 
 
 @pytest.mark.slow
 def test_a_case_beyond_one_grid_is_the_last_of_each_kernel() -> None:
-    for name, cases in device_kernels.CASES.items():
+    for name, cases in kernel_check.CASES.items():
         assert len(emulated_launches(cases[-1])), name
 
 

@@ -3,11 +3,12 @@
 // A label of -1 means no label. Any other label that is not a class makes the loss NaN, because a kernel
 // cannot raise an error. logits are (rows, classes).
 
-// each is (rows,): the row's loss. saved is (rows, 2): the row's largest logit, and the logarithm of the
+// Stands for functional.softmax_cross_entropy of rows.
+// losses is (rows,): the row's loss. saved is (rows, 2): the row's largest logit, and the logarithm of the
 // sum of exponentials after that logit is subtracted. They stay two numbers, because their sum would lose
 // the digits of the small one.
-extern "C" __global__ void cross_entropy(
-    const real* logits, const index_t* labels, real smoothing, real* each, real* saved,
+extern "C" __global__ void softmax_cross_entropy(
+    const real* logits, const index_t* labels, real smoothing, real* losses, real* saved,
     index_t classes) {
     const real* row = logits + index_t(blockIdx.x) * classes;
     real top = minus_infinity();
@@ -32,15 +33,16 @@ extern "C" __global__ void cross_entropy(
         // Only with smoothing: a class that is ruled out by -inf makes this mean infinite.
         if (smoothing != real(0)) loss -= smoothing * (shifted / real(classes) - log_total);
     }
-    each[blockIdx.x] = loss;
+    losses[blockIdx.x] = loss;
 }
 
+// Stands for the mean in functional.softmax_cross_entropy.
 // One block: the mean over the labels and 1 / their number, or 0 and 1 if there are no labels.
 extern "C" __global__ void mean_over_labels(
-    const real* each, const index_t* labels, real* loss, real* share, index_t rows) {
+    const real* losses, const index_t* labels, real* loss, real* share, index_t rows) {
     real sum = 0, count = 0;
     for (index_t i = threadIdx.x; i < rows; i += blockDim.x) {
-        sum += each[i];
+        sum += losses[i];
         count += labels[i] != -1 ? real(1) : real(0);
     }
     block_sums(sum, count);
@@ -50,8 +52,9 @@ extern "C" __global__ void mean_over_labels(
     *share = real(1) / n;
 }
 
+// Stands for functional.softmax_cross_entropy_backward.
 // dlogits = (p - q) dloss / number of labels, where q is the smoothed label; 0 without a label.
-extern "C" __global__ void cross_entropy_backward(
+extern "C" __global__ void softmax_cross_entropy_backward(
     const real* logits, const index_t* labels, const real* saved, const real* share, real dloss,
     real smoothing, real* dlogits, index_t classes) {
     const index_t row = index_t(blockIdx.x) * classes;

@@ -10,7 +10,8 @@
 
 #define RUN 64
 
-extern "C" __global__ void sums_of_runs(
+// Stands for functional.embedding_backward, within blocks.
+extern "C" __global__ void embedding_backward_of_runs(
     const index_t* ids, const index_t* order, const real* dy, real* dtable, real* edges, index_t n,
     index_t width, index_t vocab_size) {
     __shared__ index_t row[RUN], id[RUN];
@@ -44,7 +45,8 @@ extern "C" __global__ void sums_of_runs(
     }
 }
 
-extern "C" __global__ void sums_of_edges(
+// Stands for functional.embedding_backward, across their edges.
+extern "C" __global__ void embedding_backward_of_edges(
     const index_t* ids, const index_t* order, const real* edges, real* dtable, index_t n,
     index_t width, index_t vocab_size) {
     const index_t first = index_t(blockIdx.x) * RUN, next = first + RUN;

@@ -1,10 +1,9 @@
-"""What `device_kernels` computes with each GPU kernel: small arrays, and one larger than a grid.
+"""What `kernel_check` computes with each GPU kernel: small arrays, and one larger than a grid.
 
 A case runs either with the plain pairs or with the one kernel that it tests.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,11 +32,11 @@ Case = Callable[[str, str, bool], Results]
 """Takes backend, dtype and whether to use the kernel; returns y and all gradients."""
 
 
-def of_arrays(compute: Callable[..., dict[str, Array]], *given: np.ndarray) -> Case:
+def of_arrays(compute: Callable[..., dict[str, Array]], *inputs: np.ndarray) -> Case:
     """Return a case of what ``compute(fast, *arrays)`` returns; numbers are cast to the dtype."""
 
     def run(backend: str, dtype: str, fast: bool) -> Results:
-        arrays = (asarray(x.astype(dtype) if x.dtype.kind == "f" else x, backend) for x in given)
+        arrays = (asarray(x.astype(dtype) if x.dtype.kind == "f" else x, backend) for x in inputs)
         return {name: to_numpy(array) for name, array in compute(fast, *arrays).items()}
 
     return run
@@ -59,8 +58,12 @@ def of_layer(kernel: str, make: Callable[..., Layer], *shape: int) -> Case:
         dy = np.random.default_rng(2).normal(size=y.shape).astype(dtype)
         gradients = Gradients(layer)
         dx = twin.backward(asarray(dy, backend), cache, gradients)
-        found = {"y": y, **gradients} | ({} if dx is None else {"dx": dx})
-        return {name: to_numpy(array) for name, array in found.items()}
+        results = {"y": to_numpy(y)}
+        for name, gradient in gradients.items():
+            results[name] = to_numpy(gradient)
+        if dx is not None:
+            results["dx"] = to_numpy(dx)
+        return results
 
     return run
 
@@ -118,47 +121,93 @@ def philox(n: int, draw: int, seed: int) -> np.ndarray:
     return np.stack((a, b, c, d), axis=1).reshape(-1)[:n]
 
 
-def _mixer(name: str, n_heads: int = 2, **settings: Any) -> Callable[..., Layer]:
-    chosen = MixerSettings(8, n_heads, max_len=33, padding="zero", **settings)
-    return partial(MIXERS[name].build, chosen, seed=0)
-
-
 SMALL, MANY, WIDE, SEQUENCES = (3, 5, 8), (BEYOND, 1, 8), (1, 3, 2100), (BEYOND // 33 + 1, 33, 8)
 
-LINEAR, NORM = partial(Linear, 8, 5, seed=0), partial(LayerNorm, 8)
-SIZES: dict[str, Any] = {"d_model": 8, "n_layers": 1, "n_heads": 1, "max_len": 5}
-ALONE = EncoderConfig(**SIZES, mixer="fourier", ffn="none", dropout=0.3)
-BLOCK = partial(EncoderBlock, ALONE, seed=0)
-EMBEDDING = partial(Embedding, 7, 8, seed=0)
-NETWORK = partial(PositionwiseFeedForward, 8, 12, seed=0)
-ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "tanh")
+
+def linear(dtype: str) -> Layer:
+    """Return a linear map of 8 features."""
+    return Linear(8, 5, seed=0, dtype=dtype)
+
+
+def layer_norm(dtype: str) -> Layer:
+    """Return a layer norm of 8 features."""
+    return LayerNorm(8, dtype=dtype)
+
+
+def wide_layer_norm(dtype: str) -> Layer:
+    """Return a layer norm of more features than a block has threads."""
+    return LayerNorm(2100, dtype=dtype)
+
+
+def block(dtype: str) -> Layer:
+    """Return a block with nothing but a mixer, its dropout and its norm."""
+    config = EncoderConfig(
+        d_model=8, n_layers=1, n_heads=1, max_len=5, mixer="fourier", ffn="none", dropout=0.3
+    )
+    return EncoderBlock(config, seed=0, dtype=dtype)
+
+
+def dropout(dtype: str) -> Layer:
+    """Return a dropout."""
+    return Dropout(0.3)
+
+
+def embedding(dtype: str) -> Layer:
+    """Return an embedding of 7 ids."""
+    return Embedding(7, 8, seed=0, dtype=dtype)
+
+
+def feed_forward_of(activation: str) -> Callable[..., Layer]:
+    """Return a function that makes a feed-forward network."""
+
+    def make(dtype: str) -> Layer:
+        return PositionwiseFeedForward(8, 12, activation, seed=0, dtype=dtype)
+
+    return make
+
+
+def mixer_of(name: str, n_heads: int = 2, **options: Any) -> Callable[..., Layer]:
+    """Return a function that makes a mixer."""
+    settings = MixerSettings(8, n_heads, max_len=33, padding="zero", **options)
+
+    def make(dtype: str) -> Layer:
+        mixer: Layer = MIXERS[name].build(settings, seed=0, dtype=dtype)
+        return mixer
+
+    return make
+
 
 LAYERS: dict[str, list[tuple[Callable[..., Layer], tuple[int, ...]]]] = {
-    "linear": [(LINEAR, SMALL), (LINEAR, MANY)],
-    "layer_norm": [(NORM, SMALL), (partial(LayerNorm, 2100), WIDE), (NORM, MANY)],
-    "residual_norm": [(BLOCK, SMALL), (BLOCK, MANY)],
-    "dropout": [(lambda dtype: Dropout(0.3), shape) for shape in (SMALL, WIDE, MANY)],
-    "embedding": [(EMBEDDING, (3, 5)), (EMBEDDING, (3, BEYOND))],
+    "linear": [(linear, SMALL), (linear, MANY)],
+    "layer_norm": [(layer_norm, SMALL), (wide_layer_norm, WIDE), (layer_norm, MANY)],
+    "residual_norm": [(block, SMALL), (block, MANY)],
+    "dropout": [(dropout, SMALL), (dropout, WIDE), (dropout, MANY)],
+    "embedding": [(embedding, (3, 5)), (embedding, (3, BEYOND))],
     "feed_forward": [
-        *((partial(NETWORK, activation=name), SMALL) for name in ACTIVATIONS),
-        (NETWORK, MANY),
+        (feed_forward_of("relu"), SMALL),
+        (feed_forward_of("gelu"), SMALL),
+        (feed_forward_of("gelu_tanh"), SMALL),
+        (feed_forward_of("silu"), SMALL),
+        (feed_forward_of("tanh"), SMALL),
+        (feed_forward_of("relu"), MANY),
     ],
-    "fourier_mixing": [(_mixer("fourier"), SMALL), (_mixer("fourier"), SEQUENCES)],
+    "fourier_mixing": [(mixer_of("fourier"), SMALL), (mixer_of("fourier"), SEQUENCES)],
     "attention_heads": [
-        (_mixer("attention"), SMALL),
-        (_mixer("attention", causal=True, memory="blocks"), SMALL),
-        (_mixer("attention", n_heads=1), SEQUENCES),
+        (mixer_of("attention"), SMALL),
+        (mixer_of("attention", causal=True, memory="blocks"), SMALL),
+        (mixer_of("attention", n_heads=1), SEQUENCES),
     ],
     "dense_heads": [
-        (_mixer("dense_synthesizer", causal=True), SMALL),
-        (_mixer("dense_synthesizer", n_heads=1), SEQUENCES),
+        (mixer_of("dense_synthesizer", causal=True), SMALL),
+        (mixer_of("dense_synthesizer", n_heads=1), SEQUENCES),
     ],
 }
 
 DRAWN = [np.random.default_rng(0).normal(size=(4, n)) for n in (5, BEYOND_ENTRIES)]
 
 CASES: dict[str, list[Case]] = {
-    name: [of_layer(name, make, *shape) for make, shape in found] for name, found in LAYERS.items()
+    name: [of_layer(name, make, *shape) for make, shape in layers]
+    for name, layers in LAYERS.items()
 } | {
     "softmax_cross_entropy": [of_loss(7, 3, 0.0), of_loss(3, 2100, 0.1), of_loss(BEYOND, 8, 0.1)],
     "adam_update": [of_arrays(adam, *drawn[:3], drawn[3] * drawn[3]) for drawn in DRAWN],

@@ -1,6 +1,6 @@
 """Compare each GPU kernel with its plain pair there and with NumPy: the child of `verdict`.
 
-    python -m npformer.engine.gpu.device_kernels float32 tf32
+    python -m npformer.engine.kernel_check float32 tf32
 
 prints a line of JSON for each kernel as soon as its result is known. It runs in its own process,
 because a kernel that writes where it must not may spoil the device for that process.
@@ -16,8 +16,8 @@ import numpy as np
 
 from npformer.core import Array, array_module, get_backend, use_precision
 from npformer.engine import use_kernels
-from npformer.engine.gpu.device_cases import CASES, Case
 from npformer.engine.gpu.source import Grid, Source
+from npformer.engine.kernel_cases import CASES, Case
 from npformer.proof.results import Results, difference
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
@@ -33,10 +33,10 @@ ZONE = 256
 def with_zones(launch: Callable[..., None]) -> Callable[..., None]:
     """Return `Source.launch` on copies of the arrays in the middle of larger ones."""
 
-    def run(source: Source, kernel: str, grid: Grid, *given: Any) -> None:
+    def run(source: Source, kernel: str, grid: Grid, *arguments: Any) -> None:
         places: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
         numbers = int | float | None
-        inside = [x if isinstance(x, numbers) else _place(x, places) for x in given]
+        inside = [x if isinstance(x, numbers) else _place(x, places) for x in arguments]
         launch(source, kernel, grid, *inside)
         for whole, copy, x in places.values():
             if not bool(((whole[:ZONE] == 0xFF) & (whole[-ZONE:] == 0xFF)).all()):
@@ -79,21 +79,21 @@ def _compare(case: Case, dtype: str, modes: list[str]) -> str:
         with use_precision(mode, "cupy"):
             with use_kernels(False):
                 plain = case("cupy", dtype, False)
-            found = case("cupy", dtype, True)
+            results = case("cupy", dtype, True)
         for what, other in (("NumPy", truth), ("the plain pair", plain)):
-            error, tensor = (_as_vectors if mode == "tf32" else difference)(dtype, found, other)
+            error, tensor = (_as_vectors if mode == "tf32" else difference)(dtype, results, other)
             tolerance = TF32 if mode == "tf32" else TOLERANCES[dtype]
             if not error <= tolerance:
                 return f"{tensor} differs from that of {what} by {error:.1e}, {mode} products"
     return ""
 
 
-def _as_vectors(dtype: str, found: Results, truth: Results) -> tuple[float, str]:
+def _as_vectors(dtype: str, results: Results, truth: Results) -> tuple[float, str]:
     """Return the largest relative difference of tensors as vectors, and the tensor's name."""
     sizes = {name: float(np.linalg.norm(x)) for name, x in truth.items()}
     floor = 0.1 * max(sizes.values())
     errors = {
-        name: float(np.linalg.norm(found[name] - x)) / max(sizes[name], floor)
+        name: float(np.linalg.norm(results[name] - x)) / max(sizes[name], floor)
         for name, x in truth.items()
     }
     where = max(errors, key=lambda name: np.nan_to_num(errors[name], nan=np.inf))
@@ -104,14 +104,14 @@ def main(dtype: str, precision: str) -> None:
     """Compare all kernels, and print the results."""
     began, compiling, function = time.perf_counter(), [0.0], Source.function
 
-    def timed(*given: Any) -> Any:
+    def timed(*arguments: Any) -> Any:
         started = time.perf_counter()
-        compiled = function(*given)
+        compiled = function(*arguments)
         compiling.append(time.perf_counter() - started)
         return compiled
 
-    def say(**found: Any) -> None:
-        print(json.dumps(found), flush=True)
+    def say(**content: Any) -> None:
+        print(json.dumps(content), flush=True)
 
     Source.launch = with_zones(Source.launch)  # type: ignore[method-assign]
     Source.function = timed  # type: ignore[method-assign, assignment]
