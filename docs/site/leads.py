@@ -38,7 +38,7 @@ PAGES = {
     "chapters/synthesizers": "functional.dense_synthesizer functional.factorized_dense_synthesizer"
     " functional.factorized_random_synthesizer functional.mixture functional.random_synthesizer"
     " mixers.dense_synthesizer mixers.mixture mixers.random_synthesizer",
-    "chapters/training": "training.fit training.history training.watchers",
+    "chapters/training": "loop training.fit training.history training.watchers",
     "questions/feed_forward": "layers.feed_forward",
     "mixers": "mixers",
     "training": "interop.word_vectors optim.layer_decay training.fit models.trainable.metrics",

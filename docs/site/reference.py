@@ -176,7 +176,8 @@ def modules(parts: dict[str, list[str] | None]) -> list[str]:
     for folder, names in parts.items():
         files = (ROOT / "npformer" / folder).glob("*.py")
         here = sorted(file.stem for file in files if file.stem != "__init__")
-        found += [f"npformer.{folder.replace('/', '.')}.{name}" for name in (names or here)]
+        package = ".".join(["npformer", *folder.split("/")]).rstrip(".")
+        found += [f"{package}.{name}" for name in (names or here)]
     return found
 
 

@@ -53,14 +53,14 @@ def average(
         # The padding mask, the causal mask and the window as one.
         allowed = allowed_pairs(mask, causal, scores, scores.shape[-2:], begin, window)
     weights, softmax_cache = softmax(scores, mask=allowed)  # A [.., Lq, Lk]: each row sums to 1
-    weights_shape = weights.shape
+    weights_shape = weights.shape  # before dropout, which may draw for each sample
     dropout_cache = None
     if rate != 0.0:
         if generator is not None:  # samples that share weights drop their own
             weights = for_each_sample(weights, value)
         weights, dropout_cache = dropout(weights, rate, generator)  # some become 0, the rest grow
-    seeing = None
-    seen_value = value
+    seeing = None  # which queries see a key; None: all
+    seen_value = value  # 0 where no query sees it
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
         seeing, seen = visible(allowed)
         seen_value = only(seen, value)
