@@ -58,7 +58,9 @@ def checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
     def begin(what: str = "nothing") -> None:
         monkeypatch.setattr(verdict, "_verdicts", {})
         program = [sys.executable, "-P", "-m", "tests.kernels.gpu.child", what]
-        monkeypatch.setattr(verdict, "command_of_check", lambda *arguments: program + list(arguments))
+        monkeypatch.setattr(
+            verdict, "command_of_check", lambda *arguments: program + list(arguments)
+        )
         here = {"dies": "exception of adam", "hangs": "exception of adam", "start": "nothing"}
         child.BREAKS[here.get(what, what)]()
 
