@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import Context, backend_of, checks
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.data.lists import listed
 from npformer.functional import NO_LABEL
 from npformer.functional.embedding import check_ids
@@ -107,7 +107,7 @@ class Masking:
         return self.hide(ids, kept, draws)
 
 
-Masking.__init__ = in_our_words(Masking.__init__)  # type: ignore[method-assign]
+Masking.__init__ = refuse_unknown_arguments(Masking.__init__)  # type: ignore[method-assign]
 
 
 def mask_tokens(

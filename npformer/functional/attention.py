@@ -9,9 +9,9 @@ from npformer.functional.averaging import (
     average,
     average_backward,
     check_mask,
-    only,
-    reach,
     visible,
+    window_reach,
+    zero_other_rows,
 )
 
 
@@ -88,7 +88,7 @@ def scaled_dot_product_attention(
         # What no pair uses may be NaN, and 0 * NaN would be NaN in dQ and dK.
         lengths = query.shape[-2], key.shape[-2]
         queries, keys = visible(allowed_pairs(mask, causal, key, lengths, begin, window))
-        query, key = only(queries, query), only(keys, key)
+        query, key = zero_other_rows(queries, query), zero_other_rows(keys, key)
     scores, scores_cache = attention_scores(query, key)  # S [.., Lq, Lk]
     # Y = softmax(S) V [.., Lq, d_value]: the mask acts between scores and weights.
     y, average_cache = average(scores, value, mask, causal, begin=begin, window=window)
@@ -132,7 +132,7 @@ def blockwise_attention(
     """
     block = checks.positive("block", block)
     begin = checks.whole("begin", begin, at_least=0)
-    reach(causal, window)  # for its errors, before anything is computed
+    window_reach(causal, window)  # for its errors, before anything is computed
     check_attention(query, key, value)
     xp = array_module(query)
     if mask is not None:
@@ -205,7 +205,7 @@ def _blocks(
 ) -> list[_Block]:
     """Return the blocks of queries, each with the keys that it reaches."""
     length, last = query.shape[-2], key.shape[-2]
-    behind, ahead = reach(causal, window)
+    behind, ahead = window_reach(causal, window)
     if mask is not None:
         mask = array_module(query).broadcast_to(mask, (*mask.shape[:-2], length, last))
     blocks = []

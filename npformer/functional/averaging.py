@@ -63,7 +63,7 @@ def average(
     seen_value = value  # 0 where no query sees it
     if mask is not None:  # what no query sees may be NaN, and 0 * NaN is NaN
         seeing, seen = visible(allowed)
-        seen_value = only(seen, value)
+        seen_value = zero_other_rows(seen, value)
     y = weights @ seen_value  # [.., Lq, Lk], [.., Lk, dv] -> [.., Lq, dv]
     shapes = weights_shape, scores.shape, value.shape, y.shape  # to which gradients are summed
     return y, (weights, seen_value, seeing, dropout_cache, softmax_cache, shapes)
@@ -81,7 +81,7 @@ def average_backward(dy: Array, cache: Any) -> tuple[Array, Array]:
     weights_shape, scores_shape, value_shape, y_shape = shapes
     checks.gradient(dy, y_shape)
     if seeing is not None:
-        dy = only(seeing, dy)  # a query that sees nothing sends nothing back
+        dy = zero_other_rows(seeing, dy)  # a query that sees nothing sends nothing back
     # y = weights @ seen_value
     dvalue = sum_to(weights.swapaxes(-1, -2) @ dy, value_shape)  # [.., Lk, dv]
     dweights = sum_to(dy @ seen_value.swapaxes(-1, -2), weights.shape)  # [.., Lq, Lk]
@@ -147,7 +147,7 @@ def allowed_pairs(
 
     `lengths` are how many queries and keys there are.
     """
-    behind, ahead = reach(causal, window)
+    behind, ahead = window_reach(causal, window)
     if behind is None and ahead is None:
         return mask
     begin = checks.whole("begin", begin, at_least=0)
@@ -158,7 +158,7 @@ def allowed_pairs(
     return band if mask is None else mask & band
 
 
-def reach(causal: bool, window: int | None) -> tuple[int | None, int | None]:
+def window_reach(causal: bool, window: int | None) -> tuple[int | None, int | None]:
     """Return how many tokens behind and ahead of its own a query sees; None: all."""
     checks.flag("causal", causal)
     if window is None:
@@ -180,7 +180,7 @@ def visible(allowed: Array) -> tuple[Array, Array]:
     return allowed.any(axis=-1)[..., None], allowed.any(axis=-2)[..., None]
 
 
-def only(rows: Array | None, x: Array) -> Array:
+def zero_other_rows(rows: Array | None, x: Array) -> Array:
     """Return x with 0 in all rows but these; None means all."""
     return x if rows is None else array_module(x).where(rows, x, 0.0)
 

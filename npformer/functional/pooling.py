@@ -4,7 +4,7 @@ from typing import Any
 
 from npformer.core import Array, checks
 from npformer.core.padding import check_padding
-from npformer.functional.averaging import only
+from npformer.functional.averaging import zero_other_rows
 
 
 def mean_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
@@ -59,7 +59,7 @@ def max_pooling(x: Array, mask: Array | None = None) -> tuple[Array, Any]:
         any_kept = mask.any(axis=1, keepdims=True)  # [batch, 1]
     winner = kept.argmax(axis=1)[:, None, :]  # the first of equals; [batch, 1, d_model]
     y = xp.take_along_axis(kept, winner, axis=1)[:, 0, :]  # [batch, d_model]
-    return only(any_kept, y), (winner, any_kept, x.shape)
+    return zero_other_rows(any_kept, y), (winner, any_kept, x.shape)
 
 
 def max_pooling_backward(dy: Array, cache: Any) -> Array:
@@ -74,4 +74,4 @@ def max_pooling_backward(dy: Array, cache: Any) -> Array:
     # y = x[winner]
     tokens = xp.arange(length)[None, :, None]
     # the winner gets all of it
-    return xp.where(tokens == winner, only(any_kept, dy)[:, None, :], 0.0)
+    return xp.where(tokens == winner, zero_other_rows(any_kept, dy)[:, None, :], 0.0)

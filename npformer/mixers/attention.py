@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear
 from npformer.layers.pooling import finite_at_padding
@@ -38,7 +38,7 @@ class Attention(Mixer):
         W_Q, W_K, W_V and W_O.
     """
 
-    @in_our_words
+    @refuse_unknown_arguments
     def __init__(
         self,
         d_model: int,

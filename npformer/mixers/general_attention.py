@@ -9,7 +9,7 @@ from typing import Any
 
 from npformer import functional as F
 from npformer.core import Array, Context, Gradients, Seed, checks, generators, initializers
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.functional.heads import check_heads, over_heads
 from npformer.layers import Linear, RMSNorm
 from npformer.layers.pooling import finite_at_padding
@@ -19,7 +19,7 @@ from npformer.mixers.attention_state import attend_to_state, shapes_of_keys_and_
 from npformer.mixers.mixer import MixerSettings, between_kept
 from npformer.mixers.window_state import WindowState
 
-LONG = 2048
+BLOCKWISE_FROM_LENGTH = 2048
 """From this `max_len` on, ``EncoderConfig(memory="auto")`` builds `BlockwiseAttention`. From about
 there on, computing the weights twice takes no longer than moving them through memory (`python -m
 benchmarks blockwise`)."""
@@ -67,7 +67,7 @@ class GeneralAttention(Attention):
 
     memories: tuple[str, ...] = ("auto", "stored")  # the first is the default
 
-    @in_our_words
+    @refuse_unknown_arguments
     def __init__(
         self,
         d_model: int,
@@ -368,5 +368,6 @@ def in_blocks(settings: MixerSettings) -> bool:
         return settings.memory == "blocks"
     if settings.attention_dropout > 0.0:
         return False  # which weights it dropped must be kept
-    long = LONG if settings.window is None else min(LONG, WINDOWS * settings.window)
-    return settings.max_len >= long
+    if settings.window is None:
+        return settings.max_len >= BLOCKWISE_FROM_LENGTH
+    return settings.max_len >= min(BLOCKWISE_FROM_LENGTH, WINDOWS * settings.window)

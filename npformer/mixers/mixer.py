@@ -40,7 +40,7 @@ def keep_checked(settings: Any, must_be: dict[str, Callable[[str, Any], Any]]) -
         object.__setattr__(settings, name, check(name, getattr(settings, name)))
 
 
-TODAY = (
+OPTIONAL_SETTINGS = (
     "attention_dropout",
     "rope_theta",
     "n_kv_heads",
@@ -93,7 +93,7 @@ class MixerSettings:
 
         What is off is left out: mixers from elsewhere need not know of it.
         """
-        off = {f.name: f.default for f in fields(self) if f.name in TODAY}
+        off = {f.name: f.default for f in fields(self) if f.name in OPTIONAL_SETTINGS}
         given = {name: value for name, value in vars(self).items() if name in names}
         return {name: v for name, v in given.items() if name not in off or v != off[name]}
 

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, Self
 
 from npformer.core import checks, described
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.layers import ACTIVATIONS, FFNS, NORMS
 from npformer.mixers import MixerSettings
 from npformer.mixers.mixer import MUST_BE as OF_MIXERS
@@ -305,4 +305,4 @@ def like_modern_bert(n_layers: Any) -> dict[str, Any]:
     return settings
 
 
-EncoderConfig.__init__ = in_our_words(EncoderConfig.__init__)  # type: ignore[method-assign]
+EncoderConfig.__init__ = refuse_unknown_arguments(EncoderConfig.__init__)  # type: ignore[method-assign]

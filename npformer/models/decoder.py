@@ -9,7 +9,7 @@ from npformer.core.inputs import TwoInputLayer
 from npformer.layers import BlockwiseCrossAttention, CrossAttention, Dropout
 from npformer.layers.pooling import hide_padding, without_padding
 from npformer.layers.state import States
-from npformer.mixers.general_attention import LONG
+from npformer.mixers.general_attention import BLOCKWISE_FROM_LENGTH
 from npformer.models.block import EncoderBlock
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
@@ -53,7 +53,7 @@ class DecoderBlock(EncoderBlock):
     ) -> None:
         rng = generators.from_seed(seed)
         self._add_mixer(config, mixer, layer, rng, dtype)
-        is_long = config.memory == "auto" and config.max_len >= LONG
+        is_long = config.memory == "auto" and config.max_len >= BLOCKWISE_FROM_LENGTH
         in_blocks = (is_long or config.memory == "blocks") and config.attention_dropout == 0.0
         kind = BlockwiseCrossAttention if in_blocks else CrossAttention
         self.cross_attention = kind(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.layers import POOLINGS, Linear, Pooling
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
@@ -29,7 +29,7 @@ class SequenceModel(Layer):
         Whether inputs are expected to come with a mask.
     """
 
-    @in_our_words
+    @refuse_unknown_arguments
     def __init__(
         self,
         config: EncoderConfig,

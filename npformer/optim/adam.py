@@ -8,7 +8,7 @@ import numpy as np
 
 from npformer.core import Array, checks, described
 from npformer.core.dispatch import faster
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.optim.layer_decay import layer_factors
 from npformer.optim.optimizer import Buffer, GradientDescent
 from npformer.optim.schedules import Schedule
@@ -105,7 +105,7 @@ class Adam(GradientDescent):
     )
     kinds = ("m", "v")
 
-    @in_our_words
+    @refuse_unknown_arguments
     def __init__(
         self,
         parameters: Mapping[str, Array],

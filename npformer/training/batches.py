@@ -92,7 +92,7 @@ def batch_at_evaluation(batch_size: int, micro_batch: int | None) -> int:
     return min(256, 4 * min(batch_size, micro_batch or batch_size))
 
 
-def way_of_batches(model: Model, samples: Samples, batches: str) -> str:
+def choose_batching(model: Model, samples: Samples, batches: str) -> str:
     """Return the way in which samples are put into batches, one of `WAYS`."""
     lengths = samples.lengths
     if batches == "shuffled" or lengths is None:

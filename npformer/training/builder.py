@@ -19,7 +19,7 @@ from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import name_of
 from npformer.optim import Adam, Optimizer, schedule_for
 from npformer.training.arguments import check_trains
-from npformer.training.batches import Batches, Task, way_of_batches
+from npformer.training.batches import Batches, Task, choose_batching
 from npformer.training.callbacks import Callback, TrainingState, check_needs_no_gradients
 from npformer.training.history import History
 from npformer.training.loop import Training
@@ -59,7 +59,7 @@ class Builder:
             self.model,
             task,
             batch_size=self.settings.samples_per_update,
-            way=way_of_batches(self.model, task.part, self.settings.batches),
+            way=choose_batching(self.model, task.part, self.settings.batches),
             shuffle=generator,
         )
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from npformer.core import Seed
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.data.samples import Data
 from npformer.models.losses import Loss
 from npformer.models.trainable import Model
@@ -21,7 +21,7 @@ from npformer.training.settings import Settings
 from npformer.training.single_process import processes_of
 
 
-@in_our_words
+@refuse_unknown_arguments
 def fit(
     model: Model,
     data: Data,

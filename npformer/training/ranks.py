@@ -20,7 +20,7 @@ from npformer.models.losses import Loss
 from npformer.models.step import Step
 from npformer.models.trainable import Model
 from npformer.optim import Optimizer
-from npformer.training.batches import Batches, Task, way_of_batches
+from npformer.training.batches import Batches, Task, choose_batching
 from npformer.training.builder import Builder, optimizer_for
 from npformer.training.callbacks import Callback, TrainingState, check_needs_no_gradients
 from npformer.training.checkpoints import settings_of
@@ -49,7 +49,7 @@ class RankBuilder(Builder):
             self.model,
             task,
             batch_size=self.settings.samples_per_update,
-            way=way_of_batches(self.model, task.part, self.settings.batches),
+            way=choose_batching(self.model, task.part, self.settings.batches),
             shuffle=generator,
             ranks=self.processes,
         )

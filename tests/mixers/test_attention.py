@@ -30,7 +30,7 @@ def test_a_head_is_attention_over_its_own_columns(either, rng):
 # In blocks ----------------------------------------------------------------------------------------
 @separately(("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True))
 def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, in_blocks):
-    monkeypatch.setattr(module, "LONG", 8)
+    monkeypatch.setattr(module, "BLOCKWISE_FROM_LENGTH", 8)
     blockwise = Mock(wraps=F.blockwise_attention)
     monkeypatch.setattr(F, "blockwise_attention", blockwise)
     settings = MixerSettings(8, 2, length, memory=memory)
@@ -60,7 +60,7 @@ def test_a_subclass_builds_itself(monkeypatch):
     class Own(GeneralAttention):
         pass
 
-    monkeypatch.setattr(module, "LONG", 8)
+    monkeypatch.setattr(module, "BLOCKWISE_FROM_LENGTH", 8)
     assert type(Own.build(MixerSettings(8, 2, 9), seed=0, dtype="float64")) is Own
 
 

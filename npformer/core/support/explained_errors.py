@@ -33,7 +33,7 @@ PAIRS = (
 ELSEWHERE = dict(pair.split("=") for pair in PAIRS.split())
 
 
-def in_our_words(call: Callable[P, R]) -> Callable[P, R]:
+def refuse_unknown_arguments(call: Callable[P, R]) -> Callable[P, R]:
     """Make a function say which arguments it takes, if it is given another."""
     known = [n for n, p in signature(call).parameters.items() if n != "self" and str(p)[0] != "*"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from npformer.core import Array
 from npformer.engine.cpu.rows import read_only, scratch
-from npformer.functional.averaging import reach
+from npformer.functional.averaging import window_reach
 
 TILE = 512
 """Queries and keys per tile of a long sequence: 512^2 float32 numbers are 1 MiB."""
@@ -73,7 +73,7 @@ class Tiling:
             for sample in range(0, batch, samples)
             for head in range(0, n_heads, heads)
         ]
-        self.places = list(self._places(length, *reach(causal, window)))
+        self.places = list(self._places(length, *window_reach(causal, window)))
 
     def _places(self, length: int, behind: int | None, ahead: int | None) -> Iterator[Place]:
         """Yield places, with the number of tokens behind and ahead that a query sees."""

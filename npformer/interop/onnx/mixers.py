@@ -9,7 +9,7 @@ import numpy as np
 from npformer import functional as F
 from npformer import mixers as own
 from npformer.core import to_numpy
-from npformer.functional.averaging import reach
+from npformer.functional.averaging import window_reach
 from npformer.functional.rotary import rotations
 from npformer.interop.onnx.graph import Graph, Value
 from npformer.interop.onnx.table import register
@@ -24,7 +24,7 @@ def by_head(x: Value, n_heads: int, size: int) -> Value:
 
 def band(graph: Graph, causal: bool, window: int | None = None) -> list[Value]:
     """Return conditions on which tokens (columns) a token (row) may see."""
-    at, (behind, ahead) = graph.positions(), reach(causal, window)
+    at, (behind, ahead) = graph.positions(), window_reach(causal, window)
     back = at.at(1) - at.at(0)
     found = [] if ahead is None else [graph.node("GreaterOrEqual", back, np.int64(-ahead))]
     return found if behind is None else [*found, graph.node("LessOrEqual", back, np.int64(behind))]

@@ -16,7 +16,7 @@ from npformer.core import (
     to_numpy,
 )
 from npformer.core.inputs import as_inputs
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.engine.team import team_of
 from npformer.models.batch import Batch
 from npformer.models.losses import Classification, Loss
@@ -83,7 +83,7 @@ class Model(Trainable):
                 raise AttributeError(f"{kind!r} has no attribute {name!r}. {HABITS[name]}")
             return super().__getattribute__(name)  # which raises what it has raised before
 
-    @in_our_words
+    @refuse_unknown_arguments
     def __call__(self, *x: Array, mask: Any = None, types: Any = None) -> Array:
         """Return the outputs at evaluation, on the model's backend.
 

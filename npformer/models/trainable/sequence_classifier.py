@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from npformer.core import Array, a_type
-from npformer.core.support.explained_errors import in_our_words
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.models import SequenceModel, TwoAnswers, WideSequenceModel
 from npformer.models.losses import Loss
 from npformer.models.trainable.padded import Padded
@@ -39,7 +39,7 @@ class SequenceClassifier(Padded, SequenceModel):
 
     n_classes: int
 
-    @in_our_words
+    @refuse_unknown_arguments
     def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:  # type: ignore[override]
         """Return the logits at evaluation.
 
