@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
-from npformer.core import Context, Gradients, Seed, generators, part_generator, step_key
+from npformer.core import (
+    Context,
+    Gradients,
+    Layer,
+    Seed,
+    checks,
+    described,
+    generators,
+    part_generator,
+    step_key,
+)
 from npformer.optim import Optimizer
 
 
@@ -42,6 +52,7 @@ def train(
     losses : list of float
         The loss of each step, in nats.
     """
+    check_arguments(model, data, optimizer, epochs=epochs, batch_size=batch_size)
     samples = model.batch(*data)  # checked arrays, on the model's backend
     order_generator = generators.from_seed(seed)
     (dropout_generator,) = order_generator.spawn(1)
@@ -60,3 +71,23 @@ def train(
             optimizer.step(gradients)
             losses.append(float(loss))
     return losses
+
+
+def check_arguments(model: Any, data: Any, optimizer: Any, *, epochs: Any, batch_size: Any) -> None:
+    """Check what `train` is given, but for the arrays, which the model checks."""
+    if not (isinstance(model, Layer) and hasattr(model, "batch")):
+        raise TypeError(
+            f"model is {described(model)}; expected a model that can be trained, such as a "
+            "SequenceClassifier"
+        )
+    if not (isinstance(data, tuple | list) and len(data) in (2, 3, 4)):
+        raise TypeError(f"data is {described(data)}; expected (x, y), or (x, y, mask)")
+    checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
+    ours, theirs = model.parameters(), optimizer.parameters
+    if list(ours) != list(theirs) or any(ours[name] is not theirs[name] for name in ours):
+        raise ValueError(
+            "optimizer's parameters are not this model's; expected exactly the model's own "
+            "arrays. Write Adam(model.parameters())"
+        )
+    checks.positive("epochs", epochs)
+    checks.positive("batch_size", batch_size)

@@ -111,3 +111,20 @@ def test_wrong_data_is_refused_before_the_first_step():
         nf.train(model, (x, y + 1, mask), nf.Adam(model.parameters()))
     for name, weight in model.parameters().items():
         np.testing.assert_array_equal(weight, before[name])
+
+
+def test_wrong_arguments_are_refused_in_words():
+    model, data = classifier(), vectors()
+    optimizer = nf.Adam(model.parameters())
+    with pytest.raises(TypeError, match="model is 3; expected a model that can be trained"):
+        nf.train(3, data, optimizer)
+    with pytest.raises(TypeError, match=r"data is an ndarray; expected \(x, y\)"):
+        nf.train(model, data[0], optimizer)
+    with pytest.raises(TypeError, match=r"Write Adam\(model.parameters\(\)\)"):
+        nf.train(model, data, "adam")
+    with pytest.raises(ValueError, match="optimizer's parameters are not this model's"):
+        nf.train(classifier(), data, optimizer)
+    with pytest.raises(ValueError, match="epochs is 0"):
+        nf.train(model, data, optimizer, epochs=0)
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        nf.train(model, data, optimizer, batch_size=0)

@@ -462,7 +462,8 @@ call(
 
 
 def train(model: nf.SequenceClassifier, lr: float, **named: Any) -> list[float]:
-    return nf.train(model, optimizer=nf.Adam(model.parameters(), lr=lr), **named)
+    optimizer = nf.Adam(model.parameters(), lr=lr) if isinstance(model, nf.Model) else None
+    return nf.train(model, optimizer=optimizer, **named)
 
 
 call(

@@ -52,7 +52,7 @@ def fill(
     advice = "npformer pretrain, TextFiller().fit(texts) and npformer.from_pretrained make some"
     checks.instance("model", inside, MaskedLanguageModel, advice)
     own = getattr(found, "tokenizer_", getattr(found, "tokenizer", None))
-    named: Any = tokenizer or own
+    named: Any = own if tokenizer is None else tokenizer
     advice = "Pass that of the model's training: fill(model, text, tokenizer=...)"
     checks.instance("tokenizer", named, Tokenizer, advice)
     if named.vocab_size > inside.vocab_size or named.mask_id != inside.mask_id:
