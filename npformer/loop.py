@@ -82,6 +82,11 @@ def check_arguments(model: Any, data: Any, optimizer: Any, *, epochs: Any, batch
         )
     if not (isinstance(data, tuple | list) and len(data) in (2, 3, 4)):
         raise TypeError(f"data is {described(data)}; expected (x, y), or (x, y, mask)")
+    if data[1] is None:
+        raise TypeError(
+            "y is None; expected targets. A model that draws them from x in each step is trained "
+            "by npformer.fit"
+        )
     checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
     ours, theirs = model.parameters(), optimizer.parameters
     if list(ours) != list(theirs) or any(ours[name] is not theirs[name] for name in ours):

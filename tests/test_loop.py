@@ -120,6 +120,8 @@ def test_wrong_arguments_are_refused_in_words():
         nf.train(3, data, optimizer)
     with pytest.raises(TypeError, match=r"data is an ndarray; expected \(x, y\)"):
         nf.train(model, data[0], optimizer)
+    with pytest.raises(TypeError, match="y is None; expected targets"):
+        nf.train(model, (data[0], None), optimizer)
     with pytest.raises(TypeError, match=r"Write Adam\(model.parameters\(\)\)"):
         nf.train(model, data, "adam")
     with pytest.raises(ValueError, match="optimizer's parameters are not this model's"):

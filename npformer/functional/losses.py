@@ -54,7 +54,7 @@ def softmax_cross_entropy(
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
-    """dlogits = (p - q) dloss / number of labels, with p = softmax(logits).
+    """dlogits = (p - q) dloss / number of labels, with p = softmax(logits), if each counts as 1.
 
     In one row, -sum_c q_c log p_c = (sum_c q_c) log sum_k exp(z_k) - sum_c q_c z_c. By z_i, the
     derivative of the first term is (sum_c q_c) p_i, and that of the second sum is q_i. Without
