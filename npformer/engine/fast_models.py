@@ -1,5 +1,6 @@
 """Fast models: the plain passes call twins of their layers, and residual sums use lent memory."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,27 +95,34 @@ class FastBlock(Fast, EncoderBlock):
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
         residual = self._post_norm if self.norm == "post" else self._pre_norm
         x, mixer_caches = residual(self.mixer, self.mixer_dropout, self.mixer_norm, x, context)
-        if self.__dict__["feed_forward"] is None:
-            return x, (mixer_caches, None)
-        z, network_caches = residual(
-            self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm, x, context
-        )
+        z, network_caches = self.network(x, context)
         return z, (mixer_caches, network_caches)
 
     def backward(self, dz: Array, cache: Any, gradients: Gradients) -> Array:
         mixer_caches, network_caches = cache
-        residual_backward = self._residual_backward()
-        if network_caches is not None:
-            dz = residual_backward(
-                self.feed_forward,
-                self.feed_forward_dropout,
-                self.feed_forward_norm,
-                dz,
-                network_caches,
-                gradients,
-            )
-        dx: Array = residual_backward(
-            self.mixer, self.mixer_dropout, self.mixer_norm, dz, mixer_caches, gradients
+        dx: Array = self.network_backward(dz, network_caches, gradients)
+        return self._residual_backward()(
+            self.mixer, self.mixer_dropout, self.mixer_norm, dx, mixer_caches, gradients
+        )
+
+    def network(self, x: Array, context: Context) -> tuple[Array, Any]:
+        if self.__dict__["feed_forward"] is None:
+            return x, None
+        residual = self._post_norm if self.norm == "post" else self._pre_norm
+        return residual(
+            self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm, x, context
+        )
+
+    def network_backward(self, dz: Array, caches: Any, gradients: Gradients) -> Array:
+        if caches is None:
+            return dz
+        dx: Array = self._residual_backward()(
+            self.feed_forward,
+            self.feed_forward_dropout,
+            self.feed_forward_norm,
+            dz,
+            caches,
+            gradients,
         )
         return dx
 
@@ -142,7 +150,7 @@ class FastBlock(Fast, EncoderBlock):
                 x, _ = residual(sublayer, dropout, norm, x, context)
         return x
 
-    def _residual_backward(self) -> Any:
+    def _residual_backward(self) -> Callable[..., Array]:
         """Return the backward pass of a residual connection."""
         return self._post_norm_backward if self.norm == "post" else self._pre_norm_backward
 
@@ -250,36 +258,24 @@ class FastDecoderBlock(FastBlock, DecoderBlock):
         x, cross_caches = residual(
             attention, self.cross_attention_dropout, self.cross_attention_norm, x, context
         )
-        network_caches = None
-        if self.__dict__["feed_forward"] is not None:
-            x, network_caches = residual(
-                self.feed_forward, self.feed_forward_dropout, self.feed_forward_norm, x, context
-            )
-        return x, (mixer_caches, cross_caches, network_caches)
+        z, network_caches = self.network(x, context)
+        return z, (mixer_caches, cross_caches, network_caches)
 
     def backward(self, dz: Array, cache: Any, gradients: Gradients) -> tuple[Array, Array]:
         mixer_caches, cross_caches, network_caches = cache
         residual_backward = self._residual_backward()
-        if network_caches is not None:
-            dz = residual_backward(
-                self.feed_forward,
-                self.feed_forward_dropout,
-                self.feed_forward_norm,
-                dz,
-                network_caches,
-                gradients,
-            )
+        dx: Array = self.network_backward(dz, network_caches, gradients)
         attention = MemoryAttention(self.cross_attention)
-        dz = residual_backward(
+        dx = residual_backward(
             attention,
             self.cross_attention_dropout,
             self.cross_attention_norm,
-            dz,
+            dx,
             cross_caches,
             gradients,
         )
-        dx: Array = residual_backward(
-            self.mixer, self.mixer_dropout, self.mixer_norm, dz, mixer_caches, gradients
+        dx = residual_backward(
+            self.mixer, self.mixer_dropout, self.mixer_norm, dx, mixer_caches, gradients
         )
         return dx, attention.dmemory
 

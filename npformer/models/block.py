@@ -177,6 +177,36 @@ class EncoderBlock(Layer):
         dy = self.mixer.backward(dy, mixer_cache, gradients)
         return dz + self.mixer_norm.backward(dy, norm_cache, gradients)
 
+    # The second half alone: for a decoder, and for one token after another -----------------------
+
+    def network(self, x: Array, context: Context) -> tuple[Array, Any]:
+        """Return what the last sublayer makes of x: the feed-forward network, if there is one."""
+        if self.feed_forward is None:
+            return x, None
+        if self.norm == "post":
+            y, network_cache = self.feed_forward.forward(x, context)
+            y, dropout_cache = self.feed_forward_dropout.forward(y, context)
+            z, norm_cache = self.feed_forward_norm.forward(x + y, context)
+        else:
+            y, norm_cache = self.feed_forward_norm.forward(x, context)
+            y, network_cache = self.feed_forward.forward(y, context)
+            y, dropout_cache = self.feed_forward_dropout.forward(y, context)
+            z = x + y
+        return z, (network_cache, dropout_cache, norm_cache)
+
+    def network_backward(self, dz: Array, caches: Any, gradients: Gradients) -> Array:
+        """Gradient of `network`."""
+        if self.feed_forward is None:
+            return dz
+        network_cache, dropout_cache, norm_cache = caches
+        if self.norm == "post":
+            dsum = self.feed_forward_norm.backward(dz, norm_cache, gradients)
+            dy = self.feed_forward_dropout.backward(dsum, dropout_cache, gradients)
+            return dsum + self.feed_forward.backward(dy, network_cache, gradients)
+        dy = self.feed_forward_dropout.backward(dz, dropout_cache, gradients)
+        dy = self.feed_forward.backward(dy, network_cache, gradients)
+        return dz + self.feed_forward_norm.backward(dy, norm_cache, gradients)
+
     # One token after another ------------------------------------------------------------------
 
     def start(self, batch: int, length: int) -> Any:
@@ -198,16 +228,5 @@ class EncoderBlock(Layer):
             y, state = self.mixer.prefill(y, state, context)
             y, _ = self.mixer_dropout.forward(y, context)
             x = x + y
-        return self.network_half(x, context), state
-
-    def network_half(self, x: Array, context: Context) -> Array:
-        """Return what the feed-forward network and its residual connection make of x."""
-        if self.feed_forward is None:
-            return x
-        if self.norm == "post":
-            y, _ = self.feed_forward.forward(x, context)
-            y, _ = self.feed_forward_dropout.forward(y, context)
-            return self.feed_forward_norm.forward(x + y, context)[0]
-        y, _ = self.feed_forward_norm.forward(x, context)
-        y, _ = self.feed_forward.forward(y, context)
-        return x + self.feed_forward_dropout.forward(y, context)[0]
+        z, _ = self.network(x, context)
+        return z, state

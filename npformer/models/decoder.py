@@ -115,34 +115,6 @@ class DecoderBlock(EncoderBlock):
         dy = self.mixer.backward(dy, mixer_cache, gradients)
         return dx + self.mixer_norm.backward(dy, mixer_norm_cache, gradients), dmemory
 
-    def network(self, x: Array, context: Context) -> tuple[Array, Any]:
-        """Return what the last sublayer makes of x: the feed-forward network, if there is one."""
-        if self.feed_forward is None:
-            return x, None
-        if self.norm == "post":
-            y, network_cache = self.feed_forward.forward(x, context)
-            y, dropout_cache = self.feed_forward_dropout.forward(y, context)
-            z, norm_cache = self.feed_forward_norm.forward(x + y, context)
-        else:
-            y, norm_cache = self.feed_forward_norm.forward(x, context)
-            y, network_cache = self.feed_forward.forward(y, context)
-            y, dropout_cache = self.feed_forward_dropout.forward(y, context)
-            z = x + y
-        return z, (network_cache, dropout_cache, norm_cache)
-
-    def network_backward(self, dz: Array, caches: Any, gradients: Gradients) -> Array:
-        """Gradient of `network`."""
-        if self.feed_forward is None:
-            return dz
-        network_cache, dropout_cache, norm_cache = caches
-        if self.norm == "post":
-            dsum = self.feed_forward_norm.backward(dz, norm_cache, gradients)
-            dy = self.feed_forward_dropout.backward(dsum, dropout_cache, gradients)
-            return dsum + self.feed_forward.backward(dy, network_cache, gradients)
-        dy = self.feed_forward_dropout.backward(dz, dropout_cache, gradients)
-        dy = self.feed_forward.backward(dy, network_cache, gradients)
-        return dz + self.feed_forward_norm.backward(dy, norm_cache, gradients)
-
     # One token after another ------------------------------------------------------------------
 
     def prefill(self, x: Array, state: Any, context: Context) -> tuple[Array, States]:
@@ -164,7 +136,8 @@ class DecoderBlock(EncoderBlock):
             y = self.cross_attention.look(y, memory, context)
             y, _ = self.cross_attention_dropout.forward(y, context)
             x = x + y
-        return self.network_half(x, context), States((mixer_state, memory))
+        z, _ = self.network(x, context)
+        return z, States((mixer_state, memory))
 
 
 class Decoder(Encoder):
