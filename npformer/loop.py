@@ -15,6 +15,7 @@ from npformer.core import (
     step_key,
 )
 from npformer.optim import Optimizer
+from npformer.optim.own_parameters import check_trains
 
 
 def train(
@@ -88,11 +89,6 @@ def check_arguments(model: Any, data: Any, optimizer: Any, *, epochs: Any, batch
             "by npformer.fit"
         )
     checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
-    ours, theirs = model.parameters(), optimizer.parameters
-    if list(ours) != list(theirs) or any(ours[name] is not theirs[name] for name in ours):
-        raise ValueError(
-            "optimizer's parameters are not this model's; expected exactly the model's own "
-            "arrays. Write Adam(model.parameters())"
-        )
+    check_trains(optimizer.parameters, model.parameters())
     checks.positive("epochs", epochs)
     checks.positive("batch_size", batch_size)

@@ -1,11 +1,10 @@
-"""Checks of a model and an optimizer that `fit` and `evaluate` are given."""
+"""Checks of a model that `fit` and `evaluate` are given."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from npformer.core import Array, Parameters, checks, described
+from npformer.core import checks, described
 from npformer.models.losses import Loss
 from npformer.models.trainable import Model
 
@@ -46,24 +45,3 @@ def check_model(name: str, model: Model) -> None:
             f"targets_of of {kind} is {described(model.targets_of)}, and n_inputs is "
             f"{model.n_inputs}; expected None, or which input's tokens have targets, from 0"
         )
-
-
-OTHER_MODEL = (
-    "optimizer's parameters are not this model's; expected exactly the model's own arrays. "
-    "After loading, copying or moving a model make a new one: Adam(model.parameters())"
-)
-CHANGED_MODEL = (
-    "the model's parameters are no longer the optimizer's: during the training, a layer was "
-    "replaced or a parameter frozen. Expected no change until it ends: change the model before "
-    "fit, or call fit again"
-)
-
-
-def check_trains(
-    theirs: Mapping[str, Array], ours: Parameters, otherwise: str = OTHER_MODEL
-) -> None:
-    """Raise ValueError unless an optimizer's parameters are a model's own, not copies of them."""
-    if isinstance(theirs, Parameters) and theirs.named == ours.named:
-        return  # the usual case
-    if list(theirs) != list(ours) or any(theirs[name] is not ours[name] for name in ours):
-        raise ValueError(otherwise)

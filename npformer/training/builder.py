@@ -18,7 +18,7 @@ from npformer.models.step import PlainStep, Step
 from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import name_of
 from npformer.optim import Adam, Optimizer, schedule_for
-from npformer.training.arguments import check_trains
+from npformer.optim.own_parameters import check_trains
 from npformer.training.batches import Batches, Task, choose_batching
 from npformer.training.callbacks import Callback, TrainingState, check_needs_no_gradients
 from npformer.training.history import History

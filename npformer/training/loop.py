@@ -12,7 +12,7 @@ from npformer.core import Array, Gradients, guarded_computation
 from npformer.models.batch import Batch
 from npformer.models.step import Step
 from npformer.optim import NonFiniteGradientError
-from npformer.training.arguments import CHANGED_MODEL, check_trains
+from npformer.optim.own_parameters import CHANGED_MODEL, check_trains
 from npformer.training.batches import Batches
 from npformer.training.callbacks import Callback, TrainingState
 from npformer.training.signals import Interrupts, Terminated, word_for

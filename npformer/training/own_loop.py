@@ -12,7 +12,7 @@ import numpy as np
 
 from npformer.core import Layer, checks, described, is_numpy_generator
 from npformer.optim import SCHEDULES, SGD, Adam, Optimizer, Schedule, schedule_of
-from npformer.training.arguments import check_trains
+from npformer.optim.own_parameters import check_trains
 from npformer.training.history import History
 from npformer.training.storage import checkpoint_folder as folders
 from npformer.training.storage.files import check_writable
