@@ -6,13 +6,22 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from os.path import commonprefix
 from typing import Any, Self
 
 import numpy as np
 
 from npformer.core import checks
 from npformer.data.libraries import library
-from npformer.data.tokenizers.tokenizer import MASK, Tokenizer, checked_texts, cleaned_up, padded
+from npformer.data.tokenizers.later_changes import BYTE, CUT_CHARACTER, later_changes
+from npformer.data.tokenizers.tokenizer import (
+    MASK,
+    Tokenizer,
+    checked_texts,
+    cleaned_up,
+    padded,
+    settled_clean_up,
+)
 
 KINDS = ("wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
@@ -65,7 +74,12 @@ class LibraryTokenizer(Tokenizer):
         self.begin_id, self.end_id = (self.library.token_to_id(word) for word in (BEGIN, END))
         masks = [self.library.token_to_id(word) for word in MASKS]
         self.mask_id = next((id for id in masks if id is not None), None)
-        self.vocab_size = 1 + int(max(self.library.get_vocab(with_added_tokens=True).values()))
+        ids = set(self.library.get_vocab(with_added_tokens=True).values())
+        self.vocab_size = 1 + int(max(ids))
+        self._gaps = set(range(self.vocab_size)) - ids
+        added = self.library.get_added_tokens_decoder().items()
+        self._skipped = {id for id, token in added if token.special}
+        self._later_changes = later_changes(self.library.decoder)
 
     def _padding_token(self, asked_for: str | None, stated: str | None) -> str:
         """Return the padding token: the one asked for, the one in the file, or a usual one."""
@@ -165,15 +179,48 @@ class LibraryTokenizer(Tokenizer):
         types, _ = padded([each.type_ids for each in found], 0)
         return ids, mask, types if self.token_types else np.zeros_like(types)
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of some ids, without special tokens; -1 is skipped."""
-        text = str(self.library.decode([id for id in self.checked(ids, -1) if id >= 0]))
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
+        """Return the text of some ids: see `Tokenizer.decode`."""
+        checks.flag("skip_special_tokens", skip_special_tokens)
+        text = self._text(self.with_token(ids), skip_special_tokens)
+        return cleaned_up(text) if self._cleans_up() else text
+
+    def settled_text(self, ids: list[int]) -> str:
+        """Return a beginning of ``decode(ids)`` that stays as it is, whatever ids follow."""
+        changes = self._later_changes
+        if changes.anything:
+            return ""
+        if changes.bytes:
+            ids = self._without_last_bytes(ids)
+        text = self._text(ids)
+        if changes.cut_character:
+            text = text.removesuffix(CUT_CHARACTER)
+        if changes.last_token:
+            visible = [id for id in ids if id not in self._skipped]
+            text = commonprefix([text, self._text([*visible, *visible[-1:]])])
+        return settled_clean_up(text) if self._cleans_up() else text
+
+    def _text(self, ids: list[int], skip_special_tokens: bool = True) -> str:
+        return str(self.library.decode(ids, skip_special_tokens=skip_special_tokens))
+
+    def _without_last_bytes(self, ids: list[int]) -> list[int]:
+        """Return ids up to the last one that is not a byte, and not left out of texts."""
+        for n in range(len(ids), 0, -1):
+            if ids[n - 1] not in self._skipped and not BYTE.fullmatch(self.token(ids[n - 1])):
+                return ids[:n]
+        return []
+
+    def _cleans_up(self) -> bool:
         of_bytes = isinstance(self.library.model, tokenizers_library().models.BPE)
-        return cleaned_up(text) if self.clean_up and not of_bytes else text
+        return self.clean_up and not of_bytes
+
+    def has_token(self, id: int) -> bool:
+        """Return whether an id has a token: in a vocabulary some below the largest may have none."""
+        return 0 <= id < self.vocab_size and id not in self._gaps
 
     def token(self, id: int) -> str:
-        """Return the token of an id, as the library shows it."""
-        return str(self.library.id_to_token(id))
+        """Return the token of an id, as the library shows it; of one without a token, its number."""
+        return str(self.library.id_to_token(id) if self.has_token(id) else id)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of tokenizer.json."""

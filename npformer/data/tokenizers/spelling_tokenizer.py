@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from npformer.core import checks
@@ -77,10 +77,15 @@ class SpellingTokenizer(VocabularyTokenizer):
             pieces += [word] if word in self._id_of else word
         return [*pieces, *text[end:]]
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of some ids; the first four ids and -1 are skipped."""
-        kept = [id for id in self.checked(ids, -1) if id >= len(self.special)]
-        return "".join(map(self.token, kept))
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
+        """Return the text of some ids; the special ones are the first four. See `Tokenizer`."""
+        first = len(self.special) if checks.flag("skip_special_tokens", skip_special_tokens) else 0
+        return "".join(self.token(id) for id in self.with_token(ids) if id >= first)
+
+    def pieces(self, ids: Iterable[int]) -> Iterator[str]:
+        """Yield the text of each id: no other id changes it."""
+        for id in ids:
+            yield self.decode([id])
 
     def to_dict(self) -> dict[str, Any]:
         """Return characters and words."""

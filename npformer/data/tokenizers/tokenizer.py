@@ -81,24 +81,45 @@ class Tokenizer(ABC):
             [self.ids(text, max_len) or empty for text in checked_texts(texts)], self.padding_id
         )
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of some ids, if the tokenizer can tell."""
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
+        """Return the text of some ids, if the tokenizer can tell.
+
+        Parameters
+        ----------
+        ids : iterable of int
+            -1, and ids that no token has, are left out: a model may have more ids than its
+            tokenizer.
+        skip_special_tokens : bool
+            Whether tokens such as padding, and a text's beginning and end, are left out, too.
+        """
         raise TypeError(
             f"{a_type(self)} does not keep spaces, so no text can be made from its ids; "
             f"expected another one, such as {', '.join(WRITING)}"
         )
 
+    def settled_text(self, ids: list[int]) -> str:
+        """Return a beginning of ``decode(ids)`` that stays as it is, whatever ids follow.
+
+        `ids` are those that a token has. A tokenizer that does not know its own returns "".
+        """
+        return ""
+
     def pieces(self, ids: Iterable[int]) -> Iterator[str]:
-        """Yield the text of ids as they come; a part of a character waits for the next id."""
-        waiting: list[int] = []
+        """Yield the text of ids as they come: joined, it is what `decode` makes of them all.
+
+        What a later id may still change waits for it, such as a part of a character.
+        """
+        with_token: list[int] = []
+        n_written = 0
         for id in ids:
-            waiting.append(id)
-            text = self.decode(waiting)
-            if not text.endswith("\ufffd"):  # what a decoder makes of some bytes of a character
-                waiting = []
-                yield text
-        if waiting:
-            yield self.decode(waiting)
+            with_token += self.with_token([id])
+            text = self.settled_text(with_token)
+            if len(text) > n_written:
+                yield text[n_written:]
+                n_written = len(text)
+        rest = self.decode(with_token)[n_written:]
+        if rest:
+            yield rest
 
     def unknown_in(self, text: str) -> list[str]:
         """Return the characters of a text that are not in the vocabulary, each once."""
@@ -108,10 +129,24 @@ class Tokenizer(ABC):
         """Return what each of some ids stands for."""
         return [self.token(id) for id in self.checked(ids)]
 
-    def checked(self, ids: Any, at_least: int = 0) -> list[int]:
+    def checked(self, ids: Any) -> list[int]:
         """Return token ids as a list, after checking that each is in the vocabulary."""
         entries = listed("ids", ids, "a whole number for each token")
-        return [checks.whole("an id", id, at_least, self.vocab_size - 1) for id in entries]
+        return [checks.whole("an id", id, 0, self.vocab_size - 1) for id in entries]
+
+    def with_token(self, ids: Any) -> list[int]:
+        """Return those of some ids that a token has, after checking that all are numbers."""
+        entries = listed("ids", ids, "a whole number for each token")
+        numbers = [checks.whole("an id", id, at_least=-1) for id in entries]
+        return [id for id in numbers if self.has_token(id)]
+
+    def has_token(self, id: int) -> bool:
+        """Return whether an id has a token."""
+        return 0 <= id < self.vocab_size
+
+    def ids_without_token(self, vocab_size: int) -> list[int]:
+        """Return the ids of a model, which run up to ``vocab_size - 1``, that no token has."""
+        return [id for id in range(vocab_size) if not self.has_token(id)]
 
 
 class VocabularyTokenizer(Tokenizer):
@@ -142,10 +177,25 @@ def word_of(token: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
+CLEANED_UP = " .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're"
+"""Marks beside which some tokenizers leave spaces; they are cleaned up one after the other."""
+
+
 def cleaned_up(text: str) -> str:
-    """Return a decoded text without the spaces that some tokenizers leave beside these marks."""
-    for marks in (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're"):
-        text = text.replace(marks, marks.strip())
+    """Return a decoded text without the spaces that some tokenizers leave beside marks."""
+    for mark in CLEANED_UP:
+        text = text.replace(mark, mark.strip())
+    return text
+
+
+def settled_clean_up(text: str) -> str:
+    """Return a beginning of ``cleaned_up(text + more)`` that is the same for any `more`."""
+    for mark in CLEANED_UP:
+        text = text.replace(mark, mark.strip())
+        for n in reversed(range(1, len(mark))):
+            if text.endswith(mark[:n]):  # with more text it may be the mark
+                text = text[:-n]
+                break
     return text
 
 

@@ -110,12 +110,26 @@ class MarianTokenizer(Tokenizer):
         rest = text[language.end() :]
         return [language.group(), *self._of_source.encode(rest, out_type=str)]
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of some ids of a target, without special tokens."""
-        special = self.padding_id, self.end_id, self.unknown_id, -1
-        pieces = [self._pieces[id] for id in self.checked(ids, -1) if id not in special]
-        text = str(self._of_target.decode(pieces))
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
+        """Return the text of some ids of a target: see `Tokenizer.decode`."""
+        checks.flag("skip_special_tokens", skip_special_tokens)
+        special = self.padding_id, self.end_id, self.unknown_id
+        text = ""
+        pieces: list[str] = []  # since the last special token
+        for id in self.with_token(ids):
+            if id not in special:
+                pieces.append(self._pieces[id])
+            elif not skip_special_tokens:
+                text += f"{self._of_target.decode(pieces)}{self._pieces[id]} "
+                pieces = []
+        text = f"{text}{self._of_target.decode(pieces)}"
+        if not skip_special_tokens:
+            text = text.strip()
         return cleaned_up(text) if self.clean_up else text
+
+    def has_token(self, id: int) -> bool:
+        """Return whether an id has a piece."""
+        return id in self._pieces
 
     def token(self, id: int) -> str:
         """Return the piece of an id."""
