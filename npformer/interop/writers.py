@@ -17,6 +17,8 @@ from npformer.interop.marian import IDS
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.models.trainable import EncoderDecoder, LanguageModel
+from npformer.training.generation.texts import written_pieces, written_texts
+from npformer.training.generation.writing import listed_tokens
 
 GENERATION = "generation_config.json"
 USUAL: dict[str, Any] = {"repetition_penalty": 1.0, "diversity_penalty": 0.0, "typical_p": 1.0}
@@ -55,15 +57,21 @@ class PretrainedWriter(PretrainedTextModel):
 
     model: LanguageModel
 
-    def generate(self, texts: str | Iterable[str], n: int = 40, **options: Any) -> Any:
+    def generate(
+        self, texts: str | Iterable[str], n: int = 40, *, stop: Any = None, **options: Any
+    ) -> Any:
         """Return n tokens that continue a text, or fewer if the model ends it.
+
+        Ids that no token has are not written: a model may have more than its tokenizer.
 
         Parameters
         ----------
         texts : str, or sequence of str
         n : int
+        stop : int or list of int, optional
+            Ids that end a text, besides those that the folder names. They are not part of it.
         **options
-            temperature, top_k, top_p, seed, cache, as in `LanguageModel.generate`.
+            temperature, top_k, top_p, seed, cache, never, as in `LanguageModel.generate`.
 
         Returns
         -------
@@ -71,26 +79,24 @@ class PretrainedWriter(PretrainedTextModel):
             One or several, like `texts`.
         """
         listed = [texts] if isinstance(texts, str) else checked_texts(texts)
-        rows, ends = [self._ids(text) for text in listed], self._ends()
-        written = self.model.generate(rows, n, stop=ends, **options)
-        found = [
-            self.tokenizer.decode([id for id in row.tolist() if id not in ends]) for row in written
-        ]
-        return found[0] if isinstance(texts, str) else found
+        prompts = [self._ids(text) for text in listed]
+        ends = self._ends(stop)
+        written = written_texts(self.model, self.tokenizer, prompts, n, stop=ends, **options)
+        return written[0] if isinstance(texts, str) else written
 
-    def stream(self, text: str, n: int = 40, **options: Any) -> Iterator[str]:
+    def stream(self, text: str, n: int = 40, *, stop: Any = None, **options: Any) -> Iterator[str]:
         """Yield the text that `generate` returns, piece by piece."""
         checks.text("text", text)
-        ends = self._ends()
-        ids = self.model.stream(self._ids(text), n, stop=ends, **options)
-        pieces: Iterator[str] = self.tokenizer.pieces(id for id in ids if id not in ends)
-        return pieces
+        prompt, ends = self._ids(text), self._ends(stop)
+        return written_pieces(self.model, self.tokenizer, prompt, n, stop=ends, **options)
 
-    def _ends(self) -> list[int]:
-        """Return the ids that end a text."""
+    def _ends(self, stop: Any = None) -> list[int]:
+        """Return the ids that end a text: those that the folder names, and others."""
+        vocab_size = self.model.vocab_size
         stated = self._stated.get("eos_token_id")
         ends = stated if isinstance(stated, list) else [stated]
-        return [id for id in ends if isinstance(id, int) and 0 <= id < self.model.vocab_size]
+        known = [id for id in ends if isinstance(id, int) and 0 <= id < vocab_size]
+        return [*known, *listed_tokens("stop", stop, vocab_size)]
 
     def _ids(self, text: str) -> list[int]:
         begin = self._stated.get("bos_token_id")
@@ -131,10 +137,14 @@ class PretrainedTranslator(PretrainedTextModel):
         """
         listed = [texts] if isinstance(texts, str) else checked_texts(texts)
         batch_size, found = checks.positive("batch_size", batch_size), []
+        model = self.model
+        without_token = set(self.tokenizer.ids_without_token(model.target_vocab)) - {model.end_id}
         for start in range(0, len(listed), batch_size):
             rows = [self.tokenizer.ids(text) for text in listed[start : start + batch_size]]
             ids, mask = padded(rows, self.model.padding_id)
-            written = self.model.generate(ids, max_len, beams, length_penalty, mask=mask)
+            written = self.model.generate(
+                ids, max_len, beams, length_penalty, mask=mask, never=without_token
+            )
             found += [self.tokenizer.decode(row) for row in written]
         return found[0] if isinstance(texts, str) else found
 

@@ -27,7 +27,9 @@ PAIRS = (
     "num_attention_heads=n_heads dim_feedforward=d_ff intermediate_size=d_ff torch_dtype=dtype "
     "max_position_embeddings=max_len num_labels=n_classes num_classes=n_classes verbose=progress "
     "padding_idx=padding_id attention_mask=mask key_padding_mask=mask token_type_ids=types "
-    "learning_rate=lr num_epochs=epochs validation_data=validation max_grad_norm=clip_norm"
+    "learning_rate=lr num_epochs=epochs validation_data=validation max_grad_norm=clip_norm "
+    "max_new_tokens=n max_tokens=n eos_token_id=stop stop_strings=stop suppress_tokens=never "
+    "num_beams=beams decoder_attention_mask=mask"
 )
 """Names in PyTorch, Keras, scikit-learn and Hugging Face's libraries, each with that here."""
 ELSEWHERE = dict(pair.split("=") for pair in PAIRS.split())

@@ -88,3 +88,11 @@ def _keeps_bytes(steps: list[dict[str, Any]]) -> bool:
     kinds = [step["type"] for step in steps]
     before = steps[: kinds.index("ByteFallback")] if "ByteFallback" in kinds else []
     return all(step["type"] == "Replace" and step["content"] == " " for step in before)
+
+
+def common_beginning(one: str, other: str) -> str:
+    """Return the beginning that two texts have in common."""
+    for i, (letter, other_letter) in enumerate(zip(one, other, strict=False)):
+        if letter != other_letter:
+            return one[:i]
+    return one[: len(other)]

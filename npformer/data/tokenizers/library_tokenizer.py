@@ -6,14 +6,18 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from os.path import commonprefix
 from typing import Any, Self
 
 import numpy as np
 
 from npformer.core import checks
 from npformer.data.libraries import library
-from npformer.data.tokenizers.later_changes import BYTE, CUT_CHARACTER, later_changes
+from npformer.data.tokenizers.later_changes import (
+    BYTE,
+    CUT_CHARACTER,
+    common_beginning,
+    later_changes,
+)
 from npformer.data.tokenizers.tokenizer import (
     MASK,
     Tokenizer,
@@ -197,7 +201,7 @@ class LibraryTokenizer(Tokenizer):
             text = text.removesuffix(CUT_CHARACTER)
         if changes.last_token:
             visible = [id for id in ids if id not in self._skipped]
-            text = commonprefix([text, self._text([*visible, *visible[-1:]])])
+            text = common_beginning(text, self._text([*visible, *visible[-1:]]))
         return settled_clean_up(text) if self._cleans_up() else text
 
     def _text(self, ids: list[int], skip_special_tokens: bool = True) -> str:
@@ -215,11 +219,11 @@ class LibraryTokenizer(Tokenizer):
         return self.clean_up and not of_bytes
 
     def has_token(self, id: int) -> bool:
-        """Return whether an id has a token: in a vocabulary some below the largest may have none."""
+        """Return whether an id has a token: a vocabulary may have gaps."""
         return 0 <= id < self.vocab_size and id not in self._gaps
 
     def token(self, id: int) -> str:
-        """Return the token of an id, as the library shows it; of one without a token, its number."""
+        """Return the token of an id, as the library shows it; without one, the number."""
         return str(self.library.id_to_token(id) if self.has_token(id) else id)
 
     def to_dict(self) -> dict[str, Any]:

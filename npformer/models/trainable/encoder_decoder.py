@@ -9,12 +9,14 @@ import numpy as np
 
 from npformer.core import Array, Padding, array_module, checks, is_array, to_numpy
 from npformer.core.inputs import Sequences
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.functional import NO_LABEL
 from npformer.models import Transformer
 from npformer.models.batch import Batch
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 from npformer.models.trainable.model import Model
 from npformer.training.generation.searching import beam_search
+from npformer.training.generation.writing import listed_tokens
 from npformer.training.storage.models import MODELS
 
 
@@ -97,6 +99,7 @@ class EncoderDecoder(Model, Transformer):
             "end_id": self.end_id,
         }
 
+    @refuse_unknown_arguments
     def generate(
         self,
         source: Array,
@@ -105,6 +108,7 @@ class EncoderDecoder(Model, Transformer):
         length_penalty: float = 0.6,
         *,
         mask: Array | None = None,
+        never: Any = None,
     ) -> list[list[int]]:
         """Return the target that the model writes for each source.
 
@@ -121,6 +125,8 @@ class EncoderDecoder(Model, Transformer):
             ended, and stops when none still to come could be better than `beams` of these.
         mask : bool array, shape (batch, length), optional
             True = keep. None: what is not `padding_id`.
+        never : int or list of int, optional
+            Tokens that are not written, such as ids that no token of a tokenizer has.
 
         Returns
         -------
@@ -136,7 +142,10 @@ class EncoderDecoder(Model, Transformer):
         if mask is None:
             mask = source != self.padding_id
         most = min(max_len, self.decoder_config.max_len)
-        return beam_search(self, to_numpy(source), to_numpy(mask), most, beams, length_penalty)
+        tokens = listed_tokens("never", never, self.target_vocab)
+        return beam_search(
+            self, to_numpy(source), to_numpy(mask), most, beams, length_penalty, tokens
+        )
 
     def arrange(self, x: Any, y: Any, mask: Any, types: Any) -> tuple[Any, Any, Any, Any]:
         """Return ((source, target without its last token), target without its first token)."""

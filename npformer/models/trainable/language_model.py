@@ -7,12 +7,18 @@ import numpy as np
 
 from npformer.core import Seed, checks
 from npformer.core.inputs import Sequences
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.functional import softmax
 from npformer.models import EncoderConfig, NextToken
 from npformer.models.losses import Loss, SoftmaxCrossEntropy
 from npformer.models.trainable.model import Model
 from npformer.training.generation.choosing import Choice
-from npformer.training.generation.writing import NOTHING, check_prompts, stop_tokens, write_tokens
+from npformer.training.generation.writing import (
+    NOTHING,
+    check_prompts,
+    listed_tokens,
+    write_tokens,
+)
 from npformer.training.storage.models import MODELS
 
 
@@ -56,6 +62,7 @@ class LanguageModel(Model, NextToken):
         super().__init__(config, vocab_size, tied=tied, seed=seed, dtype=dtype)
         self.n_classes = self.vocab_size
 
+    @refuse_unknown_arguments
     def generate(
         self,
         prompt: Any,
@@ -67,6 +74,7 @@ class LanguageModel(Model, NextToken):
         cache: bool = True,
         *,
         stop: Any = None,
+        never: Any = None,
         probabilities: bool = False,
     ) -> Any:
         """Return the n tokens that the model writes after a prompt.
@@ -92,9 +100,11 @@ class LanguageModel(Model, NextToken):
             memory that takes. If not, everything is computed again for each token.
         stop : int or list of int, optional
             Tokens at which a row ends.
+        never : int or list of int, optional
+            Tokens that are not written, such as ids that no token of a tokenizer has.
         probabilities : bool
             Whether to return the model's probability of each token, too: the one before
-            temperature, `top_k` and `top_p`.
+            temperature, `top_k`, `top_p` and `never`.
 
         Returns
         -------
@@ -104,7 +114,7 @@ class LanguageModel(Model, NextToken):
             Only if requested. 0 after a stop token.
         """
         checks.flag("probabilities", probabilities)
-        choice = Choice(temperature, top_k, top_p)
+        choice = Choice(temperature, top_k, top_p, self._never(never))
         steps, shape, several = self._written(prompt, n, stop, cache, seed, choice)
         tokens, chances = np.full(shape, NOTHING), np.zeros(shape)
         for k, (each, logits) in enumerate(steps):
@@ -116,6 +126,7 @@ class LanguageModel(Model, NextToken):
             tokens, chances = tokens[0], chances[0]
         return (tokens, chances) if probabilities else tokens
 
+    @refuse_unknown_arguments
     def stream(
         self,
         prompt: Any,
@@ -127,9 +138,10 @@ class LanguageModel(Model, NextToken):
         cache: bool = True,
         *,
         stop: Any = None,
+        never: Any = None,
     ) -> Iterator[Any]:
         """Yield what `generate` returns as it comes: an int, or (batch,) for several prompts."""
-        choice = Choice(temperature, top_k, top_p)
+        choice = Choice(temperature, top_k, top_p, self._never(never))
         steps, _, several = self._written(prompt, n, stop, cache, seed, choice)
         return (tokens if several else int(tokens[0]) for tokens, _ in steps)
 
@@ -140,8 +152,15 @@ class LanguageModel(Model, NextToken):
         n = checks.positive("n", n)
         checks.flag("cache", cache)
         rows, several = check_prompts(prompt, self.vocab_size)
-        ends = stop_tokens(stop, self.vocab_size)
+        ends = listed_tokens("stop", stop, self.vocab_size)
         return write_tokens(self, rows, n, choice, seed, cache, ends), (len(rows), n), several
+
+    def _never(self, never: Any) -> list[int]:
+        """Return the tokens that are not written; there must be others."""
+        tokens = listed_tokens("never", never, self.vocab_size)
+        if len(set(tokens)) == self.vocab_size:
+            raise ValueError(f"never has all {self.vocab_size} tokens; expected some to be left")
+        return tokens
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids, masks and types."""

@@ -202,6 +202,7 @@ class TextTranslator(Estimator):
         batch_size = checks.positive("batch_size", batch_size)
         _, x = self._read(sources)
         most = self.model.decoder_config.max_len
+        never = self._ids_without_token()
         with as_communicator(communicator).guard() as ranks:
             own = x[ranks.shard(len(x))]
             written = [""] * len(own)
@@ -210,7 +211,7 @@ class TextTranslator(Estimator):
             for start in range(0, len(own), batch_size):
                 rows = order[start : start + batch_size]
                 part = own[rows, : lengths[rows].max()]
-                found = self.model.generate(part, most, beams, length_penalty)
+                found = self.model.generate(part, most, beams, length_penalty, never=never)
                 for row, ids in zip(rows, found, strict=True):
                     written[row] = self.tokenizers_[1].decode(ids)
             return [text for part in ranks.gather(written) for text in part]
@@ -261,7 +262,7 @@ class TextTranslator(Estimator):
         source, target = self.tokenizers_
         for i in chosen_samples(samples, len(listed)):
             _, x = self._read([listed[i]])
-            written = self.model.generate(x)[0]
+            written = self.model.generate(x, never=self._ids_without_token())[0]
             text = target.decode(written)
             read = [[target.begin_id, *written][: self.model.decoder_config.max_len]]
             right = "" if targets is None or targets[i] == text else f" (right: {targets[i]})"
@@ -269,6 +270,10 @@ class TextTranslator(Estimator):
             title_of = f"{listed[i]} \u2192 {text}{right}"
             shown.append(WrittenText(title_of, (x, np.array(read)), names))
         return written_report(self.model, shown, path, title)
+
+    def _ids_without_token(self) -> list[int]:
+        """Return the ids of targets that no token has."""
+        return self.tokenizers_[1].ids_without_token(self.model.target_vocab)
 
     def example(self, *data: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the first source, and its target up to the last token."""

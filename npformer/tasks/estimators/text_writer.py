@@ -20,6 +20,7 @@ from npformer.models.trainable import LanguageModel
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.training.evaluation import evaluate
+from npformer.training.generation.texts import written_pieces
 
 LONGEST_SHOWN = 32
 """Tokens of a window in a report."""
@@ -177,7 +178,8 @@ class TextWriter(Estimator):
         prompt : str
         n : int
         **options
-            temperature, top_k, top_p, seed, cache: as in `LanguageModel.generate`.
+            temperature, top_k, top_p, seed, cache, never: as in `LanguageModel.generate`, and
+            stop: ids at which the text ends, without them.
         """
         return "".join(self.stream(prompt, n, **options))
 
@@ -187,7 +189,7 @@ class TextWriter(Estimator):
         ids = self.ids("prompt", prompt)
         if not len(ids):
             raise ValueError("prompt is empty; expected at least one character, such as '\\n'")
-        return self.tokenizer_.pieces(self.model.stream(ids, n, **options))
+        return written_pieces(self.model, self.tokenizer_, ids, n, **options)
 
     def report(
         self,

@@ -24,10 +24,16 @@ class Choice:
         None: all.
     top_p : float, optional
         Above 0 and at most 1. None: all.
+    never : sequence of int
+        Tokens that are not chosen.
     """
 
     def __init__(
-        self, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+        self,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        never: Sequence[int] = (),
     ) -> None:
         self.temperature = checks.not_negative("temperature", temperature)
         self.top_k = None if top_k is None else checks.positive("top_k", top_k)
@@ -36,10 +42,19 @@ class Choice:
             if top_p > 1.0:
                 raise ValueError(f"top_p is {top_p}; expected a number above 0 and at most 1")
         self.top_p = top_p
+        self.never = list(never)
+
+    def allowed(self, logits: np.ndarray) -> np.ndarray:
+        """Return the logits of the tokens that may be chosen, and -inf for those that may not."""
+        if not self.never:
+            return logits
+        allowed = logits.copy()
+        allowed[:, self.never] = -np.inf
+        return allowed
 
     def probabilities(self, logits: np.ndarray) -> np.ndarray:
         """Return the distribution to draw from, (batch, vocab_size), in float64."""
-        logits = logits.astype("float64")
+        logits = self.allowed(logits).astype("float64")
         if self.temperature == 0.0:
             likeliest = np.arange(logits.shape[1]) == logits.argmax(axis=1)[:, None]
             return np.asarray(likeliest, dtype="float64")
@@ -64,7 +79,7 @@ class Choice:
     def draw(self, logits: np.ndarray, generators: Sequence[np.random.Generator]) -> np.ndarray:
         """Return a token for each row, (batch,), each drawn by the generator of its row."""
         if self.temperature == 0.0:
-            return np.asarray(logits.argmax(axis=1))
+            return np.asarray(self.allowed(logits).argmax(axis=1))
         p = self.probabilities(logits)
         below = p.cumsum(axis=1)
         numbers = np.array([each.random() for each in generators])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,13 @@ class Search:
 
 
 def beam_search(
-    model: Any, source: np.ndarray, mask: np.ndarray, max_len: int, beams: int, alpha: float
+    model: Any,
+    source: np.ndarray,
+    mask: np.ndarray,
+    max_len: int,
+    beams: int,
+    alpha: float,
+    never: Sequence[int] = (),
 ) -> list[list[int]]:
     """Return the target that a model writes for each source, without the begin and end tokens.
 
@@ -81,6 +88,8 @@ def beam_search(
         At most this many tokens, the end included.
     beams, alpha
         See `Search`. One beam is greedy.
+    never : sequence of int
+        Tokens that are not written.
     """
     twin, backend = fast(model), model.backend
     every = [Search(beams, max_len, alpha, model.end_id) for _ in source]
@@ -92,7 +101,7 @@ def beam_search(
         ids = asarray(newest[:, None], backend)
         logits, states = twin.next_logits(ids, states, context)
         logits = to_numpy(logits)
-        logits[:, model.padding_id] = -np.inf
+        logits[:, [model.padding_id, *never]] = -np.inf
         log_p = SoftmaxCrossEntropy().log_probabilities(logits)
         chosen, tokens, still = [], [], []
         for k, search in enumerate(going):

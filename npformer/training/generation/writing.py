@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from re import Pattern
 from typing import Any
 
 import numpy as np
@@ -134,11 +135,19 @@ def _prompt_rows(prompt: Any) -> tuple[list[np.ndarray], bool]:
     )
 
 
-def stop_tokens(stop: Any, vocab_size: int) -> tuple[int, ...]:
-    """Return stop tokens, given as None, as one token or as several."""
-    if stop is None:
-        return ()
-    tokens = stop if isinstance(stop, list | tuple | set) else [stop]
-    return tuple(
-        checks.whole("stop", token, at_least=0, at_most=vocab_size - 1) for token in tokens
-    )
+def listed_tokens(name: str, tokens: Any, vocab_size: int) -> list[int]:
+    """Return tokens, given as None, as one or as several."""
+    if tokens is None:
+        return []
+    several = isinstance(tokens, list | tuple | set | frozenset | range | np.ndarray)
+    listed = [*np.ravel(tokens)] if isinstance(tokens, np.ndarray) else tokens
+    ids = []
+    for token in listed if several else [tokens]:
+        if isinstance(token, str | bytes | Pattern):
+            raise TypeError(
+                f"{name} is {described(tokens)}; expected token ids. tokenizer.ids(text) has those "
+                "of a text. To end at a text of several tokens, look for it in what stream yields, "
+                "or cut what generate returns: written.split(text)[0]"
+            )
+        ids.append(checks.whole(name, token, at_least=0, at_most=vocab_size - 1))
+    return ids

@@ -82,9 +82,8 @@ def test_the_pieces_of_random_ids_are_their_text(name, clean_up):
 def test_tokens_of_bytes_are_cut_anywhere():
     """Nearly only bytes, so that whole and cut characters follow each other."""
     rng = np.random.default_rng(0)
-    for name, n, start in (("llama", 10, 0), ("byte-level", 9, len(BYTES + PIECES))):
+    for name, words in (("llama", BYTES + PIECES[:1]), ("byte-level", CHARACTERS)):
         tokenizer = tokenizer_with(DECODERS[name]())
-        words = (BYTES + PIECES[:1]) if name == "llama" else CHARACTERS
         known = [tokenizer.library.token_to_id(word) for word in words]
         for _ in range(300):
             ids = rng.choice(known, 12).tolist()
@@ -101,6 +100,7 @@ def test_tokens_of_bytes_are_cut_anywhere():
     ("bpe", ["a b", "end</w>", "end</w>"], ["a b", "end", " end"]),
     ("ctc", ["n", "n", "<pad>", "n", "|"], ["n", "n", " "]),
     ("none", ["do", "not", "<own> token"], ["do", " not", " <own> token"]),
+    ("replace words", ["n", "\u2581to", "\u2581be"], ["nB"]),
     ("strip at the end", ["\u2581to", "\u2581be"], ["to be"]),
 )
 def test_a_piece_comes_as_soon_as_nothing_can_change_it(name, words, pieces):
