@@ -25,12 +25,16 @@ def read_masked_head(
     return whole.ours(there, newer)
 
 
-def special_ids_of(tokenizer: object) -> list[int]:
-    """Return the ids that stand for no text, as far as a folder's tokenizer says."""
+def special_ids_of(tokenizer: object, vocab_size: int) -> list[int]:
+    """Return the ids of a model that stand for no text, as far as a folder's tokenizer says.
+
+    They are those of special tokens, and those that no token has.
+    """
     if not isinstance(tokenizer, LibraryTokenizer):
         return []
     added = tokenizer.library.get_added_tokens_decoder().items()
-    return [id for id, token in added if token.special]
+    special = [id for id, token in added if token.special]
+    return special + tokenizer.ids_without_token(vocab_size)
 
 
 def masked_head_for(

@@ -237,7 +237,7 @@ class PretrainedEncoder(Pretrained):
             **{flag: name in self.masked for flag, name in BIASES.items()},
             mask_id=getattr(self._tokenizer, "mask_id", None),
             padding_id=self.padding_id,
-            special_ids=special_ids_of(self._tokenizer),
+            special_ids=special_ids_of(self._tokenizer, self.encoder.vocab_size),
             seed=initializers.undrawn(),
             dtype=self.encoder.dtype,
         )

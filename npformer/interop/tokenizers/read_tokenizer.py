@@ -15,6 +15,7 @@ from npformer.data.tokenizers.library_tokenizer import (
     tokenizers_library,
 )
 from npformer.data.tokenizers.tokenizer import stated_settings, word_of
+from npformer.interop.tokenizers.stated_texts import contradictory_ends, contradictory_prefix
 
 END_OF_TEXT = "<|endoftext|>"
 KINDS: dict[str, dict[str, Any]] = tomllib.loads(
@@ -59,15 +60,31 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
             check_ids(read_json(file))
         library = _library(file, name, usual | settings)
         _add_tokens(library, folder, settings, usual)
+        contradictions = _contradictions(library, file, name, usual | settings)
         tokenizer = LibraryTokenizer(library, padding=_first_known(padding_words, library))
     except (ImportError, MemoryError, KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises plain Exception, and panics that are none
         raise ValueError(f"{file} is not a tokenizer: {error}; expected {FILES}") from error
+    if contradictions:
+        raise ValueError(
+            f"{folder} has a tokenizer_config.json with {contradictions[0]} by its tokenizer; "
+            "expected both to say the same, because versions of transformers differ in which counts"
+        )
     inputs = settings.get("model_input_names")
     tokenizer.token_types = "token_type_ids" in inputs if inputs else name in SETTINGS["with_types"]
     tokenizer.clean_up = settings.get("clean_up_tokenization_spaces") is True
     return tokenizer
+
+
+def _contradictions(library: Any, file: Path, name: str, settings: dict[str, Any]) -> list[str]:
+    """Return what settings say about all texts, and a tokenizer does not do."""
+    whole_file = file.name == "tokenizer.json" and name not in CLASSES
+    contradictions = contradictory_ends(library, settings, whole_file)
+    stated = str(settings.get("tokenizer_class") or SETTINGS["any"][0]).removesuffix("Fast")
+    if whole_file and stated not in SETTINGS["any"]:
+        contradictions += contradictory_prefix(library, settings)
+    return contradictions
 
 
 def _tokenizer_file(path: Path) -> Path:

@@ -69,7 +69,8 @@ def fill(
         )
     mask = np.ones((1, len(ids)), dtype=bool) if inside.expects_mask else None
     p = inside.predict_probabilities(ids[None], mask)[0, places]  # [masks, vocab_size]
-    shown = np.delete(np.arange(inside.vocab_size), inside.masking().special_ids)
+    hidden = [*inside.masking().special_ids, *named.ids_without_token(inside.vocab_size)]
+    shown = np.delete(np.arange(inside.vocab_size), hidden)
     best = shown[np.argsort(-p[:, shown], axis=1, kind="stable")[:, :k]].tolist()
     return [
         [(named.token(id).removeprefix("\u0120"), float(row[id])) for id in some]

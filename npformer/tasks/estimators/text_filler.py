@@ -145,12 +145,13 @@ class TextFiller(Estimator):
             held_out = self.data("validation", validation, config.max_len)
         tokenizer = self.tokenizer_
         special_ids = [tokenizer.unknown_id, tokenizer.begin_id, tokenizer.end_id]
+        without_token = tokenizer.ids_without_token(tokenizer.vocab_size)
         model = MaskedLanguageModel(
             config,
             tokenizer.vocab_size,
             mask_id=tokenizer.mask_id,
             padding_id=tokenizer.padding_id,
-            special_ids=[id for id in special_ids if id is not None],
+            special_ids=[id for id in special_ids if id is not None] + without_token,
             mask_share=self.mask_share,
             expects_mask=True,
             seed=self.seed,

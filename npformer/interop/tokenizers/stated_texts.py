@@ -1,0 +1,70 @@
+"""Whether a tokenizer begins and ends texts as tokenizer_config.json says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from npformer.data.tokenizers.tokenizer import word_of
+
+ENDS = {"add_bos_token": ("bos_token", 0), "add_eos_token": ("eos_token", 1)}
+"""{setting: (the setting that names its token, 0 for the beginning of texts and 1 for the end)}"""
+
+SPACES = " ", "\u2581", "\u0120"
+"""A space, and how SentencePiece and byte-level tokens write it."""
+
+
+def contradictory_ends(library: Any, settings: Mapping[str, Any], whole_file: bool) -> list[str]:
+    """Return which tokens a tokenizer adds, or does not add, although the settings say otherwise.
+
+    transformers 5 asks a tokenizer.json alone, and earlier versions the settings: both give the
+    same ids where the two agree.
+
+    Parameters
+    ----------
+    library : tokenizers.Tokenizer
+    settings : mapping
+        Of tokenizer_config.json. A token that has no name there is not added.
+    whole_file : bool
+        Whether all comes from a tokenizer.json. If not, a class adds tokens of its own, such as
+        [CLS], and one too many is no contradiction.
+    """
+    contradictions = []
+    for setting, (name, end) in ENDS.items():
+        word, stated = word_of(settings.get(name)), settings.get(setting)
+        if word is None or stated is None:
+            continue
+        is_added = library.token_to_id(word) in _added_ids(library)[end]
+        if is_added and not stated and whole_file:
+            contradictions.append(f"{setting} = {stated}, and {word!r} is added")
+        if stated and not is_added:
+            contradictions.append(f"{setting} = {stated}, and {word!r} is not added")
+    return contradictions
+
+
+def _added_ids(library: Any) -> tuple[list[int], list[int]]:
+    """Return the ids that are added before a text, and those behind it."""
+    encoding = library.encode("a")
+    of_text = [i for i, text in enumerate(encoding.sequence_ids) if text is not None]
+    if not of_text:  # nothing is left of the text
+        return encoding.ids, encoding.ids
+    return encoding.ids[: of_text[0]], encoding.ids[of_text[-1] + 1 :]
+
+
+def contradictory_prefix(library: Any, settings: Mapping[str, Any]) -> list[str]:
+    """Return whether a tokenizer.json puts a space before texts, if the settings say otherwise."""
+    stated = settings.get("add_prefix_space")
+    if not isinstance(stated, bool) or stated == _adds_prefix(library):
+        return []
+    return [f"add_prefix_space = {stated}, and a space is {'not ' if stated else ''}added"]
+
+
+def _adds_prefix(library: Any) -> bool:
+    """Return whether a space is put before a text that has none."""
+    text = "a"
+    if library.normalizer is not None:
+        text = library.normalizer.normalize_str(text)
+    words = [(text, None)]
+    if library.pre_tokenizer is not None:
+        words = library.pre_tokenizer.pre_tokenize_str(text)
+    return bool(words) and words[0][0].startswith(SPACES)
