@@ -2,11 +2,12 @@
 
 import json
 
-import tokenizers
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+import pytest
 
 import npformer as nf
 from npformer.interop import save_pretrained
+
+tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
 
 WORDS = ["\u2581To", "\u2581be", "\u2581or", "\u2581not", "\u2581", *"Tobernt"]
 MERGES = [("\u2581", "T"), ("\u2581T", "o"), ("\u2581", "b"), ("\u2581b", "e"), ("\u2581", "o")]
@@ -20,7 +21,7 @@ def llama_tokenizer(begins=True, prefix="normalizer"):
     """Return the tokenizer; `prefix` is "normalizer", or when Metaspace puts a space first."""
     names = [*SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), *WORDS]
     names += [word for pair in MERGES if (word := "".join(pair)) not in WORDS]
-    model = models.BPE(
+    model = tokenizers.models.BPE(
         {name: id for id, name in enumerate(names)},
         MERGES,
         unk_token="<unk>",
@@ -30,14 +31,20 @@ def llama_tokenizer(begins=True, prefix="normalizer"):
     library = tokenizers.Tokenizer(model)
     library.add_special_tokens([*SPECIAL])
     if prefix == "normalizer":
-        steps = [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
-        library.normalizer = normalizers.Sequence(steps)
+        steps = [
+            tokenizers.normalizers.Prepend("\u2581"),
+            tokenizers.normalizers.Replace(" ", "\u2581"),
+        ]
+        library.normalizer = tokenizers.normalizers.Sequence(steps)
     else:
-        library.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=prefix, split=False)
+        library.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(
+            prepend_scheme=prefix, split=False
+        )
+    decoders = tokenizers.decoders
     parts = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
     library.decoder = decoders.Sequence([*parts, decoders.Strip(" ", 1, 0)])
     if begins:
-        library.post_processor = processors.TemplateProcessing(
+        library.post_processor = tokenizers.processors.TemplateProcessing(
             single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)]
         )
     return library

@@ -5,15 +5,13 @@ import re
 import numpy as np
 import pytest
 
-tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
-
 import npformer as nf
 from npformer import cli
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.tokenizers import read_tokenizer
 from tests.in_turn import separately
 from tests.interop.folders import WORDS, config_of, vocabulary
-from tests.interop.pieces import PADDED, llama_folder, llama_tokenizer, state_of
+from tests.interop.pieces import PADDED, llama_folder, llama_tokenizer, state_of, tokenizers
 
 UNUSED = 290
 """An id of the model that no token has."""
