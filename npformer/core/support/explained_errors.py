@@ -44,6 +44,8 @@ def refuse_unknown_arguments(call: Callable[P, R]) -> Callable[P, R]:
         if unknown := [name for name in named if name not in known]:
             hint = did_you_mean(ELSEWHERE.get(unknown[0], unknown[0]), known)
             what = call.__qualname__.removesuffix(".__init__")
+            if call.__name__ == "__call__":  # of the class that is called, which may inherit it
+                what = f"{type(values[0]).__name__}.__call__"
             raise TypeError(f"{what} takes no {unknown[0]!r}; it takes {', '.join(known)}{hint}")
         return call(*values, **named)
 

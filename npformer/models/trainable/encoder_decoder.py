@@ -100,6 +100,28 @@ class EncoderDecoder(Model, Transformer):
         }
 
     @refuse_unknown_arguments
+    def __call__(  # type: ignore[override]
+        self, source: Array, target: Array, mask: Any = None, types: Any = None
+    ) -> Array:
+        """Return the logits at evaluation.
+
+        Parameters
+        ----------
+        source : int array, shape (batch, source_length)
+        target : int array, shape (batch, target_length)
+            On the host or on the model's backend.
+        mask : tuple of two bool arrays, each (batch, length) of its side, or None
+            True = keep. None: what is not `padding_id`.
+        types : tuple of two int arrays, or None
+            Token types of each side.
+
+        Returns
+        -------
+        logits : array, shape (batch, target_length, target_vocab)
+        """
+        return super().__call__(source, target, mask=mask, types=types)
+
+    @refuse_unknown_arguments
     def generate(
         self,
         source: Array,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Seed, checks
+from npformer.core import Array, Seed, checks
 from npformer.core.inputs import Sequences
 from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.functional import softmax
@@ -61,6 +61,25 @@ class LanguageModel(Model, NextToken):
     ) -> None:
         super().__init__(config, vocab_size, tied=tied, seed=seed, dtype=dtype)
         self.n_classes = self.vocab_size
+
+    @refuse_unknown_arguments
+    def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:  # type: ignore[override]
+        """Return the logits at evaluation.
+
+        Parameters
+        ----------
+        x : int array, shape (batch, length)
+            On the host or on the model's backend; host arrays are uploaded.
+        mask : bool array, shape (batch, length), optional
+            True = keep, False = padding.
+        types : int array, shape (batch, length), optional
+            Token types, from 0 to n_token_types - 1; 0 if not given.
+
+        Returns
+        -------
+        logits : array, shape (batch, length, vocab_size)
+        """
+        return super().__call__(x, mask=mask, types=types)
 
     @refuse_unknown_arguments
     def generate(

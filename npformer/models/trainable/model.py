@@ -84,19 +84,36 @@ class Model(Trainable):
             return super().__getattribute__(name)  # which raises what it has raised before
 
     @refuse_unknown_arguments
-    def __call__(self, *x: Array, mask: Any = None, types: Any = None) -> Array:
+    def __call__(self, *x: Any, mask: Any = None, types: Any = None) -> Array:
         """Return the outputs at evaluation, on the model's backend.
 
         Parameters
         ----------
         *x : array
-            One for each input, on the host or on the model's backend.
+            One for each input, on the host or on the model's backend. Mask and types may follow.
         mask : bool array, shape (batch, length), optional
             True = keep, False = padding. For two inputs, `mask` and `types` are tuples.
         types : int array, shape (batch, length), optional
             Token types.
         """
-        return outputs(self, self.check(x, mask=mask, types=types))
+        inputs, behind = x[: self.n_inputs], x[self.n_inputs :]
+        mask, types = self._placed(behind, mask, types)
+        return outputs(self, self.check(inputs, mask=mask, types=types))
+
+    def _placed(self, behind: tuple[Any, ...], mask: Any, types: Any) -> tuple[Any, Any]:
+        """Return mask and types, which may stand behind the inputs instead of having a name."""
+        named = {"mask": mask, "types": types}
+        kind = type(self).__name__
+        if len(behind) > len(named):
+            raise TypeError(
+                f"{kind} is called with {self.n_inputs + len(behind)} arrays; expected "
+                f"{self.n_inputs}, then mask and types"
+            )
+        for name, value in zip(named, behind, strict=False):
+            if named[name] is not None:
+                raise TypeError(f"{kind} is given {name} twice; expected it once")
+            named[name] = value
+        return named["mask"], named["types"]
 
     def loss_and_gradients(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 
 from npformer.core import Array, Padding, check_ends_in_padding
 from npformer.core.inputs import Sequences
+from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.core.support.warn_once import warn_once
 from npformer.layers import Pooling
 from npformer.mixers import WholeSequenceMixer
@@ -39,6 +40,27 @@ class Padded(Model):
     def targets_of(self) -> int | None:  # type: ignore[override]
         """0 without pooling, when each token has an answer; None with it."""
         return 0 if isinstance(self.pool, Pooling) and self.pool.per_token else None
+
+    @refuse_unknown_arguments
+    def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:  # type: ignore[override]
+        """Return the outputs at evaluation.
+
+        Parameters
+        ----------
+        x : int array (batch, length), or float array (batch, length, n_features)
+            On the host or on the model's backend; host arrays are uploaded.
+        mask : bool array, shape (batch, length), optional
+            True = keep, False = padding.
+        types : int array, shape (batch, length), optional
+            Token types, from 0 to n_token_types - 1; 0 if not given.
+
+        Returns
+        -------
+        outputs : array, shape (batch, n_classes), or (batch, length, n_classes)
+            The latter if each token has an answer. On the model's backend. With
+            ``output="sigmoid"`` the last axis has size 1.
+        """
+        return super().__call__(x, mask=mask, types=types)
 
     def check_inputs(self, inputs: tuple[Sequences, ...]) -> tuple[Sequences, ...]:
         """Check ids or vectors, masks and types; without a mask, make one from `padding_id`."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from npformer.core import Array, a_type
-from npformer.core.support.explained_errors import refuse_unknown_arguments
+from npformer.core import a_type
 from npformer.models import SequenceModel, TwoAnswers, WideSequenceModel
 from npformer.models.losses import Loss
 from npformer.models.trainable.padded import Padded
@@ -38,26 +37,6 @@ class SequenceClassifier(Padded, SequenceModel):
     """
 
     n_classes: int
-
-    @refuse_unknown_arguments
-    def __call__(self, x: Array, mask: Array | None = None, types: Array | None = None) -> Array:  # type: ignore[override]
-        """Return the logits at evaluation.
-
-        Parameters
-        ----------
-        x : int array (batch, length), or float array (batch, length, n_features)
-            On the host or on the model's backend; host arrays are uploaded.
-        mask : bool array, shape (batch, length), optional
-            True = keep, False = padding.
-        types : int array, shape (batch, length), optional
-            Token types, from 0 to n_token_types - 1; 0 if not given.
-
-        Returns
-        -------
-        logits : array, shape (batch, n_classes), or (batch, length, n_classes) without pooling
-            On the model's backend. With ``output="sigmoid"`` the last axis has size 1.
-        """
-        return super().__call__(x, mask=mask, types=types)
 
 
 class WideSequenceClassifier(SequenceClassifier, WideSequenceModel):
