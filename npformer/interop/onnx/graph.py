@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,8 +53,15 @@ class Value:
         """Return the sum over these axes."""
         return self.graph.node("ReduceSum", self, list(axes), keepdims=int(keep))
 
+    def like(self, other: Value) -> Value:
+        """Return the array in the dtype of another one.
+
+        Numbers become floats like this: in a file that a tool makes float16, they follow.
+        """
+        return self.graph.node("CastLike", self, other)
+
     def to(self, dtype: str) -> Value:
-        """Return the array in another dtype: "float32", "int64" or "bool"."""
+        """Return the array in another dtype: "int64" or "bool"; for floats see `like`."""
         from onnx.helper import np_dtype_to_tensor_dtype
 
         return self.graph.node("Cast", self, to=np_dtype_to_tensor_dtype(np.dtype(dtype)))
@@ -143,10 +150,20 @@ class Graph:
 
     def cropped(self, array: Any, *axes: int) -> Value:
         """Return an array or a parameter, cropped to the length along these axes."""
-        value = self.value(array)
+        return self.cut_to_length(self.value(array), axes, len(array.shape))
+
+    def cut_to_length(self, value: Value, axes: Sequence[int], n_axes: int) -> Value:
+        """Return a value with `n_axes` axes, of which these are cut to the length.
+
+        Tools that infer shapes take a cut axis for the smaller of two lengths: the shape that it
+        gets afterwards changes no number, and tells them which.
+        """
         for axis in axes:
             value = value.cut(0, self.length, axis)
-        return value
+        sizes: list[Any] = [[0]] * n_axes  # 0: as it is
+        for axis in axes:
+            sizes[axis] = self.length
+        return self.node("Reshape", value, self.node("Concat", *sizes, axis=0))
 
     def where(self, condition: Value, yes: Any, no: Any) -> Value:
         """Return `yes` where the condition holds, and `no` elsewhere."""

@@ -140,7 +140,7 @@ def mean(layer: own.MeanPooling, x: Value, graph: Graph) -> Value:
     """y = mean over the tokens that are not padding."""
     if graph.mask is None:
         return graph.node("ReduceMean", x, [1], keepdims=0)
-    count = graph.mask.to("float32").sum(1, keep=True)
+    count = graph.mask.like(x).sum(1, keep=True)
     return graph.without_padding(x).sum(1) / graph.node("Max", count, 1.0)
 
 
@@ -148,10 +148,16 @@ def mean(layer: own.MeanPooling, x: Value, graph: Graph) -> Value:
 def maximum(layer: own.MaxPooling, x: Value, graph: Graph) -> Value:
     """y = maximum over the tokens that are not padding, 0 if there is none."""
     if graph.mask is None:
-        return graph.node("ReduceMax", x, [1], keepdims=0)
+        return largest(x, graph)
     kept = graph.where(graph.mask.at(-1), x, -math.inf)
     some = graph.node("Greater", graph.mask.to("int64").sum(1, keep=True), 0)
-    return graph.where(some, graph.node("ReduceMax", kept, [1], keepdims=0), 0.0)
+    return graph.where(some, largest(kept, graph), 0.0)
+
+
+def largest(x: Value, graph: Graph) -> Value:
+    """Return the maximum over tokens; onnxruntime cannot infer the shape of a ReduceMax."""
+    pooled = graph.node("GlobalMaxPool", x.transpose(0, 2, 1))  # ONNX has channels first
+    return graph.node("Squeeze", pooled, [2])
 
 
 @register(own.FirstToken)

@@ -109,28 +109,30 @@ def turned(part: Value, d_head: int, theta: float, graph: Graph) -> Value:
     return graph.node("Concat", a * cosine - b * sine, a * sine + b * cosine, axis=-1)
 
 
-def dense(x: Value, network: Any, length: Value | int, graph: Graph) -> Value:
-    """S = relu(x W1 + b1) W2 + b2, with W2 and b2 of each head, cut to the length."""
+def dense(x: Value, network: Any, graph: Graph, *, cropped: bool) -> Value:
+    """S = relu(x W1 + b1) W2 + b2, with W2 and b2 of each head, perhaps cropped to the length."""
     W1, b1, W2, b2 = network
     hidden = by_head(graph.node("Relu", x @ W1 + b1), len(W2.value), W1.shape[1])
-    W2, b2 = (graph.value(each).cut(0, length, axis=-1) for each in (W2, b2))
-    return hidden @ W2 + b2.at(1)
+    if cropped:
+        W2, b2 = graph.cropped(W2, -1), graph.cropped(b2, -1)
+    y: Value = hidden @ W2 + graph.value(b2).at(1)
+    return y
 
 
 def dense_scores(layer: own.DenseScores, x: Value, graph: Graph) -> Value:
     """S = relu(x W1 + b1) W2 + b2."""
-    return dense(x, layer.in_order(), graph.length, graph)
+    return dense(x, layer.in_order(), graph, cropped=True)
 
 
 def factorized_dense_scores(layer: own.FactorizedDenseScores, x: Value, graph: Graph) -> Value:
     """S_{t, ka + j} = long_{t, k} short_{t, j}: each of the two is a network of its own."""
     networks = layer.in_order()[:4], layer.in_order()[4:]
-    short, long = (dense(x, each, each[2].shape[-1], graph) for each in networks)
+    short, long = (dense(x, each, graph, cropped=False) for each in networks)
     outer = long.at(-1) * short.at(-2)
     columns = networks[0][2].shape[-1] * networks[1][2].shape[-1]
     rows = graph.node("Shape", long, start=0, end=3)
     shape = graph.node("Concat", rows, [columns], axis=0)
-    return graph.node("Reshape", outer, shape).cut(0, graph.length, axis=-1)
+    return graph.cut_to_length(graph.node("Reshape", outer, shape), [-1], 4)
 
 
 def random_scores(layer: own.RandomScores, x: Value, graph: Graph) -> Value:
@@ -184,7 +186,7 @@ def fourier(layer: own.Fourier | own.Hartley, x: Value, graph: Graph) -> Value:
     def mix(x: Value, n: Value) -> Value:
         at = graph.positions()
         turns = graph.node("Mod", at.at(1) * at.at(0), n)  # whole numbers: nothing is rounded
-        angle = turns.to("float32") * (2.0 * math.pi) / n.to("float32")
+        angle = turns.like(x) * (2.0 * math.pi) / n.like(x)
         C, S = graph.node("Cos", angle), graph.node("Sin", angle)
         by_cos, by_sin = x @ graph.value(np.cos(angles)), x @ graph.value(np.sin(angles))
         real = C @ by_cos - S @ by_sin

@@ -81,8 +81,8 @@ def wide(layer: layers.Wide, x: Value, graph: Graph) -> Value:
     ids = graph.where(kept, ids, 0)
     keys = graph.where(kept, ids, -1)
     same = graph.node("Equal", keys.at(1), keys.at(2))  # [batch, n, n]
-    n = same.to("float32").sum(2)
     idf = graph.node("Gather", layer.idf, ids)
+    n = same.like(idf).sum(2)
     v = graph.where(kept, idf * (graph.node("Log", n) + 1.0) / n, 0.0)
     norm = graph.node("Sqrt", (n * v * v).sum(1, keep=True))
     norm = graph.where(graph.node("Greater", norm, 0.0), norm, 1.0)

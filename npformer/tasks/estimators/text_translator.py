@@ -273,7 +273,8 @@ class TextTranslator(Estimator):
 
     def _ids_without_token(self) -> list[int]:
         """Return the ids of targets that no token has."""
-        return self.tokenizers_[1].ids_without_token(self.model.target_vocab)
+        target: Tokenizer = self.tokenizers_[1]
+        return target.ids_without_token(self.model.target_vocab)
 
     def example(self, *data: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the first source, and its target up to the last token."""
