@@ -13,8 +13,9 @@ import npformer as nf
 from npformer import cli
 from npformer.core import constants
 from npformer.interop import save_pretrained
-from npformer.interop.tokenizers import tokenizer_of
+from npformer.interop.tokenizers import read_tokenizer, tokenizer_of
 from tests.in_turn import separately
+from tests.interop.pieces import llama_tokenizer, state_of
 
 from .helpers import compute_in_doubles, torch
 
@@ -275,6 +276,45 @@ def test_a_byte_level_tokenizer_counts_as_its_file_says(tmp_path, capsys):
     assert "is a folder in Hugging Face's layout; expected one" in capsys.readouterr().err
 
 
+def test_a_vocabulary_padded_beyond_its_tokenizer(tmp_path):
+    own = byte_pairs(tmp_path)
+    theirs = gpt2(tmp_path, vocab_size=320, eos_token_id=None)
+    ours = nf.from_pretrained(tmp_path)
+    unused = [id for id in range(320) if own.convert_ids_to_tokens(id) is None]
+    assert ours.tokenizer.ids_without_token(320) == unused
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        ids = [0, *rng.integers(0, 320, 20).tolist()]
+        for skip in (True, False):
+            expected = own.decode(ids, skip_special_tokens=skip, clean_up_tokenization_spaces=False)
+            assert ours.tokenizer.decode(ids, skip_special_tokens=skip) == expected
+    options = {"max_new_tokens": 12, "do_sample": False, "suppress_tokens": unused}
+    for text in TEXTS[:2]:
+        ids = torch.tensor([own(text)["input_ids"][:12]])
+        expected = own.decode(theirs.generate(ids, **options)[0, ids.shape[1] :])
+        prompt = own.decode(ids[0])
+        assert ours.generate(prompt, 12, temperature=0) == expected
+        assert "".join(ours.stream(prompt, 12, temperature=0)) == expected
+
+
+@pytest.mark.parametrize("prefix", ["first", "normalizer"])
+def test_a_tokenizer_of_llama_2_s_kind(prefix, tmp_path):
+    """The text of a stream is what transformers makes of the ids, and so are the ids of a text."""
+    settings = {"add_bos_token": True, "add_eos_token": False, "legacy": False}
+    state_of(tmp_path, llama_tokenizer(prefix=prefix), **settings)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    own = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    ours = read_tokenizer(tmp_path, padding="</s>")
+    for text in ("To be or not", "To be\u20ac", ""):
+        assert ours.ids(text) == own(text)["input_ids"]
+    rng = np.random.default_rng(0)
+    words = [own.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in (0xE2, 0x82, 0xAC)]
+    for _ in range(200):
+        ids = rng.choice([*words, 1, *range(259, ours.vocab_size), 999], 15).tolist()
+        text = own.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        assert "".join(ours.pieces(ids)) == ours.decode(ids) == text
+
+
 def marian(folder, **changes):
     torch.manual_seed(0)
     config = transformers.MarianConfig(**MARIAN | changes)
@@ -470,6 +510,12 @@ def test_texts_of_marian(tmp_path):
     expected = own.batch_decode(found, skip_special_tokens=True)
     assert ours.generate(TEXTS, 10) == expected
     assert ours.generate(TEXTS[0], 10) == expected[0]
+    for row in [*found.tolist(), [size - 1, 5, 6, 0, 7, 1, 8], [-1, size + 3, 9, 0]]:
+        known = [id for id in row if 0 <= id < size]
+        for skip in (True, False):
+            said = own.decode(known, skip_special_tokens=skip, use_source_tokenizer=False)
+            assert ours.tokenizer.decode(row, skip_special_tokens=skip) == said
+    assert ours.tokenizer.ids_without_token(size + 2) == [size, size + 1]
     vocabulary = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
     spaced = [vocabulary[piece] for piece in ("the", "\u2581", ".")]
     values = ours.tokenizer.to_dict()
