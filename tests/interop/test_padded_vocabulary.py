@@ -164,7 +164,6 @@ BEGIN, END, PREFIX = "add_bos_token", "add_eos_token", "add_prefix_space"
     ({"begins": False}, {BEGIN: False, END: False}, ""),
     ({"begins": False}, {BEGIN: True, "bos_token": None}, ""),
     ({"begins": False}, {BEGIN: True}, "add_bos_token = True, and '<s>' is not added"),
-    ({}, {BEGIN: False}, "add_bos_token = False, and '<s>' is added"),
     ({}, {BEGIN: True, END: True}, "add_eos_token = True, and '</s>' is not added"),
     ({}, {PREFIX: False}, "add_prefix_space = False, and a space is added"),
     ({"prefix": "never"}, {PREFIX: True}, "add_prefix_space = True, and a space is not added"),
@@ -179,6 +178,13 @@ def test_ends_and_spaces_are_those_that_the_settings_say(tmp_path, tokenizer, se
     else:
         read = read_tokenizer(tmp_path, padding="</s>")
         assert read.ids("To be") == library.encode("To be").ids
+
+
+def test_an_end_that_the_settings_do_not_want_is_warned_of(tmp_path):
+    """tokenizer.json counts, as in transformers 5."""
+    state_of(tmp_path, llama_tokenizer(), add_bos_token=False)
+    with pytest.warns(UserWarning, match="add_bos_token = False, and '<s>' is added by .*counts"):
+        assert read_tokenizer(tmp_path, padding="</s>").ids("To")[0] == 1
 
 
 def test_neither_sides_nor_lengths_of_a_file_change_a_text(tmp_path, folder):

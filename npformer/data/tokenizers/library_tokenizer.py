@@ -205,7 +205,8 @@ class LibraryTokenizer(Tokenizer):
         return settled_clean_up(text) if self._cleans_up() else text
 
     def _text(self, ids: list[int], skip_special_tokens: bool = True) -> str:
-        return str(self.library.decode(ids, skip_special_tokens=skip_special_tokens))
+        with said_in_words("ids"):
+            return str(self.library.decode(ids, skip_special_tokens=skip_special_tokens))
 
     def _without_last_bytes(self, ids: list[int]) -> list[int]:
         """Return ids up to the last one that is not a byte, and not left out of texts."""
@@ -251,15 +252,23 @@ class LibraryTokenizer(Tokenizer):
             checks.whole("max_len", max_len, at_least=max(1, least))
             self.library.enable_truncation(max_len, direction=self.truncation_side)
         try:
-            yield
-        except (KeyboardInterrupt, SystemExit, MemoryError):
-            raise
-        except BaseException as error:  # as in `read_tokenizer`
-            raise ValueError(
-                f"the tokenizer fails at a text: {error}; expected one that takes any text apart"
-            ) from error
+            with said_in_words("a text"):
+                yield
         finally:
             self.library.no_truncation()
+
+
+@contextmanager
+def said_in_words(what: str) -> Iterator[None]:
+    """Raise ValueError where the library raises plain Exception, and panics that are none."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise ValueError(
+            f"the tokenizer fails at {what}: {error}; expected one that takes any"
+        ) from error
 
 
 def check_ids(content: dict[str, Any]) -> None:

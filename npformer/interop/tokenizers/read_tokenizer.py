@@ -4,6 +4,7 @@ import importlib.resources
 import json
 import os
 import tomllib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ from npformer.data.tokenizers.library_tokenizer import (
     tokenizers_library,
 )
 from npformer.data.tokenizers.tokenizer import stated_settings, word_of
-from npformer.interop.tokenizers.stated_texts import contradictory_ends, contradictory_prefix
+from npformer.interop.tokenizers.stated_texts import (
+    additional_ends,
+    contradictory_prefix,
+    missing_ends,
+)
 
 END_OF_TEXT = "<|endoftext|>"
 KINDS: dict[str, dict[str, Any]] = tomllib.loads(
@@ -80,7 +85,13 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
 def _contradictions(library: Any, file: Path, name: str, settings: dict[str, Any]) -> list[str]:
     """Return what settings say about all texts, and a tokenizer does not do."""
     whole_file = file.name == "tokenizer.json" and name not in CLASSES
-    contradictions = contradictory_ends(library, settings, whole_file)
+    contradictions = missing_ends(library, settings)
+    if whole_file and (unwanted := additional_ends(library, settings)):
+        warnings.warn(
+            f"tokenizer_config.json says {unwanted[0]} by {file}, which counts here as in "
+            "transformers 5; earlier versions may ask the settings",
+            stacklevel=4,
+        )
     stated = str(settings.get("tokenizer_class") or SETTINGS["any"][0]).removesuffix("Fast")
     if whole_file and stated not in SETTINGS["any"]:
         contradictions += contradictory_prefix(library, settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from npformer.data.tokenizers.tokenizer import word_of
@@ -14,32 +14,33 @@ SPACES = " ", "\u2581", "\u0120"
 """A space, and how SentencePiece and byte-level tokens write it."""
 
 
-def contradictory_ends(library: Any, settings: Mapping[str, Any], whole_file: bool) -> list[str]:
-    """Return which tokens a tokenizer adds, or does not add, although the settings say otherwise.
+def missing_ends(library: Any, settings: Mapping[str, Any]) -> list[str]:
+    """Return which tokens a tokenizer does not add to texts, although the settings say it does."""
+    return [
+        f"{setting} = {settings[setting]}, and {word!r} is not added"
+        for setting, word, is_added in _ends(library, settings)
+        if settings[setting] and not is_added
+    ]
 
-    transformers 5 asks a tokenizer.json alone, and earlier versions the settings: both give the
-    same ids where the two agree.
 
-    Parameters
-    ----------
-    library : tokenizers.Tokenizer
-    settings : mapping
-        Of tokenizer_config.json. A token that has no name there is not added.
-    whole_file : bool
-        Whether all comes from a tokenizer.json. If not, a class adds tokens of its own, such as
-        [CLS], and one too many is no contradiction.
+def additional_ends(library: Any, settings: Mapping[str, Any]) -> list[str]:
+    """Return which tokens a tokenizer adds to texts, although the settings say it does not."""
+    return [
+        f"{setting} = {settings[setting]}, and {word!r} is added"
+        for setting, word, is_added in _ends(library, settings)
+        if is_added and not settings[setting]
+    ]
+
+
+def _ends(library: Any, settings: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
+    """Yield each setting that is stated, its token, and whether a tokenizer adds that.
+
+    A token that has no name in the settings is not added.
     """
-    contradictions = []
     for setting, (name, end) in ENDS.items():
-        word, stated = word_of(settings.get(name)), settings.get(setting)
-        if word is None or stated is None:
-            continue
-        is_added = library.token_to_id(word) in _added_ids(library)[end]
-        if is_added and not stated and whole_file:
-            contradictions.append(f"{setting} = {stated}, and {word!r} is added")
-        if stated and not is_added:
-            contradictions.append(f"{setting} = {stated}, and {word!r} is not added")
-    return contradictions
+        word = word_of(settings.get(name))
+        if word is not None and settings.get(setting) is not None:
+            yield setting, word, library.token_to_id(word) in _added_ids(library)[end]
 
 
 def _added_ids(library: Any) -> tuple[list[int], list[int]]:

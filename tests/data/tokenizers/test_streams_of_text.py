@@ -140,6 +140,15 @@ def test_special_tokens_are_left_out_or_not():
             each.decode([0.5])
 
 
+def test_a_decoder_that_fails_is_named():
+    """Strip takes the same space away twice, and the library's panic is no Exception."""
+    tokenizer = tokenizer_with(decoders.Strip(" ", 1, 1))
+    space = tokenizer.library.token_to_id(" ")
+    for call in (lambda: tokenizer.decode([space]), lambda: [*tokenizer.pieces([space])]):
+        with pytest.raises(ValueError, match=r"the tokenizer fails at ids: .*; expected one that"):
+            call()
+
+
 def test_ids_that_no_token_has_are_known():
     tokenizer = tokenizer_with(None)
     ids = tokenizer.library.get_vocab(with_added_tokens=True).values()
