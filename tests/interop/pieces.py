@@ -41,8 +41,9 @@ def llama_tokenizer(begins=True, prefix="normalizer"):
             prepend_scheme=prefix, split=False
         )
     decoders = tokenizers.decoders
-    parts = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
-    library.decoder = decoders.Sequence([*parts, decoders.Strip(" ", 1, 0)])
+    space, strip = decoders.Replace("\u2581", " "), decoders.Strip(" ", 1, 0)
+    parts = [space, decoders.ByteFallback(), decoders.Fuse(), strip]
+    library.decoder = decoders.Sequence(parts)
     if begins:
         library.post_processor = tokenizers.processors.TemplateProcessing(
             single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", 1)]

@@ -288,10 +288,10 @@ def test_a_vocabulary_padded_beyond_its_tokenizer(tmp_path):
         for skip in (True, False):
             expected = own.decode(ids, skip_special_tokens=skip, clean_up_tokenization_spaces=False)
             assert ours.tokenizer.decode(ids, skip_special_tokens=skip) == expected
-    options = {"max_new_tokens": 12, "do_sample": False, "suppress_tokens": unused}
     for text in TEXTS[:2]:
         ids = torch.tensor([own(text)["input_ids"][:12]])
-        expected = own.decode(theirs.generate(ids, **options)[0, ids.shape[1] :])
+        found = theirs.generate(ids, max_new_tokens=12, do_sample=False, suppress_tokens=unused)
+        expected = own.decode(found[0, ids.shape[1] :])
         prompt = own.decode(ids[0])
         assert ours.generate(prompt, 12, temperature=0) == expected
         assert "".join(ours.stream(prompt, 12, temperature=0)) == expected
@@ -300,17 +300,18 @@ def test_a_vocabulary_padded_beyond_its_tokenizer(tmp_path):
 @pytest.mark.parametrize("prefix", ["first", "normalizer"])
 def test_a_tokenizer_of_llama_2_s_kind(prefix, tmp_path):
     """The text of a stream is what transformers makes of the ids, and so are the ids of a text."""
-    settings = {"add_bos_token": True, "add_eos_token": False, "legacy": False}
-    state_of(tmp_path, llama_tokenizer(prefix=prefix), **settings)
+    library = llama_tokenizer(prefix=prefix)
+    state_of(tmp_path, library, add_bos_token=True, add_eos_token=False, legacy=False)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     own = transformers.AutoTokenizer.from_pretrained(tmp_path)
     ours = read_tokenizer(tmp_path, padding="</s>")
     for text in ("To be or not", "To be\u20ac", ""):
         assert ours.ids(text) == own(text)["input_ids"]
     rng = np.random.default_rng(0)
-    words = [own.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in (0xE2, 0x82, 0xAC)]
+    known = [1, 999, *range(259, ours.vocab_size)]
+    known += [own.convert_tokens_to_ids(f"<0x{byte:02X}>") for byte in (0xE2, 0x82, 0xAC)]
     for _ in range(200):
-        ids = rng.choice([*words, 1, *range(259, ours.vocab_size), 999], 15).tolist()
+        ids = rng.choice(known, 15).tolist()
         text = own.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         assert "".join(ours.pieces(ids)) == ours.decode(ids) == text
 

@@ -17,8 +17,9 @@ BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 CUT_CHARACTER = "\ufffd"
 """What bytes become that are no whole character."""
 
-OF_EACH_TOKEN = "WordPiece", "Metaspace", "CTC", "Strip", "Replace"
-"""Steps that change each token by itself, whether it is the first, and the one before it."""
+OF_TOKENS = "WordPiece", "Metaspace", "CTC", "Strip", "Replace", "ByteFallback"
+"""Steps that make of each token what it is by itself, by whether it is the first, and by those right
+before it; of bytes also by those that follow, until one is none."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ def _steps(decoder: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _keeps_tokens(step: dict[str, Any]) -> bool:
-    """Return whether a step leaves tokens as they are, whatever tokens follow."""
-    return step["type"] in (*OF_EACH_TOKEN, "ByteFallback")
+    """Return whether a step leaves tokens as they are, whatever follows that is not a byte."""
+    return step["type"] in OF_TOKENS
 
 
 def _keeps_text(step: dict[str, Any]) -> bool:
