@@ -18,8 +18,8 @@ CUT_CHARACTER = "\ufffd"
 """What bytes become that are no whole character."""
 
 OF_TOKENS = "WordPiece", "Metaspace", "CTC", "Strip", "Replace", "ByteFallback"
-"""Steps that make of each token what it is by itself, by whether it is the first, and by those right
-before it; of bytes also by those that follow, until one is none."""
+"""Steps that make of each token what it is by itself, by whether it is the first, and by those
+right before it; of bytes also by those that follow, until one is none."""
 
 
 @dataclass(frozen=True)
