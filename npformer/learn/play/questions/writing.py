@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
-from npformer.learn.play.seen import attentions
+from npformer.learn.play.seen import Names, attentions
 from npformer.learn.play.state import Now
 from npformer.training.generation.choosing import Choice, generators_of
+from npformer.training.generation.texts import tokens_to_avoid
 from npformer.training.generation.writing import Window
 
 CANDIDATES = 20
@@ -21,26 +22,34 @@ def write(
 ) -> dict[str, Any]:
     """Return the token after a text, the likeliest tokens, and the seconds that both ways take."""
     now.work.check_kind("text", "writes nothing; expected the task 'text'")
-    choice = Choice(temperature, top_p=top_p)
+    model, names = now.plain, now.work.names
+    never = [] if names.tokenizer is None else tokens_to_avoid(model, names.tokenizer, [], None)
+    choice = Choice(temperature, top_p=top_p, never=never)
     checks.whole("seed", seed, at_least=0)
     ids = now.work.estimator.ids("prompt", prompt)
     if not len(ids):
         raise ValueError("prompt is empty; expected at least one character")
-    model, names = now.plain, now.work.names
     seconds_plain, _ = _measure(lambda: Window(model, [ids], cache=False).logits)
     seconds_cached, logits = _measure(lambda: _behind(model, ids))
-    token = names.text(choice.draw(logits, generators_of(seed, 1))[:1])
-    p = Choice(temperature or 1.0).probabilities(logits)[0]
+    (drawn,) = choice.draw(logits, generators_of(seed, 1)).tolist()
+    p = Choice(temperature or 1.0, never=never).probabilities(logits)[0]
     possible = choice.probabilities(logits)[0] > 0.0
     best = np.argsort(-p, kind="stable")[:CANDIDATES].tolist()
     return {
-        "token": token,
+        "token": _text_behind(names, ids, drawn),
         "candidates": [
-            {"token": names.text([k]), "p": float(p[k]), "kept": bool(possible[k])} for k in best
+            {"token": _text_behind(names, ids, k), "p": float(p[k]), "kept": bool(possible[k])}
+            for k in best
         ],
         "seconds_cached": seconds_cached,
         "seconds_plain": seconds_plain,
     }
+
+
+def _text_behind(names: Names, ids: np.ndarray, id: int) -> str:
+    """Return what a token adds to a text; by itself it may have no space."""
+    text, longer = names.text(ids), names.text([*ids, id])
+    return longer.removeprefix(text) if longer.startswith(text) else names.text([id])
 
 
 def _behind(model: Any, ids: np.ndarray) -> Any:
