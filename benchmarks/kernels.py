@@ -51,7 +51,7 @@ def without_workspace():
 def without_pinning():
     """Let Linux place the threads."""
     with (
-        mock.patch.object(threads, "_choose_cores", return_value=None),
+        mock.patch.object(threads, "_move_to_first_cores", return_value=None),
         mock.patch.dict(threads._pools, clear=True),
     ):
         yield

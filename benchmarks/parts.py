@@ -16,7 +16,7 @@ from benchmarks.workloads import WORKLOADS
 from npformer import functional as F
 from npformer import optim
 from npformer.engine import cpu
-from npformer.engine.blas import ONE_BLAS_THREAD
+from npformer.engine.blas import OneBlasThread
 
 NAMES = {
     "fourier_mixing": "Fourier mixing",
@@ -80,7 +80,7 @@ def measure(workload):
     parts = begun(workload, "fourier", dropout=0.1, share=2)
     training, n = Training(*parts, workers=1), STEPS[workload.name]
     whole, timings = [], {(name, plain): [] for name in NAMES for plain in (False, True)}
-    with ONE_BLAS_THREAD:
+    with OneBlasThread():
         for _ in range(ROUNDS[workload.name]):
             for (name, plain), taken in timings.items():
                 clock = Clock()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from npformer.core.support.worker_threads import Task, WorkerThreads
 from npformer.models.batch import Batch
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 Read = Callable[[Any], Batch]
 """Reads some rows: a slice, or an array of row numbers."""
@@ -27,17 +25,19 @@ class ReadAhead:
 
     def __init__(self) -> None:
         self._seconds = 0.0  # of the latest read
-        self._thread: ThreadPoolExecutor | None = None  # ends with this object
-        self._expected: tuple[Read, np.ndarray, Future[Batch]] | None = None
+        self._thread: WorkerThreads | None = None  # ends with this object
+        self._expected: tuple[Read, np.ndarray, Task[Batch]] | None = None
 
     def get(self, read: Read, rows: Any) -> Batch:
         """Return what `read` returns for some rows, or what it has returned to `expect`."""
         expected, self._expected = self._expected, None
+        if self._thread is not None and not self._thread.are_here():
+            self._thread, expected = None, None
         if expected is not None:
             its_read, its_rows, reading = expected
-            reading.exception()  # waits
             if its_read == read and np.array_equal(its_rows, rows):
                 return reading.result()
+            reading.end()
         return self._timed_read(read, rows)
 
     def expect(self, read: Read, next_rows: Callable[[], np.ndarray]) -> None:
@@ -47,12 +47,13 @@ class ReadAhead:
         """
         if self._seconds < WORTH:
             return
-        if self._thread is None:
-            from concurrent.futures import ThreadPoolExecutor  # imports logging: slow
-
-            self._thread = ThreadPoolExecutor(1, "npformer-reader")
-        rows, run = next_rows(), copy_context().run  # with NumPy's error settings
-        self._expected = read, rows, self._thread.submit(run, self._timed_read, read, rows)
+        if self._thread is None or not self._thread.are_here():
+            self._thread = WorkerThreads(1, "npformer-reader")
+        rows = next_rows()
+        # In a copy of the caller's context, which includes NumPy's error settings.
+        reading = Task(copy_context().run, self._timed_read, read, rows)
+        self._expected = read, rows, reading
+        self._thread.submit(reading)
 
     def _timed_read(self, read: Read, rows: Any) -> Batch:
         began = time.perf_counter()

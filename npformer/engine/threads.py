@@ -9,33 +9,34 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
-from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from npformer.engine.blas import ONE_BLAS_THREAD
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+from npformer.core.support.worker_threads import Task, WorkerThreads
+from npformer.engine.blas import OneBlasThread
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-_pools: dict[int, ThreadPoolExecutor] = {}
-_pools_lock = threading.Lock()
+_pools: dict[int, WorkerThreads] = {}
+_pools_lock = threading.RLock()  # reentrant: a signal's handler may predict while it is held
 _refused: set[int] = set()
 """Numbers of threads that could not be started: a Python without threads, or a limit."""
 
 
-class _InPool(threading.local):
-    """Whether this thread belongs to a pool."""
+class _ThisThread(threading.local):
+    """What a thread knows about itself."""
 
-    yes = False
+    is_in_pool = False
+    cores: frozenset[int] = frozenset()
+    """All that it may use."""
+    first_cores: frozenset[int] = frozenset()
+    """Those on which it begins a task; none: wherever the system likes."""
 
 
-_in_pool = _InPool()
+_this_thread = _ThisThread()
 
 
 def side_by_side(
@@ -47,26 +48,39 @@ def side_by_side(
     parts itself, one after another, because it could wait forever for the other threads; so does
     the caller if the system starts no threads, or if there is one part. The results are the same.
     """
-    if _in_pool.yes or len(parts) == 1:
+    if _this_thread.is_in_pool or len(parts) == 1:
         return [compute(part) for part in parts]
     pool = _pool_or_none(threads or len(parts))
-    with ONE_BLAS_THREAD:
+    with OneBlasThread():
         if pool is None:
             return [compute(part) for part in parts]
         # In a copy of the caller's context, which includes NumPy's error settings.
-        futures: list[Future[Result]] = []
+        tasks = [Task(copy_context().run, _run_in_pool, compute, part) for part in parts]
         try:
-            for part in parts:
-                futures.append(pool.submit(copy_context().run, _run_in_pool, compute, part))
-            return [future.result() for future in futures]
+            for task in tasks:
+                pool.submit(task)
+            return [task.result() for task in tasks]
         finally:  # no thread may still be writing when an error reaches the caller
-            for future in futures:
-                future.exception()
+            for task in tasks:
+                task.end()
 
 
 def _run_in_pool(compute: Callable[[Part], Result], part: Part) -> Result:
-    _in_pool.yes = True  # for good: a thread never leaves its pool
+    _move_to_first_cores()
     return compute(part)
+
+
+def _move_to_first_cores() -> None:
+    """Let this thread begin on a core that the others of its pool do not begin on.
+
+    Threads of one interpreter keep waiting for each other. Linux tends to wake such threads on the
+    same core, where they may run one after another for seconds. Afterwards the thread may use all
+    cores again, for what it starts or loads takes over its limits: a thread, a process, a BLAS.
+    """
+    if _this_thread.first_cores:
+        with suppress(OSError):  # the process may have lost a core meanwhile
+            os.sched_setaffinity(0, _this_thread.first_cores)  # 0: this thread alone
+            os.sched_setaffinity(0, _this_thread.cores)
 
 
 def slices(n: int, n_parts: int) -> list[slice]:
@@ -75,18 +89,18 @@ def slices(n: int, n_parts: int) -> list[slice]:
     return [slice(k * n // n_parts, (k + 1) * n // n_parts) for k in range(n_parts)]
 
 
-def thread_pool(n: int) -> ThreadPoolExecutor:
+def thread_pool(n: int) -> WorkerThreads:
     """Return n threads, which later calls use again: starting them takes as long as a small step.
 
     Raises RuntimeError, and leaves no thread behind, if the system does not start them all.
     """
     with _pools_lock:
         if n not in _pools:
-            _pools[n] = _start_pool(n)
+            _pools[n] = WorkerThreads(n, "npformer", prepare=lambda number: _join_pool(number, n))
         return _pools[n]
 
 
-def _pool_or_none(n: int) -> ThreadPoolExecutor | None:
+def _pool_or_none(n: int) -> WorkerThreads | None:
     if n in _refused:
         return None
     try:
@@ -96,46 +110,25 @@ def _pool_or_none(n: int) -> ThreadPoolExecutor | None:
         return None
 
 
-def _start_pool(n: int) -> ThreadPoolExecutor:
-    """Return a pool whose threads have all been started.
+def _join_pool(number: int, n: int) -> None:
+    """Note in a thread that it belongs to a pool of n, and the cores that it begins tasks on.
 
-    Otherwise a task whose thread cannot be started would stay in the pool and run later.
+    They are every n-th core of those that the process may use.
     """
-    from concurrent.futures import ThreadPoolExecutor  # imports logging: slow
-
-    pool = ThreadPoolExecutor(
-        n, thread_name_prefix="npformer", initializer=_choose_cores, initargs=(count(), n)
-    )
-    all_running = threading.Barrier(n)  # while a thread waits here, the pool starts the next one
-    try:
-        for _ in range(n):
-            pool.submit(all_running.wait)
-    except BaseException:
-        all_running.abort()
-        pool.shutdown()
-        raise
-    return pool
-
-
-def _choose_cores(numbers: Iterator[int], n: int) -> None:
-    """Give this thread every n-th core of those that the process may use.
-
-    Threads of one interpreter keep waiting for each other. Linux tends to wake such threads on the
-    same core, where they run one after another.
-    """
+    _this_thread.is_in_pool = True
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         if len(cores) >= n:
-            with suppress(OSError):  # the process may have lost a core meanwhile
-                os.sched_setaffinity(0, cores[next(numbers) % n :: n])  # 0: this thread alone
+            _this_thread.cores = frozenset(cores)
+            _this_thread.first_cores = frozenset(cores[number::n])
 
 
 def _reset_after_fork() -> None:
     """Forget pools and lock in a forked child: it has no copies of the threads behind them."""
     global _pools_lock
-    _pools_lock = threading.Lock()
+    _pools_lock = threading.RLock()
     _pools.clear()
-    _in_pool.yes = False
+    _this_thread.is_in_pool = False
 
 
 if hasattr(os, "register_at_fork"):

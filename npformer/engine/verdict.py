@@ -40,7 +40,7 @@ Verdict = dict[str, Any]
 _verdicts: dict[tuple[str, str], Verdict] = {}
 """Of this process, by dtype and precision."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # reentrant: a signal's handler may predict while it is held
 
 
 def proven(name: str, char: str) -> bool:

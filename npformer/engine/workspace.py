@@ -79,7 +79,7 @@ class Workspace:
     _free: dict[int, list[_Block]] = field(default_factory=dict)  # by size
     _unused: dict[int, int] = field(default_factory=dict)  # the fewest free since `tidy` counted
     _calls: int = 0
-    _counting: threading.Lock = field(default_factory=threading.Lock)
+    _counting: threading.RLock = field(default_factory=threading.RLock)
 
     def empty(self, shape: tuple[int, ...], reference: Array, dtype: Any = None) -> Array:
         """Lend an array, C-contiguous and uninitialised, or make one on another backend.

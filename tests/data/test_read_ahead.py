@@ -1,7 +1,9 @@
 """Reading ahead: the right samples, each read once, by a thread if reading takes long."""
 
+import os
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -54,11 +56,43 @@ def test_other_rows_than_expected(always):
 
 
 def test_one_read_at_a_time(always):
-    files, reader = Files(0.05), ReadAhead()
-    reader.expect(files.read, np.arange(3).copy)
-    began = time.perf_counter()
+    events, begun, reader = [], threading.Event(), ReadAhead()
+
+    def read(rows):
+        events.append("begins")
+        begun.set()
+        time.sleep(0.05)
+        events.append("ends")
+
+    reader.expect(read, np.arange(3).copy)
+    begun.wait(30)
+    reader.get(read, slice(0, 1))
+    assert events == ["begins", "ends"] * 2  # the thread's read ends first
+
+
+def test_a_read_that_nobody_wants_any_more_does_not_begin(always):
+    files, reader = Files(), ReadAhead()
+    holding = threading.Event()
+    reader.expect(lambda rows: holding.wait(30), np.arange(3).copy)
+    reader._expected = None  # the thread is busy with that
+    reader.expect(files.read, np.arange(5).copy)
     reader.get(files.read, slice(0, 1))
-    assert time.perf_counter() - began >= 0.1 - 0.01  # the thread's read ends first
+    holding.set()
+    assert [rows for rows, _ in files.reads] == [[0]]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_reads_by_itself(always):
+    files, reader = Files(), ReadAhead()
+    reader.expect(files.read, np.arange(3).copy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other threads are not copied
+        child = os.fork()
+    if child == 0:
+        reader.expect(files.read, np.arange(3).copy)
+        is_right = np.array_equal(reader.get(files.read, np.arange(3)), [0, 2, 4])
+        os._exit(0 if is_right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_fast_files_need_no_thread(monkeypatch):

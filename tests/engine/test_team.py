@@ -326,28 +326,6 @@ def test_any_thread_may_hold_blas_to_one_thread_after_another_did():
     assert blas_threads() == before
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "sched_setaffinity"), reason="only Linux lets a thread choose its cores"
-)
-def test_workers_have_own_cores_and_the_caller_keeps_its(small_model, token_batch, before_share):
-    cores = os.sched_getaffinity(0)
-    if len(cores) < 2:
-        pytest.skip("with one core there is nothing to share out")
-    both, seen = threading.Barrier(2, timeout=30), {}
-
-    def note(batch, context):
-        both.wait()  # or one thread might compute both shares
-        seen[threading.current_thread().name] = os.sched_getaffinity(0)
-
-    before_share(note)
-    small_model().loss_and_gradients(*token_batch, workers=2)
-    assert os.sched_getaffinity(0) == cores
-    one, other = seen.values()
-    assert all(name.startswith("npformer") for name in seen)
-    assert one | other == cores
-    assert not one & other
-
-
 FORK = """
 import os, sys
 import numpy as np

@@ -1,6 +1,9 @@
 """Threads that compute side by side."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -61,20 +64,21 @@ def test_a_thread_of_a_pool_that_asks_for_threads_computes_there():
         assert others == [mine, mine]
 
 
-def test_an_error_while_threads_are_asked_waits_for_those_that_compute(monkeypatch):
+def test_an_interrupt_while_threads_are_asked_waits_for_those_that_compute(monkeypatch):
     done, asked, pool = [], count(), threads.thread_pool(2)
 
     def do(part):
         time.sleep(0.1)
         done.append(part)
 
-    def submit(*arguments):
+    def submit(task):
         if next(asked) == 1:
-            raise RuntimeError("can't start new thread")
-        return pool.submit(*arguments)
+            time.sleep(0.05)  # until the first task has begun
+            raise KeyboardInterrupt
+        return pool.submit(task)
 
     monkeypatch.setattr(threads, "thread_pool", lambda n: SimpleNamespace(submit=submit))
-    with pytest.raises(RuntimeError, match="can't start new thread"):
+    with pytest.raises(KeyboardInterrupt):
         side_by_side(do, [0, 1])
     assert done == [0]
 
@@ -96,10 +100,17 @@ def test_where_not_all_threads_can_be_started_the_caller_computes_alone(monkeypa
         for _ in range(2):  # the second time, nothing is tried
             assert side_by_side(lambda part: (part, threading.get_ident()), [0, 1, 2]) == here
     assert next(asked) == 2
-    assert threading.active_count() == before
+    wait_for_threads(before)
     monkeypatch.setattr(threads, "_refused", set())
     test_results_come_in_order_each_from_a_thread_of_its_own()
-    threads._pools[3].shutdown()
+
+
+def wait_for_threads(n):
+    """Wait until there are no more than n threads."""
+    until = time.monotonic() + 30
+    while threading.active_count() > n:
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -109,7 +120,7 @@ def test_a_child_forked_from_a_thread_of_a_pool_is_no_thread_of_it():
             warnings.simplefilter("ignore", DeprecationWarning)  # other threads are not copied
             child = os.fork()
         if child == 0:
-            os._exit(int(threads._in_pool.yes))
+            os._exit(int(threads._this_thread.is_in_pool))
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     assert side_by_side(inside_a_child, [0]) == [0]
@@ -126,32 +137,107 @@ def test_what_the_caller_said_about_overflow_holds_in_the_threads():
         assert np.isinf(side_by_side(overflow, [0, 1])).all()
 
 
+@pytest.fixture
+def new_thread(monkeypatch):
+    """Forget what this thread knows about itself, and restore it."""
+    monkeypatch.setattr(threads, "_this_thread", threads._ThisThread())
+
+
 @separately(
-    ({0, 1}, 2, [[0], [1]]),
-    ({9, 1, 4, 5, 7}, 2, [[1, 5, 9], [4, 7]]),
-    ({3, 4, 5}, 3, [[3], [4], [5]]),
+    ({0, 1}, 2, [{0}, {1}]),
+    ({9, 1, 4, 5, 7}, 2, [{1, 5, 9}, {4, 7}]),
+    ({3, 4, 5}, 3, [{3}, {4}, {5}]),
     ({3, 4}, 3, []),
 )
-def test_each_thread_gets_every_nth_core_if_there_are_enough(monkeypatch, cores, n, expected):
-    given = []
+def test_a_thread_begins_on_every_nth_core_and_may_use_all(
+    monkeypatch, new_thread, cores, n, expected
+):
+    limits = []
     monkeypatch.setattr(os, "sched_getaffinity", lambda thread: cores, raising=False)
     monkeypatch.setattr(
-        os, "sched_setaffinity", lambda thread, some: given.append((thread, some)), raising=False
+        os, "sched_setaffinity", lambda thread, some: limits.append((thread, some)), raising=False
     )
-    numbers = count()
-    for _ in range(n):
-        threads._choose_cores(numbers, n)
-    assert given == [(0, some) for some in expected]
+    for number in range(n):
+        threads._join_pool(number, n)
+        threads._move_to_first_cores()
+    assert limits == [pair for some in expected for pair in ((0, some), (0, cores))]
 
 
-def test_cores_that_are_taken_away_meanwhile_are_no_error(monkeypatch):
+def test_cores_that_are_taken_away_meanwhile_are_no_error(monkeypatch, new_thread):
     refuse = Mock(side_effect=OSError("Invalid argument"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda thread: {0, 1}, raising=False)
     monkeypatch.setattr(os, "sched_setaffinity", refuse, raising=False)
-    threads._choose_cores(count(), 2)
+    threads._join_pool(0, 2)
+    threads._move_to_first_cores()
     assert refuse.called
 
 
-def test_where_threads_cannot_choose_their_cores_nothing_happens(monkeypatch):
+def test_where_threads_cannot_choose_their_cores_nothing_happens(monkeypatch, new_thread):
     monkeypatch.delattr(os, "sched_setaffinity", raising=False)
-    threads._choose_cores(count(), 2)
+    threads._join_pool(0, 2)
+    threads._move_to_first_cores()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="only Linux lets a thread choose its cores"
+)
+def test_what_a_pool_s_thread_starts_or_loads_may_use_all_cores():
+    """A BLAS counts the cores of the thread that loads it, once; processes inherit them."""
+    command = [sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"]
+
+    def inherit(part):
+        elsewhere = []
+        thread = threading.Thread(target=lambda: elsewhere.append(os.sched_getaffinity(0)))
+        thread.start()
+        thread.join()
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        return len(os.sched_getaffinity(0)), len(elsewhere[0]), int(process.stdout)
+
+    n = len(os.sched_getaffinity(0))
+    assert side_by_side(inherit, [0, 1]) == [(n, n, n)] * 2
+
+
+def test_a_handler_of_a_signal_may_compute_side_by_side():
+    """It runs in the main thread, which may be waiting for the same pool, or starting it."""
+    results = []
+
+    def handle(signum, frame):
+        results.append(side_by_side(lambda part: part, [1, 2]))
+
+    def do(part):
+        if part == 0:
+            signal.raise_signal(signal.SIGTERM)  # runs in the main thread, which waits
+        time.sleep(0.02)
+        return part
+
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        assert side_by_side(do, [0, 3]) == [0, 3]
+        with threads._pools_lock:
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert results == [[1, 2]] * 2
+
+
+@pytest.mark.processes
+def test_a_training_in_a_thread_goes_on_when_the_main_thread_has_ended():
+    script = """
+import threading, time
+import numpy as np
+import npformer as nf
+
+def fit():
+    threading.main_thread().join()
+    config = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=16, max_len=4)
+    model = nf.SequenceClassifier(config, 2, n_features=3, seed=0)
+    x = np.random.default_rng(0).normal(size=(8, 4, 3)).astype("float32")
+    history = nf.fit(model, (x, np.arange(8) % 2), epochs=2, workers=2, progress=False)
+    print(len(history.train_loss))
+
+threading.Thread(target=fit).start()
+"""
+    process = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (process.stdout.strip(), process.stderr) == ("2", "")

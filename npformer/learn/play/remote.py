@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, to_numpy
-from npformer.engine.blas import ONE_BLAS_THREAD
+from npformer.engine.blas import OneBlasThread
 from npformer.layers import ReLU
 from npformer.learn.play import questions
 from npformer.learn.play.broken import angles
@@ -177,7 +177,7 @@ class Remote(Callback):
         """Answer a question; what is wrong with it is an answer, too."""
         reply: dict[str, Any] = {"id": message["id"]}
         try:
-            with ONE_BLAS_THREAD:  # arrays are small, and other runs have the other cores
+            with OneBlasThread():  # arrays are small, and other runs have the other cores
                 reply["answer"] = questions.ask(self.now, **message["asked"])
         except MISTAKES as error:
             reply["error"] = str(error)
