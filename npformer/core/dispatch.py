@@ -8,10 +8,11 @@ written.
 from collections.abc import Callable
 from typing import Any
 
+from npformer.core.support.scoped_setting import ScopedSetting, Switch
 from npformer.core.support.words import described
 
 _finders: dict[Any, Callable[[Any], Any]] = {}
-_enabled = True
+_enabled = ScopedSetting("npformer.use_kernels", True)
 
 
 def register(plain: Any, find: Callable[[Any], Any]) -> None:
@@ -21,11 +22,11 @@ def register(plain: Any, find: Callable[[Any], Any]) -> None:
 
 def faster(plain: Any, x: Any) -> Any:
     """Return what is to run in place of `plain` for something like x; None if nothing is."""
-    return _finders[plain](x) if _enabled and plain in _finders else None
+    return _finders[plain](x) if plain in _finders and _enabled.value() else None
 
 
-class use_kernels:
-    """Switch the engine on or off for the whole process; in a ``with`` statement, for its body.
+class use_kernels(Switch[bool]):
+    """Switch the engine on or off for the process; in a ``with`` statement, for its body alone.
 
     Parameters
     ----------
@@ -34,6 +35,11 @@ class use_kernels:
         reading and debugging. The numbers agree up to rounding, except that a GPU that draws
         dropout's masks itself (``fit(masks="device")``) draws different ones.
 
+    Notes
+    -----
+    A ``with`` statement changes nothing for other threads, but for those that npformer itself
+    starts in its body.
+
     Examples
     --------
     >>> with npformer.use_kernels(False):
@@ -41,19 +47,11 @@ class use_kernels:
     """
 
     def __init__(self, enabled: bool) -> None:
-        global _enabled
         if not isinstance(enabled, bool):
             raise TypeError(f"enabled is {described(enabled)}; expected True or False")
-        self._before, _enabled = _enabled, enabled
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exception: object) -> None:
-        global _enabled
-        _enabled = self._before
+        super().__init__(_enabled, enabled)
 
 
 def enabled() -> bool:
-    """Return whether the engine is on."""
-    return _enabled
+    """Return whether the engine is on in this context."""
+    return _enabled.value()

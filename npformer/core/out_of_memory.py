@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core.arrays import get_backend
+from npformer.core.precision import set_device
 
 _MOST_GIB = 2**30  # an exbibyte: no address space has more, and NumPy counts in 64 bits
 
@@ -31,10 +32,13 @@ NO_MEMORY = ("ALLOC_FAILED", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEM
 def guarded_computation(backend: str, batch: int, at_once: int | None = None) -> Iterator[None]:
     """Raise BatchTooLargeError if memory runs out, and free what the computation held.
 
+    A device multiplies with the precision of this context, which another thread may have changed.
     NumPy does not warn of numbers that overflow: the loss shows it, and `fit` names the tensor.
     `batch` is how many samples the batch has, and `at_once` how many of them are computed at a
     time, if the caller can choose that.
     """
+    if backend != "numpy":
+        set_device(backend)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             yield

@@ -1,25 +1,54 @@
 """TF32: how a GPU multiplies float32 arrays."""
 
 import threading
-from contextlib import AbstractContextManager
 
 from npformer.core import checks
 from npformer.core.arrays import backends, get_backend
+from npformer.core.support.scoped_setting import ScopedSetting, Switch
 from npformer.core.support.words import described
 
 PRECISIONS = ("float32", "tf32")
 
-_in_this_thread = threading.local()  # its attributes are backends: what was set for each
-_set_last: dict[str, str] = {}  # the same, by whichever thread set it last
+_settings: dict[str, ScopedSetting[str]] = {}
+"""By backend."""
+
+_device_in_thread = threading.local()
+"""How the device is set in this thread: an attribute for each backend."""
+
+_device: dict[str, str] = {}
+"""The same, by whichever thread set it last."""
 
 
 def precision(backend: str) -> str:
-    """Return how a backend multiplies float32 arrays in this thread: "float32" or "tf32"."""
-    return getattr(_in_this_thread, backend, "float32")
+    """Return how a backend multiplies float32 arrays in this context: "float32" or "tf32"."""
+    return _setting(backend).value()
 
 
-class use_precision(AbstractContextManager["use_precision"]):
-    """Set how float32 arrays are multiplied on a GPU; in a ``with`` statement, for its body.
+def set_device(backend: str) -> None:
+    """Set this thread's device to the precision of this context, if it is set otherwise."""
+    wanted = precision(backend)
+    if wanted == getattr(_device_in_thread, backend, "float32") == _device.get(backend, "float32"):
+        return
+    set_tf32 = get_backend(backend).set_tf32
+    if set_tf32 is None:
+        raise ValueError(
+            f"precision is 'tf32' and the backend is {backend!r}; expected 'float32', as TF32 "
+            "is a format of NVIDIA's GPUs. Move the model there, model.to('cupy'), or leave "
+            "the precision as it is"
+        )
+    set_tf32(wanted == "tf32")
+    setattr(_device_in_thread, backend, wanted)
+    _device[backend] = wanted
+
+
+def _setting(backend: str) -> ScopedSetting[str]:
+    if backend not in _settings:
+        _settings.setdefault(backend, ScopedSetting(f"npformer.use_precision.{backend}", "float32"))
+    return _settings[backend]
+
+
+class use_precision(Switch[str]):
+    """Set how float32 arrays are multiplied on a GPU; in a ``with`` statement, for its body alone.
 
     Parameters
     ----------
@@ -31,9 +60,10 @@ class use_precision(AbstractContextManager["use_precision"]):
 
     Notes
     -----
-    Set this in each thread: the products of stacks of matrices follow a setting of the thread. The
-    products of two matrices follow a setting of the whole process, so if threads differ, the last
-    one decides.
+    A ``with`` statement changes nothing for other threads, but for those that npformer itself
+    starts in its body. On the device, the products of stacks of matrices follow a setting of the
+    thread, and the products of two matrices one of the whole process. So if threads that compute at
+    the same time ask for different precisions, the last one decides on products of two matrices.
 
     Examples
     --------
@@ -43,28 +73,24 @@ class use_precision(AbstractContextManager["use_precision"]):
 
     def __init__(self, precision: str, backend: str = "cupy") -> None:
         self._backend = checks.choice("backend", backend, backends())
-        self._before = getattr(_in_this_thread, backend, "float32")
-        self._set(precision)
+        if not isinstance(precision, str) or precision not in PRECISIONS:
+            raise ValueError(
+                f"precision is {described(precision)}; expected 'float32' or 'tf32'. npformer has "
+                "no float16 or bfloat16: 'tf32' is the fast choice on a GPU, with weights in "
+                "float32"
+            )
+        setting = _setting(self._backend)
+        super().__init__(setting, precision)
+        try:
+            set_device(self._backend)
+        except BaseException:
+            setting.take_back_default(self)
+            raise
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        set_device(self._backend)
 
     def __exit__(self, *exception: object) -> None:
-        self._set(self._before)
-
-    def _set(self, wanted: str) -> None:
-        backend = self._backend
-        if not isinstance(wanted, str) or wanted not in PRECISIONS:
-            raise ValueError(
-                f"precision is {described(wanted)}; expected 'float32' or 'tf32'. npformer has no "
-                "float16 or bfloat16: 'tf32' is the fast choice on a GPU, with weights in float32"
-            )
-        if wanted == precision(backend) == _set_last.get(backend, "float32"):
-            return
-        set_tf32 = get_backend(backend).set_tf32
-        if set_tf32 is None:
-            raise ValueError(
-                f"precision is 'tf32' and the backend is {backend!r}; expected 'float32', as TF32 "
-                "is a format of NVIDIA's GPUs. Move the model there, model.to('cupy'), or leave "
-                "the precision as it is"
-            )
-        set_tf32(wanted == "tf32")
-        setattr(_in_this_thread, backend, wanted)
-        _set_last[backend] = wanted
+        super().__exit__(*exception)
+        set_device(self._backend)

@@ -1,6 +1,7 @@
 """Kernels on and off: for a process, a call, and for layers and arrays that have none."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from unittest.mock import Mock
 
 import numpy as np
@@ -11,8 +12,10 @@ from npformer import Context, Encoder, EncoderConfig, Gradients
 from npformer import layers as L
 from npformer.core import dispatch
 from npformer.core.dispatch import faster
+from npformer.core.support.scoped_setting import ScopedSetting
 from npformer.engine import EngineContext, Workspace, cpu, fast_models, gpu
 from npformer.engine.kernel_tables import kernels_of
+from npformer.engine.threads import side_by_side
 from npformer.engine.twin_classes import Fast, Saved
 from npformer.engine.twins import Twins
 from npformer.engine.updates import device_generator
@@ -29,7 +32,7 @@ class Used(Exception):
 @pytest.fixture(autouse=True)
 def on(monkeypatch):
     """Begin with kernels, and end as it was."""
-    monkeypatch.setattr(dispatch, "_enabled", True)
+    monkeypatch.setattr(dispatch, "_enabled", ScopedSetting("kernels of this test", True))
 
 
 @pytest.fixture
@@ -84,9 +87,47 @@ def test_in_with_statements_for_their_bodies(refusing):
     assert uses_kernels(), "an error switches back too"
 
 
-def test_for_all_threads(refusing):
-    with nf.use_kernels(False), ThreadPoolExecutor(1) as pool:
+def test_without_a_with_statement_for_all_threads(refusing):
+    nf.use_kernels(False)
+    with ThreadPoolExecutor(1) as pool:
         assert not pool.submit(uses_kernels).result()
+
+
+def test_a_with_statement_changes_nothing_for_other_threads(refusing):
+    with nf.use_kernels(False), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(uses_kernels).result()
+        assert not uses_kernels()
+
+
+def test_threads_that_overlap_leave_nothing_behind(refusing):
+    """A in, B in, A out, B out: a switch that restores what it found would end as A was inside."""
+    with ThreadPoolExecutor(1) as a, ThreadPoolExecutor(1) as b:
+        of_a, of_b = ExitStack(), ExitStack()
+        a.submit(lambda: of_a.enter_context(nf.use_kernels(False))).result()
+        b.submit(lambda: of_b.enter_context(nf.use_kernels(False))).result()
+        a.submit(of_a.close).result()
+        assert a.submit(uses_kernels).result()
+        assert not b.submit(uses_kernels).result()
+        b.submit(of_b.close).result()
+        assert b.submit(uses_kernels).result()
+    assert uses_kernels()
+
+
+def test_the_package_s_own_threads_have_the_value_of_their_caller():
+    with nf.use_kernels(False):
+        assert side_by_side(lambda part: dispatch.enabled(), [0, 1]) == [False, False]
+    assert side_by_side(lambda part: dispatch.enabled(), [0, 1]) == [True, True]
+
+
+def test_a_default_lasts_and_one_object_can_be_entered_twice(refusing):
+    switch = nf.use_kernels(False)
+    assert not uses_kernels()
+    with switch, switch:
+        assert not uses_kernels()
+    assert uses_kernels(), "in a with statement, it is no default any more"
+    for _ in range(3):
+        nf.use_kernels(False)
+    assert not uses_kernels()
 
 
 @pytest.mark.parametrize("enabled", [0, 1, None, "no", np.False_])

@@ -1,0 +1,81 @@
+"""A setting with a default for the process, and with values of its own in ``with`` statements.
+
+A switch that restores what it found restores the wrong value when two threads enter and leave it
+in the order A in, B in, A out, B out. Here a ``with`` statement changes only its own context, a
+`contextvars.Context`, which the package's own threads share with their caller.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from contextvars import ContextVar
+from typing import Generic, NamedTuple, TypeVar
+
+Value = TypeVar("Value")
+
+
+class _Default(NamedTuple, Generic[Value]):
+    """A default, and the switch that set it: a weak reference, as it may still be entered."""
+
+    value: Value
+    switch: weakref.ref[Switch[Value]]
+
+
+class ScopedSetting(Generic[Value]):
+    """A setting.
+
+    Parameters
+    ----------
+    name : str
+    default : object
+        Its value until a `Switch` is made.
+    """
+
+    def __init__(self, name: str, default: Value) -> None:
+        self.of_context: ContextVar[Value | None] = ContextVar(name, default=None)
+        self._first_default = default
+        self._defaults: list[_Default[Value]] = []  # the last one counts
+        self._lock = threading.RLock()
+
+    def value(self) -> Value:
+        """Return the value in this context."""
+        value = self.of_context.get()
+        if value is not None:
+            return value
+        defaults = self._defaults
+        return defaults[-1].value if defaults else self._first_default
+
+    def set_default(self, switch: Switch[Value]) -> None:
+        """Make a switch's value the default, until the switch is entered."""
+        with self._lock:
+            others = [default for default in self._defaults if default.switch() is not None]
+            lasting = [default for default in self._defaults if default.switch() is None]
+            # Only the last default that can no longer be taken back can ever count again.
+            entries = {id(default) for default in (*others, *lasting[-1:])}
+            kept = [default for default in self._defaults if id(default) in entries]
+            self._defaults = [*kept, _Default(switch.value, weakref.ref(switch))]
+
+    def take_back_default(self, switch: Switch[Value]) -> None:
+        """Forget that a switch has set a default."""
+        with self._lock:
+            self._defaults = [item for item in self._defaults if item.switch() is not switch]
+
+
+class Switch(Generic[Value]):
+    """Sets the default of a setting; in a ``with`` statement, the value in its context instead."""
+
+    def __init__(self, setting: ScopedSetting[Value], value: Value) -> None:
+        self.value = value
+        self._setting = setting
+        self._values_before: list[Value | None] = []
+        setting.set_default(self)
+
+    def __enter__(self) -> None:
+        of_context = self._setting.of_context
+        self._values_before.append(of_context.get())
+        of_context.set(self.value)
+        self._setting.take_back_default(self)
+
+    def __exit__(self, *exception: object) -> None:
+        self._setting.of_context.set(self._values_before.pop())
