@@ -8,16 +8,19 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 
+from npformer.core.support.waiting_signals import signals_wait
 from npformer.engine.cpu.rows import FUSED, LEAVES
 from npformer.engine.verdict import folder
 
 VARIABLE = "NPFORMER_LOOPS"
-"""Environment variable: "0" runs NumPy's passes though numba is installed."""
+"""Environment variable: a word for no runs NumPy's passes though numba is installed."""
+
+NO = ("0", "no", "off", "false")
+YES = ("", "1", "yes", "on", "true")
 
 PATIENCE = 10.0
 """Seconds to wait for another process that keeps its code; without it, this one's is not kept."""
@@ -30,14 +33,17 @@ def options(may: set[str]) -> dict[str, Any]:
 
 def use_loops() -> str:
     """Let all leaves run their loops; return "", or why that cannot be."""
-    if os.environ.get(VARIABLE) == "0":
-        return f"{VARIABLE} is 0"
+    if are_off():
+        return f"{VARIABLE} is {os.environ[VARIABLE]}"
     try:
-        numba: Any = importlib.import_module("numba")
+        with signals_wait():  # a package that is half imported would stay so
+            numba: Any = importlib.import_module("numba")
     except ImportError:
         return 'numba is not installed: pip install "npformer[fast]"'
     except Exception as error:  # it does not fit this NumPy, or its LLVM is broken
         return f"numba cannot be imported: {type(error).__name__}: {error}"
+    if numba.config.DISABLE_JIT:
+        return "numba is told to compile nothing (NUMBA_DISABLE_JIT)"
 
     def body(function: Any, in_float32: Any) -> Callable[[Any], Any]:
         def choose(x: Any) -> Any:  # the type of x
@@ -56,9 +62,34 @@ def use_loops() -> str:
                 leaf.run.enable_caching()
             code = leaf.run._cache  # elsewhere, numba would not notice a change in another file
             leaf.run._cache = _Kept(code if str(code.cache_path).startswith(place) else None)
+            leaf.run.compile = _whole(leaf.run.compile)
     finally:
         numba.config.CACHE_DIR = before
     return ""
+
+
+def are_off() -> bool:
+    """Return whether the environment says that no loops are compiled; refuse other words."""
+    word = os.environ.get(VARIABLE, "").strip().lower()
+    if word not in NO + YES:
+        raise ValueError(
+            f"the environment variable {VARIABLE} is {os.environ[VARIABLE]!r}; expected 0 for "
+            "NumPy's passes, or 1 for compiled loops, as without it"
+        )
+    return word in NO
+
+
+def _whole(compile_: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return numba's function that loads or compiles code, with signals that wait meanwhile.
+
+    Interrupted, it would leave out what it was about to register, for the life of the process.
+    """
+
+    def compile_whole(signature: Any) -> Any:
+        with signals_wait():
+            return compile_(signature)
+
+    return compile_whole
 
 
 class _Kept:
@@ -95,7 +126,9 @@ class _Kept:
             with FileLock(place / "lock", timeout=PATIENCE):
                 try:
                     self.code.save_overload(signature, data)
-                except (EOFError, UnpicklingError):  # of the index, which is damaged
+                except OSError:
+                    raise
+                except Exception:  # damaged bytes in the index may raise anything
                     self.code.flush()
                     self.code.save_overload(signature, data)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import npformer.engine.cpu as cpu
-from npformer.engine.cpu.loops import VARIABLE, options
+from npformer.engine.cpu.loops import VARIABLE, are_off, options
 from npformer.engine.cpu.rows import LEAVES
 
 loops = pytest.mark.skipif(bool(cpu.WHY_NO_LOOPS), reason=cpu.WHY_NO_LOOPS)
@@ -217,9 +217,11 @@ def test_code_is_compiled_once_and_damaged_code_again(tmp_path):
     assert answer(run(tmp_path)) == (out, "")
     files = [file for file in tmp_path.rglob("*.nb?") if file.is_file()]
     assert files
-    for file in files:
-        file.write_bytes(file.read_bytes()[:100])
-    assert answer(run(tmp_path)) == (out, SAID)
+    damages = (lambda code: code[:100], lambda code: b"", lambda code: b"\x80\xff" * 50)
+    for damage in damages:  # the last is no text, where the index begins with one
+        for file in files:
+            file.write_bytes(damage(file.read_bytes()))
+        assert answer(run(tmp_path)) == (out, SAID)
 
 
 @loops
@@ -230,11 +232,28 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path):
     assert answer(run(tmp_path / "file")) == (expected, SAID)
 
 
+@pytest.mark.parametrize(
+    ("word", "off"),
+    [("0", True), ("no", True), (" Off ", True), ("FALSE", True), ("", False), ("yes", False)],
+)
+def test_words_for_no_switch_loops_off(monkeypatch, word, off):
+    monkeypatch.setenv(VARIABLE, word)
+    assert are_off() is off
+
+
+def test_other_words_are_refused(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "none")
+    with pytest.raises(ValueError, match=r"NPFORMER_LOOPS is 'none'; expected 0 .* or 1"):
+        are_off()
+
+
 @pytest.mark.processes
 def test_without_numba_or_with_a_broken_one_passes_run(tmp_path):
     out, said = answer(run(tmp_path, **{VARIABLE: "0"}))
     assert out == f"79.41635 {VARIABLE} is 0"
     assert said == ""
+    out, _ = answer(run(tmp_path, NUMBA_DISABLE_JIT="1"))
+    assert out == "79.41635 numba is told to compile nothing (NUMBA_DISABLE_JIT)"
     (tmp_path / "numba.py").write_text("raise SystemError('LLVM')")
     out, said = answer(run(tmp_path, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])))
     assert out == "79.41635 numba cannot be imported: SystemError: LLVM"

@@ -1,0 +1,52 @@
+"""Signals that wait for the end of a body."""
+
+import signal
+import threading
+
+import pytest
+
+from npformer.core.support.waiting_signals import signals_wait
+
+
+def test_an_interrupt_waits_for_the_end_of_the_body():
+    events = []
+    with pytest.raises(KeyboardInterrupt):
+        with signals_wait():
+            signal.raise_signal(signal.SIGINT)
+            events.append("done")
+        events.append("never")
+    assert events == ["done"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_handler_of_the_user_s_waits_and_runs_once():
+    calls = []
+    before = signal.signal(signal.SIGTERM, lambda signum, frame: calls.append(signum))
+    try:
+        with signals_wait():
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
+            assert calls == []
+        assert calls == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_handlers_return_after_an_error():
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ZeroDivisionError), signals_wait():
+        raise ZeroDivisionError
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_in_another_thread_nothing_changes():
+    handlers = []
+
+    def note():
+        with signals_wait():
+            handlers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=note)
+    thread.start()
+    thread.join()
+    assert handlers == [signal.getsignal(signal.SIGINT)]
