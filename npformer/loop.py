@@ -14,6 +14,7 @@ from npformer.core import (
     part_generator,
     step_key,
 )
+from npformer.models.only_training import check_not_in_training
 from npformer.optim import Optimizer
 from npformer.optim.own_parameters import check_trains
 
@@ -88,6 +89,7 @@ def check_arguments(model: Any, data: Any, optimizer: Any, *, epochs: Any, batch
             "y is None; expected targets. A model that draws them from x in each step is trained "
             "by npformer.fit"
         )
+    check_not_in_training(model)
     checks.instance("optimizer", optimizer, Optimizer, "Write Adam(model.parameters())")
     check_trains(optimizer.parameters, model.parameters())
     checks.positive("epochs", epochs)

@@ -130,3 +130,37 @@ def test_wrong_arguments_are_refused_in_words():
         nf.train(model, data, optimizer, epochs=0)
     with pytest.raises(ValueError, match="batch_size is 0"):
         nf.train(model, data, optimizer, batch_size=0)
+
+
+def test_a_model_is_trained_once_at_a_time():
+    model = classifier()
+    refused = []
+
+    def train_again(state):
+        with pytest.raises(ValueError, match="trained already, by a fit that has not returned"):
+            nf.fit(model, vectors(), epochs=1, progress=False)
+        with pytest.raises(ValueError, match="trained already"):
+            nf.train(model, vectors(), nf.Adam(model.parameters()), epochs=1)
+        nf.fit(classifier(), vectors(), epochs=1, progress=False)  # another model is
+        model.predict(*vectors()[::2])
+        refused.append(state.epoch)
+
+    nf.fit(model, vectors(), epochs=2, progress=False, callbacks=[AfterEpoch(train_again)])
+    assert len(refused) == 2
+    nf.fit(model, vectors(), epochs=1, progress=False)
+
+
+def test_a_training_that_fails_is_no_training_any_more():
+    model = classifier()
+
+    def fail(state):
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        nf.fit(model, vectors(), epochs=1, progress=False, callbacks=[AfterEpoch(fail)])
+    nf.fit(model, vectors(), epochs=1, progress=False)
+
+
+class AfterEpoch(nf.Callback):
+    def __init__(self, call):
+        self.after_epoch = call

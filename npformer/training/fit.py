@@ -9,6 +9,7 @@ from npformer.core import Seed
 from npformer.core.support.explained_errors import refuse_unknown_arguments
 from npformer.data.samples import Data
 from npformer.models.losses import Loss
+from npformer.models.only_training import only_training_of
 from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import Metric
 from npformer.optim import Optimizer, Schedule
@@ -184,6 +185,8 @@ def fit(
         A gradient is, though the loss is not; names the parameter. Not on a GPU: the loss shows it.
     BatchTooLargeError
         A batch does not fit into memory.
+    ValueError
+        Also if the model is being trained already, by a fit that has not returned.
     OSError, CheckpointError, ValueError
         Before the first step: the folder cannot be written or is in use, or its checkpoint is
         damaged or that of another training. Later, failing to write a checkpoint only warns.
@@ -232,7 +235,12 @@ def fit(
         task_batches = builder.batches(task, generator)
         model_optimizer = builder.optimizer(task_batches, user_callbacks)
         state = builder.state(task, task_batches, model_optimizer)
-        with builder.precision(), builder.interrupts() as interrupts, ExitStack() as resources:
+        with (
+            only_training_of(model),
+            builder.precision(),
+            builder.interrupts() as interrupts,
+            ExitStack() as resources,
+        ):
             training = builder.training(
                 state, task_batches, dropout, user_callbacks, interrupts, resources
             )
