@@ -138,7 +138,9 @@ def interrupt(call: Callable[[], str], moment: float) -> bool:
 
 def blas_threads() -> set[int]:
     """Return the numbers of threads that the libraries of BLAS have: one, if all is well."""
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
 
 
 def interrupted_process(seed: int, n: int, expected: dict[str, str]) -> dict[str, Any]:
