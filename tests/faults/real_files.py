@@ -28,7 +28,7 @@ MESSAGES = (
     "Ok lar... Joking wif u oni...",
     'He said "see you at 5" and left',
     "Free entry in 2 a wkly comp; text FA to 87121",
-    "Grüße aus Köln, bis später – Jörg",
+    "Grüße aus Köln, bis später … Jörg",
     "two lines\nin one field",
     "NA",
     "price: 5 €, 50 % off | today only",
@@ -105,7 +105,7 @@ def _texts_and_labels(rng: np.random.Generator, n: int = 24) -> tuple[list[str],
 def spam(rng: np.random.Generator) -> RealFile:
     """Kaggle's SMS spam: the heading ``v1,v2,,,``, in latin-1, with texts in unnamed columns."""
     texts, labels = _texts_and_labels(rng)
-    texts = [text.replace("–", "-").replace("€", "EUR") for text in texts]
+    texts = [text.replace("…", "...").replace("€", "EUR") for text in texts]
     rows: list[list[str]] = [["v1", "v2", "", "", ""]]
     for text, label in zip(texts, labels, strict=True):
         continuation = "continued" if rng.random() < 0.1 else ""
