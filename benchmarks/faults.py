@@ -1,6 +1,7 @@
 """Faults: those found by hand, each a test, and those that are drawn.
 
-What is drawn is killed trainings, damaged files and wrong calls. And what a checkpoint costs.
+What is drawn is killed trainings, damaged files, wrong calls, interrupts, overlapping switches,
+tables of real origin, and the seeds of Python's hashes. And what a checkpoint costs.
 """
 
 import argparse
@@ -18,14 +19,26 @@ from pathlib import Path
 import npformer as nf
 from benchmarks.results_files import COMMIT, RESULTS, ROOT, markdown, write
 from npformer.tasks.sources.recipes import RECIPES
+from tests.faults.interrupts import interrupts
 from tests.faults.kills import Fit, Train, kills
 from tests.faults.mutated_files import mutated_files
+from tests.faults.overlaps import overlaps
+from tests.faults.real_files import real_files
 from tests.faults.wrong_calls import wrong_calls
 
 COST_RUNS = 10
 
 
-PARTS = ("checkpoint_cost", "listed", "mutated_files", "wrong_calls", "kills")
+PARTS = (
+    "checkpoint_cost",
+    "listed",
+    "mutated_files",
+    "wrong_calls",
+    "kills",
+    "interrupts",
+    "overlaps",
+    "real_files",
+)
 
 LISTED = {
     "one model, one answer": ["models/trainable/test_one_answer.py"],
@@ -50,6 +63,9 @@ def run(words):
     parser.add_argument("--kills", type=int, default=500, help="half of fit, half of the program")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=3_000)
+    parser.add_argument("--interrupts", type=int, default=600)
+    parser.add_argument("--switches", type=int, default=3_000, help="entered and left")
+    parser.add_argument("--tables", type=int, default=6_000, help="of real origin, rebuilt")
     parser.add_argument("--seed", type=int, help="of what is drawn (a new one, which is printed)")
     parser.add_argument("--at-once", type=int, default=2, help="trainings killed side by side")
     chosen = parser.parse_args(words)
@@ -60,6 +76,9 @@ def run(words):
         "mutated_files": lambda: mutated_files(chosen.files, seed),
         "wrong_calls": lambda: wrong_calls(chosen.calls, seed),
         "kills": lambda: many_kills(chosen.kills, seed, chosen.at_once),
+        "interrupts": lambda: interrupts(chosen.interrupts, seed),
+        "overlaps": lambda: overlaps(chosen.switches, seed),
+        "real_files": lambda: real_files(chosen.tables, seed),
     }
     earlier = RESULTS / "faults.json"
     figures = json.loads(earlier.read_text())["figures"] if earlier.exists() else {}
@@ -161,7 +180,10 @@ def table(figures):
     failed = calls["raw"] + calls["silent"] + calls["hang"]
     said = f"{calls['words']} refused in words, {calls['right']} right"
     rows.append(("wrong calls", calls["calls"], failed, said, calls["commit"]))
-    cost, drawn = figures["checkpoint_cost"], (kills_, files, calls)
+    rows += [interrupts_row(figures["interrupts"]), overlaps_row(figures["overlaps"])]
+    rows.append(real_files_row(figures["real_files"]))
+    cost = figures["checkpoint_cost"]
+    drawn = [figures[name] for name in PARTS if name not in ("checkpoint_cost", "listed")]
     ratios = cost["ratios"]
     return (
         f"{markdown(('what', 'tried', 'failed', '', 'commit'), rows, left=5)}\n\n"
@@ -170,3 +192,26 @@ def table(figures):
         f"one without (median of {len(ratios)} interleaved pairs, from {min(ratios):.3f} to "
         f"{max(ratios):.3f}; commit {cost['commit']})."
     )
+
+
+def interrupts_row(figures):
+    """Return the row of calls that were interrupted, and then made again."""
+    failed = sum(figures[how] for how in ("raw", "silent", "lost", "hang"))
+    words = (
+        f"{figures['running']} came while the call ran; {figures['raw']} later calls raw, "
+        f"{figures['silent']} with other bits, {figures['lost']} other threads of BLAS"
+    )
+    return "interrupts", figures["interrupts"], failed, words, figures["commit"]
+
+
+def overlaps_row(figures):
+    """Return the row of switches that three threads enter and leave in a drawn order."""
+    words = "each thread has what it asked for, and predicts with it"
+    return "overlapping switches", figures["steps"], figures["silent"], words, figures["commit"]
+
+
+def real_files_row(figures):
+    """Return the row of tables of real origin."""
+    failed = figures["silent"] + figures["raw"]
+    words = f"{figures['right']} read, {figures['words']} refused in words"
+    return "tables of real origin", figures["tried"], failed, words, figures["commit"]

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# onnxruntime 1.32.0: MeanVarianceNormalization of an array of ones is NaN.
+#
+# Expected: zeros: nothing differs from the mean, and the operator's formula adds an epsilon so
+# that it can divide; the reference evaluator gives zeros.
+#
+# Seen: NaN everywhere, for any constant that was tried: one blank picture makes a batch NaN.
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+python3 -m venv "$folder/env"
+"$folder/env/bin/python" -m pip install --quiet --quiet numpy==2.4.6 onnx==1.23.2 onnxruntime==1.32.0
+cd "$folder"
+env/bin/python - <<'PYTHON'
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+
+def model(operator, inputs, outputs=1, **attributes):
+    """Return a model of one node; an input is an array, or None for one that is left out."""
+    names = ["" if array is None else f"i{k}" for k, array in enumerate(inputs)]
+    results = [f"o{k}" for k in range(outputs)]
+    node = helper.make_node(operator, names, results, **attributes)
+    arguments = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for name, a in zip(names, inputs)
+        if a is not None
+    ]
+    values = [helper.make_empty_tensor_value_info(name) for name in results]
+    graph = helper.make_graph([node], "graph", arguments, values)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+
+
+def run(operator, inputs, outputs=1, **attributes):
+    """Return the outputs of onnxruntime and of the reference evaluator."""
+    built = model(operator, inputs, outputs, **attributes)
+    feeds = {f"i{k}": array for k, array in enumerate(inputs) if array is not None}
+    session = onnxruntime.InferenceSession(
+        built.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, feeds), ReferenceEvaluator(built).run(None, feeds)
+
+
+for constant in (1.0, 3.3, -2.0):
+    x = np.full((1, 1, 2, 2), constant, "float32")
+    (by_runtime,), (by_reference,) = run("MeanVarianceNormalization", [x])
+    print(constant, "onnxruntime", by_runtime.ravel(), "reference", by_reference.ravel())
+    assert np.isnan(by_runtime).all()
+    assert (by_reference == 0).all()
+PYTHON
