@@ -10,11 +10,15 @@ from npformer.core.support.waiting_signals import signals_wait
 
 def test_an_interrupt_waits_for_the_end_of_the_body():
     events = []
-    with pytest.raises(KeyboardInterrupt):
+
+    def interrupted():
         with signals_wait():
             signal.raise_signal(signal.SIGINT)
             events.append("done")
         events.append("never")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert events == ["done"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -117,7 +117,7 @@ def interrupted_at(number):
         code = frame.f_code
         if not code.co_filename.endswith("blas.py") or code.co_name == "__del__":
             return None
-        # Where a with statement begins or ends, Python calls its object before it looks for signals.
+        # Where a with statement begins or ends, Python looks for signals after the call.
         if linecache.getline(code.co_filename, frame.f_lineno).lstrip().startswith("with "):
             return trace
         lines += 1

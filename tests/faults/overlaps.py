@@ -15,8 +15,8 @@ import numpy as np
 
 import npformer as nf
 from npformer.core import dispatch
-from npformer.engine.blas import ONE_BLAS_THREAD
-from tests.faults.interrupts import blas_threads
+from npformer.engine.blas import OneBlasThread
+from tests.engine.helpers import blas_threads
 
 THREADS = 3
 STEPS_A_ROUND = 12
@@ -51,7 +51,7 @@ class SwitchingThread:
         stack = ExitStack()
         stack.enter_context(nf.use_kernels(kernels))
         if holds_blas:
-            stack.enter_context(ONE_BLAS_THREAD)
+            stack.enter_context(OneBlasThread())
         self._inside.append(stack)
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ def _step(rng: np.random.Generator, threads: list[SwitchingThread]) -> None:
 def _problems(
     threads: list[SwitchingThread],
     default: bool,
-    threads_of_blas: set[int],
+    threads_of_blas: list[int],
     model: Any,
     x: np.ndarray,
     expected: dict[bool, bytes],
@@ -130,7 +130,7 @@ def _problems(
     if dispatch.enabled() != default:
         problems.append(f"the main thread has use_kernels({not default}); expected {default}")
     is_held = any(any(thread.holds_blas) for thread in threads)
-    threads_expected = {1} if is_held else threads_of_blas
+    threads_expected = [1 for _ in threads_of_blas] if is_held else threads_of_blas
     if blas_threads() != threads_expected:
         problems.append(f"BLAS has {blas_threads()} threads; expected {threads_expected}")
     return problems

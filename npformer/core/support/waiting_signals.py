@@ -37,5 +37,5 @@ def signals_wait() -> Iterator[None]:
     finally:
         for signum, handler in handlers.items():
             signal.signal(signum, handler)
-        for signum in received:
-            signal.raise_signal(signum)
+        for number in received:
+            signal.raise_signal(number)

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 
@@ -89,7 +89,7 @@ class WorkerThreads:
     def __init__(self, n: int, name: str, prepare: Callable[[int], None] | None = None) -> None:
         self._n = n
         self._process = os.getpid()
-        self._tasks: SimpleQueue[Task[object] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[Task[Any] | None] = SimpleQueue()
         try:
             for number in range(n):
                 thread = threading.Thread(
@@ -122,7 +122,7 @@ class WorkerThreads:
 
 
 def _work(
-    tasks: SimpleQueue[Task[object] | None], number: int, prepare: Callable[[int], None] | None
+    tasks: SimpleQueue[Task[Any] | None], number: int, prepare: Callable[[int], None] | None
 ) -> None:
     if prepare is not None:
         prepare(number)
