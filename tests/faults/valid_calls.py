@@ -574,10 +574,16 @@ call("interop.read_word_vectors", nf.interop.read_word_vectors, path=vectors, wo
 if find_spec("onnx"):  # of the extra "onnx"
     call("interop.to_onnx", nf.interop.to_onnx, model=classifier(), path=place("model.onnx"))
 
+
 # Arrays, parameters, tables -----------------------------------------------------------------------
+def switch_kernels(enabled):
+    with nf.use_kernels(enabled):
+        pass
+
+
 call("asarray", nf.asarray, x=[[1.0, 2.0]])
 call("to_numpy", nf.to_numpy, x=[[1.0, 2.0]])
-call("use_kernels", lambda enabled: nf.use_kernels(enabled).__exit__(), enabled=True)
+call("use_kernels", switch_kernels, enabled=True)
 call("use_precision", nf.use_precision, precision="float32")
 call(
     "Context",
