@@ -1,5 +1,6 @@
 """Scores: how well predictions match labels."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,9 @@ from npformer.training.inspection.trace_table import aligned
 
 FIGURES = ("accuracy", "macro_f1", "loss", "calibration_error")
 BY_CLASS = ("precision", "recall", "f1", "confusion")
+
+LONGEST = 24
+"""Characters of a class's name in a printed table."""
 
 Table = list[list[str]]
 """Rows of cells; the first is the heading."""
@@ -94,7 +98,7 @@ class Scores:
         """Return accuracy and macro F1, a line for each class, and the confusion matrix."""
         loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
         lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
-        names = [name if len(name) <= 24 else f"{name[:23]}…" for name in map(str, self.classes)]
+        names = shortened([str(name) for name in self.classes], LONGEST)
         head, *rows = self.by_class()
         short = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
         lines += aligned([head, *short], "<>>>>")
@@ -105,6 +109,29 @@ class Scores:
             wide = max(4, *map(len, names))
             lines += ["", *aligned(counts, f"<{'>' * len(names)}", wide)]
         return "\n".join(lines)
+
+
+def shortened(names: Sequence[str], longest: int) -> list[str]:
+    """Return names of at most `longest` characters, all different if the names are.
+
+    Of those that begin alike, the middle is left out, and if they end alike, too, they get numbers.
+    """
+    cut = [_without_end(name, longest) for name in names]
+    alike = [name for name, n in Counter(cut).items() if n > 1]
+    for i, name in enumerate(names):
+        if cut[i] in alike:
+            half = longest // 2
+            cut[i] = f"{name[: longest - half - 1]}…{name[-half:]}"
+    alike = [name for name, n in Counter(cut).items() if n > 1]
+    for i, name in enumerate(names):
+        if cut[i] in alike:
+            number = f"… ({i + 1})"
+            cut[i] = f"{name[: longest - len(number)]}{number}"
+    return cut
+
+
+def _without_end(name: str, longest: int) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def compared(scores: Mapping[str, Scores | None]) -> Table:
