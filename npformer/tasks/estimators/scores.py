@@ -1,12 +1,12 @@
 """Scores: how well predictions match labels."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from npformer.core.support.words import shortened
 from npformer.models.trainable.metrics import macro_f1
 from npformer.training.inspection.trace_table import aligned
 
@@ -109,29 +109,6 @@ class Scores:
             wide = max(4, *map(len, names))
             lines += ["", *aligned(counts, f"<{'>' * len(names)}", wide)]
         return "\n".join(lines)
-
-
-def shortened(names: Sequence[str], longest: int) -> list[str]:
-    """Return names of at most `longest` characters, all different if the names are.
-
-    Of those that begin alike, the middle is left out, and if they end alike, too, they get numbers.
-    """
-    cut = [_without_end(name, longest) for name in names]
-    alike = [name for name, n in Counter(cut).items() if n > 1]
-    for i, name in enumerate(names):
-        if cut[i] in alike:
-            half = longest // 2
-            cut[i] = f"{name[: longest - half - 1]}…{name[-half:]}"
-    alike = [name for name, n in Counter(cut).items() if n > 1]
-    for i, name in enumerate(names):
-        if cut[i] in alike:
-            number = f"… ({i + 1})"
-            cut[i] = f"{name[: longest - len(number)]}{number}"
-    return cut
-
-
-def _without_end(name: str, longest: int) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def compared(scores: Mapping[str, Scores | None]) -> Table:

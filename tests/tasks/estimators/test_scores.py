@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.core.support.words import shortened
 from npformer.data.tokenizers import frequent_pairs
 from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import baselines
 from npformer.tasks.estimators.calibration import calibrate, factors
-from npformer.tasks.estimators.scores import calibration_error, scores_of, shortened
+from npformer.tasks.estimators.scores import calibration_error, scores_of
 from npformer.tasks.estimators.split import repeated, stratified
+from npformer.tasks.reports.names import Glossary
 from tests.in_turn import in_turn
 
 
@@ -78,6 +80,9 @@ def test_classes_that_begin_alike_have_rows_of_their_own():
     heads = [line.split("  ")[0] for line in words.splitlines() if line.startswith("compl")]
     assert len(heads) == 4
     assert len(set(heads)) == 2
+    in_report = Glossary(classes=dict(enumerate(f"{'a' * 40}{name}" for name in classes)))
+    assert in_report.label(0) != in_report.label(1)
+    assert (in_report.label(-1), len(in_report.label(0))) == ("none", 40)
 
 
 def test_the_majority(answers):
