@@ -8,11 +8,14 @@ from npformer.cli.run_folder import REPORT
 from npformer.cli.trained import Trained
 from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
+from npformer.training.storage.files import check_place
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
     samples = _numbers(options.samples)
+    if options.out is not None:
+        check_place(options.out, REPORT)
     first = Trained.load(options, options.model)
     first.check_given(options)
     if isinstance(first.model, Estimator):

@@ -39,6 +39,14 @@ class Parser(argparse.ArgumentParser):
         more = "" if message.endswith("?") else f"; {self.prog} {every} shows what it takes"
         self.exit(2, f"{self.prog}: {message}{more}\n")
 
+    def _get_values(self, action: argparse.Action, words: Any) -> Any:
+        """Return the value of an argument; before Python 3.13 ``--option=--`` would have none."""
+        if not action.option_strings or words != ["--"]:
+            return super()._get_values(action, words)
+        value = self._get_value(action, "--")
+        self._check_value(action, value)
+        return value
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Check that a value is one of an argument's choices; the error names one that is near."""
         if action.choices is not None and value not in action.choices:

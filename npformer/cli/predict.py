@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from npformer.cli import common, predict_file
-from npformer.cli.trained import Trained
+from npformer.cli.trained import Trained, refuse_options_of_tables
 from npformer.core import a_type, use_precision
 from npformer.data.stored import read
 from npformer.models.trainable import SequenceClassifier, predict_to_file
@@ -45,6 +45,7 @@ def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
 def _predict(options: argparse.Namespace, trained: Trained) -> int:
     """Predict labels of arrays, all ranks together; with --out, both may be in files."""
     model, ranks = trained.model, options.ranks
+    refuse_options_of_tables(options, "the model takes arrays instead of tables")
     x, mask, labels = _samples(options, trained)
     if options.out is not None:
         result = predict_to_file(

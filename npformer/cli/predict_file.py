@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from npformer.cli import common
-from npformer.cli.trained import Trained
+from npformer.cli.trained import Trained, refuse_options_of_tables
 from npformer.data.tables import SUFFIXES, kind_of
 from npformer.tasks.estimators import Classifier, TextClassifier, TextFiller, TextTranslator
 from npformer.tasks.estimators.filling import fill
@@ -41,6 +41,8 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
     """Print or write what the model predicts."""
     model, kind = trained.model, NAMED.get(trained.kind, trained.kind)
     part = _input(options, trained, kind)
+    if options.out is not None:
+        _check_new_columns(options, model, part)
     fillings: list[Filling] | None = None
     if isinstance(model, TextFiller):
         fillings = _fillings(options, model, part)
@@ -88,6 +90,7 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
     if file is not None:
         _check_out(options.out, Path(file))
         return trained.read(file, options, labelled=False)
+    refuse_options_of_tables(options, "there is no table, for which it is")
     if words and kind != "series":
         return Part(list(words), columns={kind.removesuffix("s"): words})
     example = {"sources": '"a source"', "series": "FILE"}.get(kind, '"a text of your own"')
@@ -107,6 +110,22 @@ def _check_out(out: Path | None, file: Path) -> None:
     """Check that the file that is read will not be overwritten."""
     if out is not None and out.exists() and file.exists() and out.samefile(file):
         raise ValueError(f"--out {out} is the file that is read; expected another name")
+
+
+def _check_new_columns(options: argparse.Namespace, model: Any, part: Part) -> None:
+    """Check that no column that was read has the name of one that is written beside it."""
+    names = [PREDICTED] if isinstance(model, TextTranslator) else [PREDICTED, PROBABILITY]
+    if options.probabilities and isinstance(model, Classifier):
+        names += [_name_of_probability(label) for label in model.classes_]
+    if twice := [name for name in names if name in part.columns]:
+        raise ValueError(
+            f"{options.input[0]} has a column {twice[0]!r}, which would be overwritten; expected "
+            "another name. Rename it"
+        )
+
+
+def _name_of_probability(label: Any) -> str:
+    return f"p({label})"
 
 
 def _translations(options: argparse.Namespace, model: TextTranslator, part: Part) -> Columns:
@@ -166,7 +185,7 @@ def _labels(options: argparse.Namespace, model: Classifier, part: Part) -> Colum
     }
     if options.probabilities:
         for i, label in enumerate(model.classes_):
-            columns[f"p({label})"] = _six_decimals(p[:, i])
+            columns[_name_of_probability(label)] = _six_decimals(p[:, i])
     return {name: _blanked(column, empty) for name, column in columns.items()}
 
 
@@ -229,11 +248,6 @@ def named_table(words: list[str]) -> str | None:
 
 def _table(options: argparse.Namespace, columns: Columns, new: Columns) -> bytes:
     """Return columns that were read and new ones, as CSV or TSV."""
-    if twice := [name for name in new if name in columns]:
-        raise ValueError(
-            f"{options.input[0]} has a column {twice[0]!r}, which would be overwritten; expected "
-            "another name. Rename it"
-        )
     words = io.StringIO(newline="")
     writer = csv.writer(words, delimiter="\t" if ".tsv" in options.out.suffixes else ",")
     writer.writerow([*columns, *new])

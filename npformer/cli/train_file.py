@@ -12,11 +12,12 @@ from npformer.cli.measured import measure
 from npformer.cli.model_settings import given_options, model_for
 from npformer.cli.options import NEXT
 from npformer.cli.training import VERSIONS, Training
+from npformer.data.text_file import named
 from npformer.tasks.estimators import Estimator
 from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
-from npformer.tasks.sources.file_task import Part
-from npformer.tasks.sources.kinds import OPTIONS
+from npformer.tasks.sources.file_task import FileTask, Part
+from npformer.tasks.sources.kinds import OPTIONS, as_share
 from npformer.training.storage.models import checkpoint_name, save
 
 LEFT_OUT = ("callbacks", "communicator", "shard_moments")
@@ -44,7 +45,7 @@ def run(training: Training) -> int:
         model.fit(
             *train,
             validation=parts["validation"].held_out(),
-            callbacks=[_Summary(model, train, training)],
+            callbacks=[_Summary(model, train, training), _CheckTest(model, task, parts["test"])],
             **arguments,
         )
         about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.folder.plugins}
@@ -69,6 +70,19 @@ class _Summary(npformer.Callback):
             if (tokenizer := getattr(self.model, "tokenizer_", None)) is not None:
                 self.training.say(f"{tokenizer.vocab_size:,} tokens in the vocabulary")
             self.training.say("")
+
+
+class _CheckTest(npformer.Callback):
+    """Checks before the first step that the test part can be measured after the last."""
+
+    def __init__(self, model: Estimator, task: FileTask, test: Part) -> None:
+        self.model, self.task, self.test = model, task, test
+
+    def on_start(self, state: npformer.TrainingState) -> None:
+        """Check the test part, once."""
+        if state.model is self.model.models_[0] and len(self.test):
+            name = self.task.file if as_share(self.task.test) is not None else self.task.test
+            self.model.check_measurable(named(name), *self.test.data())
 
 
 def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,29 @@ from npformer.tasks.sources.recipes import RECIPES, Recipe
 from npformer.tasks.sources.text_lines import has_lines
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import checkpoint_name, load, read_notes
+
+OF_TABLES = (
+    "text",
+    "label",
+    "source",
+    "target",
+    "id",
+    "time",
+    "features",
+    "encoding",
+    "skip_empty",
+)
+"""Options that say how a table is read."""
+
+
+def refuse_options_of_tables(
+    options: argparse.Namespace, why: str, but: Sequence[str] = ()
+) -> None:
+    """Raise ValueError for a given option of tables, but for some, where it would be ignored."""
+    for name in OF_TABLES:
+        if getattr(options, name, None) and name not in but:
+            flag = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{flag} is given, and {why}; expected none")
 
 
 @dataclass(frozen=True)
@@ -128,6 +152,8 @@ class Trained:
             raise ValueError(
                 f"{options.input} is given, and the model was not trained on a file; expected none"
             )
+        if options.input is None:
+            refuse_options_of_tables(options, "there is no FILE, for which it is")
 
     def read(self, file: str, options: argparse.Namespace, *, labelled: bool) -> Part:
         """Return the samples of another file.
@@ -135,6 +161,7 @@ class Trained:
         Columns are those that options name, or else those of the training.
         """
         kind, task = self.kind, self.task()
+        self._check_options_of_file(file, options)
         known = task or FileTask(kind=kind, file=file)
         given = dict[str, Any](encoding=options.encoding or "utf-8", label=known.label or "label")
         given |= given_options(options, ("skip_empty", "id", "time", "label", "features"))
@@ -147,6 +174,15 @@ class Trained:
             trained = name is None and usual in table.columns
             given[role] = usual if trained else chosen_column(table, name, role)
         return replace(known, **given).rows_of(table, labelled=labelled)
+
+    def _check_options_of_file(self, file: str, options: argparse.Namespace) -> None:
+        """Check that options of tables are given for a table only, and for one of this kind."""
+        of_kind = KINDS[self.kind].options
+        refuse_options_of_tables(options, f"the model takes {KINDS[self.kind].words}", of_kind)
+        if self.kind == "unlabelled" and has_lines(file):
+            refuse_options_of_tables(options, f"{file} is no table", ["encoding"])
+        if Path(file).suffix.lower() == ".npz":
+            refuse_options_of_tables(options, f"{file} is no table")
 
     def held_out(self, options: argparse.Namespace) -> Part:
         """Return the samples of the file that is given, or else the test part of the training."""

@@ -12,10 +12,14 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.cells import MISSING, as_number
+from npformer.data.headings import FIRST, LAST
 from npformer.data.lists import listed
 from npformer.data.series_arrays import read_arrays
 from npformer.data.tables import Table, read_table
 from npformer.data.times import EXPECTED, TimeError, ranks, times_of
+
+FEW = 10
+"""With fewer rows, values that rarely repeat may still be labels."""
 
 NUMBERS = ("", "id", "index")
 """Names of columns that number the rows of a table, and are no label."""
@@ -53,7 +57,8 @@ def read_series(
         A table, see `npformer.data.tables.read_table`. In long form it has a row for each step of
         each series. Without `id` a row is a series of one feature: a column is its label, the
         others are its steps, named by their times, such as t0, t1, ...; shorter series have no
-        values at their end. Without a heading the label comes first.
+        values at their end. Without a heading the label is the first or the last value: the one
+        that is a whole number with few different values, or `label`, "first" or "last".
         Or a ``.npz`` file with the arrays ``values``, (steps of all series, features), and
         ``lengths``, how many steps each series has; or with ``x``, (series, steps, features), and
         perhaps ``lengths``. Either may have ``labels``, one for each series.
@@ -161,7 +166,14 @@ def steps_of(table: Table, label: str | None = None) -> tuple[str | None, list[s
     """
     if label is not None:
         table.column(label)
-    columns = list(table.columns)
+    if table.has_heading:
+        return _steps_by_heading(list(table.columns), label)
+    label = end_with_labels(table) if label is None else label
+    return label, [name for name in table.columns if name != label]
+
+
+def _steps_by_heading(columns: list[str], label: str | None) -> tuple[str | None, list[str]] | None:
+    """Return which of some columns has the labels, and the others by the times in their names."""
     possible_labels = [None, *_ends(columns)] if label is None else [label]
     for possible_label in possible_labels:
         names = [name for name in columns if name != possible_label]
@@ -173,6 +185,34 @@ def steps_of(table: Table, label: str | None = None) -> tuple[str | None, list[s
             return possible_label, [names[i] for i in np.argsort(ranks(times))]
         return None
     return None
+
+
+def end_with_labels(table: Table) -> str | None:
+    """Return whether the first or the last column of a table without a heading has labels.
+
+    None if neither may; ValueError if both may.
+    """
+    for name in (FIRST, LAST):
+        if any(as_number(word) is None for word in table.columns[name]):
+            return name
+    ends = [name for name in (FIRST, LAST) if _may_be_labels(table.columns[name])]
+    if len(ends) > 1:
+        raise ValueError(
+            f"does {table.path} have its labels first or last? It has no heading, and both its "
+            "first and its last column have a few whole numbers. Name it: label='first' "
+            "or label='last', on the command line --label; or write the names of the columns, such "
+            "as label,t0,t1, into the first line"
+        )
+    return ends[0] if ends else None
+
+
+def _may_be_labels(column: Sequence[str]) -> bool:
+    """Return whether numbers are whole, repeat as labels do, and none is missing."""
+    numbers = [float(word or "nan") for word in column]
+    if not all(number.is_integer() for number in numbers):  # NaN is not
+        return False
+    values = len(set(numbers))
+    return values > 1 and (len(column) < FEW or 2 * values <= len(column))
 
 
 def _ends(columns: list[str]) -> list[str]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +11,10 @@ from typing import Any
 
 from npformer.core import a_type, checks
 from npformer.core.support.words import did_you_mean
-from npformer.data.cells import as_number
+from npformer.data.csv_table import read_csv_table
+from npformer.data.formats import check_format, check_is_no_page
+from npformer.data.headings import distinct_names, of_name
+from npformer.data.json_table import read_json_table
 from npformer.data.text_file import check_file, decoded, named
 
 SUFFIXES = {
@@ -25,8 +24,8 @@ SUFFIXES = {
 }
 """The kind of a file by its suffix; ``.gz`` may follow that of a text file."""
 
-NAMES_OF_LABELS = ("label", "labels", "class", "target", "y")
-"""Names of a column of labels, in any case, by which a first row is known as a heading."""
+PACKED = (".zip", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz")
+"""Endings of the names of files in which others are, and which are not read."""
 
 
 @dataclass
@@ -41,11 +40,14 @@ class Table:
         All equally long.
     lines : list of int, optional
         The line of the file in which each row begins; None if the file has no lines.
+    has_heading : bool
+        Otherwise columns are named by their places: first, t1, t2, ..., last.
     """
 
     path: Path
     columns: dict[str, list[Any]]
     lines: list[int] | None = None
+    has_heading: bool = True
 
     def __post_init__(self) -> None:
         if len(self) == 0:
@@ -67,9 +69,29 @@ class Table:
     def column(self, name: str) -> list[Any]:
         """Return a column; for an unknown name, ValueError lists the known ones."""
         if not isinstance(name, str) or name not in self.columns:
-            hint = did_you_mean(name, self.columns)
-            raise ValueError(f"{self.path} has no column {name!r}; it has {self.names()}{hint}")
+            raise ValueError(f"{self.path} {self._lack(name)}")
         return self.columns[name]
+
+    def _lack(self, name: Any) -> str:
+        """Return in words that there is no column of a name, or that there are several."""
+        if isinstance(name, str) and (alike := of_name([*self.columns], name)):
+            return (
+                f"has several columns named {name!r}; expected one. Name it by its place: "
+                f"{', '.join(map(repr, alike))}"
+            )
+        hint = did_you_mean(name, self.columns)
+        return f"has no column {name!r}; it has {self.names()}{hint}{self.doubt()}"
+
+    def doubt(self) -> str:
+        """Return in words that the first line is a row rather than a heading; "" if it is not."""
+        for name, column in self.columns.items():
+            if name and name in column:
+                place = self.place(column.index(name))
+                return (
+                    f". Is its first line a row? {name[:40]!r} is in {place} as well. Then write "
+                    "the names of the columns before it, such as label,text"
+                )
+        return ""
 
     def texts(self, name: str, missing: str | None = None) -> list[str]:
         """Return a column of strings; numbers are written out.
@@ -126,9 +148,9 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     ----------
     path : str or path
         CSV with a heading (comma, semicolon, tab or | between fields), TSV, JSON (an object in each
-        line, or a list of objects), each also with ``.gz``; or Parquet, with pyarrow.
-        "-" is CSV or JSON from standard input. Without a heading, rows of numbers are series: a
-        label, and a value for each step.
+        line, a list of objects, or a list for each column), each also with ``.gz``; or Parquet,
+        with pyarrow. "-" is CSV or JSON from standard input. Without a heading, rows of numbers are
+        series: a value for each step, and perhaps a label before or after them.
     encoding : str
         Of text files. A byte order mark says it for those in UTF-8 and UTF-16.
 
@@ -143,6 +165,8 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
     if kind is None and not place.is_dir():
         sheet = place.suffix.lower() in (".xlsx", ".xls", ".ods")
         hint = ". In Excel or LibreOffice: save as CSV UTF-8" if sheet else ""
+        if place.suffix.lower() in PACKED:
+            hint = ". Unpack it, and name the file in it"
         raise ValueError(
             f"{place} ends in {place.suffix!r}; expected {', '.join(SUFFIXES)}, also with .gz{hint}"
         )
@@ -151,147 +175,30 @@ def read_table(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> Tabl
         if str(place) == "-" and text.lstrip().startswith(("[", "{")):
             kind = "json"
         place = Path(named(place))
-        return _read_csv(place, text) if kind == "csv" else _read_json(place, text)
+        check_is_no_page(str(place), text)
+        if kind == "json":
+            return Table(place, *read_json_table(place, text))
+        return Table(place, *read_csv_table(place, text))
     check_file(place)
     return _read_parquet(place)
 
 
-def _read_csv(path: Path, text: str) -> Table:
-    if excel := re.match(r"sep=.\r?\n", text):  # what stands between fields; its row is empty now
-        text = text[excel.end() - 1 :]
-    first = next(io.StringIO(text[bool(excel) :], newline=""), "")  # "\r" alone may end a line
-    if not first.strip():
-        what = f"{path} {'has no heading' if first else 'is empty'}"
-        raise ValueError(f"{what}; expected the names of the columns, and rows")
-    delimiter = _delimiter(path, first)
-    # A field may hold a whole book; the limit is the module's, so it is restored.
-    limit = csv.field_size_limit(2**31 - 1)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    lines, rows, ended = [], [], 0  # the line in which the last row ended
-    try:
-        for row in reader:
-            begun, ended = ended + 1, reader.line_num
-            if not row:
-                continue
-            lines.append(begun)
-            rows.append(row)
-            if len(row) != len(rows[0]):
-                raise ValueError(
-                    f"{path}: line {begun} has {len(row)} fields and the heading "
-                    f"{len(rows[0])}; expected the same number. Put fields that hold a "
-                    f"{delimiter!r} or a line break in double quotes"
-                )
-    except csv.Error as error:
-        if "unexpected end of data" in str(error):
-            raise ValueError(
-                f"{path}: a quotation mark that opens in line {ended + 1} is never closed; "
-                "expected one at the end of the field, too. A mark that belongs to the "
-                'text is written twice, "", in a field in quotation marks'
-            ) from None
-        raise ValueError(f"{path}: line {reader.line_num}: {error}") from None
-    finally:
-        csv.field_size_limit(limit)
-    names = steps_without_heading(path, rows)
-    if names is None:
-        names = [name.strip() for name in rows.pop(0)]
-        del lines[0]
-        if twice := [name for name, n in Counter(names).items() if n > 1]:
-            raise ValueError(
-                f"{path} has several columns named {twice[0]!r}; expected different names"
-            )
-    columns = map(list, zip(*rows, strict=True))  # none without rows, which `Table` refuses
-    return Table(path, dict(zip(names, columns, strict=False)), lines)
-
-
-def _delimiter(path: Path, heading: str) -> str:
-    tabs = any(suffix.lower() in (".tsv", ".tab") for suffix in path.suffixes)
-    # The first of equals, so a comma if there is none.
-    return "\t" if tabs else max(",;\t|", key=re.sub('"[^"]*"', "", heading).count)
-
-
-def _read_json(path: Path, text: str) -> Table:
-    """Return a table of objects: one in each line, or all in one list."""
-    lines: list[int] | None = None
-    one_in_each_line = bool({".jsonl", ".ndjson"} & {*path.suffixes[-2:]})
-    if not one_in_each_line and text.lstrip().startswith("["):
-        rows = _parsed(path, "", text)
-    else:
-        lines, rows = _parsed_lines(path, text)
-    for i, row in enumerate(rows):
-        if not isinstance(row, dict):
-            place = f"row {i + 1}" if lines is None else f"line {lines[i]}"
-            raise ValueError(
-                f"{path}: {place} is {a_type(row)}; expected an object such as "
-                '{"text": "...", "label": "..."} in each line, or a list of them'
-            )
-    names = dict.fromkeys(name for row in rows for name in row)
-    return Table(path, {name: [row.get(name) for row in rows] for name in names}, lines)
-
-
-def _parsed_lines(path: Path, text: str) -> tuple[list[int], list[Any]]:
-    """Return the numbers of the lines that are not empty, and the value in each of them."""
-    numbers, values = [], []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            numbers.append(number)
-            values.append(_parsed(path, f": line {number}", line))
-    return numbers, values
-
-
-def _parsed(path: Path, where: str, text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_record)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}{where} is not JSON that can be read: {error}") from None
-
-
-def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"an object has several values for {name!r}")
-    return record
-
-
-def steps_without_heading(path: Path, rows: Sequence[Sequence[str]]) -> list[str] | None:
-    """Return names for the columns of series in rows, if the first row has values, not names.
-
-    In the UCR archive, for instance, a row has a label and then the values.
-    """
-    numbers: list[list[Any]] = [[as_number(word) for word in row] for row in rows[:2]]
-    if len(numbers) < 2 or len(numbers[0]) < 2 or any(None in row[1:] for row in numbers):
-        return None
-    label, first, *values = numbers[0]
-    if first != first or (label is None and not values):
-        return None
-    name = rows[0][0]
-    count_up = values == [first + i for i in range(1, len(values) + 1)]  # years, or steps
-    if count_up and name not in [row[0] for row in rows[1:]]:
-        if name.strip().casefold() in NAMES_OF_LABELS:
-            return None
-        _check_is_label(path, label, first, values)
-    return ["label", *(f"t{i}" for i in range(len(values) + 1))]
-
-
-def _check_is_label(path: Path, label: float | None, first: float, values: list[Any]) -> None:
-    """Check that numbers in the first row that count up cannot be the names of the columns."""
-    if label is None or label + 1 == first or not values:
-        raise ValueError(
-            f"{path}: line 1 may be the names of the columns, or a label and values; expected "
-            "names first, such as label,t0,t1"
-        )
-
-
 def _read_parquet(path: Path) -> Table:
+    with path.open("rb") as file:
+        start = file.read(64)
+    if not start.startswith(b"PAR1"):
+        check_format(str(path), start, "a Parquet file")
     try:
-        from pyarrow.parquet import read_table
+        from pyarrow.parquet import ParquetFile  # `read_table` refuses names that occur twice
     except ImportError as error:
         raise ImportError(
             f"{path} is a Parquet file, which pyarrow reads; it is not installed: python -m pip "
             "install pyarrow"
         ) from error
     try:
-        columns = read_table(path).to_pydict()
+        table = ParquetFile(path).read()
+        columns = [column.to_pylist() for column in table.columns]
     except Exception as error:  # a damaged file may raise anything
         raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from None
-    return Table(path, columns)
+    names = distinct_names(path, table.column_names)
+    return Table(path, dict(zip(names, columns, strict=True)))

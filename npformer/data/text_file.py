@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
+from npformer.data.formats import check_format
 
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -46,11 +47,18 @@ def decoded(path: Path, encoding: str) -> str:
     A mark decides the encoding of what is called UTF-8.
     """
     content, path = content_of(path), Path(named(path))
+    check_format(str(path), content, "text")
+    marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), None)
     try:
-        if codecs.lookup(encoding).name == "utf-8":
-            marked = (name for mark, name in MARKS.items() if content.startswith(mark))
-            encoding = next(marked, encoding)
-        text = content.decode(encoding)
+        known = codecs.lookup(encoding).name
+        if marked is not None and known.replace("-", "").startswith(("iso8859", "cp", "ascii")):
+            raise ValueError(
+                f"{path} begins with the mark of {marked.removesuffix('-sig')}, and the encoding "
+                f"{encoding} is given; expected none: leave it out"
+            )
+        if known == "utf-8":
+            encoding = marked or encoding
+        text = content.decode(encoding).lstrip("\ufeff")  # some programs write a mark each time
     except LookupError as error:
         raise ValueError(
             f"{error}; expected an encoding such as utf-8 or latin-1 to read {path}"

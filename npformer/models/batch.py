@@ -59,6 +59,13 @@ class Batch:
             shard=None,
         )
 
+    @property
+    def has_targets(self) -> bool:
+        """Whether any sample of the whole batch counts in the mean loss; `counts` must be known."""
+        if self.shard is not None:
+            return self.shard.total > 0.0
+        return self.counts is None or bool(self.counts.any())
+
     def anew(self, key: int, first: int) -> Self:
         """Return the batch with whatever is drawn anew in each step, from the step's key.
 

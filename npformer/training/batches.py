@@ -152,6 +152,7 @@ class Batches:
                 samples.expect(lambda: self._rows(k + 1)[0])
             if self.way != "shuffled":
                 batch = batch.cut(at_least)
+            batch = replace(batch, counts=batch.counts_for(self.task.loss))
             batch = self.model.upload(batch, self.feed, loss=self.task.loss)
         if shard is not None:
             batch = replace(batch, shard=shard)

@@ -29,6 +29,7 @@ class Now:
     rows: np.ndarray | None = None
     gradients: Gradients | None = None
     loss: Array | float = math.nan
+    has_targets: bool = True  # whether any target counts in the loss, which is 0 otherwise
     shared_by: str = ""  # who computed the step
     signal: bool = False  # whether a signal ends the training
     over: bool = False  # no further step follows, on any rank

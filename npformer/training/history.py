@@ -13,7 +13,8 @@ class History:
     Attributes
     ----------
     train_loss : list of float
-        Mean loss of the epoch's steps, in training mode, in nats.
+        Mean loss of the epoch's steps that have labels, in training mode, in nats. Each step counts
+        the same, however many labels it has.
     validation_loss, validation_accuracy : list of float
         Measured after the epoch. Empty without validation data.
     metric, validation_metric : str, and list of float

@@ -48,6 +48,7 @@ class Training:
                 for _ in self._epochs_left():
                     for rows, batch in self._batches_left():
                         loss, gradients = self.step(batch)
+                        state._now.has_targets = batch.has_targets
                         self._update_weights(rows, loss, gradients)
                 state._now.over = True
                 self._call("after_training")

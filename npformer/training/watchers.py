@@ -46,11 +46,15 @@ class NonFiniteLossError(ArithmeticError):
 
 
 class Unread(NamedTuple):
-    """The loss of a step, which may still be on a GPU, and the rows of its batch."""
+    """The loss of a step, which may still be on a GPU, and the rows of its batch.
+
+    Without a target the loss is 0, and says nothing.
+    """
 
     loss: Array
     step: int
     rows: Any
+    has_targets: bool
 
 
 @dataclass
@@ -65,7 +69,9 @@ class Recorder(Callback):
     micro_batch: int | None
     processes: Processes
     _unread: list[Unread] = field(default_factory=list)
-    _losses: list[float] = field(default_factory=list)  # of the epoch's steps that have been read
+    _losses: list[float] = field(
+        default_factory=list
+    )  # of the epoch's steps with targets, once read
     _began: float = field(default_factory=time.perf_counter)  # when the epoch began
 
     def before_epoch(self, state: TrainingState) -> None:
@@ -74,7 +80,8 @@ class Recorder(Callback):
 
     def before_update(self, state: TrainingState) -> None:
         """Note the loss of a step; read the losses if enough are unread."""
-        self._unread.append(Unread(state._now.loss, state._now.step, rows=state._now.rows))
+        now = state._now
+        self._unread.append(Unread(now.loss, now.step, now.rows, now.has_targets))
         steps_between_readings = 1 if state.model.backend == "numpy" else 50
         if len(self._unread) >= (self.every or steps_between_readings):
             self.read(state)
@@ -87,7 +94,8 @@ class Recorder(Callback):
         if state.step_in_epoch == state.n_steps:
             self.read(state)
             lr = state.optimizer.lr * state.optimizer.schedule(state.optimizer.steps)
-            state.history.train_loss.append(float(np.mean(self._losses)))
+            mean = float(np.mean(self._losses)) if self._losses else math.nan
+            state.history.train_loss.append(mean)
             state.history.lr.append(float(lr))  # before a callback changes it
             state.history.seconds.append(time.perf_counter() - self._began)
             self._losses.clear()
@@ -150,7 +158,8 @@ class Recorder(Callback):
         for value, unread in zip(values, self._unread, strict=True):
             if not math.isfinite(value):
                 raise self._non_finite_loss(state, unread)
-        self._losses += values
+            if unread.has_targets:
+                self._losses.append(value)
         self._unread.clear()
 
     def _non_finite_loss(self, state: TrainingState, unread: Unread) -> NonFiniteLossError:

@@ -14,6 +14,7 @@ import pytest
 import npformer as nf
 from npformer.cli import evaluate
 from npformer.cli.common import counted
+from npformer.cli.options import workers
 from npformer.cli.program import make_parser
 from tests.cli.conftest import TINY, run
 from tests.in_turn import separately
@@ -45,6 +46,26 @@ def test_each_command_helps_and_explains_every_option(command, capsys):
     assert f"usage: npformer {command}" in capsys.readouterr().out
     for action in COMMANDS[command]._actions:
         assert action.help, action.option_strings or action.dest
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict", "look", "generate"])
+def test_two_dashes_are_the_value_of_the_option_before_them(command, capsys):
+    values = 0
+    for action in COMMANDS[command]._actions:
+        if not action.option_strings or action.nargs == 0:
+            continue
+        flag = action.option_strings[-1]
+        words = [command, "x.csv", f"{flag}=--"]
+        if action.choices is not None or action.type in (int, float, workers):
+            with pytest.raises(SystemExit):
+                make_parser().parse_known_args(words)
+            assert flag in capsys.readouterr().err
+            continue
+        options, _ = make_parser().parse_known_args(words)
+        value = getattr(options, action.dest)
+        assert value in ("--", Path("--"), ["--"], [Path("--")]), flag
+        values += 1
+    assert values
 
 
 def test_version(capsys):

@@ -146,3 +146,22 @@ def test_a_series_without_a_label_is_an_error(tmp_path, fails):
     table.write_text("\n".join([*lines[:5], lines[5].rsplit(",", 1)[0] + ", ", *lines[6:]]))
     said = fails("train", table, *COLUMNS, *TINY, "--out", tmp_path / "run")
     assert "line 6 has no 'gait'; expected in every row a label" in said
+
+
+def test_series_that_the_model_cannot_read_are_refused_before_training(tmp_path, capsys):
+    series, labels = series_and_labels(40)
+    table = write(tmp_path / "walks.csv", series, labels)
+    longer = write(
+        tmp_path / "long.csv", [np.repeat(each, 9, axis=0) for each in series[:4]], labels[:4]
+    )
+    folder = tmp_path / "run"
+    assert run("train", table, *COLUMNS, *TINY, "--test", longer, "--out", folder) == 2
+    assert "steps; expected at most" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_options_of_tables_and_an_array_are_refused(tmp_path, fails):
+    np.savez(tmp_path / "a.npz", x=np.ones((4, 3, 1)), labels=np.arange(4) % 2)
+    for option in ("--id", "--time", "--features", "--encoding", "--label"):
+        said = fails("train", tmp_path / "a.npz", option, "a", "--out", tmp_path / "run")
+        assert f"{option} is given; it is for tables, and {tmp_path / 'a.npz'} is none" in said

@@ -428,3 +428,40 @@ def test_models_of_tasks_take_no_table(trained, table, fails):
     assert "the model was not trained on a file" in fails("evaluate", trained, table)
     assert "the model was not trained on a file" in fails("look", trained, table)
     assert "expected one file" in fails("predict", trained, "a", "b")
+
+
+def test_what_cannot_be_measured_is_refused_before_training(tmp_path, fails):
+    texts, labels = texts_and_labels(40)
+    table = write(tmp_path / "a.csv", [f"{text} no{i}" for i, text in enumerate(texts)], labels)
+    for option in ("--test", "--validation"):
+        for label, reason in (
+            ("sport", "which training never saw"),
+            ("Food", "'Food' and 'food' differ only in case. Write it as in the training"),
+        ):
+            other = write(tmp_path / "b.csv", ["soup", "rain"], [label, "weather"])
+            said = fails("train", table, *TINY, option, other, "--out", tmp_path / "run")
+            assert f"the labels of {other} have {label!r} (1 of 2)" in said
+            assert reason in said
+            assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_options_of_tables_without_a_table_are_refused(table, trained_on_texts, tmp_path, fails):
+    run_folder = trained_on_texts
+    for option in (["--text", "a"], ["--encoding", "latin-1"], ["--id", "a"], ["--features", "a"]):
+        said = fails("predict", run_folder, "words", *option)
+        assert f"{option[0]} is given, and there is no table, for which it is" in said
+        for command in ("evaluate", "look"):
+            said = fails(command, run_folder, *option)
+            assert f"{option[0]} is given, and there is no FILE, for which it is" in said
+    assert "--skip-empty is given, and" in fails("evaluate", run_folder, "--skip-empty")
+    said = fails("evaluate", run_folder, table, "--source", "review")
+    assert "--source is given, and the model takes texts with labels; expected none" in said
+    new = tmp_path / "a.csv"
+    new.write_text("review,p(food)\nsoup,1\n")
+    said = fails("predict", run_folder, new, "--probabilities", "--out", tmp_path / "b.csv")
+    assert "has a column 'p(food)', which" in said
+
+
+def test_what_is_wrong_with_a_place_is_said_before_any_work(trained_on_texts, tmp_path, fails):
+    nowhere = tmp_path / "none" / "a.html"
+    assert "in a folder that does not exist" in fails("look", trained_on_texts, "--out", nowhere)

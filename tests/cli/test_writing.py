@@ -230,3 +230,17 @@ def test_the_vocabulary_of_a_text_may_be_smaller(book, tmp_path):
     )
     assert status == 0
     assert nf.load(tmp_path / "model.safetensors").model.vocab_size == 25
+
+
+def test_a_text_that_cannot_be_measured_is_refused_before_training(book, table, tmp_path, capsys):
+    (tmp_path / "short.txt").write_text("t")
+    short = tmp_path / "short.txt"
+    assert run("train", book, *TINY, "--test", short, "--out", tmp_path / "run") == 2
+    assert "short.txt has 1 tokens; expected at least 2" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+    (tmp_path / "long.csv").write_text(f"sum,answer\n{'1+1 ' * 99},2\n")
+    training = ["train", table, "--source=sum", "--target=answer", *TINY]
+    training += ["--test", tmp_path / "long.csv", "--out", tmp_path / "run2"]
+    assert run(*training) == 2
+    assert "tokens, the end token included; expected at most" in capsys.readouterr().err
+    assert not (tmp_path / "run2" / "model.safetensors").exists()

@@ -91,20 +91,20 @@ def test_times_that_do_not_sort(tmp_path, times, problem):
         read_times(tmp_path, times)
 
 
-ROWS = [[0.5, 0.25, 4.0], [7.0, 8.0, 10.0]]
-HEADLESS = "1 {0}0.5{0}0.25{0}4\n2{0}7{0}8{0}10\n"
+ROWS = [[0.5, 0.25, 4.0], [7.0, 8.0, 10.5]]
+HEADLESS = "1 {0}0.5{0}0.25{0}4\n2{0}7{0}8{0}10.5\n"
 
 
 @separately(
-    ("a.csv", "label,t0,t1,t2\n1,0.5,0.25,4\n2,7,8,10\n", ["1", "2"]),
-    ("a.csv", "label,t10,t1,t9\nup,4,0.5,0.25\ndown,10,7,8\n", ["up", "down"]),
-    ("a.csv", "label,0,1,2\nup,0.5,0.25,4\ndown,7,8,10\n", ["up", "down"]),
-    ("a.csv", "2024-01,2024-02,2024-03,gait\n0.5,0.25,4,up\n7,8,10,up\n", ["up", "up"]),
-    ("a.csv", "t0;t1;t2\n0.5;0.25;4\n7;8;10\n", None),
+    ("a.csv", "label,t0,t1,t2\n1,0.5,0.25,4\n2,7,8,10.5\n", ["1", "2"]),
+    ("a.csv", "label,t10,t1,t9\nup,4,0.5,0.25\ndown,10.5,7,8\n", ["up", "down"]),
+    ("a.csv", "label,0,1,2\nup,0.5,0.25,4\ndown,7,8,10.5\n", ["up", "down"]),
+    ("a.csv", "2024-01,2024-02,2024-03,gait\n0.5,0.25,4,up\n7,8,10.5,up\n", ["up", "up"]),
+    ("a.csv", "t0;t1;t2\n0.5;0.25;4\n7;8;10.5\n", None),
     ("a.csv", HEADLESS.format(","), ["1", "2"]),
     ("a.tsv", HEADLESS.format("\t"), ["1", "2"]),
     ("a.csv", HEADLESS.format(",").replace("1 ", "up").replace("2,", "down,"), ["up", "down"]),
-    ("a.json", '[{"y":1,"0":0.5,"1":0.25,"2":4},{"y":2,"0":7,"1":8,"2":10}]', ["1", "2"]),
+    ("a.json", '[{"y":1,"0":0.5,"1":0.25,"2":4},{"y":2,"0":7,"1":8,"2":10.5}]', ["1", "2"]),
 )
 def test_a_table_with_a_series_a_row(tmp_path, name, words, labels):
     (tmp_path / name).write_text(words)
@@ -120,6 +120,43 @@ def test_shorter_series_end_with_nothing(tmp_path):
     assert found.ids == ["line 1", "line 2"]
 
 
+SHORT = "1.0,0.5,0.25,{0}\n0.9,0.5,0.5,{1}\n1.0,0.5,0.75,{0}\n"
+HEARTBEATS = "".join(f"{1 if i % 3 else 0.9:e},{i / 7:e},0,{i % 2:e}\n" for i in range(24))
+
+
+@separately(
+    ("as in the archive: the label first", "1,0.5,0.25\n2,0.5,0.75\n1,0.25,.5\n", ["1", "2", "1"]),
+    ("words last", SHORT.format("up", "down"), ["up", "down", "up"]),
+    ("words last, each once", "1.5,0.5,0.25,up\n1.25,0.5,0.75,down\n", ["up", "down"]),
+    ("numbers last", SHORT.format("3", "4"), ["3", "4", "3"]),
+    ("as heartbeats: 1 at first, 0 at the end", HEARTBEATS, [f"{i % 2:e}" for i in range(24)]),
+    ("no labels", SHORT.format("0.3", "4"), None),
+)
+def test_which_end_has_the_labels_without_a_heading(tmp_path, case, words, labels):
+    (tmp_path / "a.csv").write_text(words)
+    found = read_series(tmp_path / "a.csv")
+    assert found.labels == labels
+    row = [float(word) for word in words.split("\n")[0].split(",") if word.strip("updown")]
+    at_first = case.startswith("as in")
+    expected = row if labels is None or "words" in case else row[at_first : len(row) - 1 + at_first]
+    assert found.series[0].ravel().tolist() == expected
+
+
+def test_which_end_has_the_labels_is_asked_in_doubt(tmp_path):
+    (tmp_path / "a.csv").write_text("1,0.5,3\n2,0.25,4\n1,7,3\n")
+    with pytest.raises(
+        ValueError, match=r"both its first and its last.* label='first' or .*--label"
+    ):
+        read_series(tmp_path / "a.csv")
+    for label, labels, series in (("first", "121", [0.5, 3]), ("last", "343", [1, 0.5])):
+        found = read_series(tmp_path / "a.csv", label=label)
+        assert found.labels == [*labels]
+        assert found.series[0].ravel().tolist() == series
+    many = "".join(f"{i % 2},0.5,{i}\n" for i in range(20))  # whole numbers that rarely repeat
+    (tmp_path / "a.csv").write_text(many)
+    assert read_series(tmp_path / "a.csv").labels == ["0", "1"] * 10
+
+
 @separately(
     (LONG, {}, "says to which series a row belongs"),
     (LONG.replace("a,1", ",1"), {"id": "walk"}, "line 3 has no 'walk'; expected in every row"),
@@ -133,6 +170,7 @@ def test_shorter_series_end_with_nothing(tmp_path):
     ("t0,t1,gait\n1,inf,a\n", {}, "line 2 has 'inf' in the column 't1'"),
     ("up,1,2,3\ndown,3,2,1\n", {}, "line 1 may be the names of the columns, or a label"),
     ("1,2,3\n2,5,5\n", {}, "line 1 may be the names"),
+    ("1,2,3,up\n3,2,1,down\n", {}, "line 1 may be the names"),
     (LONG, {"id": "wlk"}, "no column 'wlk'.*Did you mean 'walk'"),
     (LONG, {"id": "walk"}, "line 2 has 'slow' in the column 'gait'; expected a number"),
     (LONG.replace("5,6", ",6"), {"id": "walk", "label": "gait"}, "line 2 has nothing in the"),

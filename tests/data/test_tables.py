@@ -62,6 +62,10 @@ def test_parquet(tmp_path):
 
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     assert columns(read_table(tmp_path / "a.parquet")) == EXPECTED
+    double = pyarrow.table([["a"], ["b"], ["c"]], names=["text", "x", "x"])
+    parquet.write_table(double, tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match="several columns named 'x'"):
+        read_table(tmp_path / "c.parquet").column("x")
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     with pytest.raises(ValueError, match=r"b\.parquet cannot be read as a Parquet file"):
         read_table(tmp_path / "b.parquet")
@@ -133,10 +137,14 @@ def test_a_field_of_ten_million_letters(tmp_path):
     ("a.csv", "\n1,2\n", "has no heading"),
     ("a.xlsx", "PK", "In Excel or LibreOffice: save as CSV UTF-8"),
     ("a.csv", "text,label\n", "has no rows"),
-    ("a.csv", "text,text\na,b\n", "several columns named 'text'"),
+    ("a.csv", "text,text,text (column 2)\na,b,c\n", "several columns named 'text .column 2.'"),
     ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
     ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
     ("a.csv", 'text,label\n"a,c\n', "a quotation mark that opens in line 2 is never closed"),
+    ("a.csv", 'text,label\na,b\n"a \\"b\\" c",d\n', r'Line 3 has \\", a .* twice, "".*escapechar'),
+    ("a.csv", 'text,label\n"a \\", b",c\n', r'line 2 has 3 fields.*Line 2 has \\"'),
+    ("a.csv", 'text,label\na,b\n"a \\"",c\n', r'opens in line 3 is never closed.*Line 3 has \\"'),
+    ("a.csv", "text,label\na,b,\na,b\n", "line 2 has 3 fields and the heading 2"),
     ("a.csv", "text,label\na\0,b\n", "line 2 has the character NUL"),
     ("a.jsonl", '{"text": 1}\n{', "line 2 is not JSON"),
     ("a.jsonl", "[1]\n", "line 1 is a list; expected an object"),
@@ -146,12 +154,92 @@ def test_a_field_of_ten_million_letters(tmp_path):
     ("a.json", "[" * 100_000, "a.json is not JSON that can be read: maximum recursion"),
     ("a.json", '[{"text": "a"}, 1]', "row 2 is an int; expected an object"),
     ("a.json", "[]", "has no rows"),
+    (
+        "a.json",
+        '{"text": ["a", "b"], "label": ["c"]}',
+        "'text' 2, 'label' 1; expected equally many",
+    ),
+    ("a.json", '{"text": ["a"], "label": "c"}', "'text' 1, 'label' a str; expected equally many"),
+    ("a.json", '{"text": {"0": "a"}, "label": {"1": "c"}}', "'label' has other rows than 'text'"),
+    ("a.json", '{"columns": ["text"], "data": [["a"], []]}', "row 2 of 'data' does not have the 1"),
+    ("a.json", '{"data": [{"text": "a"}]}', "'data' is a list of rows; expected that list alone"),
+    ("a.csv", "PK\x03\x04", "is an Excel or LibreOffice file.*save it as CSV UTF-8"),
+    (
+        "a.csv",
+        "version https://git-lfs.github.com/spec/v1\n",
+        "is a pointer of Git LFS.*git lfs pull",
+    ),
+    ("a.parquet", "version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
+    ("a.parquet", "PK\x03\x04", "is an Excel or LibreOffice file"),
+    ("a.jsonl", "%PDF-1.7", "is a PDF file"),
+    ("a.tsv", "\n<!DOCTYPE html>\n<html>", "is a page in HTML or XML; .*GitHub by its button Raw"),
     ("a.csv.bz2", "", r"ends in '\.bz2'; expected \.csv"),
     ("a.txt", "text", r"ends in '\.txt'; expected \.csv"),
 )
 def test_broken_files(tmp_path, name, words, problem):
     with pytest.raises(ValueError, match=problem):
         read_table(write(tmp_path / name, words))
+
+
+SPAM = 'v1,v2,,,\r\nham,"Go, now",,,\r\nspam,"Win £1000",,,\r\nham,yes, and,,\r\n'
+
+
+@separately(
+    ("as it is", SPAM),
+    ("rows end before the columns without names", SPAM.replace('now",,,', 'now"')),
+    ("a comma after each field", SPAM.replace(",,,", ",").replace(" and,,", "")),
+    ("a comma after each row", SPAM.replace(",,,", ",").replace(" and,,", "").replace("2,", "2")),
+    ("a column of row numbers", "0," + SPAM.replace("\n", "\n0,").removesuffix("0,")),
+    ("others that share a name", "a,a," + SPAM.replace("\n", "\n1,2,").removesuffix("1,2,")),
+)
+def test_columns_that_nobody_asks_for_do_not_stand_in_the_way(tmp_path, case, words):
+    table = read_table(write(tmp_path / "a.csv", words, "latin-1"), encoding="latin-1")
+    assert table.texts("v1") == ["ham", "spam", "ham"]
+    assert table.texts("v2") == ["Go, now", "Win £1000", "yes"]
+
+
+def test_a_name_of_several_columns_is_refused_if_asked_for(tmp_path):
+    table = read_table(write(tmp_path / "a.csv", "text,text,label,,\na,b,c,,d\n"))
+    assert [*table.columns] == ["text (column 1)", "text (column 2)", "label", "(column 5)"]
+    with pytest.raises(
+        ValueError, match=r"several columns named 'text'; expected one.*'text \(column"
+    ):
+        table.column("text")
+    assert table.texts("text (column 2)") == ["b"]
+
+
+def test_a_first_line_that_is_a_row_is_doubted(tmp_path):
+    table = read_table(write(tmp_path / "a.tsv", "ham\tGo\nspam\tWin\nham\tyes\n"))
+    with pytest.raises(ValueError, match=r"Is its first line a row\? 'ham' is in line 3 as well"):
+        table.column("label")
+
+
+@separately(
+    ("lists", {"text": EXPECTED[0], "label": EXPECTED[1]}),
+    (
+        "by rows",
+        {
+            "text": dict(zip("ab", EXPECTED[0], strict=True)),
+            "label": dict(zip("ab", EXPECTED[1], strict=True)),
+        },
+    ),
+    (
+        "split",
+        {"columns": ["text", "label"], "index": [0, 1], "data": [[*row.values()] for row in ROWS]},
+    ),
+)
+def test_json_by_columns(tmp_path, form, content):
+    for indent in (None, 1):
+        table = read_table(write(tmp_path / "a.json", json.dumps(content, indent=indent)))
+        assert columns(table) == EXPECTED
+    assert columns(read_table(write(tmp_path / "a.jsonl", json.dumps(content)))) == EXPECTED
+
+
+def test_a_mark_and_another_encoding_contradict_each_other(tmp_path):
+    path = write(tmp_path / "a.csv", as_csv(), "utf-8-sig")
+    with pytest.raises(ValueError, match=r"begins with the mark of utf-8, and .* latin-1 is given"):
+        read_table(path, encoding="latin-1")
+    assert columns(read_table(write(path, "\ufeff" + as_csv(), "utf-8-sig"))) == EXPECTED
 
 
 def test_a_wrong_column_and_a_missing_value(tmp_path):

@@ -13,7 +13,8 @@ from safetensors.numpy import load_file, save_file
 import npformer as nf
 from npformer.interop import ARCHITECTURES, PretrainedEncoder, save_pretrained
 from npformer.interop.dense_head import IDENTITY
-from tests.in_turn import separately
+from npformer.interop.tokenizers import read_tokenizer
+from tests.in_turn import in_turn, separately
 
 from .folders import SIZES, TEXTS, WORDS, random_model, tiny, vocabulary
 
@@ -560,6 +561,24 @@ def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):
     (tmp_path / "adapter_config.json").write_text("{}")
     with pytest.raises(FileNotFoundError, match="holds an adapter"):
         nf.from_pretrained(tmp_path)
+
+
+@in_turn(
+    ("no end of the last line", "", {}, 20),
+    ("an end", "\n", {}, 20),
+    ("an empty line", "\n\n", {}, 20),
+    ("empty lines", "\n\n\n", {}, 20),
+    ("empty lines of Windows", "\r\n\r\n", {}, 20),
+    ("an id after the empty line is stated", "\n\n", {"21": {"content": "[NEW]"}}, 22),
+    ("an id in its place is stated", "\n\n", {"20": {"content": "[NEW]"}}, 21),
+)
+def test_empty_lines_at_the_end_of_a_vocabulary_are_no_tokens(tmp_path, case, end, added, n):
+    (tmp_path / "vocab.txt").write_bytes(("\n".join(WORDS) + end).encode())
+    settings = {"added_tokens_decoder": added} if added else {}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    tokenizer = read_tokenizer(tmp_path)
+    assert tokenizer.vocab_size == n
+    assert tokenizer.tokens(range(20)) == WORDS
 
 
 def test_a_tokenizer_of_another_model_is_refused(folder):

@@ -12,6 +12,7 @@ from benchmarks.shape import run_by
 from npformer.engine.team import Team
 from npformer.optim import Adam, global_norm
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, calling, fit
+from tests.training.distributed.fake_ranks import run_threads
 
 
 # Learning -----------------------------------------------------------------------------------------
@@ -239,3 +240,29 @@ def test_the_progress_bar_is_on_stderr_and_shows_the_loss(make, data, capsys):
     assert out == ""
     assert "4/4" in err
     assert f"loss={history.train_loss[-1]:.4f}" in err
+
+
+def test_a_step_without_any_label_does_not_count_in_the_training_loss():
+    config = nf.EncoderConfig(n_layers=1, d_model=8, n_heads=2, d_ff=8, max_len=4, dropout=0.0)
+    x = np.arange(24).reshape(6, 4) % 5
+    y = np.full((6, 4), -1)
+    y[0, 1], y[0, 3] = 2, 0  # all labels are in one of three steps
+
+    def trained(**settings):
+        model = nf.SequenceClassifier(config, 3, vocab_size=5, pooling="none", seed=0)
+        settings = {"epochs": 1, "batch_size": 2, "lr": 1e-300, "progress": False} | settings
+        return nf.fit(model, (x, y), validation=(x, y), **settings)
+
+    for settings in (
+        {},
+        {"micro_batch": 1},
+        {"batch_size": 1, "accumulate": 2},
+        {"check_every": 9},
+    ):
+        history = trained(**settings)
+        assert history.train_loss == pytest.approx(history.validation_loss, rel=1e-6), settings
+    with nf.use_kernels(False):
+        history = trained()
+    assert history.train_loss == pytest.approx(history.validation_loss, rel=1e-6)
+    for history in run_threads(2, lambda ranks: trained(communicator=ranks)):
+        assert history.train_loss == pytest.approx(history.validation_loss, rel=1e-6)

@@ -1,7 +1,8 @@
 """Words for messages."""
 
 import inspect
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import PurePath
@@ -46,3 +47,26 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return ``". Did you mean 'x'?"`` if `word` is close to a known word; else ""."""
     close = get_close_matches(str(word), known, n=1)
     return f". Did you mean {close[0]!r}?" if close else ""
+
+
+def shortened(names: Sequence[str], longest: int) -> list[str]:
+    """Return names of at most `longest` characters, all different if the names are.
+
+    Of those that begin alike, the middle is left out, and if they end alike, too, they get numbers.
+    """
+    cut = [_without_end(name, longest) for name in names]
+    alike = [name for name, n in Counter(cut).items() if n > 1]
+    for i, name in enumerate(names):
+        if cut[i] in alike:
+            half = longest // 2
+            cut[i] = f"{name[: longest - half - 1]}…{name[-half:]}"
+    alike = [name for name, n in Counter(cut).items() if n > 1]
+    for i, name in enumerate(names):
+        if cut[i] in alike:
+            number = f"… ({i + 1})"
+            cut[i] = f"{name[: longest - len(number)]}{number}"
+    return cut
+
+
+def _without_end(name: str, longest: int) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"

@@ -160,10 +160,7 @@ def _library(file: Path, name: str, settings: dict[str, Any]) -> Any:
     """Return the tokenizer that a class of transformers makes of a file."""
     tk = tokenizers_library()
     if file.suffix == ".txt":
-        # At "\n" alone: a token may hold U+2028 and other ends of lines.
-        words = file.read_text("utf-8").removesuffix("\n").split("\n")
-        vocabulary = {word: id for id, word in enumerate(words)}
-        library = _around(tk.models.WordPiece(vocabulary), name, settings)
+        library = _around(tk.models.WordPiece(_words(file, settings)), name, settings)
     elif _has_merges(file):
         model = tk.models.BPE.from_file(str(file), str(file.with_name("merges.txt")))
         library = _around(model, name, settings)
@@ -174,6 +171,18 @@ def _library(file: Path, name: str, settings: dict[str, Any]) -> Any:
     if side := settings.get("truncation_side"):
         library.enable_truncation(1 << 30, direction=side)
     return library
+
+
+def _words(file: Path, settings: dict[str, Any]) -> dict[str, int]:
+    """Return the id of each word of a vocab.txt, which may end in empty lines.
+
+    They are no tokens, but if the id of an added token is stated, they may have the ids before it.
+    """
+    # At "\n" alone: a token may hold U+2028 and other ends of lines.
+    lines = file.read_text("utf-8").removesuffix("\n").split("\n")
+    n_words = len("\n".join(lines).rstrip("\n").split("\n"))
+    added_ids = [id for id in _stated_tokens(file.parent, settings, []) if id >= n_words]
+    return {word: id for id, word in enumerate(lines[: min(added_ids, default=n_words)])}
 
 
 def _as_transformers_reads(stored: Any, name: str, settings: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from npformer.core import described
 from npformer.core.support.words import did_you_mean
 from npformer.data.cells import is_missing
 from npformer.data.lists import listed
+from npformer.tasks.estimators import alike
 
 Label = str | int | bool
 """Types that the name of a class may have."""
@@ -60,7 +61,8 @@ class ClassNames:
             of = f"of {len(listed)}"
             shown = ", ".join(f"{label!r} ({n} {of})" for label, n in unknown.most_common(3))
             more = f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
-            hint = did_you_mean(str(unknown.most_common(1)[0][0]), self.words())
+            first = unknown.most_common(1)[0][0]
+            hint = alike.hint(first, self.names) or did_you_mean(str(first), self.words())
             raise ValueError(
                 f"{where} have {shown}{more}, which training never saw; expected only "
                 f"{_names(self.words())}{hint or '.'} Leave these samples out, or train with some "

@@ -17,6 +17,7 @@ from npformer.data.samples import Data
 from npformer.data.tokenizers import WordTokenizer
 from npformer.models.trainable import SequenceClassifier
 from npformer.tasks.estimators import defaults
+from npformer.tasks.estimators.alike import warn_of_alike
 from npformer.tasks.estimators.baselines import MAJORITY
 from npformer.tasks.estimators.calibration import calibrate
 from npformer.tasks.estimators.class_names import (
@@ -128,6 +129,7 @@ class Classifier(Estimator):
         labels = plain_labels(labels)
         names = ClassNames.of(labels)
         labelled = labelled_samples(listed, names.numbers(labels), training.get("sample_weight"))
+        warn_of_alike(labels)
         if words := rarely_repeat(labelled.y.tolist()):
             warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
         train, held_out = with_held_out(labelled, validation, reader, names, self.seed)
@@ -258,6 +260,13 @@ class Classifier(Estimator):
         check_as_many(listed, y)
         probabilities = self.predict_proba(listed, batch_size, communicator)
         return scores_of(self.names.names, y, probabilities)
+
+    def check_measurable(self, name: str, *data: Any) -> None:
+        """Raise what `evaluate` would raise for labelled samples."""
+        samples, labels = data
+        y = self.names.numbers(labels, f"the labels of {name}")
+        check_as_many(samples, y)
+        self.reader_.read(self.checked(samples, name))
 
     def report(
         self,

@@ -184,6 +184,13 @@ class Estimator(Ensemble, ABC):
         self.models_, self.histories_ = models, []
 
     @abstractmethod
+    def check_measurable(self, name: str, *data: Any) -> None:
+        """Raise ValueError or TypeError if `evaluate` would raise one for some data.
+
+        It may be called when training begins, so that nothing is computed in vain.
+        """
+
+    @abstractmethod
     def sizes(self) -> dict[str, int]:
         """Return what the models must have by their attributes, such as ``vocab_size``."""
 

@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from npformer.core.support.words import shortened
 from npformer.models.trainable.metrics import macro_f1
 from npformer.training.inspection.trace_table import aligned
 
 FIGURES = ("accuracy", "macro_f1", "loss", "calibration_error")
 BY_CLASS = ("precision", "recall", "f1", "confusion")
+
+LONGEST = 24
+"""Characters of a class's name in a printed table."""
 
 Table = list[list[str]]
 """Rows of cells; the first is the heading."""
@@ -94,7 +98,7 @@ class Scores:
         """Return accuracy and macro F1, a line for each class, and the confusion matrix."""
         loss = "" if np.isnan(self.loss) else f", loss {self.loss:.4f} nats"
         lines = [f"accuracy {self.accuracy:.4f}, macro F1 {self.macro_f1:.4f}{loss}", ""]
-        names = [name if len(name) <= 24 else f"{name[:23]}…" for name in map(str, self.classes)]
+        names = shortened([str(name) for name in self.classes], LONGEST)
         head, *rows = self.by_class()
         short = [[name, *row[1:]] for name, row in zip(names, rows, strict=True)]
         lines += aligned([head, *short], "<>>>>")

@@ -20,6 +20,7 @@ from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import with_usual_positions
 from npformer.tasks.estimators.split import stratified
+from npformer.training.data_checks import checked_data
 from npformer.training.evaluation import evaluate
 
 Arrays = tuple[np.ndarray, None, np.ndarray]
@@ -189,6 +190,11 @@ class TextFiller(Estimator):
             counts[unknown : unknown + 1] = 0  # which is never hidden
         n = int(data[2].sum())
         return FillerScores(found.accuracy, found.loss, found.labels, n, float(counts.max() / n))
+
+    def check_measurable(self, name: str, *data: Any) -> None:
+        """Raise what `evaluate` would raise for texts."""
+        arrays = self.data(name, data[0], self.model.config.max_len)
+        checked_data(self.model, name, arrays, self.model.loss_with(None))
 
     def report(
         self,

@@ -165,15 +165,15 @@ class TextTranslator(Estimator):
         rows = [[*source.ids(text), source.end_id] for text in sources]
         return padded(rows, source.padding_id)[0]
 
-    def _read(self, sources: Any) -> tuple[list[str], np.ndarray]:
+    def _read(self, sources: Any, name: str = "sources") -> tuple[list[str], np.ndarray]:
         """Return sources as a list and as ids; raise ValueError if one is too long."""
         self.check_trained()
-        listed = checked_texts(sources, "sources")
+        listed = checked_texts(sources, name)
         ids, most = self.source_ids(listed), self.model.config.max_len
         if ids.shape[1] > most:
             i = int(np.argmax((ids != self.tokenizers_[0].padding_id).sum(axis=1)))
             raise ValueError(
-                f"sources[{i}] has {ids.shape[1]} tokens, the end token included; expected at most "
+                f"{name}[{i}] has {ids.shape[1]} tokens, the end token included; expected at most "
                 f"{most}, the most that this model reads. Train it with max_len=... (--max-len on "
                 "the command line), or shorten the text"
             )
@@ -237,6 +237,11 @@ class TextTranslator(Estimator):
             right.setdefault(source, []).append(target)
         found = self.translate([*right], beams, batch_size=batch_size, communicator=communicator)
         return translations_of(right, found, self.tokenizers_[1].ids)
+
+    def check_measurable(self, name: str, *data: Any) -> None:
+        """Raise what `evaluate` would raise for sources and targets."""
+        sources, _ = checked_pairs(*data)
+        self._read(sources, f"the sources of {name}")
 
     def report(
         self,

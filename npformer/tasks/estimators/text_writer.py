@@ -170,6 +170,10 @@ class TextWriter(Estimator):
         characters = len(text) - len(self.tokenizer_.decode(ids[:1].tolist()))
         return TextScores(found.loss * found.labels / characters, found.labels, characters)
 
+    def check_measurable(self, name: str, *data: Any) -> None:
+        """Raise what `evaluate` would raise for a text."""
+        windows(self.ids(name, data[0]), self.model.config.max_len, name)
+
     def generate(self, prompt: str = "\n", n: int = 200, **options: Any) -> str:
         """Return n tokens that continue a text.
 
@@ -234,14 +238,14 @@ class TextWriter(Estimator):
         self.tied = values["tied"]
 
 
-def windows(ids: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
+def windows(ids: np.ndarray, length: int, name: str = "the text") -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and next tokens, (n, length): windows of a text that do not overlap.
 
     Only the last one may: it ends where the text does. What it shares with the one before is not
     counted again: its labels are `NO_LABEL`.
     """
     if len(ids) < 2:
-        raise ValueError(f"the text has {len(ids)} tokens; expected at least 2")
+        raise ValueError(f"{name} has {len(ids)} tokens; expected at least 2")
     length = min(length, len(ids) - 1)
     starts = np.arange(0, len(ids) - 1, length)
     again = max(int(starts[-1]) + length - (len(ids) - 1), 0)

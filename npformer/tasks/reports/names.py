@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from npformer.core import checks
+from npformer.core.support.words import shortened
 from npformer.data.lists import listed
 
 LONGEST = 40
@@ -35,7 +37,13 @@ class Glossary:
     def label(self, number: Any) -> str:
         """Return the name of a class, or its number; "none" for no label or no prediction."""
         number = int(number)
-        return "none" if number < 0 else _cut(self.classes.get(number, str(number)))
+        return "none" if number < 0 else self._short_classes.get(number, str(number))
+
+    @cached_property
+    def _short_classes(self) -> dict[int, str]:
+        """The names of classes, cut so that they stay different."""
+        short = shortened(list(self.classes.values()), LONGEST)
+        return dict(zip(self.classes, short, strict=True))
 
 
 def checked_names(argument: str, names: Any, n: int | None, of: str) -> dict[int, str]:

@@ -26,6 +26,9 @@ USUAL_PARTS = {"text": {"test": "0.1", "validation": "0.1"}, "unlabelled": {"tes
 OF_TASK = ("seed", "validation", "test", "encoding", "keep_repeated", "skip_empty", "id", "time")
 """Options that are a task's as they are."""
 
+OF_TABLES = ("label", "id", "time", "features", "source", "target", "encoding", "skip_empty")
+"""Options that say how a table of series or pairs is read."""
+
 
 def chosen_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -> FileTask:
     """Return the kind and the columns of a file; `given` are options by name, some of all.
@@ -41,6 +44,8 @@ def chosen_task(file: str, given: Mapping[str, Any], *, labelled: bool = True) -
     fields |= {name: given[name] for name in OF_TASK if name in given}
     if kind == "series":
         fields |= _columns_of_series(table, given)
+        if table is not None and not table.has_heading:
+            fields["n_columns"] = len(table.columns)
     elif table is not None:
         for role in KINDS[kind].columns:
             fields[role] = chosen_column(table, given.get(role), role)
@@ -55,6 +60,13 @@ def _check_options(file: str, kind: str, given: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"--{name.replace('_', '-')} is given; it is for {others}. {file} is read as "
                 f"{KINDS[kind].words.partition(',')[0]}"
+            )
+    is_array = Path(file).suffix.lower() == ".npz"
+    for name in OF_TABLES if is_array or is_generated(file) else ():
+        if name in given:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is given; it is for tables, and {file} is none; "
+                "expected none"
             )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import groupby
 from typing import Any
 
 NONE = ("none", "n/a", "na", "-", "?")
@@ -14,15 +12,6 @@ NONE = ("none", "n/a", "na", "-", "?")
 
 def _warn(words: str) -> None:
     warnings.warn(words, stacklevel=3)
-
-
-def doubt_case(labels: Sequence[Any]) -> None:
-    """Warn about labels that differ only in case: most likely they are one class."""
-    counts = Counter(map(str, labels))
-    for _, alike in groupby(sorted(sorted(counts), key=str.casefold), key=str.casefold):
-        names = [f"{name!r} ({counts[name]:,})" for name in alike]
-        if len(names) > 1:
-            _warn(f"{' and '.join(names)} differ only in case: one class?")
 
 
 def doubt_none(labels: Sequence[str], place: Callable[[int], str]) -> None:
@@ -72,7 +61,7 @@ def doubt_known(
 def doubt_features(names: Sequence[str]) -> None:
     """Warn about a feature without a name: most likely the row numbers of a table."""
     for name in names:
-        if not name or name.startswith("Unnamed:"):
+        if not name or name.startswith(("Unnamed:", "(column ")):
             _warn(
                 f"the column {name!r} is taken for a feature; is it the row number? "
                 "--features names the columns to use"

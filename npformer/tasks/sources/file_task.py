@@ -80,6 +80,9 @@ class FileTask:
         In a table of series, the columns that say which series a row belongs to, and its place.
     features : list of str
         The columns of the features, found by name in every file; None: all others.
+    n_columns : int, optional
+        How many columns a table of series without a heading has. One with a column less has the
+        series without their labels.
     validation, test : str
         A share of the samples, such as "0.1", or another file of the same kind; "0" for none.
     encoding : str
@@ -101,6 +104,7 @@ class FileTask:
     id: str | None = None
     time: str | None = None
     features: list[str] | None = None
+    n_columns: int | None = None
     validation: str = "0"
     test: str = "0.2"
     encoding: str = "utf-8"
@@ -137,7 +141,7 @@ class FileTask:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, with the checksums of the files."""
-        known = {"kind", "file", "seed", *KINDS[self.kind].options}
+        known = {"kind", "file", "seed", "n_columns", *KINDS[self.kind].options}
         files = [self.file, *(f for f in (self.validation, self.test) if as_share(f) is None)]
         sums = {file: checksum(file) for file in files if file == "-" or Path(file).exists()}
         return {n: v for n, v in asdict(self).items() if n in known} | {"sha256": sums}
@@ -192,12 +196,32 @@ class FileTask:
 
     def _series_of_table(self, table: Table, labelled: bool) -> SeriesData:
         label, features = self.label if labelled else None, self.features
+        if self.n_columns and self.id is None and not (labelled or table.has_heading):
+            table = self._with_or_without_labels(table, self.n_columns)
         if self.id is None and self.label in table.columns:
             label = self.label
         if self.id is not None and features is None and not labelled:
             others = (self.id, self.time, self.label)  # a column of labels is no feature
             features = [name for name in table.columns if name not in others]
         return series_of_table(table, id=self.id, time=self.time, label=label, features=features)
+
+    def _with_or_without_labels(self, table: Table, trained: int) -> Table:
+        """Return a table without a heading; without labels, its columns have names of steps.
+
+        `trained` is how many columns that of the training had.
+        """
+        n = len(table.columns)
+        if n == trained:
+            return table
+        if n + 1 == trained:
+            names = [f"t{i}" for i in range(n)]
+            columns = dict(zip(names, table.columns.values(), strict=True))
+            return Table(table.path, columns, table.lines)
+        raise ValueError(
+            f"{table.path} has {n} columns and no heading; expected {trained}, as in the "
+            f"training, or {trained - 1} without labels. Write the names of the columns "
+            "into the first line: t0,t1,t2 for the steps, and label for labels"
+        )
 
     def parts(self, whole: Part | None = None) -> tuple[dict[str, Part], str]:
         """Return the parts "train", "validation" and "test", and how they were made, in words.
@@ -222,6 +246,7 @@ class FileTask:
             else:
                 is_split = True
                 parts["train"], parts[name] = self._split(parts["train"], share)
+        self._check_labels_of_files(parts)
         if self.kind == "text" and len(parts["train"]) < 2:
             raise ValueError(
                 f"{len(parts['train'])} characters of {self.file} are left to train on; expected "
@@ -250,8 +275,16 @@ class FileTask:
             raise ValueError(
                 f"the column {self.label!r} has {words}. --label COLUMN names another column"
             )
-        doubts.doubt_case(whole.labels)
         doubts.doubt_labels(KINDS[self.kind].samples, self.keys(whole), whole.labels)
+
+    def _check_labels_of_files(self, parts: Mapping[str, Part]) -> None:
+        """Raise ValueError for a label of a separate file that training does not see."""
+        if "label" not in KINDS[self.kind].options:
+            return
+        for name, share_or_file in (("test", self.test), ("validation", self.validation)):
+            if as_share(share_or_file) is None:
+                known = ClassNames.of(parts["train"].labels)
+                known.numbers(parts[name].labels, f"the labels of {named(share_or_file)}")
 
     def _separate(self, file: str, train: Part) -> Part:
         """Return the samples of another file; warn if some are also trained on."""

@@ -92,9 +92,15 @@ def chosen_column(table: Table, given: str | None, role: str) -> str:
     found = [name for name in table.columns if name.lower() in USUAL[role]]
     if len(found) == 1:
         return found[0]
+    if not table.has_heading:
+        raise ValueError(
+            f"where does {table.path} have its labels? It has no heading, and neither its first "
+            "nor its last column has a few whole numbers. Name it: --label first, or --label "
+            "last; or write the names of the columns, such as label,t0,t1, into the first line"
+        )
     raise ValueError(
         f"which column of {table.path} holds the {role}s? It has "
-        f"{table.names()}. Name it with --{role} COLUMN; a table of texts "
+        f"{table.names()}{table.doubt()}. Name it with --{role} COLUMN; a table of texts "
         "needs --text and --label, one of series --id, --time and --label, one of pairs --source "
         "and --target. The first line must hold the column names"
     )

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.core.support.words import shortened
 from npformer.data.tokenizers import frequent_pairs
 from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import baselines
 from npformer.tasks.estimators.calibration import calibrate, factors
 from npformer.tasks.estimators.scores import calibration_error, scores_of
 from npformer.tasks.estimators.split import repeated, stratified
+from npformer.tasks.reports.names import Glossary
+from tests.in_turn import in_turn
 
 
 @pytest.fixture
@@ -53,6 +56,33 @@ def test_the_table_is_for_people(answers):
     assert "label / predicted" in words
     many = str(scores_of(list(range(40)), *answers[:1], np.eye(40)[answers[0]]))
     assert "label / predicted" not in many
+
+
+@in_turn(
+    ("all fit", ["a", "b"], ["a", "b"]),
+    ("one is long", ["a" * 30, "b"], ["a" * 9 + "…", "b"]),
+    ("other ends", ["same begin 1", "same begin 2"], ["same…gin 1", "same…gin 2"]),
+    ("other middles", [f"{'a' * 10}{i}{'a' * 10}" for i in "XY"], ["aaaaa… (1)", "aaaaa… (2)"]),
+    (
+        "numbers, too",
+        ["b", *(f"{'a' * 10}{i}{'a' * 10}" for i in "XY")],
+        ["b", "aaaaa… (2)", "aaaaa… (3)"],
+    ),
+)
+def test_long_names_stay_different(case, names, expected):
+    assert shortened(names, 10) == expected
+    assert max(map(len, expected)) <= 10
+
+
+def test_classes_that_begin_alike_have_rows_of_their_own():
+    classes = [f"complaints about the delivery of {what}" for what in ("shoes", "shirts")]
+    words = str(scores_of(classes, np.array([0, 1]), np.eye(2)))
+    heads = [line.split("  ")[0] for line in words.splitlines() if line.startswith("compl")]
+    assert len(heads) == 4
+    assert len(set(heads)) == 2
+    in_report = Glossary(classes=dict(enumerate(f"{'a' * 40}{name}" for name in classes)))
+    assert in_report.label(0) != in_report.label(1)
+    assert (in_report.label(-1), len(in_report.label(0))) == ("none", 40)
 
 
 def test_the_majority(answers):

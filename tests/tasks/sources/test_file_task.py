@@ -76,6 +76,29 @@ def test_a_series_a_row_is_read_with_and_without_labels(tmp_path):
         chosen_task(task.file, {"time": "t0"}).parts()
 
 
+def test_series_without_a_heading_and_without_labels(tmp_path):
+    rows = [f"1.0,{i / 7},{i / 9},{i % 2}" for i in range(12)]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    task = chosen_task(str(tmp_path / "a.csv"), {"label": "last"})
+    task = FileTask.from_notes(task.to_dict())
+    assert (task.label, task.n_columns) == ("last", 4)
+    for name, end in (("labelled", 4), ("not", 3)):
+        (tmp_path / name).with_suffix(".csv").write_text(
+            "\n".join(",".join(row.split(",")[:end]) for row in rows[:2])
+        )
+        part = task.read(str(tmp_path / f"{name}.csv"), labelled=False)
+        assert part.labels is None
+        assert part.samples[1].ravel().tolist() == [1.0, 1 / 7, 1 / 9]
+    (tmp_path / "b.csv").write_text("1.0,0.5\n1.0,0.25\n")
+    with pytest.raises(
+        ValueError, match=r"has 2 columns and no heading; expected 4, .* or 3 without"
+    ):
+        task.read(str(tmp_path / "b.csv"), labelled=False)
+    (tmp_path / "c.csv").write_text("0.5,0.25,0.5\n0.25,0.5,0.5\n")
+    with pytest.raises(ValueError, match=r"where does .* --label first, or --label last"):
+        chosen_task(str(tmp_path / "c.csv"), {})
+
+
 def test_texts_without_labels_are_lines_or_a_column(tmp_path):
     (tmp_path / "in").mkdir()
     for file in (tmp_path / "in", tmp_path / "in" / "a.txt", tmp_path / "b.csv"):

@@ -1,0 +1,130 @@
+"""Tables in JSON: an object in each line, a list of objects, or a list for each column."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from npformer.core import a_type
+
+Columns = dict[str, list[Any]]
+
+SPLIT = {"columns", "data"}
+"""Names in what pandas writes with ``orient="split"``."""
+
+
+def read_json_table(path: Path, text: str) -> tuple[Columns, list[int] | None]:
+    """Return the columns of a table, and the line of each row if there is one in each line."""
+    rows, lines = _rows(path, text)
+    if len(rows) == 1 and isinstance(rows[0], dict):
+        columns = _by_columns(path, rows[0])
+        if columns is not None:
+            return columns, None
+    for i, row in enumerate(rows):
+        if not isinstance(row, dict):
+            place = f"row {i + 1}" if lines is None else f"line {lines[i]}"
+            raise ValueError(
+                f"{path}: {place} is {a_type(row)}; expected an object such as "
+                '{"text": "...", "label": "..."} in each line, or a list of them'
+            )
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}, lines
+
+
+def _rows(path: Path, text: str) -> tuple[list[Any], list[int] | None]:
+    """Return the values in a file, and the line of each if there is one in each line."""
+    one_in_each_line = bool({".jsonl", ".ndjson"} & {*path.suffixes[-2:]})
+    if not one_in_each_line:
+        if text.lstrip().startswith("["):
+            return _parsed(path, "", text), None
+        whole = _whole_object(text)
+        if whole is not None:
+            return [whole], None
+    return _parsed_lines(path, text)
+
+
+def _whole_object(text: str) -> dict[str, Any] | None:
+    """Return the only object in a file; None if there are several, or it is broken."""
+    try:
+        content = json.loads(text, object_pairs_hook=_record)
+    except (ValueError, RecursionError):
+        return None  # the error of its line says more
+    return content if isinstance(content, dict) else None
+
+
+def _by_columns(path: Path, whole: dict[str, Any]) -> Columns | None:
+    """Return the columns of an object that has a list, or values by row, for each; else None."""
+    if whole.keys() >= SPLIT and all(isinstance(whole[name], list) for name in SPLIT):
+        return _split(path, whole["columns"], whole["data"])
+    if whole and all(isinstance(column, dict) for column in whole.values()):
+        return _by_row_names(path, whole)
+    if not any(isinstance(column, list) for column in whole.values()):
+        return None
+    _check_is_no_list_of_rows(path, whole)
+    lengths = {n: len(c) if isinstance(c, list) else a_type(c) for n, c in whole.items()}
+    if len({*lengths.values()}) > 1:
+        listed = ", ".join(f"{name!r} {n}" for name, n in [*lengths.items()][:4])
+        raise ValueError(
+            f"{path} has a list for each column, with other numbers of rows: {listed}; expected "
+            "equally many"
+        )
+    return whole
+
+
+def _check_is_no_list_of_rows(path: Path, whole: dict[str, Any]) -> None:
+    """Raise ValueError for an object around a list of rows."""
+    for name, column in whole.items():
+        if isinstance(column, list) and column and all(isinstance(row, dict) for row in column):
+            raise ValueError(
+                f"{path} is an object whose {name!r} is a list of rows; expected that list alone. "
+                f"In Python: json.dump(json.load(file)[{name!r}], other_file)"
+            )
+
+
+def _by_row_names(path: Path, whole: dict[str, dict[str, Any]]) -> Columns:
+    """Return columns of which each has its values by the names of rows, as pandas writes them."""
+    first = [*next(iter(whole.values()))]
+    for name, column in whole.items():
+        if column.keys() != {*first}:
+            raise ValueError(
+                f"{path} has values by row in each column, and {name!r} has other rows than "
+                f"{next(iter(whole))!r}; expected the same"
+            )
+    return {name: [column[row] for row in first] for name, column in whole.items()}
+
+
+def _split(path: Path, names: list[Any], rows: list[Any]) -> Columns:
+    for i, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != len(names):
+            raise ValueError(
+                f"{path}: row {i + 1} of 'data' does not have the {len(names)} values that "
+                "'columns' names; expected one for each"
+            )
+    return {str(name): [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def _parsed_lines(path: Path, text: str) -> tuple[list[Any], list[int]]:
+    """Return the value in each line that is not empty, and the numbers of these lines."""
+    numbers, values = [], []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            numbers.append(number)
+            values.append(_parsed(path, f": line {number}", line))
+    return values, numbers
+
+
+def _parsed(path: Path, where: str, text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_record)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}{where} is not JSON that can be read: {error}") from None
+
+
+def _record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"an object has several values for {name!r}")
+    return record
