@@ -11,6 +11,15 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments by position, and by name."""
 
 
+def with_named_options(kind: type) -> type:
+    """Return a class, or the base that names the options which the class hands on by ``**``."""
+    for base in kind.__mro__:
+        kinds = {parameter.kind for parameter in inspect.signature(base).parameters.values()}
+        if inspect.Parameter.VAR_KEYWORD not in kinds:
+            return base
+    return kind
+
+
 def options_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the options with their defaults: also what has none, but may be None."""
     defaults = {}
