@@ -169,16 +169,21 @@ def max_pooling(x, mask=None):
 
 def softmax_cross_entropy(logits, labels, label_smoothing=0.0, weights=None, class_weights=None):
     labels = torch.tensor(labels).flatten()
-    options = {"ignore_index": F.NO_LABEL, "label_smoothing": label_smoothing}
-    rows = logits.reshape(-1, logits.shape[-1])
-    if class_weights is not None:
-        options["weight"] = torch.tensor(class_weights)
+    by_class = (
+        torch.ones(logits.shape[-1]) if class_weights is None else torch.tensor(class_weights)
+    )
+    of_rows = torch.nn.functional.cross_entropy(
+        logits.reshape(-1, logits.shape[-1]),
+        labels,
+        by_class,
+        ignore_index=F.NO_LABEL,
+        reduction="mean" if weights is None else "none",
+        label_smoothing=label_smoothing,
+    )
     if weights is None:
-        return torch.nn.functional.cross_entropy(rows, labels, **options)
-    of_rows = torch.nn.functional.cross_entropy(rows, labels, **options, reduction="none")
+        return of_rows
     counts = torch.tensor(weights).flatten() * (labels != F.NO_LABEL)
-    by_class = options.get("weight", torch.ones(rows.shape[-1]))[labels.clamp(min=0)]
-    return (counts * of_rows).sum() / (counts * by_class).sum()
+    return (counts * of_rows).sum() / (counts * by_class[labels.clamp(min=0)]).sum()
 
 
 def binary_cross_entropy_with_logits(logits, targets, weights=None, class_weights=None):
@@ -188,9 +193,8 @@ def binary_cross_entropy_with_logits(logits, targets, weights=None, class_weight
         return of_logits(logits, targets)
     counts = torch.ones(()) if weights is None else torch.tensor(weights)
     of_class = (1.0, 1.0) if class_weights is None else class_weights.tolist()
-    ones, zeros = torch.ones(()).double(), torch.zeros(()).double()
-    right = targets * of_logits(logits, ones.expand_as(logits), reduction="none")
-    wrong = (1.0 - targets) * of_logits(logits, zeros.expand_as(logits), reduction="none")
+    right = targets * of_logits(logits, torch.ones_like(logits), reduction="none")
+    wrong = (1.0 - targets) * of_logits(logits, torch.zeros_like(logits), reduction="none")
     each = of_class[1] * right + of_class[0] * wrong
     by_class = torch.where(targets > 0.5, of_class[1], of_class[0])
     return (counts * each).sum() / (counts * by_class).sum()
