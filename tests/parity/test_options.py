@@ -147,8 +147,10 @@ def all_options(kind, args, options):
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 @pytest.mark.parametrize(("kind", "args", "options"), CASES)
 def test_a_layer_agrees(kind, args, options):
-    takes_dtype = "dtype" in options_of(with_named_options(kind))
-    layer = kind(*args, **options, **({"dtype": "float64"} if takes_dtype else {}))
+    settings = dict(options)
+    if "dtype" in options_of(with_named_options(kind)):
+        settings["dtype"] = "float64"
+    layer = kind(*args, **settings)
     given = Given(o=all_options(kind, args, options), mask=MASK, memory_mask=MEMORY_MASK, types=IDS)
     is_whole = issubclass(kind, mixers.WholeSequenceMixer)
     mask = None if is_whole and given.o["padding"] == "refuse" else MASK

@@ -51,7 +51,7 @@ def test_a_step_is_that_of_trace(digits):
         elif box["title"] in ("S", "Y", "+"):
             continue  # they have a test of their own
         np.testing.assert_allclose(array(box["output"]), whole[0].real[..., :64], 1e-5, 1e-7)
-        mean = whole.mean(dtype="float64")  # in float32 its last digits depend on the kernel of BLAS
+        mean = whole.mean(dtype="float64")  # that of float32 rounds as the kernel of BLAS does
         assert box["output"]["mean"] == pytest.approx(mean, abs=1e-7)
         for each in box["parameters"]:
             gradient = trace.gradients[each["name"]]
