@@ -169,9 +169,8 @@ def max_pooling(x, mask=None):
 
 def softmax_cross_entropy(logits, labels, label_smoothing=0.0, weights=None, class_weights=None):
     labels = torch.tensor(labels).flatten()
-    by_class = (
-        torch.ones(logits.shape[-1]) if class_weights is None else torch.tensor(class_weights)
-    )
+    same = np.ones(logits.shape[-1])
+    by_class = torch.tensor(same if class_weights is None else class_weights)
     of_rows = torch.nn.functional.cross_entropy(
         logits.reshape(-1, logits.shape[-1]),
         labels,
