@@ -27,6 +27,21 @@ def from_seed(seed: Seed) -> np.random.Generator:
     return np.random.default_rng(seed)  # a generator is its own
 
 
+def child_of_seed(seed: int, number: int) -> np.random.SeedSequence:
+    """Return child `number` of a seed, as numpy.random.SeedSequence names it.
+
+    Its numbers are neither those of the seed itself nor those of another child of any seed. A pair
+    (seed, number) would be one longer seed: (seed, 0) is `seed`, and (7, k) is k * 2^32 + 7.
+    """
+    return np.random.SeedSequence(seed, spawn_key=(number,))
+
+
+def seed_of_child(seed: int, number: int) -> int:
+    """Return a seed of 63 bits, of child `number` of a seed, for what takes a whole number."""
+    (word,) = child_of_seed(seed, number).generate_state(1, "uint64")
+    return int(word) >> 1
+
+
 def step_key(generator: Any) -> Any:
     """Return what `part_generator` takes: a number that the generator draws, exactly one a step.
 
@@ -46,7 +61,7 @@ def part_generator(key: Any, first: int, n_samples: int, cut: Cut | None = None)
     if isinstance(key, int):
         from npformer.core.generator_of_part import PartGenerator  # late: it needs numpy.random
 
-        own_bits = np.random.PCG64(np.random.SeedSequence(key, spawn_key=(first,)))
+        own_bits = np.random.PCG64(child_of_seed(key, first))
         mask_bits = np.random.PCG64(key)
         return PartGenerator(own_bits, mask_bits, key, first, n_samples, cut)
     if not hasattr(key, "part"):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from npformer import functional as F
+from tests.pairs import NAMES
 
 from .helpers import torch
 
@@ -32,35 +33,51 @@ def state_space_kernel(log_step, log_decay, frequency, C, length):
     return 2.0 * (w * powers).sum(dim=-1).real
 
 
+def state_space_step(log_step, log_decay, frequency):
+    """The zero-order hold: what is in the state decays, and an input is integrated over a step."""
+    A = torch.complex(-torch.exp(log_decay), frequency)
+    decay = torch.exp(torch.exp(log_step)[:, None] * A)
+    gain = (decay - 1.0) / A
+    return (decay.real, decay.imag), (gain.real, gain.imag)
+
+
 def softmax(x, axis=-1, mask=None):
     """The weights of what is masked underflow to 0; a row with nothing to keep is made 0."""
     keep = torch.ones(x.shape, dtype=bool) if mask is None else torch.as_tensor(mask)
     return torch.softmax(torch.where(keep, x, -1e300), dim=axis) * keep
 
 
-def allowed(scores, mask, causal):
-    keep = np.tri(*scores.shape[-2:], dtype=bool) if causal else np.True_
+def allowed(scores, mask=None, causal=False, begin=0, window=None):
+    """Which keys each query sees, in NumPy: the first query is token `begin`."""
+    i, j = np.indices(scores.shape[-2:])
+    i = i + begin
+    keep = j <= i if causal else np.ones(i.shape, dtype=bool)
+    if window is not None:
+        keep = keep & (j > i - window if causal else abs(i - j) <= window // 2)
     return keep if mask is None else keep & mask
 
 
-def average(scores, value, mask=None, causal=False):
-    return softmax(scores, mask=allowed(scores, mask, causal)) @ value
+def averaging_weights(scores, mask=None, causal=False, window=None):
+    return softmax(scores, mask=allowed(scores, mask, causal, window=window))
+
+
+def average(scores, value, mask=None, causal=False, rate=0.0, generator=None, begin=0, window=None):
+    weights = softmax(scores, mask=allowed(scores, mask, causal, begin, window))
+    if generator is not None:  # each sample drops its own
+        weights = weights.expand(*value.shape[:-2], *scores.shape[-2:])
+    return dropout(weights, rate, generator) @ value
 
 
 def attention_scores(query, key):
     return query @ key.mT / math.sqrt(query.shape[-1])
 
 
-def attention(query, key, value, mask=None, causal=False, block=None, window=None):
-    if window is not None:
-        i, j = np.indices((query.shape[-2], key.shape[-2]))
-        near = j > i - window if causal else abs(i - j) <= window // 2
-        mask = near if mask is None else mask & near
+def attention(query, key, value, mask=None, causal=False, block=None, begin=0, window=None):
     attend = torch.nn.functional.scaled_dot_product_attention
-    if mask is None:
+    if mask is None and window is None and begin == 0:
         return attend(query, key, value, is_causal=causal)
-    keep = torch.tensor(allowed(attention_scores(query, key), mask, causal))
-    return attend(query, key, value, attn_mask=keep)
+    keep = allowed(attention_scores(query, key), mask, causal, begin, window)
+    return attend(query, key, value, attn_mask=torch.tensor(keep))
 
 
 def dense_scores(x, W1, b1, W2, b2, columns):
@@ -119,13 +136,17 @@ def linear_mixing(x, W, V):
     return W[:length, :length] @ x @ V
 
 
-def dropout(x, rate, generator):
+def dropout(x, rate, generator=None):
+    if generator is None:
+        return x
     scaled, _ = F.dropout(np.ones(x.shape), rate, generator)
     assert set(np.unique(scaled)) <= {0.0, 1.0 / (1.0 - rate)}
     return x * torch.tensor(scaled)
 
 
-def token_dropout(x, rate, generator):
+def token_dropout(x, rate, generator=None):
+    if generator is None:
+        return x
     kept, _ = F.token_dropout(np.ones(x.shape), rate, generator)
     assert set(np.unique(kept)) <= {0.0, 1.0}
     assert (kept == kept[..., :1]).all()
@@ -146,18 +167,44 @@ def max_pooling(x, mask=None):
     return torch.stack([r.amax(dim=0) if len(r) else torch.zeros(r.shape[1:]) for r in kept])
 
 
-def softmax_cross_entropy(logits, labels, label_smoothing=0.0):
-    return torch.nn.functional.cross_entropy(
+def softmax_cross_entropy(logits, labels, label_smoothing=0.0, weights=None, class_weights=None):
+    labels = torch.tensor(labels).flatten()
+    same = np.ones(logits.shape[-1])
+    by_class = torch.tensor(same if class_weights is None else class_weights)
+    of_rows = torch.nn.functional.cross_entropy(
         logits.reshape(-1, logits.shape[-1]),
-        torch.tensor(labels).flatten(),
+        labels,
+        by_class,
         ignore_index=F.NO_LABEL,
+        reduction="mean" if weights is None else "none",
         label_smoothing=label_smoothing,
     )
+    if weights is None:
+        return of_rows
+    counts = torch.tensor(weights).flatten() * (labels != F.NO_LABEL)
+    return (counts * of_rows).sum() / (counts * by_class[labels.clamp(min=0)]).sum()
 
 
-def binary_cross_entropy_with_logits(logits, targets):
+def binary_cross_entropy_with_logits(logits, targets, weights=None, class_weights=None):
     targets = torch.tensor(targets)
-    return torch.nn.functional.binary_cross_entropy_with_logits(logits, targets)
+    of_logits = torch.nn.functional.binary_cross_entropy_with_logits
+    if weights is None and class_weights is None:
+        return of_logits(logits, targets)
+    counts = torch.ones(()) if weights is None else torch.tensor(weights)
+    of_class = (1.0, 1.0) if class_weights is None else class_weights.tolist()
+    right = targets * of_logits(logits, torch.ones_like(logits), reduction="none")
+    wrong = (1.0 - targets) * of_logits(logits, torch.zeros_like(logits), reduction="none")
+    each = of_class[1] * right + of_class[0] * wrong
+    by_class = torch.where(targets > 0.5, of_class[1], of_class[0])
+    return (counts * each).sum() / (counts * by_class).sum()
+
+
+def mean_squared_error(prediction, target, weights=None):
+    target = torch.tensor(target)
+    if weights is None:
+        return torch.nn.functional.mse_loss(prediction, target)
+    of_rows = torch.nn.functional.mse_loss(prediction, target, reduction="none").mean(dim=-1)
+    return (torch.tensor(weights) * of_rows).sum() / weights.sum()
 
 
 def rotary(x, positions, theta=10000.0, layout="halves"):
@@ -174,7 +221,8 @@ def gated(x, W_gate, W_up, W_down, activation="silu"):
     return (getattr(torch.nn.functional, activation)(x @ W_gate) * (x @ W_up)) @ W_down
 
 
-REFERENCES = {name: globals()[name] for name in F.__all__ if name in globals()}
+REFERENCES = {name: globals()[name] for name in NAMES if name in globals()}
+REFERENCES["averaging_weights"] = averaging_weights  # the backward pass is that of softmax
 REFERENCES |= {
     "linear": lambda x, W, b=None: torch.nn.functional.linear(x, W.T, b),
     "relu": torch.relu,
@@ -195,5 +243,10 @@ REFERENCES |= {
     "bag": lambda ids, weights, table: torch.nn.functional.embedding_bag(
         torch.tensor(ids), table, per_sample_weights=weights, mode="sum"
     ),
-    "mean_squared_error": lambda x, target: torch.nn.functional.mse_loss(x, torch.tensor(target)),
 }
+FORWARD_ONLY = {
+    "split_heads": lambda x, n_heads: x.unflatten(-1, (n_heads, -1)).transpose(1, 2),
+    "merge_heads": lambda x: x.transpose(1, 2).flatten(-2),
+    "state_space_step": state_space_step,
+}
+"""Functions that have no backward pass."""

@@ -98,8 +98,9 @@ class LanguageModel(Model, NextToken):
     ) -> Any:
         """Return the n tokens that the model writes after a prompt.
 
-        Row i draws from (seed, i) and sees only its own prompt, so more rows after it do not change
-        it. Beyond max_len tokens a row continues from its last max_len // 2.
+        Row i draws from ``numpy.random.SeedSequence(seed, spawn_key=(i,))``, and sees only its own
+        prompt: what the other rows are changes its probabilities by rounding alone. Beyond max_len
+        tokens a row continues from its last max_len // 2.
 
         Parameters
         ----------

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import checks
+from npformer.core.generators import seed_of_child
 from npformer.data.samples import Data
 from npformer.data.tokenizers import WordTokenizer
 from npformer.models.trainable import SequenceClassifier
@@ -144,7 +145,7 @@ class Classifier(Estimator):
             calibration = defaults.calibration(kind, n)
         members = self.members or defaults.members(kind, n)
         for member in range(members):
-            seed = self.seed + member
+            seed = seed_of_child(self.seed, member) if member else self.seed
             own_folder = [f"member-{member + 1}"] if members > 1 else []
             folder = None if checkpoint is None else Path(checkpoint, *own_folder)
             history = self._train_member(data, validation_data, settings, calibration, folder, seed)

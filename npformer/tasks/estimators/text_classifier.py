@@ -63,7 +63,8 @@ class TextClassifier(Classifier):
         How many models are trained, with different seeds; their probabilities are averaged. None:
         2 for few texts, else 1.
     seed : int
-        For the validation part, the weights, the order of samples and dropout.
+        For the validation part, the weights, the order of samples and dropout. Each further member
+        has a seed of its own, which follows from this one.
     dtype : {"float32", "float64"}
     backend : str
         Where it trains and predicts; see `to`.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from npformer.core import checks
+from npformer.core.generators import child_of_seed
 from npformer.functional import softmax
 
 
@@ -90,6 +91,6 @@ class Choice:
 
 
 def generators_of(seed: int, n: int) -> list[np.random.Generator]:
-    """Return a generator for each row: row i draws from (seed, i), whatever rows follow it."""
+    """Return a generator for each row: row i draws from child i of the seed, whatever follows."""
     seed = checks.whole("seed", seed, at_least=0)
-    return [np.random.default_rng((seed, i)) for i in range(n)]
+    return [np.random.default_rng(child_of_seed(seed, number=row)) for row in range(n)]

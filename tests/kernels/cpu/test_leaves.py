@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -145,6 +146,43 @@ def test_both_bodies_compute_the_same(case, odd):
                 zeros = np.zeros(other.shape)
                 scale = np.abs(other, where=np.isfinite(other), out=zeros).max(initial=1.0)
                 np.testing.assert_allclose(one, other, rtol=bound, atol=bound * scale)
+
+
+def results(leaf, arguments, arrays):
+    """Return the bytes of all arrays, and of what is returned, after a leaf has run."""
+    result = leaf.run(*(arrays.get(id(a), a) for a in arguments))
+    return [a.tobytes() for a in (*arrays.values(), np.asarray(result))]
+
+
+def next_to_each_other(first, second, gap):
+    """Return copies of two arrays in one buffer, with so many bytes between them."""
+    buffer = np.zeros(first.nbytes + gap + second.nbytes + 64, "uint8")
+    start = -buffer.ctypes.data % 64
+    copies = []
+    for array in (first, second):
+        copy = buffer[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        copy[...] = array
+        copies.append(copy)
+        start += array.nbytes + gap
+    return copies
+
+
+@loops
+@pytest.mark.parametrize("case", CASES)
+def test_no_bit_depends_on_where_arrays_lie_in_memory(case):
+    """Nor on what lies behind them. LLVM may ask how near two arrays are, up to 256 bytes."""
+    leaf = LEAVES[case.partition(",")[0]]
+    for dtype, size in product(("float64", "float32"), [(1, 8), (1, 33), (2, 20)]):
+        arguments = CASES[case](*size)
+        arrays = {id(a): a for a in arguments if isinstance(a, np.ndarray)}
+        arrays = {i: a.astype(dtype) if a.dtype.kind == "f" else a for i, a in arrays.items()}
+        expected = results(leaf, arguments, {i: a.copy() for i, a in arrays.items()})
+        for first, second in permutations(arrays, 2):
+            for gap in (0, 8, 16, 32, 64, 120, 200, 256):
+                pair = next_to_each_other(arrays[first], arrays[second], gap)
+                copies = {i: a.copy() for i, a in arrays.items()}
+                copies[first], copies[second] = pair
+                assert results(leaf, arguments, copies) == expected, (dtype, size, gap)
 
 
 @loops

@@ -76,6 +76,23 @@ def test_an_ensemble_averages_probabilities(tmp_path):
     assert len(back.models_) == 3
 
 
+def test_no_member_is_trained_like_a_member_of_another_seed(monkeypatch):
+    seeds = []
+    build = nf.TextClassifier.build
+
+    def noted(self, n_classes, seed):
+        seeds.append(seed)
+        return build(self, n_classes, seed)
+
+    monkeypatch.setattr(nf.TextClassifier, "build", noted)
+    for seed in (0, 1):
+        small(members=2, seed=seed).fit(*texts_and_labels(40), **QUICK | {"epochs": 1})
+    assert seeds[::2] == [0, 1]  # one member has the seed itself
+    child = np.random.SeedSequence(0, spawn_key=(1,))
+    assert seeds[1] == int(child.generate_state(1, "uint64")[0]) >> 1
+    assert len(set(seeds)) == 4
+
+
 def test_what_is_not_said_depends_on_the_texts():
     brief = QUICK | {"epochs": 1}
     few = nf.TextClassifier(SIZES).fit(*texts_and_labels(40), **brief)

@@ -63,13 +63,17 @@ def test_rows_are_equal_to_their_prompts_alone_and_to_those_with_rows_behind():
         np.testing.assert_array_equal(model.generate(prompt, 12, temperature=0), row)
 
 
+END = 6
+"""A token that some rows write."""
+
+
 def test_behind_a_stop_token_stands_nothing():
     model = model_of()
-    tokens = model.generate(PROMPTS, 30, stop=5)
+    tokens = model.generate(PROMPTS, 30, stop=END)
     free = model.generate(PROMPTS, 30)
     assert (tokens == -1).any()
     for row, without in zip(tokens, free, strict=True):
-        end = [*without, 5].index(5) + 1
+        end = [*without, END].index(END) + 1
         np.testing.assert_array_equal(row[:end], without[:end])
         assert (row[end:] == -1).all()
     assert (model.generate([[1]], 9, stop=list(range(V)))[0, 1:] == -1).all()
@@ -82,7 +86,8 @@ def test_probabilities_are_those_of_the_model():
     logits = model(np.concatenate([prompt, tokens])[None])[0, 1:-1]
     expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(chances, expected[np.arange(5), tokens], rtol=1e-10)
-    tokens, chances = model.generate(PROMPTS, 30, stop=5, probabilities=True)
+    tokens, chances = model.generate(PROMPTS, 30, stop=END, probabilities=True)
+    assert (tokens == -1).any()
     np.testing.assert_array_equal(chances == 0.0, tokens == -1)
 
 
@@ -180,6 +185,25 @@ def test_rows_draw_from_the_seed_and_their_number():
     few, many = (Choice().draw(logits[:n], generators_of(3, n)) for n in (4, 9))
     np.testing.assert_array_equal(many[:4], few)
     assert (Choice().draw(logits, generators_of(4, 9)) != many).any()
+
+
+def numbers_of(seed, row):
+    return generators_of(seed, row + 1)[row].random(4).tolist()
+
+
+def test_a_row_draws_from_its_child_of_the_seed():
+    child = np.random.SeedSequence(7, spawn_key=(2,))
+    assert numbers_of(7, row=2) == np.random.default_rng(child).random(4).tolist()
+
+
+@in_turn(*range(3), of="row")
+def test_no_other_seed_draws_what_a_row_draws(row):
+    """The words of the pair (7, row) are those of the seed row * 2^32 + 7."""
+    as_one_seed = (row << 32) + 7
+    drawn = numbers_of(7, row)
+    assert drawn != np.random.default_rng(as_one_seed).random(4).tolist()
+    assert row == 0 or drawn != numbers_of(as_one_seed, row=0)
+    assert drawn != numbers_of(7 + row + 1, row=0)
 
 
 @in_turn(
