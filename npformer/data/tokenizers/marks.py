@@ -39,8 +39,8 @@ def marks_alike(text: str) -> str:
     """Return a text of the same length, in which all marks are `MARK`, to look for words in."""
     if text.isascii():
         return text
-    replacements = {c: other for c in set(text) if (other := _replacement(c)) != c}
-    return text.translate(str.maketrans(replacements)) if replacements else text
+    replacements = {ord(c): other for c in set(text) if (other := _replacement(c)) != c}
+    return text.translate(replacements) if replacements else text
 
 
 @cache
