@@ -117,9 +117,9 @@ class Drawn:
         path = self.folder / DRAWN
         if not self._resume or not path.exists():
             return {}
-        description, arrays = read_model_file(path)
-        check_keys(path, description, {"class"})
         try:
+            description, arrays = read_model_file(path)
+            check_keys(path, description, {"class"})
             entries: dict[str, Any] = json.loads(arrays[VALUES].tobytes())
             whole = all(entry.keys() == {"basis", "value"} for entry in entries.values())
         except (KeyError, ValueError, AttributeError) as error:
@@ -132,8 +132,8 @@ class Drawn:
         """Return an error about the file."""
         path = DRAWN if self.folder is None else self.folder / DRAWN
         return CheckpointError(
-            f"{path} does not hold what a training drew: was it edited? Begin another training in "
-            "another folder"
+            f"{path} does not hold what the training drew: it is damaged, or was edited. Remove "
+            "it: the training draws again, and goes on if that comes out the same"
         )
 
     def _write(self) -> None:
