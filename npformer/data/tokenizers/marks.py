@@ -30,7 +30,7 @@ def words_of(letter: str) -> str:
     Within a word there may be apostrophes, the middle dot of Catalan, and what Hebrew has in
     abbreviations.
     """
-    within = "(?:['\u2019\u00b7\u05f4\u2027]|\"(?=[\u05d0-\u05ea]))"
+    within = '[\'\u2019\u00b7\u05f4\u2027"](?:(?<!")|(?=[\u05d0-\u05ea]))'
     letters = f"{letter}+(?:[{MARK}{JOINER}]+{letter}*)*"
     return f"{letters}(?:{within}{letters})*"
 

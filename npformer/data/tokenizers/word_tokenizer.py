@@ -16,10 +16,10 @@ PADDING, UNKNOWN = "[PAD]", "[UNK]"
 SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 WORD = words_of(rf"[^\W{SINGLE}]")
 TOKEN = re.compile(
-    rf"[{SINGLE}]{MARKS}|{WORD}|[\U0001f1e6-\U0001f1ff]{{2}}"
+    rf"{WORD}|[{SINGLE}]{MARKS}|[\U0001f1e6-\U0001f1ff]{{2}}"
     rf"|[^\w\s]{MARKS}(?:(?<={JOINER})[^\w\s]{MARKS})*"
 )
-"""A character that is a word by itself; a word, also with apostrophes; a flag, which is two
+"""A word, also with apostrophes; a character that is a word by itself; a flag, which is two
 characters; or another symbol. For what `marks_alike` returns."""
 
 LEAST = 3
