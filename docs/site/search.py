@@ -68,7 +68,9 @@ def words(text: str) -> dict[str, list[tuple[str, str]]]:
     for entry in (*ENTRY.finditer(text), *ROW.finditer(text)):
         page, section = LINK.findall(entry[0])[0]
         for word in re.sub(r" \(.*\)", "", entry[1]).split(", "):
-            found[page] += [(each, section) for each in {word, word.replace("-", " ")}]
+            found[page] += [
+                (each, section) for each in dict.fromkeys((word, word.replace("-", " ")))
+            ]
     return found
 
 
@@ -79,9 +81,11 @@ def add_entries(app: Sphinx, doctree: nodes.document) -> None:
     for word, section in app.config.words_of_glossary.get(app.env.docname, []):
         entries.append((word, section if section in known else places[0][0]))
     for signature in doctree.findall(addnodes.desc_signature):
-        for place in {*signature["ids"]} & {*PUBLIC}:
+        for place in filter(PUBLIC.__contains__, dict.fromkeys(signature["ids"])):
             name = PUBLIC[place]
-            entries += [(each, place) for each in {name, re.sub(r"^\w+", "nf", name)}]
+            entries += [
+                (each, place) for each in dict.fromkeys((name, re.sub(r"^\w+", "nf", name)))
+            ]
     if entries:
         rows = [("single", word, place, "main", None) for word, place in entries]
         doctree.insert(0, addnodes.index(entries=rows))

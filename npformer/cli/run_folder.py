@@ -13,6 +13,7 @@ from typing import Any
 import npformer
 from npformer.data.text_file import named
 from npformer.training.storage.checkpoint_folder import CHECKPOINT, reserve
+from npformer.training.storage.drawn import DRAWN
 from npformer.training.storage.files import write_whole
 from npformer.training.storage.models import checkpoint_name
 
@@ -132,7 +133,8 @@ class RunFolder:
 
     def _undo(self, new_folders: list[Path]) -> None:
         """Leave all as it was before a run that never began: its options were wrong."""
-        (self.path / RUN).unlink()
+        for file in self.files():
+            file.unlink()
         self._bring_back()
         if new_folders:
             for lock in self.path.rglob(".lock"):
@@ -142,14 +144,25 @@ class RunFolder:
 
     def files(self) -> list[Path]:
         """Return the files of a run that exist, `RUN` first."""
-        names = [RUN, "metrics.json", "history.json", "curves.png", REPORT, checkpoint_name()]
+        names = [
+            RUN,
+            DRAWN,
+            "metrics.json",
+            "history.json",
+            "curves.png",
+            REPORT,
+            checkpoint_name(),
+        ]
         names += [checkpoint_name(split) for split in self.splits]
         files = [self.path / name for name in names if (self.path / name).is_file()]
-        return files + sorted((self.path / "checkpoints").rglob(CHECKPOINT))
+        checkpoints = self.path / "checkpoints"
+        return files + sorted(
+            file for name in (CHECKPOINT, DRAWN) for file in checkpoints.rglob(name)
+        )
 
     def _results(self) -> list[Path]:
-        """Return the files of a run except its own description."""
-        return [file for file in self.files() if file.name != RUN]
+        """Return the files of a run except its own description, and what it drew for its steps."""
+        return [file for file in self.files() if file.name not in (RUN, DRAWN)]
 
     def _set_aside(self) -> None:
         """Move an earlier run into a folder below, until this one has finished."""

@@ -18,6 +18,7 @@ from npformer.tasks.sources.choice import OF_TASK, chosen_task
 from npformer.tasks.sources.doubts import doubt_features
 from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.kinds import OPTIONS, as_share
+from npformer.training.storage.drawn import Drawn
 from npformer.training.storage.models import checkpoint_name, save
 
 LEFT_OUT = ("callbacks", "communicator", "shard_moments")
@@ -35,7 +36,8 @@ def run(training: Training) -> int:
     model, arguments = model_for(options, task), training.arguments("model")
     model.check()
     with training.folder.begun(training.chosen):
-        parts, how = task.parts()
+        drawn = Drawn(training.path, resume=True, communicator=options.ranks)
+        parts, how = task.parts(drawn=drawn)
         training.say(f"npformer {npformer.__version__} on {common.device_of(options)}\n")
         training.say(f"{task.file}: {how}\n")
         if task.features:

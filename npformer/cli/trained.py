@@ -25,6 +25,7 @@ from npformer.tasks.sources.file_task import FileTask, Part
 from npformer.tasks.sources.kinds import KINDS, chosen_column, is_data_file
 from npformer.tasks.sources.recipes import RECIPES, Recipe
 from npformer.tasks.sources.text_lines import has_lines
+from npformer.training.storage.drawn import Drawn
 from npformer.training.storage.model_file import CheckpointError
 from npformer.training.storage.models import checkpoint_name, load, read_notes
 
@@ -211,7 +212,8 @@ class Trained:
 
     def _parts(self) -> dict[str, Part]:
         """Return the parts of the training's file, after checking that it is unchanged."""
-        return FileTask.from_notes(self.notes["task"]).parts()[0]
+        drawn = Drawn(self.path.parent, resume=True, keeps=False)
+        return FileTask.from_notes(self.notes["task"]).parts(drawn=drawn)[0]
 
 
 def _file(path: Path, split: str | None) -> Path:

@@ -182,7 +182,7 @@ def _steps_by_heading(columns: list[str], label: str | None) -> tuple[str | None
         except TimeError:
             continue
         if len(set(times)) == len(names) >= 2:
-            return possible_label, [names[i] for i in np.argsort(ranks(times))]
+            return possible_label, [names[i] for i in np.argsort(ranks(times), kind="stable")]
         return None
     return None
 

@@ -162,10 +162,10 @@ def read(array: Any, rows: Any) -> Any:
     return None if array is None else np.asarray(array[rows])
 
 
-def _by_number(path: Path) -> list[Any]:
-    """Return what a file is sorted by: its name, with numbers by value."""
+def _by_number(path: Path) -> tuple[list[Any], str]:
+    """Return what a file is sorted by: its name, with numbers by value; of equals, as it is."""
     parts = re.split(r"(\d+)", str(path))
-    return [int(part) if k % 2 else part for k, part in enumerate(parts)]
+    return [int(part) if k % 2 else part for k, part in enumerate(parts)], str(path)
 
 
 def _mapped_file(file: Path) -> np.ndarray:

@@ -108,7 +108,7 @@ def head_for(architecture: Architecture, model: SequenceClassifier) -> Head:
 
 def check_settings(architecture: Architecture, head: Head, config: Settings) -> None:
     """Raise ValueError if an encoder has other settings than a head of transformers goes with."""
-    for key in set(architecture.settings.values()) & head.settings.keys():
+    for key in sorted({*architecture.settings.values()} & head.settings.keys()):
         if config[key] != head.settings[key]:
             raise ValueError(
                 f"the encoder has {key} = {config[key]!r}; expected {head.settings[key]!r}, with "

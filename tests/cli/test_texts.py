@@ -17,7 +17,14 @@ from tests.tasks.estimators.conftest import texts_and_labels
 
 TINY = ["--quiet", "--validation=.1", "--epochs=4", "--d-model=16", "--heads=2", "--d-ff=16"]
 TINY += ["--lr=.03", "--members=1", "--ngrams=0", "--dropout=0", "--token-dropout=0"]
-FILES = {"model.safetensors", "history.json", "metrics.json", "report.html", "run.json"}
+FILES = {
+    "model.safetensors",
+    "history.json",
+    "metrics.json",
+    "report.html",
+    "run.json",
+    "drawn.safetensors",
+}
 
 
 def write(path, texts, labels, text="text", label="label"):

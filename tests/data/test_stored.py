@@ -17,6 +17,19 @@ def whole(tmp_path, monkeypatch):
     return found
 
 
+def test_the_order_of_files_is_not_that_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ["x.npy", "x-01.npy", "x-1.npy", "x-2.npy", "x-10.npy"]
+    for name in names:
+        np.save(name, np.array([[names.index(name)]]))
+    orders = []
+    for listed in (names, names[::-1]):
+        monkeypatch.setattr(stored.glob, "glob", lambda *_, listed=listed, **__: listed)
+        orders.append(sharded("x*.npy")[:].ravel().tolist())
+    assert orders[0] == orders[1]
+    assert sorted(orders[0]) == [0, 1, 2, 3, 4]
+
+
 @separately(
     slice(None),
     slice(5, 33),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -11,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from npformer.core import checks
-from npformer.data.libraries import library
+from npformer.data.tokenizers.hugging_face import one_thread, tokenizers_library
 from npformer.data.tokenizers.later_changes import (
     BYTE,
     CUT_CHARACTER,
@@ -26,6 +25,7 @@ from npformer.data.tokenizers.tokenizer import (
     padded,
     settled_clean_up,
 )
+from npformer.data.tokenizers.vocabularies import bpe, wordpiece
 
 KINDS = ("wordpiece", "bpe")
 PADDING = ("[PAD]", "<pad>", "<PAD>", "<|padding|>")
@@ -135,35 +135,14 @@ class LibraryTokenizer(Tokenizer):
         checks.flag("writes", writes)
         checks.flag("masks", masks)
         listed = checked_texts(texts)
-        tk = tokenizers_library()
         # As a word has the space before it, so has a hidden one.
-        hidden = [tk.AddedToken(MASK, lstrip=True, special=True)] * masks
-        steps = [tk.normalizers.NFC(), *([tk.normalizers.Lowercase()] if lower else [])]
+        hidden = [tokenizers_library().AddedToken(MASK, lstrip=True, special=True)] * masks
+        sizes = {"vocab_size": vocab_size, "min_frequency": min_count}
         if kind == "wordpiece":
-            library = tk.Tokenizer(tk.models.WordPiece(unk_token="[UNK]"))
-            library.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
-            library.decoder = tk.decoders.WordPiece()
-            trainer = tk.trainers.WordPieceTrainer(
-                special_tokens=["[PAD]", "[UNK]", *hidden],
-                vocab_size=vocab_size,
-                min_frequency=min_count,
-                show_progress=False,
-            )
-        else:
-            library = tk.Tokenizer(tk.models.BPE())
-            library.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=not writes)
-            library.decoder = tk.decoders.ByteLevel()
-            trainer = tk.trainers.BpeTrainer(
-                special_tokens=["[PAD]", *hidden, *((BEGIN, END) if writes else ())],
-                initial_alphabet=tk.pre_tokenizers.ByteLevel.alphabet(),
-                vocab_size=vocab_size,
-                min_frequency=min_count,
-                show_progress=False,
-            )
-        library.normalizer = tk.normalizers.Sequence(steps)
-        with one_thread():
-            library.train_from_iterator(listed, trainer)
-        return cls(library)
+            return cls(wordpiece(listed, ["[PAD]", "[UNK]", *hidden], sizes, lower=lower))
+        ends = [BEGIN, END] * writes
+        special_tokens = ["[PAD]", *hidden, *ends]
+        return cls(bpe(listed, special_tokens, sizes, lower=lower, keeps_spaces=writes))
 
     def ids(self, text: str, max_len: int | None = None) -> list[int]:
         """Return the ids of one text, with the special tokens that the tokenizer adds."""
@@ -297,24 +276,3 @@ def _tokens_and_ids(content: dict[str, Any]) -> list[tuple[Any, Any]]:
         if isinstance(added, dict):
             tokens.append((added.get("content"), added.get("id")))
     return tokens
-
-
-def tokenizers_library() -> Any:
-    """Return the module `tokenizers`."""
-    who = "a tokenizer of WordPiece, BPE or tokenizer.json"
-    return library("tokenizers", "text", who, '. Without it there is tokenizer="word"')
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let the library use one thread: if it has used more, it warns about copies of a process."""
-    name = "TOKENIZERS_PARALLELISM"
-    before = os.environ.get(name)
-    os.environ[name] = "false"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from npformer.core import checks
+from npformer.data.tokenizers.marks import marks_alike, words_of
 from npformer.data.tokenizers.tokenizer import VocabularyTokenizer, checked_texts
 
-WORD = re.compile(r" ?[^\W_]+(?:['\u2019][^\W_]+)*")
+WORD = re.compile(" ?" + words_of(r"[^\W_]"))
 """A word, with the space before it: a text is its words and the characters between them."""
 
 LEAST = 2
@@ -57,7 +58,7 @@ class SpellingTokenizer(VocabularyTokenizer):
         characters = sorted(set().union(*listed))
         if not words:
             return cls(characters)
-        counts = Counter(word for text in listed for word in WORD.findall(text))
+        counts = Counter(text[place] for text in listed for place in _places_of_words(text))
         kept = {word: n for word, n in counts.items() if n >= LEAST and len(word) > 1}
         ranked = sorted(kept, key=lambda word: (-kept[word], word))
         return cls(characters, ranked[: max(vocab_size - len(characters) - len(cls.special), 0)])
@@ -71,9 +72,9 @@ class SpellingTokenizer(VocabularyTokenizer):
             return text
         pieces: list[str] = []
         end = 0
-        for match in WORD.finditer(text):
-            pieces += text[end : match.start()]
-            word, end = match.group(), match.end()
+        for place in _places_of_words(text):
+            pieces += text[end : place.start]
+            word, end = text[place], place.stop
             pieces += [word] if word in self._id_of else word
         return [*pieces, *text[end:]]
 
@@ -95,3 +96,9 @@ class SpellingTokenizer(VocabularyTokenizer):
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Return the tokenizer that `to_dict` described."""
         return cls(values["characters"], values["words"])
+
+
+def _places_of_words(text: str) -> Iterator[slice]:
+    """Yield where the words of a text are."""
+    for match in WORD.finditer(marks_alike(text)):
+        yield slice(match.start(), match.end())

@@ -7,14 +7,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 from npformer.core import checks
+from npformer.data.tokenizers.marks import JOINER, MARKS, marks_alike, words_of
 from npformer.data.tokenizers.tokenizer import MASK, VocabularyTokenizer, checked_texts
 
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 # Chinese characters and Japanese kana are written without spaces: each is a token, as in BERT.
 SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-TOKEN = re.compile(rf"[{SINGLE}]|[^\W{SINGLE}]+(?:['\u2019][^\W{SINGLE}]+)*|[^\w\s]")
-"""A character that is a word by itself; a word, also with apostrophes; or another symbol."""
+WORD = words_of(rf"[^\W{SINGLE}]")
+TOKEN = re.compile(
+    rf"{WORD}|[{SINGLE}]{MARKS}|[\U0001f1e6-\U0001f1ff]{{2}}"
+    rf"|[^\w\s]{MARKS}(?:(?<={JOINER})[^\w\s]{MARKS})*"
+)
+"""A word, also with apostrophes; a character that is a word by itself; a flag, which is two
+characters; or another symbol. For what `marks_alike` returns."""
 
 LEAST = 3
 """How often a part of words must occur: rarer ones take time and say little."""
@@ -22,6 +28,10 @@ LEAST = 3
 
 class WordTokenizer(VocabularyTokenizer):
     """A token for each word and each punctuation mark of the vocabulary.
+
+    A word ends where Unicode's word boundaries say: marks, such as vowel signs, belong to it. In
+    scripts without spaces between words it is a whole run of letters, as in Thai, Lao, Khmer or
+    Burmese, unless invisible spaces (U+200B) divide it; Chinese and Japanese characters are single.
 
     Id 0 is padding, id 1 a word that is not in the vocabulary, with `masks` id 2 is a hidden word,
     and the words follow.
@@ -137,7 +147,11 @@ class WordTokenizer(VocabularyTokenizer):
 def split(text: str, lower: bool = True) -> list[str]:
     """Return the words of a text, in order."""
     text = unicodedata.normalize("NFC", text)
-    return TOKEN.findall(text.lower() if lower else text)
+    if lower:
+        text = text.lower()
+    if (searched := marks_alike(text)) == text:
+        return TOKEN.findall(text)
+    return [text[match.start() : match.end()] for match in TOKEN.finditer(searched)]
 
 
 def _count_parts(counts: Counter[str], n: int) -> Counter[str]:

@@ -10,11 +10,8 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.data.json_file import read_json, read_json_if_there
-from npformer.data.tokenizers.library_tokenizer import (
-    LibraryTokenizer,
-    check_ids,
-    tokenizers_library,
-)
+from npformer.data.tokenizers.hugging_face import tokenizers_library
+from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, check_ids
 from npformer.data.tokenizers.tokenizer import stated_settings, word_of
 from npformer.interop.tokenizers.stated_texts import (
     additional_ends,

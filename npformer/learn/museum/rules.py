@@ -25,7 +25,7 @@ def _nodes(files: Files | Layer) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(files, Layer):
         files = {
             f"{kind.__name__}.{name}": textwrap.dedent(inspect.getsource(method))
-            for kind in {type(layer) for _, layer in files.layers()}
+            for kind in dict.fromkeys(type(layer) for _, layer in files.layers())
             for name, method in vars(kind).items()
             if inspect.isfunction(method) and name != "__init__"
         }

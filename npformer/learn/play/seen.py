@@ -129,7 +129,7 @@ def answer_of(model: Any, x: np.ndarray, names: Names) -> dict[str, Any]:
     if writes:
         found["says"] = "What comes next, according to the model:"
         p = answer_probabilities(model, calls)
-        best = np.argsort(-p)[:CANDIDATES]
+        best = np.argsort(-p, kind="stable")[:CANDIDATES]
         found["items"] = _items(p[best], names.words(best))
     elif isinstance(model, SequenceClassifier) and not isinstance(model.loss, Classification):
         y = np.ravel(to_numpy(calls[0].output)).tolist()

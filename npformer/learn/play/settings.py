@@ -81,7 +81,7 @@ class Settings:
         for mixer in mixers:
             checks.choice("a mixer", mixer, MIXERS)
         limits = {"n_heads": LIMITS["d_model"], **LIMITS, "seed": 2**32 - 1}
-        for name in limits.keys() & given.keys():
+        for name in filter(given.__contains__, limits):
             least = int(name != "seed")
             given[name] = checks.whole(name, given[name], at_least=least, at_most=limits[name])
         checks.number("lr", given.get("lr", cls.lr), above=0.0)

@@ -39,6 +39,7 @@ from npformer.tasks.estimators.readers import Reader
 from npformer.tasks.estimators.scores import Scores, compared, scores_of
 from npformer.training.distributed import as_communicator
 from npformer.training.history import History
+from npformer.training.storage.drawn import Drawn
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -133,10 +134,11 @@ class Classifier(Estimator):
         warn_of_alike(labels)
         if words := rarely_repeat(labelled.y.tolist()):
             warnings.warn(f"there are {words}. Are these the labels?", stacklevel=2)
-        train, held_out = with_held_out(labelled, validation, reader, names, self.seed)
+        drawn = Drawn.of_training(checkpoint, training)
+        train, held_out = with_held_out(labelled, validation, reader, names, self.seed, drawn)
         n, kind = len(train.y), self.kind()
         settings = with_weights({**defaults.training(kind, n), **training}, train, names)
-        reader.learn(train.samples)
+        reader.learn(train.samples, drawn=drawn)
         self.begin()
         self.reader_, self.classes_ = reader, np.array(names.names)
         data = self._data(train.samples, train.y)
@@ -167,7 +169,7 @@ class Classifier(Estimator):
         calibration_data = validation
         if calibration and validation is None:
             data, settings, calibration_data = split_for_calibration(
-                data, settings, calibration, seed
+                data, settings, calibration, seed, Drawn.of_training(checkpoint, settings)
             )
         history = self.train(
             model, data, settings, validation=validation, checkpoint=checkpoint, seed=seed

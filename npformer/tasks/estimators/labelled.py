@@ -12,7 +12,8 @@ from npformer.core import checks
 from npformer.data.samples import Data
 from npformer.tasks.estimators.class_names import ClassNames, check_as_many
 from npformer.tasks.estimators.readers import Reader
-from npformer.tasks.estimators.split import stratified
+from npformer.tasks.estimators.split import recalled_rows
+from npformer.training.storage.drawn import Drawn
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,12 @@ def labelled_samples(samples: Sequence[Any], y: np.ndarray, weights: Any) -> Lab
 
 
 def with_held_out(
-    train: LabelledSamples, validation: Any, reader: Reader, names: ClassNames, seed: int
+    train: LabelledSamples,
+    validation: Any,
+    reader: Reader,
+    names: ClassNames,
+    seed: int,
+    drawn: Drawn,
 ) -> tuple[LabelledSamples, LabelledSamples | None]:
     """Return what is trained on, and what is validated on, if anything.
 
@@ -53,7 +59,7 @@ def with_held_out(
         return train, LabelledSamples(
             samples, names.numbers(validation[1], "the labels of validation")
         )
-    rows, held_out_rows = stratified(train.y, validation, seed)
+    rows, held_out_rows = recalled_rows(drawn, "validation", train.y, validation, seed)
     return train.rows(rows), train.rows(held_out_rows)
 
 
@@ -72,11 +78,11 @@ def with_weights(
 
 
 def split_for_calibration(
-    data: Data, settings: Mapping[str, Any], share: float, seed: int
+    data: Data, settings: Mapping[str, Any], share: float, seed: int, drawn: Drawn
 ) -> tuple[Data, Mapping[str, Any], Data]:
     """Return data to train on with the settings for it, and data to fit a temperature on."""
     x, y, mask = data
-    rows, held_out_rows = stratified(y, share, seed)
+    rows, held_out_rows = recalled_rows(drawn, "calibration", y, share, seed)
     train = x[rows], y[rows], mask[rows]
     held_out = x[held_out_rows], y[held_out_rows], mask[held_out_rows]
     weights = settings.get("sample_weight")

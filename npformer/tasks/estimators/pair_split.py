@@ -7,6 +7,7 @@ import numpy as np
 
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.tasks.estimators.class_names import check_as_many
+from npformer.training.storage.drawn import Drawn, digest_of
 
 
 def split_by_source(
@@ -25,6 +26,16 @@ def split_by_source(
     held = {different[i] for i in np.random.default_rng(seed).permutation(len(different))[:n]}
     smaller = np.array([source in held for source in sources])
     return np.flatnonzero(~smaller), np.flatnonzero(smaller)
+
+
+def recalled_rows_by_source(
+    drawn: Drawn, name: str, sources: Sequence[str], share: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of `split_by_source`, or those that a training has drawn already."""
+    if drawn.folder is None:
+        return split_by_source(sources, share, seed)
+    basis = {"sources": digest_of(sources), "share": float(share), "seed": int(seed)}
+    return drawn.rows(name, basis, len(sources), lambda: split_by_source(sources, share, seed))
 
 
 def checked_pairs(sources: Any, targets: Any) -> tuple[list[str], list[str]]:

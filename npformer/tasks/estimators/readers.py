@@ -13,6 +13,8 @@ from npformer.data.tokenizers import Tokenizer, WordTokenizer, frequent_pairs, t
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.one_series import checked_series
+from npformer.tasks.estimators.vocabularies import recalled_tokenizer
+from npformer.training.storage.drawn import Drawn
 
 Samples = np.ndarray | Sequence[Any]
 """An array with two or three axes, arrays of several lengths, or texts."""
@@ -47,8 +49,13 @@ class Reader(ABC):
         return list(samples)
 
     @abstractmethod
-    def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
-        """Learn what the model and `read` need from the training samples and their weights."""
+    def learn(
+        self, samples: Samples, weights: np.ndarray | None = None, drawn: Drawn | None = None
+    ) -> None:
+        """Learn what the model and `read` need from the training samples and their weights.
+
+        What a training that goes on has `drawn` is taken as it is.
+        """
 
     @abstractmethod
     def read(self, samples: Samples) -> tuple[np.ndarray, np.ndarray | None]:
@@ -99,7 +106,9 @@ class TokenReader(Reader):
     vocab_size: Any
     padding_id: int | None
 
-    def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
+    def learn(
+        self, samples: Samples, weights: np.ndarray | None = None, drawn: Drawn | None = None
+    ) -> None:
         """Note the largest id, unless the size of the vocabulary is given."""
         self.note_lengths(samples)
         self.same_length = self.same_length and self.padding_id is None
@@ -171,7 +180,9 @@ class SeriesReader(Reader):
                 )
         return series
 
-    def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
+    def learn(
+        self, samples: Samples, weights: np.ndarray | None = None, drawn: Drawn | None = None
+    ) -> None:
         """Compute the weighted mean and standard deviation."""
         self.note_lengths(samples)
         columns = samples[0].ndim == 1
@@ -240,7 +251,9 @@ class TextReader(Reader):
         """Check texts, and return them as a list."""
         return checked_texts(samples, name)
 
-    def learn(self, samples: Samples, weights: np.ndarray | None = None) -> None:
+    def learn(
+        self, samples: Samples, weights: np.ndarray | None = None, drawn: Drawn | None = None
+    ) -> None:
         """Make the vocabulary, unless the tokenizer has one."""
         empty = [i for i, text in enumerate(samples) if not text.strip()]
         if empty and self.refuse_empty:
@@ -249,10 +262,17 @@ class TextReader(Reader):
                 f"number {empty[0] + 1}; expected words. Leave these samples out"
             )
         if not isinstance(self.tokenizer, Tokenizer):
+            name, texts = self.tokenizer, list(samples)
             given = {**defaults.VOCABULARY, **self.vocabulary}
-            if self.tokenizer == "word":
-                given.setdefault("ngrams", defaults.ngrams(list(samples)))
-            self.tokenizer = train_tokenizer(self.tokenizer, samples, **given)
+            if name == "word":
+                given.setdefault("ngrams", defaults.ngrams(texts))
+            self.tokenizer = recalled_tokenizer(
+                drawn or Drawn(),
+                "tokenizer",
+                texts,
+                {"tokenizer": name, **given},
+                lambda: train_tokenizer(name, texts, **given),
+            )
         if self.wide:
             parts = self.tokenizer.parts() if isinstance(self.tokenizer, WordTokenizer) else ()
             self.pairs = frequent_pairs(

@@ -7,6 +7,7 @@ import numpy as np
 
 from npformer.core import checks
 from npformer.data.held_out import held_out_rows
+from npformer.training.storage.drawn import Drawn, digest_of
 
 
 def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -18,6 +19,16 @@ def stratified(labels: np.ndarray, share: float, seed: Any) -> tuple[np.ndarray,
     checks.number("share", share, above=0.0)
     checks.rate("share", share)
     return held_out_rows(labels, np.ones(len(labels)), share, np.random.default_rng(seed))
+
+
+def recalled_rows(
+    drawn: Drawn, name: str, labels: np.ndarray, share: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of `stratified`, or those that a training has drawn already."""
+    if drawn.folder is None:
+        return stratified(labels, share, seed)
+    basis = {"labels": digest_of(labels.tolist()), "share": float(share), "seed": int(seed)}
+    return drawn.rows(name, basis, len(labels), lambda: stratified(labels, share, seed))
 
 
 def repeated(samples: Sequence[Any], labels: Sequence[Any]) -> np.ndarray:

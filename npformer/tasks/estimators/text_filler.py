@@ -19,9 +19,11 @@ from npformer.models.trainable import MaskedLanguageModel
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
 from npformer.tasks.estimators.fitting_mixers import with_usual_positions
-from npformer.tasks.estimators.split import stratified
+from npformer.tasks.estimators.split import recalled_rows
+from npformer.tasks.estimators.vocabularies import recalled_tokenizer
 from npformer.training.data_checks import checked_data
 from npformer.training.evaluation import evaluate
+from npformer.training.storage.drawn import Drawn
 
 Arrays = tuple[np.ndarray, None, np.ndarray]
 """Ids, no targets, and a mask, as `npformer.fit` takes them for a masked language model."""
@@ -129,15 +131,21 @@ class TextFiller(Estimator):
         self.check()
         check_training(training, validation)
         listed = checked_texts(texts)
+        drawn = Drawn.of_training(checkpoint, training)
         if (share := validation_share(validation)) is not None:
-            rows, rest = stratified(np.zeros(len(listed)), share, self.seed)
+            rows, rest = recalled_rows(drawn, "validation", np.zeros(len(listed)), share, self.seed)
             validation = [listed[i] for i in rest]
             listed = [listed[i] for i in rows]
         if isinstance(self.tokenizer, Tokenizer):
             self.tokenizer_ = self.tokenizer
         else:
-            self.tokenizer_ = train_tokenizer(
-                self.tokenizer, listed, vocab_size=self.vocab_size, masks=True
+            name, vocab_size = self.tokenizer, self.vocab_size
+            self.tokenizer_ = recalled_tokenizer(
+                drawn,
+                "tokenizer",
+                listed,
+                {"tokenizer": name, "vocab_size": vocab_size, "masks": True},
+                lambda: train_tokenizer(name, listed, vocab_size=vocab_size, masks=True),
             )
         config = with_usual_positions(self.configured(defaults.ENCODERS["filler"]), self.config)
         data = self.data("texts", listed, config.max_len)

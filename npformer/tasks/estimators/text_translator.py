@@ -19,9 +19,11 @@ from npformer.models import EncoderConfig
 from npformer.models.trainable import EncoderDecoder
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
-from npformer.tasks.estimators.pair_split import checked_pairs, split_by_source
+from npformer.tasks.estimators.pair_split import checked_pairs, recalled_rows_by_source
 from npformer.tasks.estimators.translations import Translations, translations_of
+from npformer.tasks.estimators.vocabularies import recalled_tokenizer
 from npformer.training.distributed import as_communicator
+from npformer.training.storage.drawn import Drawn
 
 AUTO = "auto"
 
@@ -102,14 +104,21 @@ class TextTranslator(Estimator):
         self.check()
         check_training(training, validation, "(sources, targets)")
         sources, targets = checked_pairs(sources, targets)
+        drawn = Drawn.of_training(checkpoint, training)
         held_out_pairs = None
         if isinstance(validation, tuple | list):
             held_out_pairs = checked_pairs(*validation)
         elif validation is not None:
-            rows, held_out_rows = split_by_source(sources, validation, self.seed)
+            rows, held_out_rows = recalled_rows_by_source(
+                drawn, "validation", sources, validation, self.seed
+            )
             held_out_pairs = _rows_of(sources, held_out_rows), _rows_of(targets, held_out_rows)
             sources, targets = _rows_of(sources, rows), _rows_of(targets, rows)
-        self.tokenizers_ = list(map(self._tokenizer, self._both(), (sources, targets)))
+        source, target = self._both()
+        self.tokenizers_ = [
+            self._tokenizer(source, "source", sources, drawn),
+            self._tokenizer(target, "target", targets, drawn),
+        ]
         x, y = self.arrays(sources, targets)
         model = self._model(len(x), longest=max(x.shape[1], y.shape[1]))
         self.begin()
@@ -144,12 +153,20 @@ class TextTranslator(Estimator):
             dtype=self.dtype,
         )
 
-    def _tokenizer(self, given: str | Tokenizer, texts: Sequence[str]) -> Tokenizer:
-        """Return a tokenizer, made for some texts if only its name is given."""
+    def _tokenizer(
+        self, given: str | Tokenizer, side: str, texts: Sequence[str], drawn: Drawn
+    ) -> Tokenizer:
+        """Return a tokenizer of a side, made for its texts if only its name is given."""
         if isinstance(given, Tokenizer):
             return given
         name = defaults.tokenizer_for(texts) if given == AUTO else given
-        return writing_tokenizer(name, texts, self.vocab_size)
+        return recalled_tokenizer(
+            drawn,
+            f"tokenizer of the {side}",
+            texts,
+            {"tokenizer": name, "vocab_size": self.vocab_size},
+            lambda: writing_tokenizer(name, texts, self.vocab_size),
+        )
 
     def arrays(
         self, sources: Sequence[str], targets: Sequence[str]

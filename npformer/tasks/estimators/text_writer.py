@@ -19,8 +19,10 @@ from npformer.interop.tokenizers import tokenizer_of
 from npformer.models.trainable import LanguageModel
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.estimator import Estimator, check_training
+from npformer.tasks.estimators.vocabularies import recalled_tokenizer
 from npformer.training.evaluation import evaluate
 from npformer.training.generation.texts import written_pieces
+from npformer.training.storage.drawn import Drawn
 
 LONGEST_SHOWN = 32
 """Tokens of a window in a report."""
@@ -128,7 +130,14 @@ class TextWriter(Estimator):
         if isinstance(self.tokenizer, Tokenizer):
             self.tokenizer_ = self.tokenizer
         else:
-            self.tokenizer_ = writing_tokenizer(self.tokenizer, [text], self.vocab_size)
+            name, texts, vocab_size = self.tokenizer, [text], self.vocab_size
+            self.tokenizer_ = recalled_tokenizer(
+                Drawn.of_training(checkpoint, training),
+                "tokenizer",
+                texts,
+                {"tokenizer": name, "vocab_size": vocab_size},
+                lambda: writing_tokenizer(name, texts, vocab_size),
+            )
         ids = self.ids("text", text)
         usual = dict(defaults.ENCODERS["writer"])
         if len(ids) < defaults.FEW_TOKENS:

@@ -20,12 +20,13 @@ from npformer.data.series import SeriesData, read_series, series_of_table
 from npformer.data.tables import Table, read_table
 from npformer.data.text_file import content_of, named, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
-from npformer.tasks.estimators.pair_split import split_by_source
-from npformer.tasks.estimators.split import repeated, stratified
+from npformer.tasks.estimators.pair_split import recalled_rows_by_source
+from npformer.tasks.estimators.split import recalled_rows, repeated
 from npformer.tasks.sources import doubts
 from npformer.tasks.sources.gaps import full_rows
 from npformer.tasks.sources.kinds import KINDS, as_share, is_generated
 from npformer.tasks.sources.text_lines import has_lines, read_lines, text_files
+from npformer.training.storage.drawn import Drawn
 
 GENERATED = 66_000
 """Pairs of a generated task: 1,000 steps of 64, and 2,000 to measure on."""
@@ -223,10 +224,12 @@ class FileTask:
             "into the first line: t0,t1,t2 for the steps, and label for labels"
         )
 
-    def parts(self, whole: Part | None = None) -> tuple[dict[str, Part], str]:
+    def parts(
+        self, whole: Part | None = None, drawn: Drawn | None = None
+    ) -> tuple[dict[str, Part], str]:
         """Return the parts "train", "validation" and "test", and how they were made, in words.
 
-        `whole` is what is split, by default the whole file.
+        `whole` is what is split, by default the whole file. What a run has `drawn` is its split.
         """
         whole = self.read(self.file) if whole is None else whole
         kind = KINDS[self.kind]
@@ -245,7 +248,8 @@ class FileTask:
                 parts[name] = Part([], [])
             else:
                 is_split = True
-                parts["train"], parts[name] = self._split(parts["train"], share)
+                split = self._split(parts["train"], share, name, drawn or Drawn())
+                parts["train"], parts[name] = split
         self._check_labels_of_files(parts)
         if self.kind == "text" and len(parts["train"]) < 2:
             raise ValueError(
@@ -294,16 +298,16 @@ class FileTask:
             doubts.doubt_known(samples, self.keys(train), self.keys(part), named(file))
         return part
 
-    def _split(self, part: Part, share: float) -> tuple[Part, Part]:
+    def _split(self, part: Part, share: float, name: str, drawn: Drawn) -> tuple[Part, Part]:
         """Return two parts: by class, by source, or the beginning of a text and its end."""
         if self.kind == "text":
             cut = round(len(part) * (1.0 - share))
             return Part(part.samples[:cut]), Part(part.samples[cut:])
         if self.kind == "pairs":
-            larger, smaller = split_by_source(part.samples, share, self.seed)
+            larger, smaller = recalled_rows_by_source(drawn, name, part.samples, share, self.seed)
         else:
             labels = np.zeros(len(part)) if part.labels is None else np.array(part.labels)
-            larger, smaller = stratified(labels, share, self.seed)
+            larger, smaller = recalled_rows(drawn, name, labels, share, self.seed)
         return part.rows(larger), part.rows(smaller)
 
 

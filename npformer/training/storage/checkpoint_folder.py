@@ -80,7 +80,7 @@ def read(folder: Path) -> dict[str, Any] | None:
         )
     check_keys(path, values, {"class", *SECTIONS})
     try:
-        return {name: _with_arrays(values[name], arrays) for name in SECTIONS}
+        return {name: _with_arrays(values[name], arrays) for name in sorted(SECTIONS)}
     except (KeyError, TypeError) as error:  # what should name an array may be a list
         raise CheckpointError(f"{path} does not have {error}: was it edited?") from error
 

@@ -51,3 +51,11 @@ def test_mistakes_are_said():
 
     with pytest.raises(TypeError, match="does not keep spaces"):
         WordTokenizer(["a"]).decode([2])
+
+
+@pytest.mark.parametrize("text", ["हिन्दी भाषा", "שָׁלוֹם עוֹלָם", "می\u200cشود من", "สวัสดี ครับ"])
+def test_words_with_marks_are_tokens(text):
+    made = SpellingTokenizer.train([f"{text} {text} {text}"], words=True)
+    words = text.split(" ")
+    assert made.tokens(made.ids(f" {text}")) == [f" {word}" for word in words]
+    assert made.decode(made.ids(text)) == text

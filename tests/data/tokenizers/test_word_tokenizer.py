@@ -1,4 +1,5 @@
 import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -17,6 +18,45 @@ def test_words_apostrophes_signs_and_characters_without_spaces():
     assert split("naïve") == split("nai\u0308ve")
     assert split("Big", lower=False) == ["Big"]
     assert split(" \n\t ") == []
+
+
+WORDS = {
+    "Hindi": "हिन्दी भाषा विद्\u200dया",
+    "Bengali": "আমি বাংলায় গান গাই",
+    "Tamil": "தமிழ் மொழி அழகு",
+    "Malayalam": "മലയാളം ഭാഷ",
+    "Sinhala": "සිංහල භාෂාව ශ්\u200dරී",
+    "pointed Arabic": "بِسْمِ اللَّهِ",
+    "Persian": "می\u200cشود من",
+    "pointed Hebrew": "שָׁלוֹם עוֹלָם",
+    "abbreviations in Hebrew": 'צה"ל צ\u05f3ק',
+    "Yoruba": "yorùbá ọjọ́ ẹ̀kọ́",
+    "Turkish": "i\u0307stanbul iğdir",
+    "Catalan": "col\u00b7lecció l'avi",
+    "soft hyphens": "zeit\u00adung ist",
+    "emoji": "\u263a\ufe0f \U0001f44d\U0001f3fd 1\ufe0f\u20e3",
+    "joined emoji": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f415\u200d\U0001f9ba",
+    "Japanese marks": "\u304b\u309a \u30ad",
+    # Without spaces between words, a run of letters and marks is one word.
+    "Thai": "สวัสดีครับ ภาษาไทย",
+    "Khmer": "ភាសា \u1781\u17d2\u1798\u17c2\u179a",
+    "Burmese": "မြန်မာ ဘာသာ",
+}
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_a_word_ends_where_unicode_says(language):
+    text = unicodedata.normalize("NFC", WORDS[language])
+    assert split(text) == text.split()
+    assert split(text.replace(" ", ", ")) == text.replace(" ", " , ").split()
+
+
+def test_invisible_spaces_divide_words_and_flags_are_pairs():
+    assert split("ភាសា\u200bខ្មែរ") == ["ភាសា", "ខ្មែរ"]
+    flags = ["\U0001f1e9\U0001f1ea", "\U0001f1eb\U0001f1f7"]
+    assert split("".join(flags)) == flags
+    assert split("\u0301 a") == ["\u0301", "a"]  # a mark of nothing
+    assert split('say "no"') == ["say", '"', "no", '"']
 
 
 def test_the_vocabulary_is_ranked_by_frequency_then_by_letters():

@@ -71,7 +71,7 @@ def step(now: Now, sample: int = 0, at: int | None = None) -> dict[str, Any]:
     model = now.plain_at(at)
     found = trace(model, inputs, masks, labels=y)
     p = answer_probabilities(model, found)
-    best = (-p).argsort()[:CANDIDATES].tolist()
+    best = (-p).argsort(kind="stable")[:CANDIDATES].tolist()
     nodes = nodes_of(found)
     gradients: Any = found.gradients or {}
     return {

@@ -1,8 +1,14 @@
 // The words of a text, and their ids, as npformer.data.tokenizers.WordTokenizer has them.
 
 const SINGLE = "\\u3040-\\u30ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff"; // written without spaces
-const LETTER = `(?:(?![${SINGLE}])[\\p{L}\\p{N}_])`;
-const TOKEN = new RegExp(`[${SINGLE}]|${LETTER}+(?:['\\u2019]${LETTER}+)*|[^\\p{L}\\p{N}_\\s]`, "gu");
+const MARK = "[\\p{M}\\u{1f3fb}-\\u{1f3ff}\\u05f3]|(?!\\u200b)\\p{Cf}"; // belongs to what it stands behind
+const MARKS = `(?:${MARK})*`;
+const LETTER = `(?!${MARK}|[${SINGLE}])[\\p{L}\\p{N}_]${MARKS}`;
+const SYMBOL = `(?:[^\\p{L}\\p{N}_\\s\\u200b]|\\ufeff)${MARKS}`;
+const WITHIN = "(?:['\\u2019\\u00b7\\u05f4\\u2027]|\"(?=[\\u05d0-\\u05ea]))"; // no end of a word between letters
+const TOKEN = new RegExp(
+  `(?!${MARK})[${SINGLE}]${MARKS}|(?:${LETTER})+(?:${WITHIN}(?:${LETTER})+)*`
+  + `|[\\u{1f1e6}-\\u{1f1ff}]{2}|${SYMBOL}(?:(?<=\\u200d)${SYMBOL})*`, "gu");
 const UNKNOWN = 1;
 
 function parts(word, n) {

@@ -165,6 +165,9 @@ def test_words_are_those_of_the_tokenizer(tab):
         "naïve cafe\u0301 O\u2019Brien a_b x\u0300y",
         "Σίσυφος ΟΔΟΣ\u00a0½ ٣",
         "   ",
+        'हिन्दी भाषा, שָׁלוֹם צה"ל! می\u200cشود ភាសា\u200bខ្មែរ',
+        "\u304b\u309a zeit\u00adung \u263a\ufe0f",
+        "\U0001f468\u200d\U0001f469 \U0001f1e9\U0001f1ea \u0301 \ufeff",
         "\U0001d54f \U0001f600 ok",
     ]
     for lower, ngrams in ((True, 0), (False, 0), (True, 4)):
