@@ -19,6 +19,7 @@ from pathlib import Path
 import npformer as nf
 from benchmarks.results_files import COMMIT, RESULTS, ROOT, markdown, write
 from npformer.tasks.sources.recipes import RECIPES
+from tests.faults.hash_seeds import hash_seeds
 from tests.faults.interrupts import interrupts
 from tests.faults.kills import Fit, Train, kills
 from tests.faults.mutated_files import mutated_files
@@ -38,6 +39,7 @@ PARTS = (
     "interrupts",
     "overlaps",
     "real_files",
+    "hash_seeds",
 )
 
 LISTED = {
@@ -68,6 +70,7 @@ def run(words):
     parser.add_argument("--tables", type=int, default=6_000, help="of real origin, rebuilt")
     parser.add_argument("--seed", type=int, help="of what is drawn (a new one, which is printed)")
     parser.add_argument("--at-once", type=int, default=2, help="trainings killed side by side")
+    parser.add_argument("--processes", type=int, default=8, help="with other hashes")
     chosen = parser.parse_args(words)
     seed = secrets.randbelow(1 << 31) if chosen.seed is None else chosen.seed
     measure = {
@@ -79,6 +82,7 @@ def run(words):
         "interrupts": lambda: interrupts(chosen.interrupts, seed),
         "overlaps": lambda: overlaps(chosen.switches, seed),
         "real_files": lambda: real_files(chosen.tables, seed),
+        "hash_seeds": lambda: hash_seeds(chosen.processes, seed),
     }
     earlier = RESULTS / "faults.json"
     figures = json.loads(earlier.read_text())["figures"] if earlier.exists() else {}
@@ -181,7 +185,7 @@ def table(figures):
     said = f"{calls['words']} refused in words, {calls['right']} right"
     rows.append(("wrong calls", calls["calls"], failed, said, calls["commit"]))
     rows += [interrupts_row(figures["interrupts"]), overlaps_row(figures["overlaps"])]
-    rows.append(real_files_row(figures["real_files"]))
+    rows += [real_files_row(figures["real_files"]), hash_seeds_row(figures["hash_seeds"])]
     cost = figures["checkpoint_cost"]
     drawn = [figures[name] for name in PARTS if name not in ("checkpoint_cost", "listed")]
     ratios = cost["ratios"]
@@ -215,3 +219,9 @@ def real_files_row(figures):
     failed = figures["silent"] + figures["raw"]
     words = f"{figures['right']} read, {figures['words']} refused in words"
     return "tables of real origin", figures["tried"], failed, words, figures["commit"]
+
+
+def hash_seeds_row(figures):
+    """Return the row of trainings in processes with other hashes."""
+    words = "trained and resumed with other seeds of Python's hashes, equal bit for bit"
+    return "one seed, one result", figures["trainings"], figures["silent"], words, figures["commit"]
