@@ -49,17 +49,17 @@ class ScopedSetting(Generic[Value]):
     def set_default(self, switch: Switch[Value]) -> None:
         """Make a switch's value the default, until the switch is entered."""
         with self._lock:
-            others = [default for default in self._defaults if default.switch() is not None]
             lasting = [default for default in self._defaults if default.switch() is None]
-            # Only the last default that can no longer be taken back can ever count again.
-            entries = {id(default) for default in (*others, *lasting[-1:])}
-            kept = [default for default in self._defaults if id(default) in entries]
-            self._defaults = [*kept, _Default(switch.value, weakref.ref(switch))]
+            replaced = lasting[:-1]  # a later default, which nobody can take back, hides them
+            others = [default for default in self._defaults if default not in replaced]
+            self._defaults = [*others, _Default(switch.value, weakref.ref(switch))]
 
     def take_back_default(self, switch: Switch[Value]) -> None:
         """Forget that a switch has set a default."""
         with self._lock:
-            self._defaults = [item for item in self._defaults if item.switch() is not switch]
+            self._defaults = [
+                default for default in self._defaults if default.switch() is not switch
+            ]
 
 
 class Switch(Generic[Value]):
