@@ -174,7 +174,10 @@ ENTRANCES = {
     "validation": (lambda v, _: texts(validation=v), (TEXTS, LABELS)),
     "validation of pairs": (lambda v, _: translator(validation=v), (TEXTS, TEXTS)),
     "targets": (lambda v, _: translator(y=v), TEXTS),
-    "targets shown": (lambda v, path: translator().report(TEXTS, v, path / "r.html"), TEXTS),
+    "targets shown": (
+        lambda v, path: translator().report(TEXTS, v, path / "r.html", overwrite=True),
+        TEXTS,
+    ),
     "ids": (lambda v, _: translator().tokenizers_[0].decode(v), [4, 5]),
     "ids named": (lambda v, _: translator().tokenizers_[0].tokens(v), [4, 5]),
     "X": (lambda v, _: through_sklearn(v), IDS),
@@ -211,7 +214,7 @@ def test_what_has_an_order_is_a_list(tmp_path, made):
     np.testing.assert_array_equal(found.predict_proba(made(TEXTS)), expected.predict_proba(TEXTS))
     assert str(found.evaluate(made(TEXTS), made(LABELS))) == str(expected.evaluate(TEXTS, LABELS))
     found.report(made(TEXTS), made(LABELS), tmp_path / "r.html", samples=1)
-    translator().report(made(TEXTS[:2]), made(TEXTS[:2]), tmp_path / "r.html")
+    translator().report(made(TEXTS[:2]), made(TEXTS[:2]), tmp_path / "pairs.html")
 
 
 def test_half_a_character_is_no_text():

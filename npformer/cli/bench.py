@@ -7,13 +7,11 @@ from itertools import product
 
 from npformer.cli import common, speed
 from npformer.core import checks, use_precision
-from npformer.training.storage.files import check_place
+from npformer.training.storage.outputs import write_output
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a table of step times."""
-    if options.json is not None:
-        check_place(options.json, "speeds.json")
     workloads, mixers = options.workload.split(","), options.mixer.split(",")
     for name in workloads:
         checks.choice("workload", name, speed.WORKLOADS)
@@ -28,5 +26,6 @@ def run(options: argparse.Namespace) -> int:
     print("\nplain: how many times as long a step takes with npformer.functional alone")
     if options.json:
         written = {"figures": [asdict(one) for one in speeds]}
-        options.json.write_text(json.dumps(written, indent=2) + "\n")
+        words = f"{json.dumps(written, indent=2)}\n"
+        write_output(options.json, words.encode(), overwrite=options.overwrite)
     return 0

@@ -26,15 +26,13 @@ from npformer.engine.verdict import CHECK_VARIABLE, in_words, verdict
 from npformer.models import EncoderConfig
 from npformer.models.trainable import SequenceClassifier
 from npformer.training.distributed import Communicator
-from npformer.training.storage.files import check_place
+from npformer.training.storage.outputs import write_output
 
 MARKS = {True: "ok", False: "PROBLEM", None: "--"}
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each finding."""
-    if options.report is not None:
-        check_place(options.report, "report.txt")
     healthy, report = True, []
     for line in diagnose(options.ranks):
         words = f"{MARKS[line.ok]:<8} {line.what:<12} {line.found}"
@@ -42,7 +40,8 @@ def run(options: argparse.Namespace) -> int:
         report += [words, line.details] if line.details else [words]
         healthy = healthy and line.ok is not False
     if options.report is not None and options.ranks.rank == 0:
-        options.report.write_text("\n".join([*report, ""]), "utf-8")
+        words = "\n".join([*report, ""])
+        write_output(options.report, words.encode(), overwrite=options.overwrite)
     return 0 if healthy else 1
 
 

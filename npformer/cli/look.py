@@ -8,18 +8,18 @@ from npformer.cli.run_folder import REPORT
 from npformer.cli.trained import Trained
 from npformer.tasks.estimators import Classifier, Estimator
 from npformer.tasks.reports import report
-from npformer.training.storage.files import check_place
+from npformer.training.storage.outputs import check_not_read, check_place
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report and print its path."""
     samples = _numbers(options.samples)
-    if options.out is not None:
-        check_place(options.out, REPORT)
+    out = _place(options)
+    check_place(out, REPORT, overwrite=options.overwrite)
     first = Trained.load(options, options.model)
     first.check_given(options)
     if isinstance(first.model, Estimator):
-        return _on_file(options, first, samples)
+        return _on_file(options, first, out, samples)
     places = [options.model, *(options.compare or [])]
     every = [first, *(Trained.load(options, place) for place in places[1:])]
     recipe = first.recipe()
@@ -39,26 +39,30 @@ def run(options: argparse.Namespace) -> int:
         models,
         x,
         y,
-        path=_place(options),
+        path=out,
         samples=samples,
         token_names=recipe.tokens,
         class_names=recipe.classes,
         title=f"{recipe.name}{which}: a look inside",
         notes={name: words for name, words in seen.items() if words},
         batch_size=options.batch_size,
+        overwrite=options.overwrite,
     )
     print(path)
     return 0
 
 
-def _on_file(options: argparse.Namespace, trained: Trained, samples: int | list[int]) -> int:
+def _on_file(
+    options: argparse.Namespace, trained: Trained, out: Path, samples: int | list[int]
+) -> int:
     """Write the report on a model of a file."""
     if options.compare:
         raise ValueError("--compare is for models of npformer's tasks; expected none")
-    shown: dict[str, Any] = {"samples": samples}
+    check_not_read("--out", out, trained.files())
+    shown: dict[str, Any] = {"samples": samples, "overwrite": options.overwrite}
     if isinstance(trained.model, Classifier):
         shown["batch_size"] = options.batch_size
-    print(trained.model.report(*trained.held_out(options).data(), _place(options), **shown))
+    print(trained.model.report(*trained.held_out(options).data(), out, **shown))
     return 0
 
 

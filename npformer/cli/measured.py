@@ -62,7 +62,7 @@ def measure(
     reported = test.rows(range(min(len(test), MOST_REPORTED)))
     title = f"{Path(training.options.task).name}: {size}"
     path = training.path / REPORT
-    model.report(*reported.data(), path, title=title, scores=scores, beside=beside)
+    model.report(*reported.data(), path, title=title, scores=scores, beside=beside, overwrite=True)
     words = f"{size}: {scores}\n\n{_comparison(scores, beside)}\n\n{mistakes(scores, test, model)}"
     return metrics, words, [REPORT]
 

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.resources
+import os
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from npformer.models.trainable.metrics import FIGURES
 from npformer.optim import NORMS_AND_BIASES, SCHEDULES
 from npformer.tasks.sources.kinds import TEXT_FILES, is_data_file
 from npformer.tasks.sources.recipes import RECIPES
+from npformer.training.storage.outputs import check_not_read, check_place
 
 COMMANDS: dict[str, Any] = tomllib.loads(
     (importlib.resources.files("npformer.cli") / "commands.toml").read_text("utf-8")
@@ -36,6 +38,11 @@ def place(word: str) -> Path:
         what = "standard input" if word else "empty"
         raise argparse.ArgumentTypeError(f"{word!r} is {what}; expected a name of a file or folder")
     return Path(word)
+
+
+def output(word: str) -> Path:
+    """Return the path that a word names, of a file that is to be written."""
+    return place(word)
 
 
 def task_or_file(word: str) -> str:
@@ -74,6 +81,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "FILE": place,
     "DIR": place,
     "MODEL": place,
+    "output": output,
     "str": str,
     "task": task_or_file,
     "workers": workers,
@@ -87,6 +95,34 @@ that the table gives."""
 def above_0(name: str, value: object) -> float:
     """Return `value` as a float after checking that it is finite and above 0."""
     return checks.number(name, value, above=0.0)
+
+
+EXAMPLES = {"json": "speeds.json", "report": "report.txt", "export": "page.html"}
+"""Names of files that some options of the type "output" may write; others write tables or pages."""
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Check that what a command writes replaces nothing, before anything is read.
+
+    With --overwrite it may replace a file, but none that the command reads.
+    """
+    for action in options.parser._actions:
+        path = getattr(options, action.dest, None)
+        if action.type is output and path is not None:
+            example = EXAMPLES.get(action.dest, "answers.csv")
+            check_not_read(action.option_strings[-1], path, named_files(options, action.dest))
+            check_place(path, example, overwrite=options.overwrite)
+
+
+def named_files(options: argparse.Namespace, output: str) -> list[Path]:
+    """Return the files that a command line names, also by their folder, but not by `output`."""
+    files: list[Path] = []
+    for name, value in vars(options).items():
+        for word in value if isinstance(value, list) else [value]:
+            if name == output or not isinstance(word, str | Path):
+                continue
+            files += [*Path(word).iterdir()] if os.path.isdir(word) else [Path(word)]  # noqa: PTH112 - takes texts of any length
+    return files
 
 
 RANGES: dict[str, Callable[[str, Any], object]] = {

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
             )
         from npformer.learn.play.played import export_folder
 
-        print(export_folder(folder, options.export))
+        print(export_folder(folder, options.export, overwrite=options.overwrite))
         return 0
 
     for name in ("starlette", "uvicorn"):

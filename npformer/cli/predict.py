@@ -14,7 +14,7 @@ from npformer.data.stored import read
 from npformer.models.trainable import SequenceClassifier, predict_to_file
 from npformer.tasks.estimators import Estimator, TextWriter
 from npformer.tasks.sources.array_file import read_npy, read_samples
-from npformer.training.storage.files import check_place
+from npformer.training.storage.outputs import is_stream
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,12 +34,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_out(out: Path | None, ends: tuple[str, ...]) -> None:
-    """Check the name of the file to write, before anything is computed."""
-    if out is not None:
-        check_place(out, f"answers{ends[0]}")
-        if out.suffix not in ends:
-            ending = " or ".join(ends)
-            raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
+    """Check the ending of the file to write; answers may also go through a pipe, as CSV."""
+    if out is None or out.suffix in ends or (is_stream(out) and ".csv" in ends):
+        return
+    ending = " or ".join(ends)
+    raise ValueError(f"--out is {out}; expected the name of a file that ends in {ending}")
 
 
 def _predict(options: argparse.Namespace, trained: Trained) -> int:
@@ -56,6 +55,7 @@ def _predict(options: argparse.Namespace, trained: Trained) -> int:
             kind="probabilities" if options.probabilities else "labels",
             batch_size=options.batch_size,
             communicator=ranks,
+            overwrite=options.overwrite,
         )
     else:
         predict = model.predict_probabilities if options.probabilities else model.predict

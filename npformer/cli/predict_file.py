@@ -21,7 +21,7 @@ from npformer.tasks.estimators import Classifier, TextClassifier, TextFiller, Te
 from npformer.tasks.estimators.filling import fill
 from npformer.tasks.sources.file_task import Part
 from npformer.training.inspection.trace_table import aligned
-from npformer.training.storage.files import write_whole
+from npformer.training.storage.outputs import is_stream, write_output
 
 NAMED = {"pairs": "sources", "unlabelled": "texts"}
 """What is predicted for, by the kind of file, where it is called otherwise."""
@@ -55,8 +55,10 @@ def run(options: argparse.Namespace, trained: Trained) -> int:
         return 0  # the first writes and prints
     print(f"{common.counted(len(part), kind)} on {common.device_of(options)}", file=sys.stderr)
     if options.out is not None:
-        write_whole(options.out, _table(options, part.columns, new))
-        print(f"{options.out}: {common.counted(len(part), 'rows')}")
+        table = _table(options, part.columns, new)
+        write_output(options.out, table, overwrite=options.overwrite)
+        if not is_stream(options.out):  # it may be standard output, which is for the table
+            print(f"{options.out}: {common.counted(len(part), 'rows')}")
     elif fillings is not None:
         print("\n".join(_lines_of_gaps(part, fillings)))
     elif kind == "sources" and len(part) == 1:
@@ -88,7 +90,6 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
             raise ValueError(f"--{name} is given and the model takes {kind}; expected none")
     file = _named_file(words) if kind == "series" else named_table(words)
     if file is not None:
-        _check_out(options.out, Path(file))
         return trained.read(file, options, labelled=False)
     refuse_options_of_tables(options, "there is no table, for which it is")
     if words and kind != "series":
@@ -104,12 +105,6 @@ def _input(options: argparse.Namespace, trained: Trained, kind: str) -> Part:
 def _named_file(words: list[str]) -> str | None:
     """Return the file of series that words name; None if they do not name one."""
     return words[0] if len(words) == 1 else None
-
-
-def _check_out(out: Path | None, file: Path) -> None:
-    """Check that the file that is read will not be overwritten."""
-    if out is not None and out.exists() and file.exists() and out.samefile(file):
-        raise ValueError(f"--out {out} is the file that is read; expected another name")
 
 
 def _check_new_columns(options: argparse.Namespace, model: Any, part: Part) -> None:

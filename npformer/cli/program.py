@@ -20,7 +20,7 @@ from npformer.cli import (
     train,
 )
 from npformer.cli.common import STATUS, warnings_in_words
-from npformer.cli.options import add_command, check_numbers
+from npformer.cli.options import add_command, check_numbers, check_outputs
 from npformer.cli.parser import Parser
 from npformer.cli.ranks import check_together, only_the_first_speaks
 from npformer.cli.streams import drop, forgiving, usable_streams
@@ -70,6 +70,7 @@ def _run(options: argparse.Namespace) -> int:
         ):
             check_together(options.ranks, options.command)
             check_numbers(options)
+            check_outputs(options)
             status = int(options.run(options))
         sys.stdout.flush()
         return status
@@ -128,7 +129,7 @@ def _explanation(error: BaseException, options: argparse.Namespace) -> str:
     if isinstance(error, BatchTooLargeError):  # name options, not arguments of a function
         words = str(error).replace("batch_size=", "--batch-size ")
         return words.replace("micro_batch=", "--micro-batch ")
-    words = str(error)
+    words = str(error).replace("pass overwrite=True", "pass --overwrite")
     for action in options.parser._actions:  # an argument of a function is an option here
         given, flag = getattr(options, action.dest, None), "".join(action.option_strings[-1:])
         if flag and words.startswith(f"{action.dest} is {described(given)}"):

@@ -8,6 +8,7 @@ from typing import Any
 
 from npformer.cli import train_file, train_task
 from npformer.cli.model_settings import given_options
+from npformer.cli.options import named_files
 from npformer.cli.plugins import load_plugins
 from npformer.cli.ranks import own_folder, who_is_who
 from npformer.cli.run_folder import RunFolder
@@ -16,6 +17,7 @@ from npformer.core import split_names
 from npformer.mixers import MIXERS
 from npformer.tasks.sources.kinds import OPTIONS
 from npformer.tasks.sources.recipes import RECIPES, Recipe, usual_options
+from npformer.training.storage.outputs import check_not_read
 
 OF_THIS_CALL = (
     "command",
@@ -52,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
             resume=options.resume,
             overwrite=options.overwrite,
         )
+        if options.overwrite:
+            _check_replaces_no_input(options, folder)
         fitting = {} if options.resume and folder.saved else usual_options(options.task, mixers)
         chosen = folder.options(given, options.usual | fitting)
         chosen = options.ranks.first(chosen)  # which alone knows the run that goes on
@@ -63,6 +67,13 @@ def run(options: argparse.Namespace) -> int:
         _check_fits(options, recipe)
         training = Training(options, folder, chosen)
         return train_file.run(training) if recipe is None else train_task.run(training, recipe)
+
+
+def _check_replaces_no_input(options: argparse.Namespace, folder: RunFolder) -> None:
+    """Check that the run that is replaced is none that the new one begins with."""
+    sources = named_files(options, "out")
+    for file in folder.files():
+        check_not_read("--out has", file, sources)
 
 
 def _options_of_run(options: argparse.Namespace) -> dict[str, Any]:

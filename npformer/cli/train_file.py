@@ -11,6 +11,7 @@ from npformer.cli import common
 from npformer.cli.measured import measure
 from npformer.cli.model_settings import given_options, model_for
 from npformer.cli.options import NEXT
+from npformer.cli.run_folder import REPORT
 from npformer.cli.training import VERSIONS, Training
 from npformer.data.text_file import named
 from npformer.tasks.estimators import Estimator
@@ -51,7 +52,7 @@ def run(training: Training) -> int:
             **arguments,
         )
         about = {"task": task.to_dict(), "seed": options.seed, "plugins": training.folder.plugins}
-        save(model, training.path / checkpoint_name(), notes=about)
+        save(model, training.path / checkpoint_name(), notes=about, overwrite=True)
         status = training.status(model.histories_[-1], model.settings_["epochs"])
         if status is None:
             _finish(training, model, parts, about)
@@ -127,11 +128,18 @@ def _finish(training: Training, model: Any, parts: dict[str, Part], about: dict[
 def _next(kind: str, model: Any, parts: dict[str, Part], path: str) -> str:
     """Return what to do with a trained model; and what it writes, if it does."""
     if kind != "text":
-        return str(NEXT[kind]).format(path, "" if len(parts["test"]) else " FILE")
+        return str(NEXT[kind]).format(path, _how_to_look(kind, path, tested=len(parts["test"]) > 0))
     written = model.generate(n=300, temperature=0.8)  # what the first command prints
     first = parts["train"].samples.strip().partition("\n")[0]
     again = f"npformer generate {path} {shlex.quote(first[:LONGEST])}"
     return f"\nnpformer generate {path} --temperature 0.8\n\n{written}\n\n{again}"
+
+
+def _how_to_look(kind: str, path: str, *, tested: bool) -> str:
+    """Return how to look inside a trained model; of a classifier the test wrote a report."""
+    if not tested:
+        return f"npformer look {path} FILE"
+    return f"npformer look {path}" if kind == "pairs" else f"{path}/{REPORT}, in a browser"
 
 
 def _plain(value: Any) -> Any:

@@ -126,7 +126,7 @@ def _save(
         "seed": metrics["seed"],
         "plugins": metrics["plugins"],
     }
-    save(model, training.path / name, notes=notes)
+    save(model, training.path / name, notes=notes, overwrite=True)
     histories[split] = history
     metrics["splits"][split] = {
         "validation_accuracy": max(history.validation_accuracy, default=None),

@@ -210,6 +210,12 @@ class Trained:
                 )
         return part
 
+    def files(self) -> list[Path]:
+        """Return the files that the model was trained on, if it says so."""
+        task = self.notes.get("task")
+        sums = task.get("sha256") if isinstance(task, dict) else None
+        return [Path(file) for file in sums] if isinstance(sums, dict) else []
+
     def _parts(self) -> dict[str, Part]:
         """Return the parts of the training's file, after checking that it is unchanged."""
         drawn = Drawn(self.path.parent, resume=True, keeps=False)

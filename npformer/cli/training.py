@@ -103,5 +103,5 @@ class Training:
             figure = figure_of(histories, shown, title)
         except ImportError:
             return 'no curves.png: python -m pip install "npformer[plot]"'
-        write_figure(figure, self.path / "curves.png")
+        write_figure(figure, self.path / "curves.png", overwrite=True)
         return "curves.png"

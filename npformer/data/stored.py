@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -155,6 +155,17 @@ def sharded(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) ->
     if not given:
         raise ValueError("files is an empty list; expected at least one .npy file")
     return ShardedArray([checks.path(f"files[{i}]", file) for i, file in enumerate(given)])
+
+
+def files_of(arrays: Iterable[Any]) -> list[Path]:
+    """Return the files in which the rows of arrays lie."""
+    files: list[Path] = []
+    for array in arrays:
+        if isinstance(array, ShardedArray):
+            files += array.files
+        elif isinstance(array, np.memmap) and array.filename is not None:
+            files.append(Path(array.filename))
+    return files
 
 
 def read(array: Any, rows: Any) -> Any:

@@ -194,14 +194,14 @@ def _bfloat16(file: Path) -> Arrays:
 
 def write_contents(folder: Path, contents: Mapping[str, Any], overwrite: bool) -> None:
     """Write files, {name: bytes, or content for JSON}; FileExistsError if there are such files."""
-    existing = [name for name in contents if (folder / name).exists()]
+    existing = [name for name in contents if os.path.lexists(folder / name)]
     if existing:
         _check_replaceable(folder, contents, existing, overwrite)
     for name, content in contents.items():
         check_writable((folder / name).parent)
         if not isinstance(content, bytes):
             content = (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()
-        write_whole(folder / name, content)
+        write_whole(folder / name, content, overwrite=overwrite)
 
 
 def _check_replaceable(
@@ -210,8 +210,8 @@ def _check_replaceable(
     """Raise FileExistsError if existing files may not be replaced, or one would be left over."""
     if not overwrite:
         raise FileExistsError(
-            f"{folder} has {', '.join(existing)} already; expected a new folder. To replace them, "
-            "pass overwrite=True"
+            f"{folder} has {', '.join(existing)} already; expected a new folder. To replace "
+            "them, pass overwrite=True"
         )
     for name in SENTENCES:
         if (folder / name).exists() and name not in contents:

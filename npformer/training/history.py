@@ -50,13 +50,15 @@ class History:
     validation_metric: list[float] = field(default_factory=list)
     validation_rows: list[int] | None = None
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+    def plot(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> Any:
         """Draw loss and metric by epoch; return the matplotlib Figure.
 
         Parameters
         ----------
         path : str or path, optional
             Where to write it as well: a .png, .svg or .pdf.
+        overwrite : bool
+            Whether to replace an existing file.
 
         Raises
         ------
@@ -65,7 +67,7 @@ class History:
         """
         from npformer.training.inspection.curves import plot
 
-        return plot(self, path)
+        return plot(self, path, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""

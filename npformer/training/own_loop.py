@@ -65,7 +65,8 @@ def save_checkpoint(
 ) -> None:
     """Write all that a training loop needs to continue into ``folder/checkpoint.safetensors``.
 
-    It replaces an earlier checkpoint whole: a crash leaves either the old one or the new one.
+    It replaces an earlier checkpoint whole: a crash leaves either the old one or the new one. Any
+    other file of this name is refused.
     `fit` does this by itself, with ``checkpoint=folder``.
 
     Parameters
@@ -94,6 +95,7 @@ def save_checkpoint(
     if type(model) in MODELS.values():
         rebuildable(model)  # or nobody could load it
     sections = sections_of(model, optimizer, generators, history)
+    folders.check_replaceable(path)
     check_writable(path)
     folders.write(path, {**sections, "notes": dict(notes or {})})
 

@@ -17,7 +17,7 @@ def looked(trained, tmp_path, capsys):
 
     def look(*words, status=0):
         out = tmp_path / "page.html"
-        assert run("look", *words, "--out", out) == status
+        assert run("look", *words, "--out", out, "--overwrite") == status
         assert capsys.readouterr().out.splitlines()[-1] == str(out)
         return read(out)
 
@@ -38,7 +38,7 @@ def test_it_writes_the_report_beside_the_model(trained, prints):
         f"{found['test_loss']:.4f}",
     ]
     before = (trained / "report.html").read_bytes()
-    prints("look", trained / "model.safetensors")
+    prints("look", trained / "model.safetensors", "--overwrite")
     assert (trained / "report.html").read_bytes() == before.replace(
         f">{trained.name}".encode(), b">model.safetensors"
     )
@@ -104,7 +104,7 @@ def test_every_kind_of_task_is_shown(task, tmp_path, looked):
 
 def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_curves):
     folder = train(tmp_path / "run")
-    prints("look", folder)
+    prints("look", folder, "--overwrite")
     assert (folder / "report.html").exists()
     assert run("train", "digits", *TINY, "--split", "ordered", "--out", folder, "--overwrite") == 0
     assert not (folder / "report.html").exists()
@@ -136,6 +136,6 @@ def test_what_does_not_fit_is_refused(trained, tokens, tmp_path, fails, words, s
         model = recipe.model(recipe.load(next(iter(recipe.splits)), 0), dtype=dtype)
         places[name] = tmp_path / f"{name}.safetensors"
         nf.save(model, places[name], notes=notes)
-    line = fails("look", trained, *(word.format(**places) for word in words.split()))
+    line = fails("look", trained, "--overwrite", *(word.format(**places) for word in words.split()))
     assert said in line
     assert not (trained / "report.html").exists()

@@ -213,7 +213,7 @@ def test_a_full_disk_at_the_end_is_told_and_costs_nothing(tmp_path, refused, mon
     whole = train(tmp_path / "whole", "--epochs", 2)
     save = nf.save
 
-    def full(model, path, notes=None):
+    def full(model, path, **options):
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr("npformer.cli.train_task.save", full)

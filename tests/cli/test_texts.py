@@ -78,8 +78,9 @@ def test_standard_input_comes_once(table, trained_on_texts, fails, prints, monke
 def test_a_run_of_standard_input_is_measured_on_files(table, tmp_path, fails, prints, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.read_bytes())))
     prints("train", "-", "--text", "review", "--label", "stars", *TINY, "--out", tmp_path)
-    for command in ("evaluate", "look"):
-        assert "on standard input, of which nothing is kept; expected a" in fails(command, tmp_path)
+    for command in (["evaluate"], ["look", "--overwrite"]):
+        line = fails(*command, tmp_path)
+        assert "on standard input, of which nothing is kept; expected a" in line
 
 
 def test_a_run_has_model_report_history_and_metrics(trained_on_texts):
@@ -157,7 +158,8 @@ def test_other_texts_are_evaluated_and_looked_at(trained_on_texts, tmp_path, pri
     assert (tmp_path / "r.html").read_text("utf-8").count("<h1") == 1
     assert page.strip() == str(tmp_path / "r.html")
     assert "majority class" not in (tmp_path / "r.html").read_text("utf-8")  # it has no such row
-    assert prints("look", trained_on_texts).strip() == str(trained_on_texts / "report.html")
+    printed = prints("look", trained_on_texts, "--overwrite")
+    assert printed.strip() == str(trained_on_texts / "report.html")
 
 
 def test_parts_may_be_files_and_a_test_may_be_left_out(tmp_path, prints):
@@ -366,7 +368,7 @@ def test_wrong_files_are_explained(tmp_path, monkeypatch, fails, words, problem)
     ("predict .", "is the name of a file or folder, not a table"),
     ("predict not_there.xlsx", "In Excel: save as CSV UTF-8"),
     ("predict a.csv text", "expected one table, or texts, not both"),
-    ("look --compare b", "--compare is for models of npformer's tasks"),
+    ("look --overwrite --compare b", "--compare is for models of npformer's tasks"),
 )
 def test_wrong_calls_of_a_trained_model(
     trained_on_texts, tmp_path, monkeypatch, fails, words, problem

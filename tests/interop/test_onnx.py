@@ -294,7 +294,7 @@ def test_pretrained_classifiers(family, tmp_path):
     logits, _ = session_of(tmp_path / "model.onnx").run(None, given)
     check_equal(logits, model(ids, mask, types))
     with pytest.raises(TypeError, match=r"PretrainedEncoder; expected a Layer. Pass pretrained"):
-        nf.interop.to_onnx(found, tmp_path / "model.onnx")
+        nf.interop.to_onnx(found, tmp_path / "other.onnx")
 
 
 TEXTS = ["a fine day", "a bad day", "fine and good", "bad and sad", "good day", "sad day"] * 3
@@ -337,10 +337,11 @@ def test_estimator_of_sklearn(tmp_path):
         estimator = EncoderClassifier(
             inputs=inputs, dtype="float32", max_iter=2, random_state=0
         ).fit(X, LABELS)
-        exported = nf.interop.to_onnx(estimator, tmp_path / "model.onnx", mask=inputs == "text")
+        path = tmp_path / f"{inputs}.onnx"
+        exported = nf.interop.to_onnx(estimator, path, mask=inputs == "text")
         x, mask = estimator.reader_.read(X)
         given = {"x": x} | ({"mask": mask} if inputs == "text" else {})
-        found = session_of(tmp_path / "model.onnx").run(["probabilities"], given)[0]
+        found = session_of(path).run(["probabilities"], given)[0]
         check_equal(found, estimator.predict_proba(X).astype("float32"))
         assert json.loads(exported.metadata["classes"]) == ["no", "yes"]
         assert words in exported.left

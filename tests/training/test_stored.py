@@ -276,7 +276,7 @@ def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
     before = path.read_bytes()
     x[70, 0] = VOCABULARY
     with pytest.raises(ValueError, match=r"samples from 70 to 79, .*x holds 30"):
-        nf.predict_to_file(path, model, x, mask, types)
+        nf.predict_to_file(path, model, x, mask, types, overwrite=True)
     assert path.read_bytes() == before
     assert not list(tmp_path.glob("*.part"))
 

@@ -19,7 +19,7 @@ from npformer.models.trainable import (
     SequenceClassifier,
     WideSequenceClassifier,
 )
-from npformer.training.storage.files import check_place, write_whole
+from npformer.training.storage.outputs import check_place, write_output
 
 LARGEST = 2**31 - 2**20
 """The most bytes of an ONNX file, which is one protobuf message."""
@@ -62,6 +62,7 @@ def to_onnx(
     *,
     mask: bool | None = None,
     types: bool | None = None,
+    overwrite: bool = False,
 ) -> Exported:
     """Write a model to an ONNX file, for programs such as onnxruntime. Needs the extra `onnx`.
 
@@ -81,6 +82,8 @@ def to_onnx(
         Whether the file takes a mask. None: yes, unless a mixer refuses padding.
     types : bool, optional
         Whether it takes the types of tokens. None: yes, if the model has more than one.
+    overwrite : bool
+        Whether to replace an existing file.
 
     Returns
     -------
@@ -89,7 +92,8 @@ def to_onnx(
     """
     library("onnx", "onnx", "to_onnx")
     file = checks.path("path", path)
-    check_place(file, "model.onnx")
+    checks.flag("overwrite", overwrite)
+    check_place(file, "model.onnx", overwrite=overwrite)
     for name, chosen in (("mask", mask), ("types", types)):
         if chosen is not None:
             checks.flag(name, chosen)
@@ -108,7 +112,7 @@ def to_onnx(
     x = _inputs(graph, models[0], mask, types)
     _outputs(graph, models, x)
     metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in around.items()}
-    write_whole(file, graph.model(metadata).SerializeToString())
+    write_output(file, graph.model(metadata).SerializeToString(), overwrite=overwrite)
     inputs = [value.name for value in graph.inputs]
     outputs = [value.name for value in graph.outputs]
     return Exported(inputs, outputs, left, metadata)

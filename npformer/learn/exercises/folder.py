@@ -1,14 +1,17 @@
 """A reader's folder: its files, and how many hints were taken."""
 
 import json
+import os
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 
 from npformer.data.json_file import read_json_if_there
 from npformer.learn.exercises import notebook
 from npformer.learn.exercises.reader_file import file_of, is_changed
 from npformer.learn.exercises.table import NAMES, TEXTS, exercise, named, stem
+from npformer.training.storage.files import write_whole
 
 HINTS = "hints.json"
 
@@ -32,19 +35,19 @@ def start(
     n_written = 0
     for name in names or NAMES:
         path = folder / f"{stem(name)}{ending}"
-        if path.exists():
+        if os.path.lexists(path):
             if not is_changed(path, exercise(name)):
                 lines.append(f"{path.name} is there already, and unchanged")
                 continue
             if not force:
                 lines.append(f"{path.name} was changed, so it stays as it is")
                 continue
-            old = path.with_name(f"{path.name}.old")
-            path.replace(old)
+            old = _kept_name(path)
+            path.rename(old)
             lines.append(f"{path.name} is written anew; what you had is in {old.name}")
         _write_blank(path, name)
         n_written += 1
-    if not (folder / "README.md").exists():
+    if not os.path.lexists(folder / "README.md"):
         _write_readme(folder / "README.md", ending)
     return [*lines, f"{n_written} {'file' if n_written == 1 else 'files'} written to {folder}"]
 
@@ -53,14 +56,20 @@ def _write_blank(path: Path, name: str) -> None:
     """Write the file of an exercise as readers get it: a notebook, if its name ends like one."""
     blank = exercise(name).blank
     text = notebook.from_source(blank, name) if path.suffix == ".ipynb" else blank
-    path.write_text(text, "utf-8", newline="\n")
+    write_whole(path, text.encode(), overwrite=False)
+
+
+def _kept_name(path: Path) -> Path:
+    """Return a free name for what a reader had: another one each time."""
+    names = chain([f"{path.name}.old"], (f"{path.name}.old{n}" for n in count(2)))
+    return next(path.with_name(name) for name in names if not os.path.lexists(path.parent / name))
 
 
 def _write_readme(path: Path, ending: str) -> None:
     """Write what to do in the folder, and a table of its files."""
     introduction = (TEXTS / "README.md").read_text("utf-8").format(first=NAMES[0])
     rows = [f"| `{stem(name)}{ending}` | {exercise(name).title} |\n" for name in NAMES]
-    path.write_text("".join([introduction, *rows]), "utf-8", newline="\n")
+    write_whole(path, "".join([introduction, *rows]).encode(), overwrite=False)
 
 
 def find(folder: Path, name: str) -> Path | None:
@@ -95,7 +104,7 @@ def next_hint(folder: Path, name: str) -> tuple[int, int, str]:
     hints, taken = exercise(name).hints, _hints_taken(folder)
     number = min(taken.get(name, 0) + 1, len(hints))
     text = json.dumps(taken | {name: number}, indent=1)
-    (folder / HINTS).write_text(f"{text}\n", "utf-8", newline="\n")
+    write_whole(folder / HINTS, f"{text}\n".encode())
     return number, len(hints), hints[number - 1]
 
 
@@ -103,6 +112,6 @@ def _hints_taken(folder: Path) -> dict[str, int]:
     """Return how many hints were taken for each exercise."""
     with suppress(ValueError):  # no JSON, or none of names and values
         taken = read_json_if_there(folder / HINTS)
-        if all(type(n) is int and n >= 0 for n in taken.values()):
+        if all(name in NAMES and type(n) is int and n >= 0 for name, n in taken.items()):
             return taken
     raise ValueError(f"{folder / HINTS} holds no numbers of hints; delete it, and hints begin anew")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Registry, to_numpy
+from npformer.core import Registry, checks, to_numpy
 from npformer.data.tokenizers import WordTokenizer
 from npformer.layers import FFNS, NORMS, POOLINGS
 from npformer.layers.activation import ACTIVATIONS
@@ -30,8 +30,8 @@ from npformer.mixers import MIXERS
 from npformer.models.losses import LOSSES
 from npformer.models.trainable import SequenceClassifier
 from npformer.models.trainable.sequence_classifier import WideSequenceClassifier
-from npformer.training.storage.files import check_place, write_whole
 from npformer.training.storage.models import rebuildable
+from npformer.training.storage.outputs import check_place, write_output
 
 KNOWN: dict[str, tuple[str, ...]] = {
     "mixer": (
@@ -88,16 +88,24 @@ class NotRunnableError(ValueError):
     """A model that ``model.js`` cannot compute; the message says why."""
 
 
-def export_page(path: str | os.PathLike[str], model: Any, **what: Any) -> Path:
-    """Write the page of a run to a file, and return its path; `what` is as in `exported`."""
-    return write_page(path, partial(exported, model, **what))
+def export_page(
+    path: str | os.PathLike[str], model: Any, *, overwrite: bool = False, **what: Any
+) -> Path:
+    """Write the page of a run to a file, and return its path; `what` is as in `exported`.
+
+    With `overwrite`, an existing file is replaced.
+    """
+    return write_page(path, partial(exported, model, **what), overwrite=overwrite)
 
 
-def write_page(path: str | os.PathLike[str], made: Callable[[], str]) -> Path:
+def write_page(
+    path: str | os.PathLike[str], made: Callable[[], str], *, overwrite: bool = False
+) -> Path:
     """Write a page, made once it is known that it can be written there; return its path."""
-    path = Path(path)
-    check_place(path, "page.html")
-    write_whole(path, made().encode())
+    path = checks.path("path", path)
+    checks.flag("overwrite", overwrite)
+    check_place(path, "page.html", overwrite=overwrite)
+    write_output(path, made().encode(), overwrite=overwrite)
     return path
 
 

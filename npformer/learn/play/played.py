@@ -42,9 +42,14 @@ def export(now: Now, points: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     return {"html": exported(now.plain, run=run, points=points, names=work.names, **shown)}
 
 
-def export_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> Path:
-    """Write the page of what `npformer train` or `npformer play` left in a folder."""
-    return write_page(path, partial(page_of_folder, folder))
+def export_folder(
+    folder: str | os.PathLike[str], path: str | os.PathLike[str], *, overwrite: bool = False
+) -> Path:
+    """Write the page of what `npformer train` or `npformer play` left in a folder.
+
+    With `overwrite`, an existing file is replaced.
+    """
+    return write_page(path, partial(page_of_folder, folder), overwrite=overwrite)
 
 
 def page_of_folder(folder: str | os.PathLike[str]) -> str:

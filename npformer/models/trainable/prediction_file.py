@@ -14,12 +14,14 @@ import numpy as np
 from npformer.core import a_type, checks, to_numpy
 from npformer.core.inputs import as_given
 from npformer.core.support.explained_errors import located_errors
-from npformer.data.samples import read_inputs, unlabelled_inputs
+from npformer.data.samples import arrays_of_inputs, read_inputs, unlabelled_inputs
+from npformer.data.stored import files_of
 from npformer.data.stored_samples import among, rows_at_once
 from npformer.models.losses import Classification
 from npformer.models.trainable.model import Model
 from npformer.training.distributed import Communicator, as_communicator
-from npformer.training.storage.files import check_place, name_in_errors, replacement
+from npformer.training.storage.files import name_in_errors, replacement
+from npformer.training.storage.outputs import check_not_read, check_place
 
 
 def predict_to_file(
@@ -32,6 +34,7 @@ def predict_to_file(
     kind: str = "probabilities",
     batch_size: int = 256,
     communicator: Any = None,
+    overwrite: bool = False,
 ) -> np.memmap:
     """Write a model's predictions into a .npy file, in the order of the samples.
 
@@ -55,6 +58,8 @@ def predict_to_file(
         As in `Model.predict_probabilities`.
     communicator : Communicator or mpi4py.MPI.Comm, optional
         The ranks that share the samples, as in `fit`. All have to see the same folder.
+    overwrite : bool
+        Whether to replace an existing file.
 
     Returns
     -------
@@ -79,24 +84,28 @@ def predict_to_file(
         checks.choice("kind", kind, ways)
         if path.suffix != ".npy":
             raise ValueError(f"path is {str(path)!r}; expected a name that ends in '.npy'")
-        check_place(path, "predictions.npy")
+        checks.flag("overwrite", overwrite)
+        check_place(path, "predictions.npy", overwrite=overwrite, regular=True)
         if kind == "labels" and not isinstance(model.loss, Classification):
             raise TypeError(
                 f"kind is 'labels' and {a_type(model.loss)} knows no classes; expected 'outputs'"
             )
         inputs = unlabelled_inputs(model, "x", x, mask, types)
+        check_not_read("path", path, files_of(arrays_of_inputs(inputs)))
 
         def of_rows(rows: slice) -> np.ndarray:
             its_x, its_mask, its_types = as_given(read_inputs(inputs, rows))
             with located_errors(among(rows)):
                 return ways[kind](its_x, its_mask, batch_size, its_types)
 
-        _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks)
+        _write(path, len(inputs[0].x), rows_at_once(model, inputs), of_rows, ranks, overwrite)
         found: np.memmap = np.load(path, mmap_mode="r")
         return found
 
 
-def _write(path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator) -> None:
+def _write(
+    path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator, overwrite: bool
+) -> None:
     """Write the rows of an array into a file, each rank its own."""
     one = of_rows(slice(0, 1))  # tells shape and dtype
     for rank, each, first in ranks.unlike_first((n, at_once, one.shape, one.dtype.str)):
@@ -107,7 +116,7 @@ def _write(path: Path, n: int, at_once: int, of_rows: Any, ranks: Communicator) 
     with ExitStack() as stack:
         place = "", 0  # rank 0 says where
         if ranks.rank == 0:
-            file = stack.enter_context(replacement(path))
+            file = stack.enter_context(replacement(path, overwrite=overwrite))
             head = {"descr": one.dtype.str, "fortran_order": False, "shape": (n, *one.shape[1:])}
             np.lib.format.write_array_header_2_0(file, head)
             file.flush()

@@ -280,16 +280,20 @@ class Classifier(Estimator):
         *,
         scores: Scores | None = None,
         beside: Mapping[str, Scores | None] | None = None,
+        overwrite: bool = False,
         **more: Any,
     ) -> Path:
         """Write an HTML file that shows what the model does with labelled samples.
 
         It begins with the scores and, `beside` them, those of other models, by name. It shows each
-        member of an ensemble. `more` are arguments of `npformer.report`, such as `samples`.
+        member of an ensemble. With `overwrite`, an existing file is replaced. `more` are arguments
+        of `npformer.report`, such as `samples`.
         """
         from npformer.tasks.reports import report  # when needed
         from npformer.tasks.reports.elements import TEXTS
+        from npformer.tasks.reports.report import checked_place
 
+        place = checked_place(path, overwrite)
         y, listed = self.names.numbers(labels), self.checked(samples, "samples")
         scores = scores or self.evaluate(listed, self.classes_[y])
         rows, words = {"this model": scores, **(beside or {})}, TEXTS["results"]
@@ -309,4 +313,4 @@ class Classifier(Estimator):
             "opening": [f"Measured on {scores.n:,} samples.", *opening],
         }
         x, mask = self.reader_.read(listed)
-        return report(models, x, y, mask, path=path, **shown | more)
+        return report(models, x, y, mask, path=place, overwrite=overwrite, **shown | more)

@@ -211,21 +211,24 @@ class TextFiller(Estimator):
         *,
         samples: int | Sequence[int] = 4,
         title: str = "A model that fills gaps: a look inside",
+        overwrite: bool = False,
     ) -> Path:
         """Write an HTML file that shows the attention weights for some texts.
 
-        `samples` is how many of the texts are shown, or which ones.
+        `samples` is how many of the texts are shown, or which ones. With `overwrite`, an
+        existing file is replaced.
         """
         from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
-        from npformer.tasks.reports.report import chosen_samples
+        from npformer.tasks.reports.report import checked_place, chosen_samples
 
         self.check_trained()
+        place = checked_place(path, overwrite)
         shown, listed = [], checked_texts(texts)
         for i in chosen_samples(samples, len(listed)):
             x, _, _ = self.data("texts", [listed[i]], self.model.config.max_len)
             names = self.tokenizer_.tokens(x[0].tolist())
             shown.append(WrittenText(f"Text {i}", x[:1], (names,)))
-        return written_report(self.model, shown, path, title)
+        return written_report(self.model, shown, place, title, overwrite=overwrite)
 
     def example(self, *data: Any) -> np.ndarray:
         """Return the first text."""

@@ -268,15 +268,18 @@ class TextTranslator(Estimator):
         *,
         samples: int | Sequence[int] = 4,
         title: str = "A model that translates: a look inside",
+        overwrite: bool = False,
     ) -> Path:
         """Write an HTML file with the three attentions of some translations.
 
         `samples` is how many sources are shown, or which ones; `targets` are the right answers.
+        With `overwrite`, an existing file is replaced.
         """
         from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
-        from npformer.tasks.reports.report import chosen_samples
+        from npformer.tasks.reports.report import checked_place, chosen_samples
 
         self.check_trained()
+        place = checked_place(path, overwrite)
         listed = checked_texts(sources, "sources")
         if targets is not None:
             listed, targets = checked_pairs(listed, targets)
@@ -291,7 +294,7 @@ class TextTranslator(Estimator):
             names = source.tokens(x[0].tolist()), target.tokens(read[0])
             title_of = f"{listed[i]} \u2192 {text}{right}"
             shown.append(WrittenText(title_of, (x, np.array(read)), names))
-        return written_report(self.model, shown, path, title)
+        return written_report(self.model, shown, place, title, overwrite=overwrite)
 
     def _ids_without_token(self) -> list[int]:
         """Return the ids of targets that no token has."""

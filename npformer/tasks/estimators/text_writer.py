@@ -211,22 +211,25 @@ class TextWriter(Estimator):
         *,
         samples: int | Sequence[int] = 1,
         title: str = "A model that writes: a look inside",
+        overwrite: bool = False,
     ) -> Path:
         """Write an HTML file that shows the attention weights for a text.
 
-        `samples` is how many windows of the text are shown, or which ones.
+        `samples` is how many windows of the text are shown, or which ones. With `overwrite`, an
+        existing file is replaced.
         """
         from npformer.tasks.reports.attention_maps import WrittenText, written_report  # when needed
-        from npformer.tasks.reports.report import chosen_samples
+        from npformer.tasks.reports.report import checked_place, chosen_samples
 
         self.check_trained()
+        place = checked_place(path, overwrite)
         length = min(LONGEST_SHOWN, self.model.config.max_len)
         rows, _ = windows(self.ids("text", text), length)
         shown = [
             WrittenText(f"Window {i}", rows[i : i + 1], (self.tokenizer_.tokens(rows[i].tolist()),))
             for i in chosen_samples(samples, len(rows))
         ]
-        return written_report(self.model, shown, path, title)
+        return written_report(self.model, shown, place, title, overwrite=overwrite)
 
     def example(self, *data: Any) -> np.ndarray:
         """Return the first window."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from xml.etree.ElementTree import Element
 
 import numpy as np
 
-from npformer.core import checks, to_numpy
+from npformer.core import to_numpy
 from npformer.layers import CrossAttention
 from npformer.mixers import Mixer
 from npformer.tasks.reports.axes import MOST_TOKENS, heads, with_axes
@@ -19,7 +18,7 @@ from npformer.tasks.reports.png import data_address, scale_for
 from npformer.training.inspection.calls import Call
 from npformer.training.inspection.explain import matrices_of
 from npformer.training.inspection.trace import trace
-from npformer.training.storage.files import check_place, write_whole
+from npformer.training.storage.outputs import write_output
 
 
 class WrittenText(NamedTuple):
@@ -31,7 +30,7 @@ class WrittenText(NamedTuple):
 
 
 def written_report(
-    model: Any, samples: Sequence[WrittenText], path: str | os.PathLike[str], title: str
+    model: Any, samples: Sequence[WrittenText], place: Path, title: str, *, overwrite: bool
 ) -> Path:
     """Write the attention weights for some sequences, and return the file's path.
 
@@ -39,13 +38,14 @@ def written_report(
     ----------
     model : LanguageModel or EncoderDecoder
     samples : sequence of WrittenText
-    path : str or path
+    place : path
+        Checked already, before the samples were made.
     title : str
+    overwrite : bool
     """
-    place = checks.path("path", path)
-    check_place(place, "report.html")
     shown = [_sample(model, each) for each in samples]
-    write_whole(place, document(title, e("p", TEXTS["written"]["about"]), e("main", shown)))
+    page = document(title, e("p", TEXTS["written"]["about"]), e("main", shown))
+    write_output(place, page, overwrite=overwrite)
     return place
 
 

@@ -25,7 +25,7 @@ from npformer.tasks.reports.tables import (
 )
 from npformer.tasks.reports.words import words_section
 from npformer.training.data_checks import checked_data
-from npformer.training.storage.files import check_place, write_whole
+from npformer.training.storage.outputs import check_place, write_output
 
 MOST_SAMPLES = 16
 """The most samples whose matrices are shown."""
@@ -46,6 +46,7 @@ def report(
     batch_size: int = 256,
     sample_names: Sequence[str] | None = None,
     opening: Sequence[str | Sequence[Sequence[str]]] = (),
+    overwrite: bool = False,
 ) -> Path:
     """Write one HTML file that shows what a model does with labelled data, and return its path.
 
@@ -60,7 +61,6 @@ def report(
     x, y, mask : array
         As in `fit`, on the host. Accuracy, confusions and mistakes are those of all samples.
     path : str or path
-        An existing file is replaced.
     samples : int or list of int
         The samples whose matrices are shown: how many of the first ones, or which; at most 16.
     token_names, class_names : list of str, or mapping of int to str, optional
@@ -75,6 +75,8 @@ def report(
         Names of the samples, such as the texts that they were made from.
     opening : list of str or tables, optional
         What the report begins with: paragraphs, and tables as lists of rows, the heading first.
+    overwrite : bool
+        Whether to replace an existing file.
 
     Notes
     -----
@@ -84,8 +86,7 @@ def report(
     layer if that is more. So a report on a few models is smaller than 5 MB. Token types are 0.
     """
     models = _checked_models(model)
-    path = checks.path("path", path)
-    check_place(path, "report.html")
+    path = checked_place(path, overwrite)
     checks.text("title", title)
     checks.positive("batch_size", batch_size)
     batches = {name: _checked_samples(name, each, (x, y, mask)) for name, each in models.items()}
@@ -118,8 +119,17 @@ def report(
         sections.append(section("not-shown", e("ul", [e("li", words) for words in left_out])))
     places = [each.get("id", "") for each in sections if each is not None]
     links = [e("a", TEXTS[place]["link"], href=f"#{place}") for place in places]
-    write_whole(path, document(title, e("nav", links), e("main", sections)))
+    page = document(title, e("nav", links), e("main", sections))
+    write_output(path, page, overwrite=overwrite)
     return path
+
+
+def checked_place(path: Any, overwrite: Any) -> Path:
+    """Check that a report can be written to a path, and return it."""
+    place = checks.path("path", path)
+    checks.flag("overwrite", overwrite)
+    check_place(place, "report.html", overwrite=overwrite)
+    return place
 
 
 def _checked_models(model: Any) -> dict[str, SequenceClassifier]:

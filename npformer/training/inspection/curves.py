@@ -10,7 +10,7 @@ from typing import Any
 
 from npformer.core import checks
 from npformer.data.libraries import library
-from npformer.training.storage.files import check_place, write_whole
+from npformer.training.storage.outputs import check_place, write_output
 
 
 def figure_of(
@@ -57,21 +57,22 @@ SHARES = ("accuracy", "macro_f1", "balanced_accuracy")
 """Metrics whose best value is 1."""
 
 
-def write_figure(figure: Any, path: Path) -> None:
+def write_figure(figure: Any, path: Path, *, overwrite: bool = False) -> None:
     """Write a figure, as a whole file or not at all, in the format of the name's ending."""
     image = io.BytesIO()
     figure.savefig(image, dpi=120, format=path.suffix.lstrip(".") or "png")
-    write_whole(path, image.getvalue())
+    write_output(path, image.getvalue(), overwrite=overwrite)
 
 
-def plot(history: Any, path: Any = None) -> Any:
+def plot(history: Any, path: Any = None, *, overwrite: bool = False) -> Any:
     """Do what `History.plot` says."""
+    checks.flag("overwrite", overwrite)
     place = None if path is None else checks.path("path", path)
     if place is not None:
-        check_place(place, "curve.png")
+        check_place(place, "curve.png", overwrite=overwrite)
     figure = figure_of({"": history})
     if place is not None:
-        write_figure(figure, place)
+        write_figure(figure, place, overwrite=overwrite)
     return figure
 
 

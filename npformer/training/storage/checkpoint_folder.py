@@ -15,6 +15,7 @@ from npformer.training.storage.files import check_writable, remove_unfinished
 from npformer.training.storage.model_file import (
     CheckpointError,
     check_keys,
+    is_npformers,
     read_model_file,
     write_model_file,
 )
@@ -52,8 +53,11 @@ def reserve(folder: Path, n_bytes: int = 0) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     check_writable(folder, n_bytes)
+    lock = folder / ".lock"
+    if lock.is_file() and lock.stat().st_size:  # locking would empty it
+        raise FileExistsError(f"{lock} is not empty, so another program's; name another folder")
     try:
-        locked = FileLock(folder / ".lock", timeout=WAIT).acquire()
+        locked = FileLock(lock, timeout=WAIT).acquire()
     except Timeout:
         raise FolderInUseError(
             f"{folder} is in use by another training; expected a folder of its own for each. Wait "
@@ -62,6 +66,16 @@ def reserve(folder: Path, n_bytes: int = 0) -> Iterator[None]:
     with locked:
         remove_unfinished(folder / CHECKPOINT)
         yield
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise FileExistsError if a file in a folder has a checkpoint's name, and is none."""
+    path = folder / CHECKPOINT
+    if os.path.lexists(path) and not is_npformers(path, KIND):
+        raise FileExistsError(
+            f"{path} is no checkpoint of a training, and would be replaced; expected another "
+            "folder, or none of its kind there"
+        )
 
 
 def read(folder: Path) -> dict[str, Any] | None:

@@ -16,26 +16,47 @@ except ImportError:  # Windows, which refuses to remove a file that is open
     fcntl = None  # type: ignore[assignment]
 
 
-def write_whole(path: Path, *parts: bytes | memoryview) -> None:
+class NameTakenError(FileExistsError):
+    """Another file got the name while this one was being written.
+
+    Attributes
+    ----------
+    written : Path
+        Where what was written is now.
+    """
+
+    def __init__(self, path: Path, written: Path) -> None:
+        super().__init__(
+            f"another program wrote {path} while this one was at work; its file stays, and what "
+            f"was to be written there is in {written}"
+        )
+        self.written = written
+
+
+def write_whole(path: Path, *parts: bytes | memoryview, overwrite: bool = True) -> None:
     """Write a file, so that at every moment the old one or the new one is on disk.
 
     Data and folder are forced to disk. What earlier, interrupted writes of this file left behind is
-    removed first. An OSError names the file.
+    removed first. An OSError names the file. Without `overwrite`, see `replacement`.
     """
-    with name_in_errors(path), replacement(path) as file:
+    with name_in_errors(path), replacement(path, overwrite=overwrite) as file:
         for part in parts:
             file.write(part)
 
 
 @contextmanager
-def replacement(path: Path) -> Iterator[IO[bytes]]:
+def replacement(path: Path, *, overwrite: bool = True) -> Iterator[IO[bytes]]:
     """Lend a file that becomes `path` when the body ends; after an error there is no such file.
 
     Until then it has another name, by which other processes may write into it, too. If there is a
     file, the new one has its mode; a link stays a link, to the new file.
+
+    Without `overwrite`, a file that came into being meanwhile stays. The lent one then gets a name
+    beside it, which `NameTakenError` says: an hour of work is not lost to a name.
     """
+    give_name = Path.replace if overwrite else _give_new_name
     with name_in_errors(path):
-        path = path.resolve() if path.is_symlink() else path
+        path = path.resolve() if overwrite and path.is_symlink() else path
         remove_unfinished(path)
         file = _begun(path)
         if path.exists():
@@ -48,12 +69,25 @@ def replacement(path: Path) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
                 if os.name == "posix":  # while locked; Windows renames closed files only
-                    unfinished.replace(path)
+                    give_name(unfinished, path)
         if os.name != "posix":
-            unfinished.replace(path)
+            give_name(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _give_new_name(unfinished: Path, path: Path) -> None:
+    """Rename a file, unless the name is taken."""
+    try:
+        path.hardlink_to(unfinished)  # at once or not at all; a rename would replace
+    except OSError:
+        if not os.path.lexists(path):  # a file system without links
+            unfinished.replace(path)
+            return
+        beside = path.with_name(f"{path.stem}-{token_hex(4)}{path.suffix}")
+        unfinished.replace(beside)
+        raise NameTakenError(path, beside) from None
 
 
 def _begun(path: Path) -> IO[bytes]:
@@ -69,7 +103,7 @@ def _begun(path: Path) -> IO[bytes]:
 
 def remove_unfinished(path: Path) -> None:
     """Remove what interrupted writes of a file left behind, but nothing that is being written."""
-    for left in path.parent.glob(f"{escape(path.name)}.????????.part"):
+    for left in path.parent.glob(f"{escape(path.name)}.{8 * '[0-9a-f]'}.part"):
         with suppress(OSError), left.open("rb") as file:
             if _try_lock(file):
                 left.unlink(missing_ok=True)
@@ -88,28 +122,13 @@ def check_writable(folder: Path, n_bytes: int = 0) -> None:
             os.fsync(file.fileno())
 
 
-def check_place(path: Path, example: str) -> None:
-    """Check, before any work, that a file can be written there; `example` is the name of one."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path} is in a folder that does not exist; create it first")
-    if path.is_dir():
-        raise IsADirectoryError(
-            f"{path} is a folder; expected the name of a file, such as {path / example}"
-        )
-    if path.suffix in (".safetensors", ".json", ".jsonl") and path.suffix != Path(example).suffix:
-        raise ValueError(
-            f"{path} has the ending of a file of a run, which it might replace; expected another "
-            f"name, such as {path.with_name(example)}"
-        )
-    if path.exists() and not path.is_file():  # it would be replaced, even if it is /dev/null
-        raise FileExistsError(f"{path} is not a regular file; expected the name of a file")
-
-
 @contextmanager
 def name_in_errors(path: Path) -> Iterator[None]:
     """Make OSErrors name this path, and not the name under which a file is being written."""
     try:
         yield
+    except NameTakenError:  # which names both
+        raise
     except OSError as error:
         error.filename = str(path)
         if error.filename2 is not None:

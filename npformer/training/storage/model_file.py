@@ -21,6 +21,9 @@ LONGEST_TEXT = 50_000_000
 """Letters of a description: half of what safetensors reads as a header; the rest is for its table
 of tensors."""
 
+LONGEST_HEADER = 100_000_000
+"""Bytes of the longest header that safetensors reads."""
+
 SUM = "npformer_sha256"
 _NO_SUM = "0" * 64
 
@@ -49,7 +52,11 @@ class CheckpointWarning(UserWarning):
 
 
 def write_model_file(
-    path: Path, description: Mapping[str, Any], tensors: dict[str, np.ndarray]
+    path: Path,
+    description: Mapping[str, Any],
+    tensors: dict[str, np.ndarray],
+    *,
+    overwrite: bool = True,
 ) -> None:
     """Write a complete file or none; what could not be read back raises ValueError."""
     from safetensors.numpy import save as to_bytes
@@ -71,7 +78,7 @@ def write_model_file(
     entries = json.dumps({"__metadata__": metadata, **table}, separators=(",", ":")).encode()
     entries += b" " * (-len(entries) % 8)
     header = len(entries).to_bytes(8, "little") + entries
-    write_whole(path, _with_sum(header, _NO_SUM, _sha256(header, data)), data)
+    write_whole(path, _with_sum(header, _NO_SUM, _sha256(header, data)), data, overwrite=overwrite)
 
 
 def read_model_file(
@@ -94,6 +101,25 @@ def read_model_file(
 def read_description(path: Path, *, force: bool = False) -> dict[str, Any]:
     """Return a file's description, checked as by `read_model_file`, without its tensors."""
     return _read(path, force)[1]
+
+
+def is_npformers(path: Path, kind: str = "") -> bool:
+    """Return whether npformer wrote a file, be it whole or not; `kind` is the class it is to hold.
+
+    Only the header is read.
+    """
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            n_bytes = int.from_bytes(file.read(8), "little")
+            if not 0 < n_bytes <= LONGEST_HEADER:
+                return False
+            metadata = json.loads(file.read(n_bytes))["__metadata__"]
+        description = json.loads(metadata["npformer"])
+        return isinstance(description, dict) and kind in ("", description.get("class"))
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return False
 
 
 def check_keys(path: Path, description: Mapping[str, Any], known: Collection[str]) -> None:

@@ -12,15 +12,17 @@ import numpy as np
 from npformer.core import Layer, a_type, asarray, checks, to_numpy
 from npformer.models import Encoder, EncoderConfig
 from npformer.training.storage.architecture import check_rebuilt
-from npformer.training.storage.files import check_place
+from npformer.training.storage.files import NameTakenError
 from npformer.training.storage.model_file import (
     CheckpointError,
     CheckpointWarning,
     check_keys,
+    is_npformers,
     read_description,
     read_model_file,
     write_model_file,
 )
+from npformer.training.storage.outputs import check_place
 from npformer.training.storage.plugin_names import how_to_register, missing_names, plugin_names
 from npformer.training.storage.stated_sizes import check_stated, misfit, undrawn_for
 
@@ -48,11 +50,18 @@ def checkpoint_name(split: str = "") -> str:
     return f"model-{split}.safetensors" if split else "model.safetensors"
 
 
-def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    notes: Mapping[str, Any] | None = None,
+    *,
+    overwrite: bool = False,
+) -> None:
     """Write a model, or a classifier with its tokenizer and class names, to a safetensors file.
 
     The file holds every parameter under its dotted name, and the configuration in its metadata. If
-    saving is interrupted, an existing file at the same place is left unchanged.
+    saving is interrupted, an existing file at the same place is left unchanged. A file that
+    npformer wrote is replaced; any other only with `overwrite`.
 
     `load` builds the model from its configuration. A model with layers that were replaced by hand
     is therefore refused, with a ValueError that names one.
@@ -64,17 +73,27 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
         Usually ending in ``.safetensors``.
     notes : mapping, optional
         Further values to store, ready for JSON; `read_notes` returns them.
+    overwrite : bool
+        Whether to replace an existing file that npformer did not write.
     """
     path = checks.path("path", path)
     if notes is not None:
         checks.plain_values("notes", notes)
-    check_place(path, checkpoint_name())
+    checks.flag("overwrite", overwrite)
+    replaces = overwrite or is_npformers(path)
+    check_place(path, checkpoint_name(), overwrite=replaces, regular=True)
     kind = OTHERS.get(type(model).__name__)
     if kind is not None and type(model) is kind.type:
         description, tensors = kind.describe(model)
     else:
         description, tensors = rebuildable(model), tensors_of(model)
-    write_model_file(path, {**description, "notes": dict(notes or {})}, tensors)
+    description = {**description, "notes": dict(notes or {})}
+    try:
+        write_model_file(path, description, tensors, overwrite=replaces)
+    except NameTakenError as error:
+        if not is_npformers(path):
+            raise
+        error.written.replace(path)  # another process has just saved a model there
 
 
 def load(path: str | os.PathLike[str], backend: str = "numpy", *, force: bool = False) -> Any:

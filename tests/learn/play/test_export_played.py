@@ -76,7 +76,7 @@ def test_a_run_in_a_folder_is_exported_and_stays_as_it_was(tmp_path):
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     assert len(before) > 2
     for given in (folder.path, place):
-        found = contents(export_folder(given, tmp_path / "page.html").read_text("utf-8"))
+        found = contents(export_folder(given, tmp_path / f"{given.name}.html").read_text("utf-8"))
         assert found["points"][0]["loss"] == 2.0
         beside = r"30\.0\xa0% .*; always the same answer: \d+\.\d\xa0%"
         assert re.fullmatch(beside, found["facts"]["accuracy"])

@@ -105,8 +105,8 @@ def shown(tmp_path):
     import npformer as nf
 
     def make(model, x, y, mask=None, **options):
-        path = nf.report(model, x, y, mask, path=tmp_path / "report.html", **options)
-        assert path == tmp_path / "report.html"
+        path = tmp_path / "report.html"
+        assert nf.report(model, x, y, mask, path=path, overwrite=True, **options) == path
         return read(path)
 
     return make
