@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from npformer.learn.play.output import output_that_never_waits
 from npformer.learn.play.remote import MISTAKES, STOPPED, Remote
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.tasks import work_of
@@ -37,6 +38,12 @@ def unheard() -> Iterator[None]:
 
 def run(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) -> None:
     """Train with some settings, as the process of a run."""
+    with output_that_never_waits():
+        _train(pipe, folder, settings, paused)
+
+
+def _train(pipe: Connection, folder: Path, settings: dict[str, Any], paused: bool) -> None:
+    """Train, and answer questions, until the server says when to end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server says when to end
 
     def tell(words: Any, *_: Any, **more: Any) -> None:

@@ -24,6 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from npformer.core import a_type
 from npformer.learn.play.export import finite
 from npformer.learn.play.folder import Folder
+from npformer.learn.play.output import output_that_never_waits
 from npformer.learn.play.remote import MISTAKES
 from npformer.learn.play.runs import Runs
 from npformer.learn.play.tasks import choices
@@ -40,6 +41,8 @@ HEADERS = {
 
 ASKED = ("choices", "start", "control", "ask", "export")
 
+CLOSE = (b"connection", b"close")
+
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 MOST_BYTES = 1 << 20
@@ -47,11 +50,18 @@ MOST_BYTES = 1 << 20
 
 MOST_CONNECTIONS = 64
 
+MOST_UNKNOWN = 32
+"""Connections that have not shown the token, of `MOST_CONNECTIONS`."""
+
 MOST_WAITING = 1000
 """Events that a page may be behind; one further behind is cut off, and connects again."""
 
 SILENT = 5.0
-"""Seconds after which a connection that has sent no request is closed."""
+"""Seconds after which a connection that has sent no request is closed, and, after twice as many,
+one that has not shown the token, whatever it waits for."""
+
+SLOW = 60.0
+"""Seconds that the body of a message may take."""
 
 KEPT = 120
 """Seconds that the connection of a page is kept open for its next question."""
@@ -66,25 +76,62 @@ def written(values: Any) -> str:
 
 
 class Connection(H11Protocol):
-    """A connection. Beyond `MOST_CONNECTIONS` it is refused at once.
+    """A connection. One that has not shown the token is closed after its first answer.
 
-    uvicorn's own limit refuses requests, even those of open pages, while connections that send
-    nothing stay.
+    If there is no room for a new one, the oldest of those without the token makes room: that of a
+    page shows its token at once. Pages keep theirs, so beyond `MOST_CONNECTIONS` of pages a new one
+    is refused. uvicorn's own limit refuses requests, even those of open pages, while connections
+    that send nothing stay.
     """
 
+    known = False
+    """Whether it has shown the token."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.began = self.loop.time()
+        self._page, self.app = self.app, self._answer
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, if there is room."""
-        full = len(self.connections) >= MOST_CONNECTIONS
+        """Begin, if there is room or somebody makes room."""
+        unknown = [each for each in self.connections if not each.known]  # type: ignore[union-attr]
         super().connection_made(transport)
-        if full:
-            transport.write(FULL)
-            transport.close()
+        if len(unknown) >= MOST_UNKNOWN or (unknown and len(self.connections) > MOST_CONNECTIONS):
+            min(unknown, key=lambda each: each.began).refuse()  # type: ignore[union-attr]
+        if len(self.connections) > MOST_CONNECTIONS:
+            self.refuse()
+            return
+        self.loop.call_later(SILENT, self._close_if_silent)
+        self.loop.call_later(2.0 * SILENT, self._close_if_unknown)
+
+    def refuse(self) -> None:
+        """End the connection; who waits for an answer is told that there is no room."""
+        self.connections.discard(self)
+        if self.cycle is None:
+            self.transport.write(FULL)
+            self.transport.close()
         else:
-            self.loop.call_later(SILENT, self._close_if_silent)
+            self.transport.abort()
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        """Let the page answer; what has not shown the token by then is closed."""
+
+        async def send_and_close(message: Any) -> None:
+            if message["type"] == "http.response.start" and not self.known:
+                headers = [*message.get("headers", ())]
+                if CLOSE not in headers:
+                    message = message | {"headers": [*headers, CLOSE]}
+            await send(message)
+
+        await self._page({**scope, "connection": self}, receive, send_and_close)
 
     def _close_if_silent(self) -> None:
         if self.cycle is None:  # no request has come, or not the whole of its headers
             self.transport.close()
+
+    def _close_if_unknown(self) -> None:
+        if not self.known:  # it does not read its answer, for one
+            self.transport.abort()
 
 
 class Server(uvicorn.Server):
@@ -104,6 +151,7 @@ class Server(uvicorn.Server):
             Starlette(routes=routes, exception_handlers=wrong),
             log_level="error",
             http=Connection,
+            ws="none",  # it would take connections out of the count
             headers=[*HEADERS.items()],
             timeout_keep_alive=KEPT,
             timeout_graceful_shutdown=1,
@@ -159,6 +207,8 @@ class Server(uvicorn.Server):
         elif token is not None and not secrets.compare_digest(token.encode(), self.token.encode()):
             why = "the token is wrong; expected the address that `npformer play` printed"
         else:
+            if token is not None:
+                request.scope["connection"].known = True
             return
         raise HTTPException(403, why, {"Connection": "close"})  # no room for strangers
 
@@ -185,13 +235,9 @@ class Server(uvicorn.Server):
     async def api(self, request: Request) -> Response:
         """A question or a command."""
         self._check(request, request.headers.get("x-token", ""))
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > MOST_BYTES:
-                raise HTTPException(413, f"the message is larger than {MOST_BYTES} bytes")
+        body = await _body(request)
         try:
-            values = json.loads(bytes(body) or b"{}")
+            values = json.loads(body or b"{}")
             json.dumps(values, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:  # a lone surrogate, too, is no UTF-8
             raise ValueError(f"the message is not JSON ({error}); expected an object") from error
@@ -216,6 +262,21 @@ class Server(uvicorn.Server):
                 run = self.runs.run(values.get("run"))
                 return await self.runs.ask(run.name, {"question": name, "points": run.points})
         raise HTTPException(404, f"{name!r} is unknown; expected one of {', '.join(ASKED)}")
+
+
+async def _body(request: Request) -> bytes:
+    """Return a message, unless it is too large or does not come."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(SLOW):
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_BYTES:
+                    raise HTTPException(413, f"the message is larger than {MOST_BYTES} bytes")
+    except TimeoutError as error:
+        why = f"the message was not whole after {SLOW:g} seconds; send it again"
+        raise HTTPException(408, why, {"Connection": "close"}) from error
+    return bytes(body)
 
 
 def _sent(values: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -243,7 +304,11 @@ def serve(
     """
     place = Folder(folder)
     wanted, token = place.address(port)
-    with _bound(wanted, fixed=port is not None) as bound, suppress(KeyboardInterrupt):
+    with (
+        _bound(wanted, fixed=port is not None) as bound,
+        output_that_never_waits(),
+        suppress(KeyboardInterrupt),
+    ):
         port = bound.getsockname()[1]
         place.keep_address(port, token)
         ready(f"http://127.0.0.1:{port}/?token={token}")  # who comes now waits a moment
