@@ -23,7 +23,7 @@ def turns(mixer, batch, folder):
     config = nf.EncoderConfig(**SIZES, mixer=mixer, padding="per_length")
     model = nf.SequenceClassifier(config, CLASSES, vocab_size=VOCABULARY, seed=0)
     path = Path(folder) / "model.onnx"
-    nf.interop.to_onnx(model, path, mask=False)
+    nf.interop.to_onnx(model, path, mask=False, overwrite=True)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = cores()
     providers = ["CPUExecutionProvider"]

@@ -17,7 +17,7 @@ PLACE = "_files/report.html"
 """Where the report is on the site."""
 
 
-def build(path: str | Path) -> Path:
+def build(path: str | Path, *, overwrite: bool = True) -> Path:
     """Train two models on digits for a few seconds, and write a report on them."""
     recipe = RECIPES["digits"]
     dataset = recipe.load("stratified", 0)
@@ -26,7 +26,9 @@ def build(path: str | Path) -> Path:
         models[mixer] = recipe.model(dataset, seed=0, mixer=mixer)
         nf.fit(models[mixer], dataset.train, epochs=8, lr=2e-3, seed=0, workers=1, progress=False)
     title = "Two mixers on digits: a look inside"
-    return nf.report(models, *dataset.test, path=path, samples=[0, 1, 2], title=title)
+    return nf.report(
+        models, *dataset.test, path=path, samples=[0, 1, 2], title=title, overwrite=overwrite
+    )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -35,4 +37,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(build(sys.argv[1] if sys.argv[1:] else "report.html"))
+    print(build(sys.argv[1] if sys.argv[1:] else "report.html", overwrite=False))

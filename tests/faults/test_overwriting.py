@@ -181,10 +181,7 @@ def test_a_run_does_not_replace_what_it_begins_with(tmp_path, capsys, words):
 
 def test_a_lock_of_another_program_is_not_emptied(tmp_path):
     (tmp_path / ".lock").write_bytes(PRECIOUS)
-    with (
-        pytest.raises(FileExistsError, match="lock is not empty, so another program's"),
-        RunFolder(tmp_path, splits=()).begun({}),
-    ):
+    with RunFolder(tmp_path, splits=()).begun({}):
         pass
     assert (tmp_path / ".lock").read_bytes() == PRECIOUS
 

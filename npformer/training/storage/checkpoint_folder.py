@@ -53,11 +53,8 @@ def reserve(folder: Path, n_bytes: int = 0) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     check_writable(folder, n_bytes)
-    lock = folder / ".lock"
-    if lock.is_file() and lock.stat().st_size:  # locking would empty it
-        raise FileExistsError(f"{lock} is not empty, so another program's; name another folder")
     try:
-        locked = FileLock(lock, timeout=WAIT).acquire()
+        locked = FileLock(folder / ".lock", timeout=WAIT).acquire()
     except Timeout:
         raise FolderInUseError(
             f"{folder} is in use by another training; expected a folder of its own for each. Wait "
