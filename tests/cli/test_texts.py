@@ -459,8 +459,8 @@ def test_options_of_tables_without_a_table_are_refused(table, trained_on_texts, 
     for option in (["--text", "a"], ["--encoding", "latin-1"], ["--id", "a"], ["--features", "a"]):
         said = fails("predict", run_folder, "words", *option)
         assert f"{option[0]} is given, and there is no table, for which it is" in said
-        for command in ("evaluate", "look"):
-            said = fails(command, run_folder, *option)
+        for command in (["evaluate"], ["look", "--overwrite"]):
+            said = fails(*command, run_folder, *option)
             assert f"{option[0]} is given, and there is no FILE, for which it is" in said
     assert "--skip-empty is given, and" in fails("evaluate", run_folder, "--skip-empty")
     said = fails("evaluate", run_folder, table, "--source", "review")
