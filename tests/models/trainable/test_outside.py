@@ -150,7 +150,9 @@ def test_files_are_memory(name, tmp_path, monkeypatch):
     assert found.labels == expected.labels
     assert found.loss == pytest.approx(expected.loss, rel=1e-13)  # summed over pieces
     for kind in ("outputs", "probabilities", "labels") if name in OF_CLASSES else ("outputs",):
-        written = nf.predict_to_file(tmp_path / "p.npy", model, stored[0], stored[2], kind=kind)
+        written = nf.predict_to_file(
+            tmp_path / f"{kind}.npy", model, stored[0], stored[2], kind=kind
+        )
         outputs = model(*both(x), mask=mask)
         if kind != "outputs":
             p = model.loss.probabilities(outputs)
