@@ -13,8 +13,9 @@ from typing import Any
 import npformer
 from npformer.data.text_file import named
 from npformer.training.storage.checkpoint_folder import CHECKPOINT, reserve
-from npformer.training.storage.drawn import DRAWN
+from npformer.training.storage.drawn import DRAWN, KIND
 from npformer.training.storage.files import write_whole
+from npformer.training.storage.model_file import is_npformers
 from npformer.training.storage.models import checkpoint_name
 
 RUN = "run.json"
@@ -162,7 +163,7 @@ class RunFolder:
 
     def _results(self) -> list[Path]:
         """Return the files of a run except its own description, and what it drew for its steps."""
-        return [file for file in self.files() if file.name not in (RUN, DRAWN)]
+        return [file for file in self.files() if file.name != RUN and not _is_drawn(file)]
 
     def _set_aside(self) -> None:
         """Move an earlier run into a folder below, until this one has finished."""
@@ -210,6 +211,11 @@ class RunFolder:
                 "does not know; a later one may have written it. Update it, or choose another --out"
             )
         return dict(saved)
+
+
+def _is_drawn(file: Path) -> bool:
+    """Return whether a file holds what a run drew, and is none of a person that has its name."""
+    return file.name == DRAWN and is_npformers(file, KIND)
 
 
 def write_json(path: Path, values: Any) -> None:

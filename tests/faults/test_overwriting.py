@@ -160,7 +160,14 @@ def test_bench_and_doctor_replace_a_file_when_told(tmp_path, monkeypatch, capsys
     assert path.read_bytes() == b""
 
 
-@separately("metrics.json", "history.json", "curves.png", "report.html", "model.safetensors")
+@separately(
+    "metrics.json",
+    "history.json",
+    "curves.png",
+    "report.html",
+    "model.safetensors",
+    "drawn.safetensors",
+)
 def test_a_run_replaces_nothing_that_has_the_name_of_a_result(tmp_path, name):
     (tmp_path / name).write_bytes(PRECIOUS)
     folder = RunFolder(tmp_path, splits=())
