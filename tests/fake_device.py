@@ -345,7 +345,7 @@ def _in_range(function: Callable[..., Any], *arguments: Any) -> Any:
 
 module = FakeModule(np, cupy, "cupy")
 fft = FakeModule(scipy.fft, None if cupy is None else cupy.fft, "cupy.fft")
-erf = _function("erf", scipy.special.erf, None if cupy is None else cupy_special.erf)
+erfcx = _function("erfcx", scipy.special.erfcx, None if cupy is None else cupy_special.erfcx)
 
 
 # The array ----------------------------------------------------------------------------------------
@@ -573,7 +573,7 @@ def backend(link: Callable[[], Link] | None = None) -> Backend:
         array_type=FakeArray,
         upload=asarray,
         download=download,
-        erf=erf,
+        erfcx=erfcx,
         fft=lambda: fft,
         add_at=add_at,
         device=lambda: "a strict fake device: the CPU, behind CuPy's rules",

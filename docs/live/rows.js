@@ -90,7 +90,7 @@ function again(state, n) {
 // y and dy/dx of each activation.
 const BOTH = {
   ReLU: (x) => [ACTIVATIONS.relu(x), Number(x > 0)],
-  GELU: (x) => [ACTIVATIONS.gelu(x), (1 + erf(x * Math.SQRT1_2)) / 2 + (x * Math.exp((-x * x) / 2)) / Math.sqrt(2 * Math.PI)],
+  GELU: (x) => [ACTIVATIONS.gelu(x), normalDistribution(x) + x * normalDensity(x)],
   SiLU: (x) => [ACTIVATIONS.silu(x), sigmoid(x) * (1 + x * (1 - sigmoid(x)))],
 };
 PICTURES.activations = {

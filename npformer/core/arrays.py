@@ -5,7 +5,7 @@ All other code is written once for both libraries. A function finds the module o
     xp = array_module(x)
     y = xp.exp(x)
 
-Where the two libraries differ, there is a function here: for erf, the FFT, adding at repeated
+Where the two libraries differ, there is a function here: for erfcx, the FFT, adding at repeated
 indices, and moving an array between host and device.
 """
 
@@ -65,7 +65,7 @@ NUMPY = Backend(
     array_type=np.ndarray,
     upload=np.asarray,
     download=lambda x: x,
-    erf=lambda x: _scipy_special().erf(x),
+    erfcx=lambda x: _scipy_special().erfcx(x),
     fft=_numpy_fft,
     add_at=np.add.at,
     device=lambda: f"CPU ({cores()} core{'s' * (cores() != 1)}), NumPy {np.__version__}",
@@ -209,9 +209,9 @@ def like(host: Any, x: Array) -> Array:
     return backend_of(x=x).upload(host)
 
 
-def erf(x: Array) -> Array:
-    """Return the error function of `x`, elementwise, in its own dtype."""
-    return backend_of(x=x).erf(x)
+def erfcx(x: Array) -> Array:
+    """Return exp(x^2) (1 - erf(x)), elementwise, in the dtype of `x`."""
+    return backend_of(x=x).erfcx(x)
 
 
 def fft_module(x: Array) -> Module:

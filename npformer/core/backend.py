@@ -49,7 +49,7 @@ class Backend:
     array_type: type
     upload: Callable[[Any], Array]  # from a NumPy array
     download: Callable[[Array], np.ndarray]  # to a NumPy array
-    erf: Callable[[Array], Array]  # elementwise
+    erfcx: Callable[[Array], Array]  # elementwise
     fft: Callable[[], Module]  # returns the module with fft, fft2 and rfft
     add_at: Callable[[Array, Array, Array], None]  # like numpy.add.at
     device: Callable[[], str]  # returns where the arrays live, in words

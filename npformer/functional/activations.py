@@ -3,7 +3,8 @@
 import math
 from typing import Any
 
-from npformer.core import Array, checks, erf
+from npformer.core import Array, checks
+from npformer.functional.normal import normal_density, normal_distribution
 
 
 def relu(x: Array) -> tuple[Array, Any]:
@@ -31,14 +32,13 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
     ----------
     x : array, any shape
     approximate : {"none", "tanh"}
-        "none": Phi(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution function.
+        "none": Phi(x) is the normal distribution function, (1 + erf(x / sqrt 2)) / 2.
         "tanh": Phi(x) = (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the form that BERT's and
         FNet's published code uses.
     """
     xp = checks.floating(x=x)
     if str(approximate) == "none":
-        # the probability that a standard normal number is below x
-        phi = 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
+        phi = normal_distribution(x)  # the probability that a standard normal number is below x
         return x * phi, ("none", x, phi)
     checks.choice("approximate", approximate, ("none", "tanh"))
     # x * x * x, because a power of an array is slow.
@@ -49,16 +49,14 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
 def gelu_backward(dy: Array, cache: Any) -> Array:
     """dx = dy (Phi(x) + x Phi'(x)), the product rule.
 
-    The derivative of erf(z) is 2 exp(-z^2) / sqrt(pi). With z = x / sqrt 2, whose derivative is
-    1 / sqrt 2, Phi' is the normal density exp(-x^2 / 2) / sqrt(2 pi). In the tanh form, with
-    t = tanh(u), Phi' is (1 - t^2) u' / 2, and u' = sqrt(2 / pi) (1 + 3 0.044715 x^2).
+    Phi is the area under the normal density, up to x, so Phi' is this density at x. In the tanh
+    form, with t = tanh(u), Phi' is (1 - t^2) u' / 2, and u' = sqrt(2 / pi) (1 + 3 0.044715 x^2).
     """
     form, x, phi = cache
-    xp = checks.gradient(dy, x.shape)
+    checks.gradient(dy, x.shape)
     if form == "none":
         # y = x * phi(x)
-        density = xp.exp(-0.5 * (x * x)) * (1.0 / math.sqrt(2.0 * math.pi))
-        return dy * (phi + x * density)  # the product rule; density is phi's derivative
+        return dy * (phi + x * normal_density(x))  # the product rule
     t = phi  # what the tanh form kept in its place
     # t = tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))
     dt = (1.0 - t * t) * (math.sqrt(2.0 / math.pi) * (1.0 + 3.0 * 0.044715 * (x * x)))

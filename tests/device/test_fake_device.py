@@ -38,7 +38,7 @@ def square() -> FakeArray:
     lambda x, host: xp.concatenate([x, host]),
     lambda x, host: x.dot(host),
     lambda x, host: xp.exp(host),
-    lambda x, host: fake_device.erf(host),
+    lambda x, host: fake_device.erfcx(host),
     lambda x, host: fake_device.fft.fft(host),
     lambda x, host: add_at(x, ids(0), host[:1]),
 )
@@ -201,7 +201,7 @@ def test_a_name_that_cupy_lacks_is_refused(name) -> None:
     lambda x: xp.zeros(3, like=x),
     lambda x: fake_device.fft.fft(x, workers=2),
     lambda x: fake_device.fft.fft2(x, overwrite_x=True),
-    lambda x: fake_device.erf(x, where=x > 0.0),
+    lambda x: fake_device.erfcx(x, where=x > 0.0),
 )
 def test_a_keyword_that_cupy_lacks_is_refused(call) -> None:
     with pytest.raises(TypeError, match="cupy"):

@@ -3,6 +3,7 @@ from scipy.special import ndtr
 
 from npformer import functional as F
 from tests.in_turn import separately
+from tests.normal_tails import GRID, gelu_errors
 
 
 @separately(
@@ -31,3 +32,22 @@ def test_values_and_slopes_at_the_middle_and_far_out(name, x, expected, slope):
 def test_is_the_published_formula(name, formula, options):
     x = np.linspace(-6.0, 6.0, 121)
     np.testing.assert_allclose(getattr(F, name)(x, **options)[0], formula(x), rtol=1e-7, atol=1e-15)
+
+
+def test_gelu_in_float32_is_right_to_6_units_in_the_last_place_in_its_tails_as_well():
+    x = GRID.astype("float32")
+    y, cache = F.gelu(x)
+    assert max(gelu_errors(x, y, F.gelu_backward(np.ones_like(x), cache))) < 6.0
+
+
+@separately(  # mpmath 1.3, 40 digits
+    (-1.0, -0.1586552539314570514, -0.08331547058768629838),
+    (-5.5, -1.044425935623824566e-7, -5.733472398739924803e-7),
+    (-12.0, -2.131778534493214797e-32, -2.557895661674895624e-31),
+    (-37.0, -2.118461352334093424e-298, -7.838298669418516243e-297),
+    (2.0, 1.954499736103641586, 1.085231801078196897),
+)
+def test_gelu_in_float64_is_right_to_8_units_in_the_last_place(x, expected, slope):
+    y, cache = F.gelu(np.array([x]))
+    np.testing.assert_allclose(y, [expected], rtol=1.8e-15)
+    np.testing.assert_allclose(F.gelu_backward(np.ones(1), cache), [slope], rtol=1.8e-15)

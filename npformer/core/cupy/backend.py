@@ -67,7 +67,7 @@ def load_cupy() -> Backend:
         array_type=cupy.ndarray,
         upload=cupy.asarray,
         download=cupy.asnumpy,
-        erf=cupyx.scipy.special.erf,
+        erfcx=cupyx.scipy.special.erfcx,
         fft=lambda: cupy.fft,
         add_at=cupy.add.at,
         device=lambda: f"{_properties(cupy)['name'].decode()}, CuPy {cupy.__version__}",

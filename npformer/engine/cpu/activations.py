@@ -4,67 +4,26 @@ x, of shape (rows, width), holds products, to which the bias b is added. With `k
 overwritten with the derivative, which leaves one multiplication to the backward pass. y may be x,
 for relu always, else without `keep`.
 
-GELU in float32, its tanh form and SiLU are computed as x / (1 + e^-u). For a very negative x the
-exponential overflows, and x / infinity is 0, as it should be.
-
-SciPy's erf, which is used where float64 or few numbers ask for it, is not vectorised.
+GELU in float32, its tanh form and SiLU are computed as x / (1 + e^-u) in passes, and the latter two
+in loops as well. For a very negative x the exponential overflows, and x / infinity is 0, as it
+should be.
 """
 
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 import numpy as np
 
-from npformer.core import Array, erf
-from npformer.engine.cpu.loops import exp, scalar
+from npformer.core import Array
+from npformer.engine.cpu.loops import exp
+from npformer.engine.cpu.normal import TAIL, bell, in_float64, log_odds, tail
 from npformer.engine.cpu.rows import EXP, FUSED, UNIT, leaf, pieces, scratch, zeros
-
-LOG_ODDS = (
-    1.59576989e00,
-    7.26660517e-02,
-    -6.50424247e-05,
-    -1.10695548e-04,
-    7.94852781e-06,
-    -2.66345682e-07,
-    3.57304299e-09,
-)
-"""Phi(x) = 1 / (1 + exp(-x P(x^2))): P's coefficients, the constant first.
-
-The normal distribution function at the cost of one vectorised exponential:
-log(Phi / (1 - Phi)) / x is a smooth function of x^2, fitted so that the largest error of Phi, and
-of x Phi, is smallest (iteratively reweighted least squares on 20000 points from 0 to 7, weight
-max(1, x / 3); the last digits are those found to round best). The error is 3e-8 in Phi, half a
-unit in the last place of float32. x P(x^2) grows without bound, so Phi stays 1 beyond 7.
-"""
+from npformer.functional.normal import FAR, normal_density, normal_distribution
 
 FEW = 2048
-"""Up to this many numbers SciPy's erf takes less time than the polynomial, which is more calls."""
-
-EXPONENT = [-UNIT * coefficient for coefficient in LOG_ODDS]
-"""The coefficients of -P in the units of `EXP`: EXP(x times this polynomial) is e^(-x P(x^2))."""
-
-P = tuple(np.float32(coefficient) for coefficient in LOG_ODDS)
-ONE, ROOT_HALF = np.float32(1.0), math.sqrt(0.5)
-
-
-def _normal_distribution(x: Any) -> Any:
-    s = x * x
-    p = P[6]
-    p = p * s + P[5]
-    p = p * s + P[4]
-    p = p * s + P[3]
-    p = p * s + P[2]
-    p = p * s + P[1]
-    p = p * s + P[0]
-    return ONE / (ONE + exp(-x * p))
-
-
-@scalar(_normal_distribution)
-def normal_distribution(x: Any) -> Any:
-    """Phi(x), in a loop."""
-    return 0.5 * (1.0 + math.erf(x * ROOT_HALF))
+"""Up to this many numbers SciPy's functions take less time than polynomials, which are more calls.
+"""
 
 
 def in_pieces(activate: Callable[..., None]) -> Callable[..., None]:
@@ -99,39 +58,51 @@ def bias_relu(x: Array, y: Array, keep: bool, space: Array) -> None:
 
 
 def _gelu_loop(x, b, y, keep):  # type: ignore[no-untyped-def]
+    far, zero, one = x.dtype.type(FAR), x.dtype.type(0.0), x.dtype.type(1.0)
     scale = x.dtype.type(1.0 / math.sqrt(2.0 * math.pi))
-    half = x.dtype.type(0.5)
-    v, phi = np.empty_like(x[0]), np.empty_like(x[0])  # a row, because y may be x
+    v, distance, height = np.empty_like(x[0]), np.empty_like(x[0]), np.empty_like(x[0])
+    phi = np.empty_like(x[0])
     for i in range(x.shape[0]):
         slope, out = x[i], y[i]
         for j in range(x.shape[1]):
             v[j] = slope[j] + b[j]
-            phi[j] = normal_distribution(v[j])
+            distance[j] = far if abs(v[j]) > far else abs(v[j])  # NaN remains
+            height[j] = bell(distance[j])
+        for j in range(x.shape[1]):
+            beyond = tail(distance[j], height[j])
+            phi[j] = one - beyond if v[j] > zero else beyond
         for j in range(x.shape[1]):
             out[j] = v[j] * phi[j]
         if keep:
             for j in range(x.shape[1]):
-                slope[j] = phi[j] + v[j] * (scale * exp(-half * v[j] * v[j]))
+                slope[j] = phi[j] + v[j] * (scale * height[j])
 
 
 @leaf(_gelu_loop, FUSED)
 @in_pieces
 def bias_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
     """Stands for `functional.gelu`: y = x Phi(x), and x becomes Phi(x) + x Phi'(x)."""
+    if x.dtype.char != "f":
+        phi = normal_distribution(x)
+        slope = phi + x * normal_density(x) if keep else phi
+        np.multiply(x, phi, out=y)
+    elif x.size <= FEW:
+        y[...], slope = in_float64(x)
+    else:
+        _many_gelu(x, y, keep, space)
+        return
+    if keep:
+        x[...] = slope
+
+
+def _many_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
+    far = np.flatnonzero(x < TAIL)
+    y_far, slope_far = in_float64(x.take(far))
     square, phi = space
     np.multiply(x, x, out=square)
-    if x.dtype.char == "f" and x.size > FEW:
-        np.multiply(square, EXPONENT[-1], out=phi)
-        for coefficient in EXPONENT[-2:0:-1]:
-            phi += coefficient
-            phi *= square
-        phi += EXPONENT[0]
-        _gate(x, phi, y, keep)
-    else:
-        phi[...] = erf(x * math.sqrt(0.5))  # exact, because float32 is checked against float64
-        phi *= 0.5
-        phi += 0.5
-        np.multiply(x, phi, out=y)
+    log_odds(square, out=phi)
+    _gate(x, phi, y, keep)
+    np.put(y, far, y_far)
     if not keep:
         return
     # Phi'(x) = exp(-x^2 / 2) / sqrt(2 pi), with the factor moved into the exponent
@@ -140,6 +111,7 @@ def bias_gelu(x: Array, y: Array, keep: bool, space: Array) -> None:
     EXP(square, out=square)
     x *= square
     x += phi
+    np.put(x, far, slope_far)
 
 
 def _gate(x: Array, slope: Array, y: Array, keep: bool) -> None:

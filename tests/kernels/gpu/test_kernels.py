@@ -18,7 +18,7 @@ import npformer as nf
 from npformer import functional as F
 from npformer.core import Padding
 from npformer.engine import EngineContext, gpu
-from tests import fake_device
+from tests import fake_device, normal_tails
 from tests.in_turn import separately
 from tests.kernels import helpers
 from tests.kernels.gpu import emulated
@@ -386,6 +386,14 @@ def test_a_batch_without_samples_runs_nothing() -> None:
     for gradient in (dW1, db1, dgamma):
         assert (down(gradient) == 0.0).all()
     assert dx.shape == (0, 4)
+
+
+def test_gelu_keeps_its_digits_in_the_tails() -> None:
+    x = normal_tails.GRID.astype("float32")[:, None]
+    W, b = asarray(np.ones((1, 1), "float32")), asarray(np.zeros(1, "float32"))
+    y, cache = gpu.feed_forward(asarray(x), W, b, W, b, "gelu", TRAIN)
+    slope, *_ = gpu.feed_forward_backward(asarray(np.ones_like(x)), cache)
+    assert max(normal_tails.gelu_errors(x, down(y), down(slope))) < 12.0  # CUDA's normcdf: 5
 
 
 def test_the_source_refuses_arrays_with_strides_and_of_two_dtypes() -> None:

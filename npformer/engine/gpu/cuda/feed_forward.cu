@@ -14,8 +14,14 @@ struct Relu {
 
 struct Gelu {
     __device__ static real value(real z, real& derivative) {
-        const real phi = real(0.5) * (real(1) + erf(z * real(0.70710678118654752440)));
-        const real density = real(0.39894228040143267794) * exp(real(-0.5) * (z * z));
+        // Not (1 + erf) / 2, which loses all digits where erf is nearly -1.
+        const real far = real(40), distance = fabs(z) > far ? far : fabs(z);  // NaN stays NaN
+        const real beyond = normcdf(-distance);
+        const real phi = z > real(0) ? real(1) - beyond : beyond;
+        // exp(-z^2 / 2), in which the rounding of z^2 would cost digits: `rest` is what it left out.
+        const real square = distance * distance, rest = fma(distance, distance, -square);
+        const real bell = exp(real(-0.5) * square) * (real(1) - real(0.5) * rest);
+        const real density = real(0.39894228040143267794) * bell;
         derivative = phi + z * density;
         return z * phi;
     }

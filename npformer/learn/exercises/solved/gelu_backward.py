@@ -3,8 +3,8 @@
 
     y = x Phi(x), entry by entry,
 
-where Phi(x) = (1 + erf(x / sqrt 2)) / 2 is the distribution function of the normal distribution.
-The derivative of erf(u) is 2 / sqrt(pi) exp(-u^2).
+where Phi(x) = (1 + erf(x / sqrt 2)) / 2 = erfc(-x / sqrt 2) / 2 is the distribution function of the
+normal distribution. The derivative of erf(u) is 2 / sqrt(pi) exp(-u^2); erfc(u) is 1 - erf(u).
 
     dy  given, in the shape of x
     dx  in the shape of x
@@ -13,14 +13,14 @@ The derivative of erf(u) is 2 / sqrt(pi) exp(-u^2).
 import math
 
 import numpy as np
-from scipy.special import erf
+from scipy.special import erfc
 
 # %% Given: the forward pass
 
 
 def gelu(x):
     """y = x Phi(x)."""
-    phi = 0.5 * (1.0 + erf(x * math.sqrt(0.5)))
+    phi = 0.5 * erfc(-x * math.sqrt(0.5))  # 1 + erf would lose the digits of the lower tail
     return x * phi, (x, phi)
 
 

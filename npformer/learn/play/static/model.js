@@ -61,19 +61,32 @@ function layerNorm(x, p, name, eps) {
   });
 }
 
-// 2 / sqrt(pi) exp(-x^2) sum_n 2^n x^(2n+1) / (1 3 5 ... (2n+1)): all terms have one sign, and nothing cancels.
-export function erf(x) {
-  if (Math.abs(x) > 6) return Math.sign(x);
+// exp(-x^2 / 2) / sqrt(2 pi). The square of h is exact, and so the exponent of its exponential: x^2 = h^2 + (x - h)(x + h).
+export function normalDensity(x) {
+  const near = Math.min(Math.abs(x), 40);
+  const h = Math.round(near * 64) / 64;
+  return (Math.exp(-h * h / 2) * Math.exp((-(near - h) * (near + h)) / 2)) / Math.sqrt(2 * Math.PI);
+}
+
+// The probability that a standard normal number is below x. From -1 on, 1 / 2 + density sum_n x^(2n+1) / (1 3 5 ... (2n+1)).
+// Below, where this sum would cancel, density / (t + 1 / (t + 2 / (t + 3 / ...))) with t = -x.
+export function normalDistribution(x) {
+  if (x > 1) return 1 - normalDistribution(-x);
+  if (x < -1) {
+    let t = -x;
+    for (let n = Math.ceil(20 + 450 / (x * x)); n > 0; n--) t = -x + n / t;
+    return normalDensity(x) / t;
+  }
   let [term, total] = [x, x];
-  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(total); n++) total += term *= (2 * x * x) / (2 * n + 1);
-  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * total;
+  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(total); n++) total += term *= (x * x) / (2 * n + 1);
+  return 0.5 + normalDensity(x) * total;
 }
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const ACTIVATIONS = {
   relu: (x) => Math.max(0, x),
-  gelu: (x) => (x * (1 + erf(x * Math.SQRT1_2))) / 2,
-  gelu_tanh: (x) => (x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)))) / 2,
+  gelu: (x) => x * normalDistribution(x),
+  gelu_tanh: (x) => x * sigmoid(2 * Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)), // (1 + tanh u) / 2 = sigmoid(2 u)
   silu: (x) => x * sigmoid(x),
   tanh: Math.tanh,
 };

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.functional.normal import normal_distribution
 from npformer.learn.play import export
 from npformer.models.trainable.sequence_classifier import WideSequenceClassifier
 from tests.models.trainable.test_one_answer import Drawn
@@ -149,12 +150,10 @@ def test_float32_models_agree_to_five_digits(tab):
     np.testing.assert_allclose(found, model.predict_probabilities(x), rtol=0, atol=1e-5)
 
 
-def test_the_error_function_is_exact(tab):
-    from scipy.special import erf
-
-    x = np.linspace(-7, 7, 1001)
-    found = tab.evaluate("(x) => x.map(model.erf)", x.tolist())
-    np.testing.assert_allclose(found, erf(x), rtol=3e-15, atol=0)
+def test_the_normal_distribution_is_exact_in_both_tails(tab):
+    x = np.linspace(-37, 8, 1001)
+    found = tab.evaluate("(x) => x.map(model.normalDistribution)", x.tolist())
+    np.testing.assert_allclose(found, normal_distribution(x), rtol=3e-15, atol=0)
 
 
 def test_words_are_those_of_the_tokenizer(tab):
