@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Padding
+from npformer.core import Padding, checks
 from npformer.core.inputs import Sequences
 from npformer.core.support.explained_errors import located_errors
 from npformer.core.support.progress_bar import progress_bar
+from npformer.core.support.weights import exponent_of, moderate
 from npformer.data.read_ahead import ReadAhead
 from npformer.data.samples import Samples, in_words, is_stored, read_inputs
 from npformer.data.stored import read
@@ -91,7 +92,8 @@ class StoredSamples(Samples):
         if weights is not None and not (of_tokens and is_stored(weights)):
             by_token = of_tokens and np.ndim(weights) > 1
             answers = tuple(inputs[model.targets_of or 0].x.shape[: 1 + by_token])
-            weights = target_weights(np.asarray(weights), answers, loss, model.dtype)
+            moderate_weights = moderate(checks.weights("sample_weight", np.asarray(weights)))
+            weights = target_weights(moderate_weights, answers, loss, model.dtype)
         self.batch = Batch(())  # what is in memory of all samples
         if not of_tokens:
             if y.ndim > 1:  # not what a model of classes takes, and then perhaps too large
@@ -99,6 +101,7 @@ class StoredSamples(Samples):
             y = np.array(y)  # small, and often asked for
             self.batch = Batch((), y, weights)
         self._inputs, self._y, self._weights = inputs, y, weights
+        self._exponent = self._exponent_of_weights()
         for rank, heads, first in self._ranks.unlike_first(self._heads()):
             raise ValueError(  # or their parts would not fit
                 f"x, y, mask, types and weights have (shape, dtype) {heads} on rank {rank}, "
@@ -213,7 +216,18 @@ class StoredSamples(Samples):
     def _read(self, rows: Any) -> tuple[tuple[Sequences, ...], Any, Any]:
         """Return rows of inputs, targets and weights."""
         inputs = read_inputs(self._inputs, rows)
-        return inputs, read(self._y, rows), read(self._weights, rows)
+        weights = read(self._weights, rows)
+        if self._exponent:
+            weights = np.ldexp(weights.astype("float64"), -self._exponent)
+        return inputs, read(self._y, rows), weights
+
+    def _exponent_of_weights(self) -> int:
+        """Return e if weights in files are to be divided by 2^e, so that the largest is near 1."""
+        if not is_stored(self._weights):
+            return 0
+        starts = range(0, len(self._weights), self._at_once)
+        pieces = (read(self._weights, slice(i, i + self._at_once)) for i in starts)
+        return exponent_of(max((float(piece.max(initial=0.0)) for piece in pieces), default=0.0))
 
     def _checked(self, inputs: tuple[Sequences, ...], y: Any, weights: Any) -> Batch:
         """Return checked samples."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from npformer import functional as F
 from npformer.core import Array, Registry, array_module, backend_of, checks, to_numpy
+from npformer.core.support.weights import moderate
 from npformer.functional.embedding import check_ids
 
 
@@ -136,7 +137,9 @@ class Classification(Loss):
         self.label_smoothing = checks.rate("label_smoothing", label_smoothing)
         self.class_weight: tuple[float, ...] | None = None
         if class_weight is not None:
-            self.class_weight = tuple(checks.weights("class_weight", class_weight).tolist())
+            self.class_weight = tuple(
+                moderate(checks.weights("class_weight", class_weight)).tolist()
+            )
 
     def class_weights(self, like: Array) -> Array | None:
         """Return `class_weight` as an array of the dtype and backend of another; None if unset."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from npformer.core import checks
 from npformer.core.support.explained_errors import located_errors
+from npformer.core.support.weights import moderate
 from npformer.data.samples import Data, Samples, is_stored, labelled_inputs
 from npformer.data.stored_samples import StoredSamples
 from npformer.models.batch import Batch
@@ -36,6 +38,8 @@ def checked_data(
                 model, inputs, y, loss, sample_weight, processes, progress
             )
         else:
+            if sample_weight is not None:
+                sample_weight = moderate(checks.weights("sample_weight", sample_weight))
             samples = Samples(model.check_samples(inputs, y, loss, sample_weight))
     check_some_labels(name, samples, loss, sample_weight)
     if type(samples) is Samples and samples.lengths is not None:  # in memory, with padding

@@ -1,11 +1,10 @@
 """fit and evaluate with weights of samples and of classes."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 import npformer as nf
+from npformer.core.support.weights import moderate
 from npformer.models.losses import BinaryCrossEntropy, MeanSquaredError, SoftmaxCrossEntropy
 from tests.training.common import assert_same_weights, fit
 
@@ -208,8 +207,59 @@ def test_a_loss_without_classes_takes_no_class_weights(make, rng):
     fit(model, data, sample_weight=np.arange(20), loss=MeanSquaredError())
 
 
-def test_weights_too_large_for_the_dtype_are_refused(make, data):
+@pytest.mark.parametrize("factor", [1e-320, 1e-40, 1e38, 1e39, 1e300])
+def test_a_common_factor_of_weights_changes_nothing(make, data, factor):
     x, y = data
-    refused = pytest.raises(ValueError, match=r"reaches 1e\+39, which is more than float32 holds")
-    with warnings.catch_warnings(), refused:
-        fit(make(dtype="float32"), (x.astype("float32"), y), sample_weight=np.full(20, 1e39))
+    single = x.astype("float32"), y
+    powers = np.array([1.0, 2.0, 4.0])[np.arange(20) % 3]  # exact, times any power of two
+    factor = 2.0 ** round(np.log2(factor))
+    by_sample, by_class, ordinary, of_classes = (make(dtype="float32") for _ in range(4))
+    fit(ordinary, single, sample_weight=powers)
+    fit(by_sample, single, sample_weight=factor * powers)
+    assert_same_weights(by_sample, ordinary)
+    fit(of_classes, single, class_weight=[1.0, 2.0, 1.0])
+    fit(by_class, single, class_weight=[factor, 2.0 * factor, factor])
+    assert_same_weights(by_class, of_classes)
+    with_loss = make(dtype="float32")
+    loss = SoftmaxCrossEntropy(class_weight=[factor, 2.0 * factor, factor])
+    fit(with_loss, single, loss=loss)
+    assert_same_weights(with_loss, of_classes)
+    results = [nf.evaluate(ordinary, single, sample_weight=f * powers) for f in (1.0, factor)]
+    assert results[0].loss == results[1].loss
+    assert results[0].accuracy == results[1].accuracy
+
+
+@pytest.mark.parametrize("factor", [2.0**-1060, 2.0**-133, 2.0**127, 2.0**1000])
+def test_one_step_is_the_same_whatever_the_common_factor(make, data, factor):
+    model = make(dtype="float32")
+    samples = data[0].astype("float32"), data[1]
+    weights = np.array([1.0, 2.0, 4.0, 0.0])[np.arange(20) % 4]
+    (one, gradients), (other, found) = (
+        model.loss_and_gradients(*samples, sample_weight=f * weights) for f in (1.0, factor)
+    )
+    assert one == other
+    np.testing.assert_array_equal(gradients.flat, found.flat)
+
+
+@pytest.mark.parametrize("weights", [[1.0, 2.0, 4.0], [2.0**-32, 1.0, 2.0**31]])
+def test_ordinary_weights_stay_as_they_are(weights):
+    np.testing.assert_array_equal(moderate(np.array(weights)), weights)
+
+
+def test_weights_of_tokens_in_files_are_divided_by_one_number(small_model, rng, tmp_path):
+    """Not by one for each piece that is read, or ratios between pieces would be lost."""
+    ids, y = rng.integers(0, 7, (12, 6)), rng.integers(0, 3, (12, 6))
+    weights = np.ones((12, 6))
+    weights[:6] *= 2.0**-40
+    models = []
+    for factor in (1.0, 2.0**-300):
+        np.save(tmp_path / "w.npy", factor * weights)
+        np.save(tmp_path / "x.npy", ids)
+        in_files = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "xw")
+        x, sample_weight = in_files
+        models.append(small_model(pooling="none", dtype="float32"))
+        fit(models[-1], (x, y), sample_weight=sample_weight, batch_size=3)
+    in_memory = small_model(pooling="none", dtype="float32")
+    fit(in_memory, (ids, y), sample_weight=weights, batch_size=3)
+    for model in models:
+        assert_same_weights(model, in_memory)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Array, a_type, checks, described
+from npformer.core.support.weights import moderate
 from npformer.functional import NO_LABEL
 from npformer.models.losses import Classification, Loss
 
@@ -36,13 +37,13 @@ def class_weights(
             which = f"a label in class_weight (of {n_classes} classes)"
             checks.whole(which, label, at_least=0, at_most=n_classes - 1)
             found[label] = checks.not_negative(f"class_weight[{label}]", weight)
-        return tuple(found.tolist())
+        return tuple(moderate(found).tolist())
     if not isinstance(class_weight, Sequence | np.ndarray):
         raise TypeError(
             f"class_weight is {described(class_weight)}; expected 'balanced', a number for each "
             "class, or a mapping of labels to numbers"
         )
-    numbers = checks.weights("class_weight", class_weight)
+    numbers = moderate(checks.weights("class_weight", class_weight))
     if numbers.shape != (n_classes,):
         raise ValueError(
             f"class_weight has shape {numbers.shape}; expected ({n_classes},), one number for each "

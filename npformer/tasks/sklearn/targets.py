@@ -13,6 +13,7 @@ from sklearn.utils.validation import (
 )
 
 from npformer.core import checks
+from npformer.core.support.weights import moderate
 from npformer.tasks.estimators.class_names import plain_labels
 from npformer.tasks.estimators.readers import Samples
 
@@ -37,6 +38,7 @@ def weights_of(estimator: Any, samples: Samples, y: np.ndarray, sample_weight: A
     weights = _check_sample_weight(
         sample_weight, samples, dtype=np.float64, ensure_non_negative=True
     )
+    weights = moderate(weights)
     if isinstance(estimator.class_weight, str):
         checks.choice("class_weight", estimator.class_weight, ("balanced",))
         classes, numbers = np.unique(y, return_inverse=True)
@@ -44,7 +46,7 @@ def weights_of(estimator: Any, samples: Samples, y: np.ndarray, sample_weight: A
         share = weights.sum() / (len(classes) * np.where(of_class > 0.0, of_class, 1.0))
         weights = weights * share[numbers]
     elif estimator.class_weight is not None:
-        weights = weights * compute_sample_weight(estimator.class_weight, y)
+        weights = weights * moderate(compute_sample_weight(estimator.class_weight, y))
     if not weights.any():
         raise ValueError(
             "sample weights times class weights are zero for all samples; expected one above zero"
