@@ -30,7 +30,8 @@ class GELU(Activation):
     Parameters
     ----------
     approximate : {"none", "tanh"}
-        "none" is exact, with the normal distribution; "tanh" is what the published code of BERT and FNet computes.
+        "none" is exact, with the normal distribution; "tanh" is what the published code of BERT
+        and FNet computes.
     """
 
     pair = F.gelu, F.gelu_backward

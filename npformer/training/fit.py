@@ -96,7 +96,7 @@ def fit(
         A float, such as 0.1, is the share of the data to hold out: the seed draws the same share of
         each class, and `History.validation_rows` records the rows.
     sample_weight : array, shape (n,) or, if tokens have targets, (n, length), optional
-        s, at least 0: the loss of a batch is sum_i s_i loss_i / sum_i s_i.
+        s, at least 0: the loss of a batch is sum_i s_i loss_i / sum_i s_i. Only ratios matter.
     class_weight : "balanced", sequence of float, or mapping of labels to float, optional
         How much the labels of each class count in the loss, as in PyTorch's
         ``CrossEntropyLoss(weight=...)``; `evaluate` and validation ignore it. "balanced": n /
@@ -180,7 +180,8 @@ def fit(
     Raises
     ------
     NonFiniteLossError
-        The loss, or a weight after the last step, is NaN or infinite; names step and tensor.
+        The loss, a weight after the last step, or the loss of its batch then, is NaN or infinite;
+        names step and tensor.
     NonFiniteGradientError
         A gradient is, though the loss is not; names the parameter. Not on a GPU: the loss shows it.
     BatchTooLargeError

@@ -9,6 +9,7 @@ import numpy as np
 
 from npformer.core import Array, array_module, guarded_computation, to_numpy
 from npformer.core.support.progress_bar import progress_bar
+from npformer.data.samples import Samples
 from npformer.models.trainable import Model
 from npformer.models.trainable.metrics import Metric
 from npformer.training.batches import Batches, batch_at_evaluation
@@ -69,6 +70,7 @@ class Recorder(Callback):
     micro_batch: int | None
     processes: Processes
     _unread: list[Unread] = field(default_factory=list)
+    _last_rows: np.ndarray | None = None  # of the latest batch
     _losses: list[float] = field(
         default_factory=list
     )  # of the epoch's steps with targets, once read
@@ -82,6 +84,7 @@ class Recorder(Callback):
         """Note the loss of a step; read the losses if enough are unread."""
         now = state._now
         self._unread.append(Unread(now.loss, now.step, now.rows, now.has_targets))
+        self._last_rows = now.rows
         steps_between_readings = 1 if state.model.backend == "numpy" else 50
         if len(self._unread) >= (self.every or steps_between_readings):
             self.read(state)
@@ -105,11 +108,7 @@ class Recorder(Callback):
         task = self.batches.task
         if task.held_out is None:
             return
-        n = batch_at_evaluation(self.batches.batch_size, self.micro_batch)
-        with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
-            evaluation = measure(
-                state.model, task.held_out, task.loss, n, self.processes, task.metric
-            )
+        evaluation = self._measured(state, task.held_out, task.metric)
         state._set(evaluation=evaluation)
         if not math.isfinite(evaluation.loss):
             tensor = non_finite_tensor(state.model, task.held_out)
@@ -123,10 +122,11 @@ class Recorder(Callback):
             state.history.validation_metric.append(value)
 
     def after_training(self, state: TrainingState) -> None:
-        """Check the last losses, and the weights if no loss was computed after the last update."""
+        """Check the last losses, and what the last update left if these weights are kept."""
         self.read(state)
         if state.best_epoch is None:
             self.check_weights(state)
+            self._check_last_batch(state)
 
     def on_end(self, state: TrainingState) -> None:
         """Record which epoch the model's weights come from."""
@@ -148,6 +148,27 @@ class Recorder(Callback):
         parameter = non_finite_parameter(state.model)
         if parameter is not None:
             raise NonFiniteLossError(state.step, parameter, weights_after(state), "the update")
+
+    def _check_last_batch(self, state: TrainingState) -> None:
+        """Check the loss of the last batch after its update, if nothing was validated since.
+
+        Finite weights may be so large that every output is NaN.
+        """
+        if self._last_rows is None or self.batches.task.held_out is not None:
+            return
+        samples = self.batches.task.samples.subset(self._last_rows)
+        loss = self._measured(state, samples, metric="accuracy").loss
+        if not math.isfinite(loss):
+            tensor = self._non_finite_tensor(state.model, self._last_rows)
+            notes = weights_after(state)
+            raise NonFiniteLossError(state.step, tensor, notes, "the loss after the last update")
+
+    def _measured(self, state: TrainingState, samples: Samples, metric: Metric) -> Evaluation:
+        """Return the model's evaluation on some samples."""
+        task = self.batches.task
+        n = batch_at_evaluation(self.batches.batch_size, self.micro_batch)
+        with np.errstate(over="ignore", invalid="ignore"):  # the loss shows it
+            return measure(state.model, samples, task.loss, n, self.processes, metric)
 
     def read(self, state: TrainingState) -> None:
         """Read and check all unread losses."""

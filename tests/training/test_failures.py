@@ -107,6 +107,39 @@ def test_a_last_update_that_ruins_the_weights_is_reported(make, data, epochs):
     assert caught.value.tensor.startswith("parameter ")
 
 
+def adam(parameters):
+    return nf.Adam(parameters, lr=1e30)
+
+
+def sgd(parameters):
+    return nf.SGD(parameters, lr=1e30)
+
+
+@pytest.mark.parametrize("optimizer", [adam, sgd])
+@pytest.mark.parametrize("batch_size", [20, 7])
+def test_a_last_update_that_leaves_finite_weights_and_nan_as_answers_is_reported(
+    make, data, optimizer, batch_size
+):
+    single = data[0].astype("float32"), data[1]
+    model = make(dtype="float32")
+    steps = {"epochs": 1, "batch_size": batch_size}
+    with pytest.raises(nf.NonFiniteLossError, match="is not finite at step"):
+        fit(model, single, optimizer=optimizer(model.parameters()), **steps)
+    assert np.isfinite(model.parameters().flat).all()
+
+
+def test_the_loss_after_the_last_update_is_named(make, data):
+    with pytest.raises(nf.NonFiniteLossError, match="the loss after the last update is not") as it:
+        fit(
+            make(dtype="float32"),
+            (data[0].astype("float32"), data[1]),
+            epochs=1,
+            batch_size=20,
+            lr=1e30,
+        )
+    assert it.value.step == 1
+
+
 def test_nan_in_the_validation_data_is_named(make, data, validation):
     validation[0][3, 0, 0] = math.nan
     with pytest.raises(nf.NonFiniteLossError, match=r"the validation loss .* the input x"):
