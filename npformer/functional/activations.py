@@ -33,35 +33,35 @@ def gelu(x: Array, approximate: str = "none") -> tuple[Array, Any]:
     x : array, any shape
     approximate : {"none", "tanh"}
         "none": Phi(x) is the normal distribution function, (1 + erf(x / sqrt 2)) / 2.
-        "tanh": Phi(x) = (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, the form that BERT's and
-        FNet's published code uses.
+        "tanh": Phi(x) = (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), the form that
+        BERT's and FNet's published code uses.
     """
-    xp = checks.floating(x=x)
+    checks.floating(x=x)
     if str(approximate) == "none":
         phi = normal_distribution(x)  # the probability that a standard normal number is below x
         return x * phi, ("none", x, phi)
     checks.choice("approximate", approximate, ("none", "tanh"))
     # x * x * x, because a power of an array is slow.
-    t = xp.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x)))
-    return 0.5 * x * (1.0 + t), ("tanh", x, t)
+    u = math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x))
+    phi, _ = sigmoid(2.0 * u)  # equals (1 + tanh(u)) / 2, which would cancel in the tail
+    return x * phi, ("tanh", x, phi)
 
 
 def gelu_backward(dy: Array, cache: Any) -> Array:
     """dx = dy (Phi(x) + x Phi'(x)), the product rule.
 
     Phi is the area under the normal density, up to x, so Phi' is this density at x. In the tanh
-    form, with t = tanh(u), Phi' is (1 - t^2) u' / 2, and u' = sqrt(2 / pi) (1 + 3 0.044715 x^2).
+    form Phi is sigmoid(2 u), and Phi' = 2 Phi (1 - Phi) u', u' = sqrt(2 / pi) (1 + 3 0.044715 x^2).
     """
     form, x, phi = cache
     checks.gradient(dy, x.shape)
     if form == "none":
         # y = x * phi(x)
         return dy * (phi + x * normal_density(x))  # the product rule
-    t = phi  # what the tanh form kept in its place
-    # t = tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))
-    dt = (1.0 - t * t) * (math.sqrt(2.0 / math.pi) * (1.0 + 3.0 * 0.044715 * (x * x)))
-    # y = 0.5 * x * (1 + t)
-    return dy * (0.5 * (1.0 + t) + 0.5 * x * dt)
+    # phi = sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3))
+    du = math.sqrt(2.0 / math.pi) * (1.0 + 3.0 * 0.044715 * (x * x))
+    # y = x * phi(x)
+    return dy * (phi + x * (phi * (1.0 - phi)) * (2.0 * du))
 
 
 def tanh(x: Array) -> tuple[Array, Any]:
@@ -84,14 +84,15 @@ def sigmoid(x: Array) -> tuple[Array, Any]:
     # exp(-|x|) cannot overflow. For x < 0, y = exp(x) / (1 + exp(x)) keeps all digits near 0.
     e = xp.exp(-xp.abs(x))
     y = xp.where(x >= 0.0, 1.0, e) / (1.0 + e)  # 0 to 1
-    return y, y  # the derivative, y (1 - y), needs no x
+    rest = xp.where(x >= 0.0, e, 1.0) / (1.0 + e)  # 1 - y, with all digits where y is near 1
+    return y, (y, rest)  # the derivative, y (1 - y), needs no x
 
 
 def sigmoid_backward(dy: Array, cache: Any) -> Array:
     """dx = dy y (1 - y): the derivative is exp(-x) / (1 + exp(-x))^2, and 1 - y = exp(-x) y."""
-    y = cache
+    y, rest = cache
     checks.gradient(dy, y.shape)
-    return dy * (y * (1.0 - y))  # at most 1/4, at x = 0
+    return dy * (y * rest)  # at most 1/4, at x = 0
 
 
 def silu(x: Array) -> tuple[Array, Any]:

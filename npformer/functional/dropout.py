@@ -68,6 +68,9 @@ def token_dropout(x: Array, rate: float, generator: Any = None) -> tuple[Array, 
     This is the word dropout of deep averaging networks (Iyyer et al., 2015, section 4.1): a model
     that must do without some words relies on no single one. Nothing is scaled. A token that was
     dropped looks like an unknown word, whose embedding is small.
+
+    A norm behind it sees a row of zeros, and multiplies the row's gradient by 1 / sqrt(eps), which
+    is 1e6 for an eps of 1e-12. Where the row stays 0, the next norm does so again.
     """
     checks.sequences(x)
     checks.rate("rate", rate)

@@ -15,7 +15,13 @@ def layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5) ->
     gamma, beta : array, shape (d,)
         Without a shift beta is None, as in ModernBERT.
     eps : float
-        Keeps a constant row finite. BERT and FNet use 1e-12, PyTorch 1e-5.
+        Keeps a constant row finite. BERT and FNet use 1e-12, PyTorch 1e-5. The gradient of such a
+        row is multiplied by 1 / sqrt(eps), which is 1e6 for 1e-12: see `token_dropout`.
+
+    Notes
+    -----
+    Squares of float32 numbers overflow beyond 1.8e19. Rows as large as that become 0, as in
+    PyTorch.
     """
     check_layer_norm(x, gamma, beta, eps)
     # The variance is divided by d, not d - 1. It is computed from x - mean, because E[x^2] - E[x]^2

@@ -40,7 +40,12 @@ def softmax_cross_entropy(
     xp = check_labels(logits, labels)
     right = xp.maximum(labels, 0)  # `NO_LABEL` is -1, which counts 0 times
     shifted = logits - logits.max(axis=-1, keepdims=True)  # so that no exponential overflows
-    log_p = shifted - xp.log(xp.exp(shifted).sum(axis=-1, keepdims=True))  # [..., n_classes]
+    # log sum exp, of which the largest logit's own 1 is left out: log(1 + rest) would lose the
+    # digits of a small rest, which is the loss of a sure prediction.
+    at_top = shifted == 0.0
+    rest = xp.where(at_top, 0.0, xp.exp(shifted)).sum(axis=-1, keepdims=True)
+    ties = at_top.sum(axis=-1, keepdims=True, dtype=shifted.dtype) - 1.0
+    log_p = shifted - xp.log1p(rest + ties)  # [..., n_classes]
     each = -xp.take_along_axis(log_p, right[..., None], axis=-1)[..., 0]  # [...]
     counts, weighing = (labels >= 0).astype(log_p.dtype), None  # 1 for each label, 0 for none
     if str(label_smoothing) != "0.0" or weights is not None or class_weights is not None:
@@ -62,18 +67,21 @@ def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     """
     log_p, right, counts, total, weighing = cache
     xp = array_module(log_p)
-    # 1 at the right class, 0 at the others [..., n_classes]
-    q = (right[..., None] == xp.arange(log_p.shape[-1])).astype(log_p.dtype)
-    p, share = xp.exp(log_p), _number(dloss) / total  # of one label: the mean divides by them
+    is_right = right[..., None] == xp.arange(log_p.shape[-1])  # [..., n_classes]
+    share = _number(dloss) / total  # of one label: the mean divides by them
+    # p - q, for a q of 1 at the right class: p - 1 would cancel where p is nearly 1.
+    error = xp.where(is_right, xp.expm1(log_p), xp.exp(log_p))
     if weighing is not None:
         label_smoothing, weights, class_weights = weighing
-        q = q * (1.0 - label_smoothing) + label_smoothing / q.shape[-1]  # still sums to 1
+        one = is_right.astype(log_p.dtype)
+        q = one * (1.0 - label_smoothing) + label_smoothing / one.shape[-1]  # still sums to 1
         if class_weights is not None:
             q = class_weights * q  # no longer sums to 1, so p is scaled alike
-            p = p * q.sum(axis=-1, keepdims=True)
+        scale = q.sum(axis=-1, keepdims=True)
+        error = error * scale + (one * scale - q)  # p scale - q
         share = share if weights is None else (weights * share)[..., None]
     # loss = sum over labels of -weight sum_c q_c log p_c, / total
-    return xp.where(counts[..., None] > 0.0, (p - q) * share, 0.0)
+    return xp.where(counts[..., None] > 0.0, error * share, 0.0)
 
 
 def binary_cross_entropy_with_logits(
@@ -125,9 +133,11 @@ def binary_cross_entropy_with_logits_backward(dloss: Array | float, cache: Any) 
     exp(z) / (1 + exp(z)) = sigmoid(z).
     """
     logits, one, both, of_each, total = cache
-    p, _ = sigmoid(logits)  # the derivative of log(1 + exp(z))
     # loss = ((both log(1 + exp(z)) - one z) of_each).sum() / total
-    return (p * both - one) * (of_each * (_number(dloss) / total))
+    # p = sigmoid(z) is the derivative of log(1 + exp(z)). p both - one is written as a sum of what
+    # each class is wrong by, because it would cancel where the right class is nearly sure.
+    p, (_, rest) = sigmoid(logits)  # rest = 1 - p
+    return (p * (both - one) - rest * one) * (of_each * (_number(dloss) / total))
 
 
 def mean_squared_error(

@@ -17,6 +17,11 @@ def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> tuple[Array, Any]:
     gamma : array, shape (d,)
     eps : float
         Keeps a row of zeros finite. Llama has 1e-5 or 1e-6.
+
+    Notes
+    -----
+    Squares of float32 numbers overflow beyond 1.8e19. Rows as large as that become 0, as in
+    PyTorch.
     """
     checks.floating(x=x, gamma=gamma)
     checks.shape("gamma", gamma, x.shape[-1:] or (0,), "One scale for each feature of x")

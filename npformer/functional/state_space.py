@@ -99,7 +99,10 @@ def _weights(log_step: Array, log_decay: Array, frequency: Array, C: Array | Non
     grown = xp.exp(z[0])
     e = grown * xp.cos(z[1]), grown * xp.sin(z[1])
     squared = A[0] * A[0] + A[1] * A[1]
-    over = e[0] - 1.0, e[1]
+    # e^z - 1, whose real part is e^a cos b - 1 for z = a + i b: steps and decays are often small,
+    # and then the difference would lose most of its digits. cos b = 1 - 2 sin^2(b / 2).
+    half = xp.sin(0.5 * z[1])
+    over = xp.expm1(z[0]) - 2.0 * grown * half * half, e[1]
     f = (
         (over[0] * A[0] + over[1] * A[1]) / squared,
         (over[1] * A[0] - over[0] * A[1]) / squared,

@@ -65,7 +65,8 @@ class EncoderConfig:
         Probability of dropping an entry of the embeddings, and of the output of each sublayer.
     token_dropout : float
         Probability of dropping the whole embedding of a token, before the positional encoding: word
-        dropout (Iyyer et al., 2015). It helps if there are few texts.
+        dropout (Iyyer et al., 2015). It helps if there are few texts. Beside a tiny `norm_eps`,
+        see there.
     attention_dropout : float
         Probability of dropping a weight of attention or of a synthesizer, after the softmax, as in
         BERT; 0 in Vaswani et al.
@@ -116,7 +117,9 @@ class EncoderConfig:
     mixture : sequence of str
         The parts of the mixer "mixture": names in `npformer.mixers.SCORES`.
     norm_eps : float
-        Epsilon of the norms.
+        Epsilon of the norms. A norm multiplies the gradient of a row that is constant by
+        1 / sqrt(norm_eps): 316 for 1e-5, and 1e6 for BERT's 1e-12. With `token_dropout` and no
+        positions that are added, all rows of a short text may be 0, in norm after norm: use 1e-5.
     n_token_types : int
         How many types of tokens have an embedding that is added: 2 in BERT, for the first and the
         second sentence, 4 in FNet.

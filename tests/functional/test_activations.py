@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 from scipy.special import ndtr
 
@@ -51,3 +53,24 @@ def test_gelu_in_float64_is_right_to_8_units_in_the_last_place(x, expected, slop
     y, cache = F.gelu(np.array([x]))
     np.testing.assert_allclose(y, [expected], rtol=1.8e-15)
     np.testing.assert_allclose(F.gelu_backward(np.ones(1), cache), [slope], rtol=1.8e-15)
+
+
+@separately(-9.0, -5.0, -0.5, 3.0)
+def test_the_tanh_form_keeps_its_digits_in_the_lower_tail(x):
+    u = math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)
+    phi, du = 1.0 / (1.0 + math.exp(-2.0 * u)), math.sqrt(2.0 / math.pi) * (1.0 + 0.134145 * x * x)
+    y, cache = F.gelu(np.array([x], "float32"), approximate="tanh")
+    bound = 3e-7 * (1.0 + 2.0 * abs(u))  # an exponential of 2 u, which is rounded
+    np.testing.assert_allclose(y, [x * phi], rtol=bound)
+    slope = phi + x * phi * (1.0 - phi) * 2.0 * du
+    found = F.gelu_backward(np.ones(1, "float32"), cache)
+    np.testing.assert_allclose(found, [slope], rtol=bound)
+
+
+@separately(-80.0, -10.0, 10.0, 80.0)
+def test_the_derivative_of_the_sigmoid_keeps_its_digits_on_both_sides(x):
+    _, cache = F.sigmoid(np.array([x], "float32"))
+    expected = math.exp(-abs(x)) / (1.0 + math.exp(-abs(x))) ** 2
+    np.testing.assert_allclose(
+        F.sigmoid_backward(np.ones(1, "float32"), cache), expected, rtol=5e-7
+    )

@@ -84,3 +84,34 @@ def test_gradients_of_float32_stay_float32_whatever_follows(logits, dloss, name,
     backward = getattr(F, f"{name}_backward")
     assert backward(dloss, cache).dtype == "float32"
     np.testing.assert_array_equal(backward(dloss, cache), backward(0.5, cache))
+
+
+SURE = np.array([[0.0, -20.0, -25.0], [30.0, -3.0, 12.0], [1.0, 1.0, -80.0]])
+LOSSES = np.array(
+    [
+        math.log1p(math.exp(-20.0) + math.exp(-25.0)),
+        math.log1p(math.exp(-18.0) + math.exp(-33.0)),
+        math.log(2.0),
+    ]
+)
+"""Of class 0."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_loss_of_a_sure_prediction_and_its_gradient_keep_their_digits(dtype):
+    for row, expected in zip(SURE.astype(dtype), LOSSES, strict=True):
+        loss, cache = F.softmax_cross_entropy(row[None], np.array([0]))
+        eps = float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(loss, expected, rtol=4 * eps)
+        dlogits = F.softmax_cross_entropy_backward(1.0, cache)
+        np.testing.assert_allclose(dlogits[0, 0], math.expm1(-expected), rtol=8 * eps)
+
+
+@separately((1.0, 20.0), (0.0, -20.0), (1.0, 80.0))
+def test_the_gradient_of_a_sure_logit_keeps_its_digits(target, z):
+    logits, targets = np.array([z], "float32"), np.array([target], "float32")
+    loss, cache = F.binary_cross_entropy_with_logits(logits, targets)
+    np.testing.assert_allclose(loss, math.log1p(math.exp(-abs(z))), rtol=5e-7)
+    found = F.binary_cross_entropy_with_logits_backward(1.0, cache)
+    expected = (1.0 if target == 0.0 else -1.0) / (1.0 + math.exp(abs(z)))
+    np.testing.assert_allclose(found, [expected], rtol=5e-7)

@@ -15,6 +15,9 @@ from npformer.engine.cpu.loops import exp
 from npformer.engine.cpu.rows import EXP, UNIT, leaf, ones, pieces
 from npformer.functional.losses import check_labels
 
+SURE = 1.5
+"""Sums of exponentials, of which the largest is 1, that are too near 1 for their logarithm."""
+
 
 def softmax_cross_entropy(
     logits: Array, labels: Array, label_smoothing: float = 0.0, *, context: EngineContext
@@ -41,7 +44,7 @@ def softmax_cross_entropy(
     context.in_parts(compute, len(rows))
     total = max(int(counted.sum()), 1)
     loss = np.where(counted, losses, 0.0).sum() / total
-    return loss, (p, right, counted, total, smoothing, logits.shape, context)
+    return loss, (p, right, counted, losses, total, smoothing, logits.shape, context)
 
 
 def _loop(rows, top, right, smoothing, p, losses):  # type: ignore[no-untyped-def]
@@ -53,12 +56,18 @@ def _loop(rows, top, right, smoothing, p, losses):  # type: ignore[no-untyped-de
             sum_of_z += z
             p[i, j] = exp(z)
             total += p[i, j]
+        log_total = np.log(total)
+        if total < of(SURE):  # and then no other logit is as large as the largest
+            rest = of(0.0)
+            for j in range(n):
+                rest += p[i, j] if rows[i, j] != top[i, 0] else of(0.0)
+            log_total = np.log1p(rest)
         for j in range(n):
             p[i, j] /= total
         log_q = rows[i, right[i]] - top[i, 0]
         if smoothing > 0.0:  # 0 * -inf, for a class with logit -inf, would be NaN
             log_q = of(1.0 - smoothing) * log_q + of(smoothing / n) * sum_of_z
-        losses[i] = np.log(total) - log_q
+        losses[i] = log_total - log_q
 
 
 @leaf(_loop)
@@ -76,49 +85,71 @@ def softmax_cross_entropy_of_rows(
     p *= UNIT
     EXP(p, out=p)
     totals = p @ ones(p.shape[1], p.dtype)
+    log_totals = np.log(totals)
+    sure = np.flatnonzero(totals < SURE)  # and then no other logit is as large as the largest
+    rest = np.where(rows[sure] == top[sure], 0.0, p[sure])
+    log_totals[sure] = np.log1p(rest.sum(axis=-1))
     p /= totals[:, None]
-    np.subtract(np.log(totals), log_q, out=losses)
+    np.subtract(log_totals, log_q, out=losses)
 
 
 def softmax_cross_entropy_backward(dloss: Array | float, cache: Any) -> Array:
     """Stands for `functional.softmax_cross_entropy_backward`."""
-    p, right, counted, total, smoothing, shape, context = cache
+    p, right, counted, losses, total, smoothing, shape, context = cache
     dlogits = context.empty(p.shape, p)
     share = float(dloss) / total
 
     def compute(part: slice) -> None:
         for piece in pieces(part, p.shape[-1]):
             softmax_cross_entropy_backward_of_rows(
-                p[piece], right[piece], counted[piece], share, smoothing, dlogits[piece]
+                p[piece],
+                right[piece],
+                counted[piece],
+                losses[piece],
+                share,
+                smoothing,
+                dlogits[piece],
             )
 
     context.in_parts(compute, len(p))
     return dlogits.reshape(shape)
 
 
-def _backward_loop(p, right, counted, share, smoothing, dlogits):  # type: ignore[no-untyped-def]
+def _backward_loop(p, right, counted, losses, share, smoothing, dlogits):  # type: ignore[no-untyped-def]
     n, of = p.shape[1], p.dtype.type
     size, everywhere = of(share), of(share * (smoothing / n))
     for i in range(len(p)):
         if counted[i]:
             for j in range(n):
                 dlogits[i, j] = p[i, j] * size - everywhere
-            dlogits[i, right[i]] -= of(share * (1.0 - smoothing))
+            if smoothing > 0.0:
+                dlogits[i, right[i]] -= of(share * (1.0 - smoothing))
+            else:
+                dlogits[i, right[i]] = of(share) * np.expm1(-losses[i])
         else:
             dlogits[i] = of(0.0)
 
 
 @leaf(_backward_loop)
 def softmax_cross_entropy_backward_of_rows(
-    p: Array, right: Array, counted: Array, share: float, smoothing: float, dlogits: Array
+    p: Array,
+    right: Array,
+    counted: Array,
+    losses: Array,
+    share: float,
+    smoothing: float,
+    dlogits: Array,
 ) -> None:
     """Stands for `functional.softmax_cross_entropy_backward` of rows.
 
-    Write share (p - q) of the rows that are counted into `dlogits`, and 0 of the others.
+    Write share (p - q) of the rows that are counted into `dlogits`, and 0 of the others. Without
+    smoothing a loss is -log p, so that p - 1 is expm1(-loss), with all its digits.
     """
     np.multiply(p, share, out=dlogits)
     if smoothing > 0.0:
         dlogits -= share * (smoothing / p.shape[1])
-    dlogits[np.arange(len(dlogits)), right] -= share * (1.0 - smoothing)
+        dlogits[np.arange(len(dlogits)), right] -= share * (1.0 - smoothing)
+    else:
+        dlogits[np.arange(len(dlogits)), right] = share * np.expm1(-losses)
     if not counted.all():
         dlogits[~counted] = 0.0

@@ -53,8 +53,21 @@ def shifted(n, d):
     return [e, e.max(axis=-1, keepdims=True, initial=0.0), weight, True, (-1, 2), False, sums]
 
 
-def losses(n, d, smoothing=0.0):
-    logits = normals(n, d)
+def loss_gradients(n, d, smoothing):
+    counted = np.arange(n) % 3 > 0
+    return [
+        normals(n, d),
+        np.arange(n) % d,
+        counted,
+        normals(n) ** 2,
+        0.3,
+        smoothing,
+        normals(n, d),
+    ]
+
+
+def losses(n, d, smoothing=0.0, scale=1.0):
+    logits = scale * normals(n, d)
     right, top = np.arange(n) % d, logits.max(axis=1, keepdims=True)
     return [logits, top, right, smoothing, np.zeros((n, d)), np.zeros(n)]
 
@@ -96,14 +109,9 @@ CASES = {
     "add_to_rows": lambda n, d: [normals(9, d), np.arange(n) % 3, normals(n, d)],
     "softmax_cross_entropy_of_rows": losses,
     "softmax_cross_entropy_of_rows, smoothed": lambda n, d: losses(n, d, 0.1),
-    "softmax_cross_entropy_backward_of_rows": lambda n, d: [
-        normals(n, d),
-        np.arange(n) % d,
-        np.arange(n) % 3 > 0,
-        0.3,
-        0.1,
-        np.zeros((n, d)),
-    ],
+    "softmax_cross_entropy_of_rows, sure": lambda n, d: losses(n, d, scale=30.0),
+    "softmax_cross_entropy_backward_of_rows": lambda n, d: loss_gradients(n, d, 0.0),
+    "softmax_cross_entropy_backward_of_rows, smoothed": lambda n, d: loss_gradients(n, d, 0.1),
     "adam_step": lambda n, d: [
         normals(n * d),
         normals(n * d),

@@ -94,3 +94,14 @@ def test_few_logits_are_left_to_the_pair(monkeypatch):
         expected = SoftmaxCrossEntropy(0.1).backward(0.5, plain_cache)
         np.testing.assert_allclose(loss.backward(0.5, cache), expected, rtol=0, atol=1e-17)
     assert used == [fast_losses.FEW]
+
+
+def test_the_loss_of_a_sure_prediction_and_its_gradient_keep_their_digits():
+    logits = np.array([[20.0, 0.0, -5.0], [3.0, 3.0, -60.0]], "float32")
+    for row, rest in zip(logits, (math.exp(-20.0) + math.exp(-25.0), 1.0), strict=True):
+        loss, cache = losses.softmax_cross_entropy(
+            row[None], np.array([0]), context=EngineContext()
+        )
+        np.testing.assert_allclose(loss, math.log1p(rest), rtol=5e-7)
+        dlogits = losses.softmax_cross_entropy_backward(1.0, cache)
+        np.testing.assert_allclose(dlogits[0, 0], -rest / (1.0 + rest), rtol=5e-7)

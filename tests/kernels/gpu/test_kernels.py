@@ -388,6 +388,16 @@ def test_a_batch_without_samples_runs_nothing() -> None:
     assert dx.shape == (0, 4)
 
 
+def test_the_loss_of_a_sure_prediction_and_its_gradient_keep_their_digits() -> None:
+    logits = np.array([[20.0, 0.0, -5.0], [3.0, 3.0, -60.0]], "float32")
+    for row, rest in zip(logits, (math.exp(-20.0) + math.exp(-25.0), 1.0), strict=True):
+        label = asarray(np.array([0]))
+        loss, cache = gpu.softmax_cross_entropy(asarray(row[None]), label, context=TRAIN)
+        np.testing.assert_allclose(down(loss), math.log1p(rest), rtol=5e-7)
+        dlogits = down(gpu.softmax_cross_entropy_backward(1.0, cache))
+        np.testing.assert_allclose(dlogits[0, 0], -rest / (1.0 + rest), rtol=5e-7)
+
+
 def test_gelu_keeps_its_digits_in_the_tails() -> None:
     x = normal_tails.GRID.astype("float32")[:, None]
     W, b = asarray(np.ones((1, 1), "float32")), asarray(np.zeros(1, "float32"))

@@ -14,14 +14,17 @@ extern "C" __global__ void softmax_cross_entropy(
     real top = minus_infinity();
     for (index_t i = threadIdx.x; i < classes; i += blockDim.x) top = fmax(top, row[i]);
     top = block_max(top);
-    real total = 0, shifted = 0;
+    // The largest logit's own 1 is left out: log(1 + rest) would lose the digits of a small rest.
+    real rest = 0, shifted = 0, ties = 0;
     for (index_t i = threadIdx.x; i < classes; i += blockDim.x) {
-        total += exp(row[i] - top);
-        shifted += row[i] - top;
+        const real z = row[i] - top;
+        if (z == real(0)) ties += real(1); else rest += exp(z);
+        shifted += z;
     }
-    block_sums(total, shifted);
+    block_sums(rest, shifted);
+    ties = block_sum(ties);
     if (threadIdx.x != 0) return;
-    const real log_total = log(total);
+    const real log_total = log1p(rest + (ties - real(1)));
     const index_t label = labels[blockIdx.x];
     saved[2 * index_t(blockIdx.x)] = top;
     saved[2 * index_t(blockIdx.x) + 1] = log_total;
@@ -62,8 +65,10 @@ extern "C" __global__ void softmax_cross_entropy_backward(
     const real top = saved[2 * index_t(blockIdx.x)], log_total = saved[2 * index_t(blockIdx.x) + 1];
     const real factor = dloss * *share;
     for (index_t i = threadIdx.x; i < classes; i += blockDim.x) {
-        const real p = exp(logits[row + i] - top - log_total);
-        const real q = (i == label ? real(1) - smoothing : real(0)) + smoothing / real(classes);
-        dlogits[row + i] = label == -1 ? real(0) : (p - q) * factor;
+        const real log_p = logits[row + i] - top - log_total;
+        // p - 1 at the right class, which would cancel where p is nearly 1, and p elsewhere
+        const real error = i == label ? expm1(log_p) : exp(log_p);
+        const real smoothed = (i == label ? smoothing : real(0)) - smoothing / real(classes);
+        dlogits[row + i] = label == -1 ? real(0) : (error + smoothed) * factor;
     }
 }

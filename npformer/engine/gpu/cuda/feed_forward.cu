@@ -30,10 +30,11 @@ struct Gelu {
 struct GeluTanh {
     __device__ static real value(real z, real& derivative) {
         const real root = real(0.79788456080286535588), cubic = real(0.044715);  // root = sqrt(2 / pi)
-        const real t = tanh(root * (z + cubic * (z * z * z)));
-        const real dt = (real(1) - t * t) * (root * (real(1) + real(3) * cubic * (z * z)));
-        derivative = real(0.5) * (real(1) + t) + real(0.5) * z * dt;
-        return real(0.5) * z * (real(1) + t);
+        const real u = root * (z + cubic * (z * z * z));
+        const real phi = real(1) / (real(1) + exp(real(-2) * u));  // (1 + tanh(u)) / 2; exp may overflow
+        const real du = root * (real(1) + real(3) * cubic * (z * z));
+        derivative = phi + z * (phi * (real(1) - phi)) * (real(2) * du);
+        return z * phi;
     }
 };
 

@@ -199,7 +199,7 @@ function kernelOf(p, L, d) {
     p("frequency")[c].forEach((b, n) => {
       const a = -Math.exp(p("log_decay")[c][n]);
       const [grown, turned] = [Math.exp(step * a), step * b];
-      const e = [grown * Math.cos(turned) - 1, grown * Math.sin(turned)]; // e^z - 1
+      const e = [Math.expm1(step * a) - 2 * grown * Math.sin(turned / 2) ** 2, grown * Math.sin(turned)]; // e^z - 1
       const f = [(e[0] * a + e[1] * b) / (a * a + b * b), (e[1] * a - e[0] * b) / (a * a + b * b)];
       const [re, im] = [p("C")[0][c][n], p("C")[1][c][n]];
       const w = [re * f[0] - im * f[1], re * f[1] + im * f[0]];
