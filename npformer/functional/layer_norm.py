@@ -20,8 +20,8 @@ def layer_norm(x: Array, gamma: Array, beta: Array | None, eps: float = 1e-5) ->
 
     Notes
     -----
-    Squares of float32 numbers overflow beyond 1.8e19. Rows as large as that become 0, as in
-    PyTorch.
+    Squares of float32 numbers overflow beyond 1.8e19. Rows as large as that become 0, and
+    NaN in PyTorch.
     """
     check_layer_norm(x, gamma, beta, eps)
     # The variance is divided by d, not d - 1. It is computed from x - mean, because E[x^2] - E[x]^2

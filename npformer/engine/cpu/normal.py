@@ -28,9 +28,9 @@ LOG_ODDS = (
 
 log(Phi / (1 - Phi)) / x is a smooth function of x^2, fitted so that the largest relative error of
 Phi is smallest from `TAIL` to -TAIL, and further out the largest error of Phi (iteratively
-reweighted least squares on 20000 points from 0 to 7.5; the last digits are those found to round best). The first is 3e-7, 5 units in the last
-place of float32, and the second 3e-8 max(1, x / 3). x P(x^2) grows without bound, so Phi stays 1
-beyond 7.5.
+reweighted least squares on 20000 points from 0 to 7.5; the last digits are those found to round
+best). The first is 3e-7, 5 units in the last place of float32, and the second 3e-8 max(1, x / 3). x
+P(x^2) grows without bound, so Phi stays 1 beyond 7.5.
 """
 
 TAIL = -2.1
