@@ -61,6 +61,15 @@ class Head:
         Their settings with which a head of this class computes the same.
     flags : mapping of str to str
         {our argument: their setting}, of biases that it may have.
+    decoder : str
+        The layer that turns features into logits, if there is one of its own besides the table of
+        the embeddings. Its bias may be stored under a second name: that of "output.bias" in
+        `layers`.
+    activation : str
+        Our name of its activation, if it is always the same.
+    activation_key : str
+        The key of its activation in config.json, if it has one. A head with neither has the
+        encoder's.
     """
 
     task: str
@@ -68,6 +77,9 @@ class Head:
     layers: Mapping[str, str]
     settings: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
+    decoder: str = ""
+    activation: str = ""
+    activation_key: str = ""
 
     def names(self) -> list[str]:
         """Return our names of its parameters."""

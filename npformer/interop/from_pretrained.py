@@ -103,6 +103,7 @@ def from_pretrained(
     try:
         model = family.read(stated, state, padding)
         head = read_head(family, stated, state) if encodes else None
+        masked = read_masked_head(family, stated, state, model) if encodes else None
         if encodes and sentences is not None:
             dense = read_dense_head(path, stated, sentences.pooling, model)
             head = _only_head(head, dense)
@@ -126,7 +127,6 @@ def from_pretrained(
         unused_positions=_unused_positions(family, stated, state),
     )
     tokenizer = tokenizer_or_error(read_tokenizer, inside, model.vocab_size)
-    masked = read_masked_head(family, stated, state)
     return PretrainedEncoder(model, family, origin, tokenizer, settings, head, masked)
 
 
