@@ -129,6 +129,8 @@ class Architecture:
     thetas : mapping of str to str
         {kind of layer: older name of its theta}, with rotary positional encoding: "full_attention",
         and "sliding_attention" if some layers have a window.
+    half_window : str
+        Their key of half a window's width, which counts if it is set.
     unused : mapping of str to object
         Our settings that have no effect in the family, and their values.
     token_types : bool
@@ -157,6 +159,7 @@ class Architecture:
     heads: tuple[Head, ...] = ()
     masked: Head | None = None
     thetas: Mapping[str, str] = field(default_factory=dict)
+    half_window: str = ""
     unused: Mapping[str, Any] = field(default_factory=dict)
     token_types: bool = False
     positions_after_padding: bool = False

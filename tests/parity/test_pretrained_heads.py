@@ -140,3 +140,10 @@ def test_the_bias_that_transformers_4_wrote_for_a_head_that_is_not_tied_is_used(
     change(folder, {"cls.predictions.bias": numbers(V)}, ["cls.predictions.decoder.bias"])
     np.testing.assert_array_equal(ours(folder).output.bias.value, numbers(V))
     np.testing.assert_allclose(theirs(folder) + numbers(V), ours(folder)(IDS), rtol=0, atol=1e-12)
+
+
+def test_modernberts_half_window_counts_if_it_is_set(write, tmp_path):
+    folder = write("ModernBert", layer_types=["sliding_attention"], local_attention=8)
+    for half in (0, 1, 3):
+        change(folder, sliding_window=half)
+        assert_same_logits(folder, tmp_path / f"{half}")
