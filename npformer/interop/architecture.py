@@ -70,6 +70,8 @@ class Head:
     activation_key : str
         The key of its activation in config.json, if it has one. A head with neither has the
         encoder's.
+    other_tasks : sequence of str
+        The ends of the names of other classes that have its layers, and more.
     """
 
     task: str
@@ -80,6 +82,7 @@ class Head:
     decoder: str = ""
     activation: str = ""
     activation_key: str = ""
+    other_tasks: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
         """Return our names of its parameters."""
@@ -176,7 +179,10 @@ class Architecture:
         """Return the head that a configuration names, among `heads` or among others; or None."""
         classes = hf_config.get("architectures") or ()
         for head in self.heads if among is None else among:
-            if head and self.class_name(head) in classes and head.fits(hf_config):
+            if head is None:
+                continue
+            class_names = {f"{self.family}For{task}" for task in (head.task, *head.other_tasks)}
+            if class_names.intersection(classes) and head.fits(hf_config):
                 return head
         return None
 

@@ -49,11 +49,11 @@ def doubles(monkeypatch):
 def write(tmp_path):
     """Return a function that writes a folder of random weights, in float64."""
 
-    def written(family, **changes):
+    def written(family, head="ForMaskedLM", **changes):
         sizes = KINDS[family][0]
         known = {k: v for k, v in sizes.items() if family != "FNet" or "heads" not in k}
         config = getattr(transformers, f"{family}Config")(**known | changes)
-        model = getattr(transformers, f"{family}ForMaskedLM")(config).to(torch.float64)
+        model = getattr(transformers, family + head)(config).to(torch.float64)
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -125,6 +125,11 @@ def test_a_head_that_is_not_tied_or_has_another_activation_is_read(write, family
     folder = write(family, tie_word_embeddings=False, **other_activation)
     assert not ours(folder).tied
     assert_same_logits(folder, tmp_path / "ours")
+
+
+@pytest.mark.parametrize("family", ["Bert", "FNet"])
+def test_the_head_beside_that_for_next_sentences_is_read(write, family, tmp_path):
+    assert_same_logits(write(family, "ForPreTraining"), tmp_path / "ours")
 
 
 def test_biases_of_modernberts_head_follow_its_settings(write, tmp_path):
