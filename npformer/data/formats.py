@@ -1,5 +1,10 @@
 """Files of another format than their names say, known by their first bytes."""
 
+from pathlib import Path
+
+POINTER = b"version https://git-lfs.github.com/spec/"
+"""How a file begins that Git LFS leaves in place of a large one."""
+
 EXPORT = "Open it in Excel or LibreOffice, and save it as CSV UTF-8"
 UNPACK = "Unpack it, and name the file in it"
 
@@ -9,7 +14,7 @@ STARTS = {
         f"{EXPORT}; unpack an archive, and name the file in it",
     ),
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": ("an old Excel file", EXPORT),
-    b"version https://git-lfs.github.com/spec/": (
+    POINTER: (
         "a pointer of Git LFS, which stands for the file",
         "Run `git lfs pull` where it was cloned, or download the file itself",
     ),
@@ -40,6 +45,17 @@ def check_format(name: str, content: bytes, wanted: str) -> None:
     for start, (format, advice) in STARTS.items():
         if content.startswith(start):
             raise ValueError(f"{name} is {format}; expected {wanted}. {advice}")
+
+
+def check_is_no_pointer(path: Path) -> None:
+    """Raise ValueError for a pointer of Git LFS in place of a file; else do nothing."""
+    if not path.is_file():  # reading a pipe or a device could wait forever
+        return
+    with path.open("rb") as file:
+        start = file.read(len(POINTER))
+    if start == POINTER:
+        format, advice = STARTS[POINTER]
+        raise ValueError(f"{path} is {format}; expected the file itself. {advice}")
 
 
 def check_is_no_page(name: str, text: str) -> None:

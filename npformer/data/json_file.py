@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import a_type
+from npformer.data.formats import check_is_no_pointer
 
 
 def read_json(path: Path, kind: type = dict) -> Any:
     """Return the content of a JSON file: names and values, or a list."""
+    check_is_no_pointer(path)
     try:
         if not path.is_file():  # reading a pipe or a device could wait forever
             raise FileNotFoundError("it is no file")

@@ -61,6 +61,17 @@ class Head:
         Their settings with which a head of this class computes the same.
     flags : mapping of str to str
         {our argument: their setting}, of biases that it may have.
+    decoder : str
+        The layer that turns features into logits, if there is one of its own besides the table of
+        the embeddings. Its bias may be stored under a second name: that of "output.bias" in
+        `layers`.
+    activation : str
+        Our name of its activation, if it is always the same.
+    activation_key : str
+        The key of its activation in config.json, if it has one. A head with neither has the
+        encoder's.
+    other_tasks : sequence of str
+        The ends of the names of other classes that have its layers, and more.
     """
 
     task: str
@@ -68,6 +79,10 @@ class Head:
     layers: Mapping[str, str]
     settings: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
+    decoder: str = ""
+    activation: str = ""
+    activation_key: str = ""
+    other_tasks: tuple[str, ...] = ()
 
     def names(self) -> list[str]:
         """Return our names of its parameters."""
@@ -117,6 +132,8 @@ class Architecture:
     thetas : mapping of str to str
         {kind of layer: older name of its theta}, with rotary positional encoding: "full_attention",
         and "sliding_attention" if some layers have a window.
+    half_window : str
+        Their key of half a window's width, which counts if it is set.
     unused : mapping of str to object
         Our settings that have no effect in the family, and their values.
     token_types : bool
@@ -145,6 +162,7 @@ class Architecture:
     heads: tuple[Head, ...] = ()
     masked: Head | None = None
     thetas: Mapping[str, str] = field(default_factory=dict)
+    half_window: str = ""
     unused: Mapping[str, Any] = field(default_factory=dict)
     token_types: bool = False
     positions_after_padding: bool = False
@@ -161,7 +179,10 @@ class Architecture:
         """Return the head that a configuration names, among `heads` or among others; or None."""
         classes = hf_config.get("architectures") or ()
         for head in self.heads if among is None else among:
-            if head and self.class_name(head) in classes and head.fits(hf_config):
+            if head is None:
+                continue
+            class_names = {f"{self.family}For{task}" for task in (head.task, *head.other_tasks)}
+            if class_names.intersection(classes) and head.fits(hf_config):
                 return head
         return None
 

@@ -91,6 +91,8 @@ class EncoderFamily(Family):
             "vocab_size": size,
             "pad_token_id": next((id for id in ids if id is not None and id < size), None),
         }
+        if before.get(self.half_window) is not None:
+            written[self.half_window] = written[self.settings["window"]] // 2
         written[self.settings["max_len"]] += self.unused_positions(written)
         return written
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
+from npformer.data.formats import check_is_no_pointer
 from npformer.data.json_file import read_json
 from npformer.interop.architecture import Arrays, Settings
 from npformer.training.storage.files import check_writable, write_whole
@@ -55,6 +56,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if (folder / CONFIG).is_file():
         config: dict[str, Any] = read_json(folder / CONFIG)
         checks.instance(f"architectures in {CONFIG}", config.get("architectures") or [], list)
+        _check_not_quantized(folder, config)
         return config
     if inside := sorted((folder / "snapshots").glob(f"*/{CONFIG}")):
         raise FileNotFoundError(
@@ -70,6 +72,31 @@ def read_config(folder: Path) -> dict[str, Any]:
         f"{folder} has no {CONFIG}; expected a folder as transformers writes it, with {CONFIG} and "
         f"{WEIGHTS}"
     )
+
+
+def _check_not_quantized(folder: Path, config: Settings) -> None:
+    """Raise ValueError if config.json says that the weights are quantized."""
+    settings = config.get("quantization_config")
+    if settings is None:
+        return
+    checks.instance(f"quantization_config in {CONFIG}", settings, Mapping)
+    method = settings.get("quant_method") or "a method that it does not name"
+    raise ValueError(
+        f"{folder / CONFIG} says that the weights are quantized by {method} "
+        "(quantization_config), which npformer does not read; expected weights that are numbers "
+        f"of the kinds {', '.join(FLOATS)}. Take the folder of the model before it was quantized"
+    )
+
+
+def check_floats(arrays: Arrays, constants: tuple[str, ...]) -> None:
+    """Raise ValueError for weights that are integers; names of others end in `constants`."""
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" and not name.endswith(constants):
+            raise ValueError(
+                f"{name} holds {array.dtype}, as quantized weights do, which npformer does not "
+                f"read; expected numbers of the kinds {', '.join(FLOATS)}. Take the folder of the "
+                "model before it was quantized"
+            )
 
 
 def read_weights(folder: Path, dtype: str | None, hf_config: Settings) -> Arrays:
@@ -161,6 +188,7 @@ def _indexed_files(folder: Path) -> tuple[Iterable[Path], Set[str]]:
 def _read(file: Path) -> Arrays:
     from safetensors import SafetensorError, safe_open
 
+    check_is_no_pointer(file)
     try:
         with safe_open(str(file), framework="np") as opened:
             kinds = {name: opened.get_slice(name).get_dtype() for name in list(opened.keys())}
@@ -168,7 +196,8 @@ def _read(file: Path) -> Arrays:
                 if kind not in FLOATS and not kind.startswith(("I", "U", "BOOL")):
                     raise ValueError(
                         f"{file}: {name} has numbers of the kind {kind}; expected one of "
-                        f"{', '.join(FLOATS)}. Save quantised weights as float32 first"
+                        f"{', '.join(FLOATS)}. Quantized weights are not read: take the folder "
+                        "of the model before it was quantized"
                     )
             arrays = {n: opened.get_tensor(n) for n, kind in kinds.items() if kind != "BF16"}
     except SafetensorError as error:

@@ -17,7 +17,13 @@ from npformer.interop.dense_head import read_dense_head
 from npformer.interop.encoders import EncoderFamily
 from npformer.interop.families import family_of
 from npformer.interop.family import Family
-from npformer.interop.folder import CONFIG, checked_folder, read_config, read_weights
+from npformer.interop.folder import (
+    CONFIG,
+    check_floats,
+    checked_folder,
+    read_config,
+    read_weights,
+)
 from npformer.interop.heads import TrainedHead, read_head
 from npformer.interop.masked_head import read_masked_head
 from npformer.interop.origin import Origin, read_tokenizer_files, tokenizer_or_error
@@ -101,8 +107,10 @@ def from_pretrained(
         )
     state = read_weights(inside, dtype, stated)
     try:
+        check_floats(state, family.buffers)
         model = family.read(stated, state, padding)
         head = read_head(family, stated, state) if encodes else None
+        masked = read_masked_head(family, stated, state, model) if encodes else None
         if encodes and sentences is not None:
             dense = read_dense_head(path, stated, sentences.pooling, model)
             head = _only_head(head, dense)
@@ -126,7 +134,6 @@ def from_pretrained(
         unused_positions=_unused_positions(family, stated, state),
     )
     tokenizer = tokenizer_or_error(read_tokenizer, inside, model.vocab_size)
-    masked = read_masked_head(family, stated, state)
     return PretrainedEncoder(model, family, origin, tokenizer, settings, head, masked)
 
 

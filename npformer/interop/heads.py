@@ -53,13 +53,15 @@ def read_head(architecture: Architecture, hf_config: Settings, state: Arrays) ->
             )
         return None
     whole = architecture.with_head(head)
-    if unknown := set(own) - whole.places(head.names()).keys():
+    needed = whole.places([*head.names(), "pool.dense.weight"])
+    layers = {theirs.partition(".")[0] for theirs in head.layers.values()}
+    of_head = {name for name in state if name in own or name.partition(".")[0] in layers}
+    if unknown := of_head - needed.keys():
         raise ValueError(
             f"the weights have {min(unknown)}, which a {architecture.class_name(head)} does not "
             "have; expected the class that it belongs to among the configuration's architectures"
         )
     short = {name.removeprefix(architecture.prefix) for name in state}
-    needed = whole.places([*head.names(), "pool.dense.weight"])
     if missing := [key for key in needed if key.removeprefix(architecture.prefix) not in short]:
         raise ValueError(
             f"the weights have no {missing[0]}; expected those of a "

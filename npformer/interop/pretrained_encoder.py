@@ -15,7 +15,7 @@ from npformer.data.lengths import LongestFirst
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.architecture import Arrays, values_of
 from npformer.interop.heads import TrainedHead, drawn_weights, usable_head
-from npformer.interop.masked_head import BIASES, special_ids_of
+from npformer.interop.masked_head import TrainedMaskedHead, special_ids_of
 from npformer.interop.pretrained import Pretrained
 from npformer.interop.save_pretrained import write_folder
 from npformer.interop.sentences import SentenceSettings
@@ -46,14 +46,14 @@ class PretrainedEncoder(Pretrained):
         The pooling of `embed`, whether its rows have norm 1, and the length of the longest text.
     classes : list of str or None
         The names of the classes, if the folder has a trained head.
-    masked : mapping of str to array, or None
+    masked : TrainedMaskedHead or None
         The head for hidden tokens, if the folder has one.
     """
 
     model: TextEncoder
     settings: SentenceSettings
     head: TrainedHead | None
-    masked: Arrays | None
+    masked: TrainedMaskedHead | None
 
     @property
     def encoder(self) -> TextEncoder:
@@ -234,14 +234,14 @@ class PretrainedEncoder(Pretrained):
         model = MaskedLanguageModel(
             self.encoder.config,
             self.encoder.vocab_size,
-            **{flag: name in self.masked for flag, name in BIASES.items()},
+            **self.masked.arguments(),
             mask_id=getattr(self._tokenizer, "mask_id", None),
             padding_id=self.padding_id,
             special_ids=special_ids_of(self._tokenizer, self.encoder.vocab_size),
             seed=initializers.undrawn(),
             dtype=self.encoder.dtype,
         )
-        self._fill(model, {}, self.masked)
+        self._fill(model, {}, self.masked.arrays)
         return model
 
     def _fill(self, model: Model, new: Arrays, own: Arrays) -> None:

@@ -24,9 +24,10 @@ def read_rotary(family: Architecture, hf_config: Settings, ours: Settings) -> di
     n_layers = checks.whole("n_layers", ours["n_layers"], 1, checks.MOST_LAYERS)
     kinds = _kinds(family, hf_config, n_layers)
     thetas = {kind: _theta(family, hf_config, kind) for kind in family.thetas}
+    width = _width(family, hf_config, ours)
     return {
         "rope_theta": _one_or_all(thetas[kind] for kind in kinds),
-        "window": _one_or_all(ours.get("window") if kind == LOCAL else None for kind in kinds),
+        "window": _one_or_all(width if kind == LOCAL else None for kind in kinds),
     }
 
 
@@ -42,6 +43,15 @@ def _kinds(family: Architecture, hf_config: Settings, n_layers: int) -> list[str
         )
     name = "an entry of layer_types"
     return [checks.choice(name, kind, family.thetas, hint=False) for kind in stated]
+
+
+def _width(family: Architecture, hf_config: Settings, ours: Settings) -> int | None:
+    """Return the width of a window; None if the family has none."""
+    half = hf_config.get(family.half_window)
+    if half is None:
+        return ours.get("window")
+    half = checks.whole(family.half_window, half, at_least=0)
+    return max(1, 2 * half)  # of either width a token sees itself and `half` on each side
 
 
 def _theta(family: Architecture, hf_config: Settings, kind: str) -> float:

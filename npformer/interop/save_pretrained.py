@@ -17,7 +17,7 @@ from npformer.interop.families import FAMILIES
 from npformer.interop.family import Family
 from npformer.interop.folder import CONFIG, WEIGHTS, write_contents
 from npformer.interop.heads import check_settings, head_config, head_for
-from npformer.interop.masked_head import masked_head_for
+from npformer.interop.masked_head import masked_head_for, with_second_names
 from npformer.interop.origin import Origin, check_vocabulary, files_of
 from npformer.interop.sentences import SentenceSettings, sentence_files
 from npformer.models.trainable import (
@@ -135,6 +135,8 @@ def write_folder(
     elif origin.sentences is not None:
         files |= sentence_files(origin.sentences, model.config.d_model)
     arrays = stored.theirs({**(others or {}), **values_of(model)})
+    if isinstance(model, MaskedLanguageModel) and head:
+        arrays = with_second_names(arrays, family, masked_head)
     if n_unused := family.unused_positions(config):
         (name,) = stored.places([POSITIONS])
         unused = origin.unused_positions

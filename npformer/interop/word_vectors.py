@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from npformer.core import Layer, array_module, asarray, checks, described
+from npformer.data.formats import check_is_no_pointer
 from npformer.data.text_file import check_file
 from npformer.data.tokenizers.tokenizer import checked_texts
 from npformer.layers import Embedding
@@ -112,6 +113,7 @@ def _checked_vector(word: str, numbers: Any, d_model: int) -> np.ndarray:
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of each line that is not empty."""
     check_file(path)
+    check_is_no_pointer(path)
     number = 0
     with path.open("rb") as file:
         compressed = file.read(2) == GZIP

@@ -3,10 +3,11 @@
 from typing import Any
 
 from npformer.core import Array, Context, Gradients, Layer, Seed, checks, generators
-from npformer.layers import ACTIVATIONS, ChosenTokens, Linear, TiedOutput
+from npformer.layers import ACTIVATIONS, ChosenTokens, Linear
 from npformer.models.config import EncoderConfig
 from npformer.models.encoder import Encoder
 from npformer.models.input_embedding import InputEmbedding
+from npformer.models.next_token import output_of
 
 
 class MaskedTokens(Layer):
@@ -14,16 +15,21 @@ class MaskedTokens(Layer):
 
     This is BERT with the head that it is trained with (Devlin et al., 2019). E is the table of the
     embeddings, so its gradient is a sum: of what its rows get as embeddings, and as rows of this
-    map. The head takes vocab_size d_model products for each token, often more than the encoder; so
-    training asks for the hidden tokens alone, by ``context.chosen``.
+    map; unless it is not tied to them, but a matrix of its own. The head takes vocab_size d_model
+    products for each token, often more than the encoder; so training asks for the hidden tokens
+    alone, by ``context.chosen``.
 
     Parameters
     ----------
     config : EncoderConfig
-        Of any mixer that sees both sides. f is its activation, and the norm its norm.
+        Of any mixer that sees both sides. The norm is its norm.
     vocab_size : int
     head_bias, output_bias : bool
         Whether there is a b, and a c. None, for the first: as in `config`.
+    head_activation : str, optional
+        The name of f. None: that of `config`.
+    tied : bool
+        Whether E is the table of the embeddings, see `TiedOutput`.
     """
 
     def __init__(
@@ -33,6 +39,8 @@ class MaskedTokens(Layer):
         *,
         head_bias: bool | None = None,
         output_bias: bool = True,
+        head_activation: str | None = None,
+        tied: bool = True,
         seed: Seed = 0,
         dtype: str = "float32",
     ) -> None:
@@ -47,6 +55,8 @@ class MaskedTokens(Layer):
         self.vocab_size = checks.positive("vocab_size", vocab_size)
         self.head_bias = config.bias if head_bias is None else checks.flag("head_bias", head_bias)
         self.output_bias = checks.flag("output_bias", output_bias)
+        self.head_activation = config.activation if head_activation is None else head_activation
+        self.tied = checks.flag("tied", tied)
         # The encoder is made first, as in SequenceModel: the same seed means the same blocks.
         encoder = Encoder(config, seed=rng, dtype=dtype)
         self.embed = InputEmbedding(
@@ -57,9 +67,17 @@ class MaskedTokens(Layer):
         self.dense = Linear(
             config.d_model, config.d_model, bias=self.head_bias, seed=rng, dtype=dtype
         )
-        self.activation = ACTIVATIONS.make(config.activation)
+        self.activation = ACTIVATIONS.make(self.head_activation)
         self.norm = config.make_norm(dtype)
-        self.output = TiedOutput(self.embed.tokens, output_bias)  # type: ignore[arg-type]
+        self.output = output_of(
+            self.embed,
+            self.vocab_size,
+            tied,
+            rng,
+            dtype,
+            bias=output_bias,
+            own_bias=output_bias,
+        )
         self.flatten()
 
     def arguments(self) -> dict[str, Any]:
@@ -68,6 +86,8 @@ class MaskedTokens(Layer):
             "vocab_size": self.vocab_size,
             "head_bias": self.head_bias,
             "output_bias": self.output_bias,
+            "head_activation": self.head_activation,
+            "tied": self.tied,
             "dtype": self.dtype,
         }
 

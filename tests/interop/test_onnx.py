@@ -68,6 +68,7 @@ CASES = [
                                          "attention_dropout": 0.1}),
     case("output of its own", "language", {"causal": True}, tied=False),
     case("hidden tokens", "masked", {"mixer": ("fourier", "attention"), "padding": "per_length"}),
+    case("hidden tokens, a head of its own", "masked", {}, tied=False, head_activation="silu"),
     case("norm_eps", config={"norm_eps": 1e-12, "norm": "pre"}),
     *(case(f"RMS norm, {norm}", config={"norm_kind": "rms", "norm": norm, "embedding_norm": True})
       for norm in ("post", "pre")),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from npformer.core import checks
+from npformer.data.formats import check_is_no_pointer
 from npformer.data.json_file import read_json
 from npformer.data.libraries import library
 from npformer.data.tokenizers.library_tokenizer import check_ids
@@ -81,6 +82,8 @@ class MarianTokenizer(Tokenizer):
         path = checks.path("folder", folder)
         if missing := [name for name in FILES if not (path / name).is_file()]:
             raise FileNotFoundError(f"{path} has no {missing[0]}; expected {', '.join(FILES)}")
+        for name in FILES:
+            check_is_no_pointer(path / name)
         source, target = (Path(path / name).read_bytes() for name in FILES[:2])
         vocabulary = read_json(path / FILES[2])
         settings = stated_settings(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import checks
+from npformer.data.formats import check_is_no_pointer
 from npformer.data.json_file import read_json, read_json_if_there
 from npformer.data.tokenizers.hugging_face import tokenizers_library
 from npformer.data.tokenizers.library_tokenizer import LibraryTokenizer, check_ids
@@ -49,6 +50,8 @@ def read_tokenizer(path: str | os.PathLike[str], *, padding: str | None = None) 
         raise FileNotFoundError(f"there is no {path}; expected a folder or file with {FILES}")
     folder = path if path.is_dir() else path.parent
     file = _tokenizer_file(path)
+    for vocabulary in (file, folder / "merges.txt"):
+        check_is_no_pointer(vocabulary)
     settings = stated_settings(folder)
     if foreign := [name for name in SETTINGS["foreign"] if settings.get(name)]:
         raise ValueError(f"{folder} has {foreign[0]}, which npformer has not; expected false")

@@ -84,6 +84,9 @@ def _masked() -> Iterator[Case]:
         model = MaskedLanguageModel(small(n_layers=1), 5, **SEEDED)
         label = f"hidden tokens, workers={n}"
         yield _loss_of(model, label, y, workers=n, mask=MASK, covers=covers)
+    own = MaskedLanguageModel(small(n_layers=1), 5, tied=False, head_activation="silu", **SEEDED)
+    label = "hidden tokens, not tied, another activation"
+    yield _loss_of(own, label, y, mask=MASK, covers=covers)
 
 
 def _losses() -> Iterator[Case]:

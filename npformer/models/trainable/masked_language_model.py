@@ -50,6 +50,11 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         Whether the head's map has a bias. None: as in `config`.
     output_bias : bool
         Whether the logits have one.
+    head_activation : str, optional
+        The name of the head's activation. None: that of `config`.
+    tied : bool
+        Whether the logits multiply by the table of the embedding (Press & Wolf, 2017). If not, the
+        head has a matrix of its own for them.
     expects_mask : bool
         Whether inputs are expected to come with a mask; training sets it.
     seed : int or numpy.random.Generator
@@ -76,6 +81,8 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         padding_id: int | None = None,
         head_bias: bool | None = None,
         output_bias: bool = True,
+        head_activation: str | None = None,
+        tied: bool = True,
         expects_mask: bool = False,
         seed: Seed = 0,
         dtype: str = "float32",
@@ -86,10 +93,12 @@ class MaskedLanguageModel(Padded, MaskedTokens):
             vocab_size,
             head_bias=head_bias,
             output_bias=output_bias,
+            head_activation=head_activation,
+            tied=tied,
             seed=seed,
             dtype=dtype,
         )
-        self.n_classes = len(self.output.weight.value)
+        self.n_classes = self.vocab_size
         last = self.n_classes - 1
         self.mask_id = last if mask_id is None else checks.whole("mask_id", mask_id, 0, last)
         self.hiding = Masking(self.n_classes, self.mask_id, **hiding)
@@ -136,7 +145,7 @@ class MaskedLanguageModel(Padded, MaskedTokens):
         order = np.argsort(-samples.lengths()[:, 0], kind="stable")
         y: Any = samples.y
         n = (y != NO_LABEL).sum(axis=1)
-        of_row = 8 * len(self.output.weight.value) * max(1, int(n.max(initial=1)))
+        of_row = 8 * self.vocab_size * max(1, int(n.max(initial=1)))
         at_once = max(1, min(batch_size, BYTES_AT_ONCE // of_row))
         for rows in np.split(order, range(at_once, len(order), at_once)):
             part = samples.select(rows)

@@ -127,6 +127,8 @@ def _classifiers() -> Iterator[Case]:
     for label, changes, options in (("no bias", plain, {}), ("dropout", {"dropout": 0.2}, dropped)):
         masked = MaskedTokens(small(**changes), 5, **SEEDED)
         yield layer(f"all tokens, {label}", masked, IDS, **options, **MODEL)
+    own = MaskedTokens(small(), 5, head_activation="silu", tied=False, **SEEDED)
+    yield layer("all tokens, an output of its own", own, IDS, **MODEL)
 
 
 def wide_case(kind: type[WideSequenceModel]) -> Case:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from npformer.data.formats import check_is_no_pointer
 from npformer.training.storage.files import write_whole
 
 FORMAT = 1
@@ -143,6 +144,7 @@ def _read(path: Path, force: bool) -> tuple[bytes, dict[str, Any], str]:
         if path.exists():  # reading a pipe or a device could wait forever
             raise CheckpointError(f"{path} is not a regular file; expected one that npformer wrote")
         raise FileNotFoundError(f"there is no file {path}; expected one that npformer.save wrote")
+    check_is_no_pointer(path)
     with _intact(path), safe_open(path, "numpy") as opened:
         metadata = opened.metadata() or {}
     if not metadata.keys() & {"npformer", SUM}:
