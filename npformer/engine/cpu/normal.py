@@ -69,11 +69,11 @@ reweighted least squares), and no coefficient is negative, so that nothing cance
 """
 
 HALF, GRID = np.float32(0.5), np.float32(64.0)
-LN_2_HIGH = np.float32(round(LN_2 * 2.0**13) / 2.0**13)
-LN_2_LOW = np.float32(LN_2 - round(LN_2 * 2.0**13) / 2.0**13)
+LN_2_HIGH = np.float32(round(LN_2 * 8192.0) / 8192.0)  # 13 bits
+LN_2_LOW = np.float32(LN_2 - round(LN_2 * 8192.0) / 8192.0)
 PER_LN_2, LOWEST = np.float32(LOG2_E), np.float32(-127.0)
 ROOT_HALF = math.sqrt(0.5)
-ROOT_2_HIGH = round(math.sqrt(2.0) * 2.0**25) / 2.0**25
+ROOT_2_HIGH = round(math.sqrt(2.0) * 33554432.0) / 33554432.0  # 25 bits
 ROOT_2_LOW = -5.599088178737374e-09
 DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 

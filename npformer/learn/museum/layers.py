@@ -146,5 +146,6 @@ class GELUWithAPower(GELU):
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
-        t = np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))
-        return 0.5 * x * (1.0 + t), ("tanh", x, t)
+        u = math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)
+        phi, _ = F.sigmoid(2.0 * u)
+        return x * phi, ("tanh", x, phi)
