@@ -11,7 +11,7 @@ from tests.pairs import NAMES
 DOCS = Path(__file__).resolve().parents[1]
 
 PAGES = {
-    "chapters/activations": "layers.activation",
+    "chapters/activations": "functional.normal layers.activation",
     "chapters/adam": "optim",
     "chapters/attention": "functional.averaging functional.heads mixers.averaging",
     "chapters/block": "models.config models.encoder",

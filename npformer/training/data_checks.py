@@ -38,14 +38,20 @@ def checked_data(
                 model, inputs, y, loss, sample_weight, processes, progress
             )
         else:
-            if sample_weight is not None:
-                sample_weight = moderate(checks.weights("sample_weight", sample_weight))
+            sample_weight = checked_weights(sample_weight)
             samples = Samples(model.check_samples(inputs, y, loss, sample_weight))
     check_some_labels(name, samples, loss, sample_weight)
     if type(samples) is Samples and samples.lengths is not None:  # in memory, with padding
         samples.notes = [model.note(samples.batch)]
         warn_of_empty(name, samples.batch)
     return samples
+
+
+def checked_weights(sample_weight: Any) -> Any:
+    """Return weights that float32 can hold, after checking them; None stays None."""
+    if sample_weight is None:
+        return None
+    return moderate(checks.weights("sample_weight", sample_weight))
 
 
 def check_some_labels(name: str, samples: Samples, loss: Loss, sample_weight: Any) -> None:

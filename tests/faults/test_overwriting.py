@@ -332,9 +332,8 @@ def takes_a_path(function: Any) -> bool:
 
 def test_each_function_that_takes_a_path_is_of_one_kind():
     found = functions()
-    kinds = (READING, CHECKPOINTS, {*WRITING}, {*THROUGH_OTHERS})
-    assert {*found} == set().union(*kinds)
-    for name in {*WRITING, *THROUGH_OTHERS}:
+    assert set(found) == READING | CHECKPOINTS | set(WRITING) | set(THROUGH_OTHERS)
+    for name in set(WRITING) | set(THROUGH_OTHERS):
         switch = inspect.signature(found[name]).parameters["overwrite"]
         assert (switch.default, switch.kind) == (False, switch.KEYWORD_ONLY), name
 

@@ -122,9 +122,14 @@ def test_a_last_update_that_leaves_finite_weights_and_nan_as_answers_is_reported
 ):
     single = data[0].astype("float32"), data[1]
     model = make(dtype="float32")
-    steps = {"epochs": 1, "batch_size": batch_size}
     with pytest.raises(nf.NonFiniteLossError, match="is not finite at step"):
-        fit(model, single, optimizer=optimizer(model.parameters()), **steps)
+        fit(
+            model,
+            single,
+            optimizer=optimizer(model.parameters()),
+            epochs=1,
+            batch_size=batch_size,
+        )
     assert np.isfinite(model.parameters().flat).all()
 
 

@@ -54,7 +54,7 @@ def replacement(path: Path, *, overwrite: bool = True) -> Iterator[IO[bytes]]:
     Without `overwrite`, a file that came into being meanwhile stays. The lent one then gets a name
     beside it, which `NameTakenError` says: an hour of work is not lost to a name.
     """
-    give_name = Path.replace if overwrite else _give_new_name
+    give_name = _replace_old_file if overwrite else _give_new_name
     with name_in_errors(path):
         path = path.resolve() if overwrite and path.is_symlink() else path
         remove_unfinished(path)
@@ -75,6 +75,11 @@ def replacement(path: Path, *, overwrite: bool = True) -> Iterator[IO[bytes]]:
     finally:
         unfinished.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _replace_old_file(unfinished: Path, path: Path) -> None:
+    """Rename a file; what had its new name is gone."""
+    unfinished.replace(path)
 
 
 def _give_new_name(unfinished: Path, path: Path) -> None:
