@@ -73,9 +73,10 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
 )
 def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     found = iter(EPOCHS)
-    monkeypatch.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
     model = make()
-    history = fit(model, data, validation=data, epochs=5, metric=metric)
+    with monkeypatch.context() as only_here:
+        only_here.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
+        history = fit(model, data, validation=data, epochs=5, metric=metric)
     assert history.best_epoch == best
     assert history.validation_metric == values
     assert_trained(model, make(), data, epochs=best)
