@@ -53,6 +53,31 @@ LISTED = {
         "data/test_series.py",
     ],
     "files of models": ["tasks/estimators/test_file.py"],
+    "heads of folders": [
+        "parity/test_pretrained_heads.py",
+        "interop/test_refused_folders.py",
+        "interop/test_padded_vocabulary.py",
+    ],
+    "one seed, one result": [
+        "tasks/estimators/test_one_seed.py",
+        "cli/test_drawn.py",
+        "training/storage/test_drawn.py",
+    ],
+    "nothing is overwritten": ["faults/test_overwriting.py"],
+    "threads, signals, forks": [
+        "engine/test_blas.py",
+        "engine/test_threads.py",
+        "core/test_waiting_signals.py",
+        "kernels/test_switch.py",
+    ],
+    "strangers at the page": ["learn/play/test_strangers.py"],
+    "numbers in their tails": [
+        "functional/test_activations.py",
+        "functional/test_losses.py",
+        "functional/test_state_space.py",
+        "training/test_weights.py",
+    ],
+    "every option beside PyTorch": ["parity/test_functional.py", "parity/test_options.py"],
     "habits of other libraries, small ones": ["test_habits.py", "test_bad_input.py"],
 }
 """Tests of the faults that were found by hand, by their kind."""
