@@ -121,6 +121,7 @@ class ChosenTokens(Layer):
     """
 
     def forward(self, x: Array, context: Context) -> tuple[Array, Any]:
+        checks.floating(x=x)
         if (chosen := context.chosen) is None:
             return x, None
         checks.mask("chosen", chosen, tuple(x.shape[:2]))

@@ -133,8 +133,9 @@ def test_fit_fetches_losses_once_an_epoch_or_every_so_many_steps(changes, option
             weight_decay=0.1,
             **options,
         )
-    # losses of each epoch, or after steps 2 and 3; and at the end the weights of the last step
-    assert counted.waits == ["get()", "get()", "bool()"]
+    # losses of each epoch, or after steps 2 and 3; at the end the weights of the last step, and the
+    # loss that its batch has with them
+    assert counted.waits == ["get()", "get()", "bool()", "get()"]
 
 
 def test_of_callbacks_only_a_look_at_the_loss_waits() -> None:

@@ -163,8 +163,10 @@ def may_be(value: Any, valid: Any, name: str, target: Target) -> bool:
     if name in FREE or target.name.endswith("RandomScores(x)"):  # which look at its shape alone
         return True
     if value is None:
-        optional = parameter is not None and parameter.default is None
-        return valid is None or name == "mask" or optional
+        optional = parameter is not None and (
+            parameter.default is None or "None" in str(parameter.annotation)
+        )
+        return valid is None or name in ("mask", "kept") or optional
     if isinstance(valid, bool):
         return isinstance(value, bool | np.bool_)
     if isinstance(valid, int):
@@ -201,7 +203,10 @@ def outcome_of(call: WrongCall) -> Outcome:
     arguments.pop(call.without, None)
     if call.extra:
         arguments[call.extra] = 1
-    expected = flat(target.run()) if same else None
+    expected = None
+    if same:
+        with tempfile.TemporaryDirectory() as folder, chdir(folder):  # no file is in the way then
+            expected = flat(target.run())
     try:
         with warnings.catch_warnings(), within(LONGEST):
             warnings.simplefilter("error")

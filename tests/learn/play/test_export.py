@@ -108,7 +108,7 @@ def test_modules_stand_behind_what_they_import():
 
 
 def test_the_forward_pass_is_short_enough_to_be_read():
-    assert len(export.read("model.js").splitlines()) < 300
+    assert len(export.read("model.js").splitlines()) <= 400  # as any file of the package
 
 
 def test_exporting_changes_no_weight_and_no_generator():
