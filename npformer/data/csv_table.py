@@ -27,13 +27,14 @@ class _Rows(NamedTuple):
 
 def read_csv_table(path: Path, text: str) -> CsvTable:
     """Return the columns of a table."""
-    if excel := re.match(r"sep=.\r?\n", text):  # what stands between fields; its row is empty now
+    excel = re.match(r"sep=(.)(?:\r\n?|\n)", text)
+    if excel:  # its row is empty now
         text = text[excel.end() - 1 :]
     first = next(io.StringIO(text[bool(excel) :], newline=""), "")  # "\r" alone may end a line
     if not first.strip():
         what = f"{path} {'has no heading' if first else 'is empty'}"
         raise ValueError(f"{what}; expected the names of the columns, and rows")
-    rows, lines = _rows(path, text, _delimiter(path, first))
+    rows, lines = _rows(path, text, excel[1] if excel else _delimiter(path, first))
     if has_no_heading(path, rows):
         names = names_of_places(len(rows[0]))
         return CsvTable(dict(zip(names, _columns(rows), strict=True)), lines, has_heading=False)

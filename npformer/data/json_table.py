@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from npformer.core import a_type
+from npformer.data.headings import distinct_names
 
 Columns = dict[str, list[Any]]
 
@@ -102,7 +103,8 @@ def _split(path: Path, names: list[Any], rows: list[Any]) -> Columns:
                 f"{path}: row {i + 1} of 'data' does not have the {len(names)} values that "
                 "'columns' names; expected one for each"
             )
-    return {str(name): [row[i] for row in rows] for i, name in enumerate(names)}
+    distinct = distinct_names(path, [str(name) for name in names])
+    return {name: [row[i] for row in rows] for i, name in enumerate(distinct)}
 
 
 def _parsed_lines(path: Path, text: str) -> tuple[list[Any], list[int]]:

@@ -51,13 +51,13 @@ def decoded(path: Path, encoding: str) -> str:
     marked = next((name for mark, name in MARKS.items() if content.startswith(mark)), None)
     try:
         known = codecs.lookup(encoding).name
-        if marked is not None and known.replace("-", "").startswith(("iso8859", "cp", "ascii")):
+        if known == "utf-8" and marked is not None:
+            known = encoding = marked
+        if marked is not None and not known.startswith(marked.removesuffix("-sig")):
             raise ValueError(
                 f"{path} begins with the mark of {marked.removesuffix('-sig')}, and the encoding "
                 f"{encoding} is given; expected none: leave it out"
             )
-        if known == "utf-8":
-            encoding = marked or encoding
         text = content.decode(encoding).lstrip("\ufeff")  # some programs write a mark each time
     except LookupError as error:
         raise ValueError(

@@ -235,6 +235,37 @@ def test_json_by_columns(tmp_path, form, content):
     assert columns(read_table(write(tmp_path / "a.jsonl", json.dumps(content)))) == EXPECTED
 
 
+def test_json_by_columns_with_a_name_twice(tmp_path):
+    content = {"columns": ["text", "label", "label"], "data": [["hi", "a", "b"]]}
+    table = read_table(write(tmp_path / "a.json", json.dumps(content)))
+    assert table.columns == {"text": ["hi"], "label (column 2)": ["a"], "label (column 3)": ["b"]}
+    with pytest.raises(ValueError, match=r"several columns named 'label'"):
+        table.texts("label")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_excel_s_line_says_what_stands_between_fields(tmp_path, end):
+    lines = ["sep=;", "a, b, c;label", "one, two;x", ""]
+    table = read_table(write(tmp_path / "a.csv", end.join(lines)))
+    assert table.columns == {"a, b, c": ["one, two"], "label": ["x"]}
+    assert table.place(0) == "line 3"
+
+
+@pytest.mark.parametrize("encoding", ["koi8-r", "mac-roman", "gbk", "utf-16"])
+def test_a_mark_and_any_other_encoding_contradict_each_other(tmp_path, encoding):
+    path = write(tmp_path / "a.csv", as_csv(), "utf-8-sig")
+    with pytest.raises(ValueError, match=rf"begins with the mark of utf-8, and .* {encoding} is"):
+        read_table(path, encoding=encoding)
+
+
+def test_a_mark_and_an_encoding_of_its_kind_agree(tmp_path):
+    for mark, encoding in (("utf-8-sig", "utf-8-sig"), ("utf-16", "utf-16"), ("utf-16", "utf-8")):
+        path = write(tmp_path / "a.csv", as_csv(), mark)
+        assert columns(read_table(path, encoding=encoding)) == EXPECTED
+    path.write_bytes(b"\xff\xfe" + as_csv().encode("utf-16-le"))
+    assert columns(read_table(path, encoding="utf-16-le")) == EXPECTED
+
+
 def test_a_mark_and_another_encoding_contradict_each_other(tmp_path):
     path = write(tmp_path / "a.csv", as_csv(), "utf-8-sig")
     with pytest.raises(ValueError, match=r"begins with the mark of utf-8, and .* latin-1 is given"):
