@@ -60,6 +60,8 @@ OF_DAY = ("time", True), ("time", False)
 
 def _time_of(word: str) -> tuple[Any, Any]:
     """Return the form of a time, which all in a column share, and the time; None for neither."""
+    if re.search(r"\d_\d", word):  # Python reads over the line: 1_11 would come after 10_1
+        return None, None
     with suppress(ValueError):
         return "number", int(word)  # with all its digits
     with suppress(ValueError):

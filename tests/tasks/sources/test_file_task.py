@@ -22,7 +22,7 @@ def texts(tmp_path, *labels):
     return str(path)
 
 
-@pytest.mark.parametrize("word", ["NaN", "nan", "", "<NA>", "null", " NaT "])
+@pytest.mark.parametrize("word", ["NaN", "nan", "", "<NA>", "null", " NaT ", r"\N"])
 def test_a_word_for_no_label_is_no_class(tmp_path, word):
     file = texts(tmp_path, "ham", word)
     with pytest.raises(ValueError, match=r"1 of 22 labels are empty, the first is in line 3.*skip"):
