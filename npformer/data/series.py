@@ -192,6 +192,7 @@ def end_with_labels(table: Table) -> str | None:
 
     None if neither may; ValueError if both may.
     """
+    _check_rows_are_not_numbered(table)
     for name in (FIRST, LAST):
         if any(as_number(word) is None for word in table.columns[name]):
             return name
@@ -204,6 +205,47 @@ def end_with_labels(table: Table) -> str | None:
             "as label,t0,t1, into the first line"
         )
     return ends[0] if ends else None
+
+
+def check_labels_are_at(table: Table, label: str) -> None:
+    """Raise ValueError if an end of a table without a heading holds values rather than labels.
+
+    Placeholders for labels may be there, such as a question mark, or nothing.
+    """
+    _check_rows_are_not_numbered(table)
+    other = LAST if label == FIRST else FIRST
+    if _are_values(table.columns[label], table.columns[other]):
+        raise ValueError(
+            f"{table.path} has values in its {label} column, where the training had labels; "
+            "expected labels there, or a table without them. Or write the names of the columns "
+            "into the first line: t0,t1,t2 for the steps, and label for labels"
+        )
+
+
+def _are_values(column: Sequence[str], other_end: Sequence[str]) -> bool:
+    """Return whether a column at an end of a table surely holds values, no labels."""
+    numbers = [as_number(word) for word in column]
+    if None in numbers:
+        return False
+    if any(as_number(word) is None for word in other_end):
+        return True
+    known = [number for number in numbers if number is not None and isfinite(number)]
+    if any(number % 1 for number in known):
+        return True
+    if len(known) < max(FEW, len(column)) or len(set(known)) == 1:
+        return False
+    return _may_be_labels(other_end) and not _may_be_labels(column)
+
+
+def _check_rows_are_not_numbered(table: Table) -> None:
+    """Raise ValueError if the first column of a table without a heading counts its rows."""
+    numbers = [as_number(word) for word in table.columns[FIRST]]
+    if len(numbers) >= FEW and any(numbers == [*range(i, i + len(numbers))] for i in (0, 1)):
+        raise ValueError(
+            f"{table.path} has no heading, and its first column counts the rows from "
+            f"{table.columns[FIRST][0]}; expected a label or a value. Remove this column; with "
+            "pandas: to_csv(index=False)"
+        )
 
 
 def _may_be_labels(column: Sequence[str]) -> bool:

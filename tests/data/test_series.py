@@ -142,6 +142,23 @@ def test_which_end_has_the_labels_without_a_heading(tmp_path, case, words, label
     assert found.series[0].ravel().tolist() == expected
 
 
+@pytest.mark.parametrize("begin", [0, 1])
+def test_a_column_that_counts_the_rows_is_no_value(tmp_path, begin):
+    rows = [f"{begin + i},0.5,{i / 7},{i % 2}\n" for i in range(12)]
+    (tmp_path / "a.csv").write_text("".join(rows))
+    with pytest.raises(ValueError, match=rf"first column counts the rows from {begin}; expected"):
+        read_series(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("heading", ["1_10,10_1,label", "t0,t1,label"])
+def test_an_underscore_is_no_part_of_a_number(tmp_path, heading):
+    (tmp_path / "a.csv").write_text(f"{heading}\n1_000,2,x\n3,4,y\n")
+    with pytest.raises(
+        ValueError, match=r"which column|'1_000' in the column 't0'; expected a numb"
+    ):
+        read_series(tmp_path / "a.csv")
+
+
 def test_which_end_has_the_labels_is_asked_in_doubt(tmp_path):
     (tmp_path / "a.csv").write_text("1,0.5,3\n2,0.25,4\n1,7,3\n")
     with pytest.raises(

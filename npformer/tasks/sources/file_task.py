@@ -7,7 +7,7 @@ table of pairs to translate, or texts without labels.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,14 @@ from typing import Any
 import numpy as np
 
 from npformer.data.cells import is_missing
+from npformer.data.headings import FIRST, LAST
 from npformer.data.pairs import pairs
-from npformer.data.series import SeriesData, read_series, series_of_table
+from npformer.data.series import (
+    SeriesData,
+    check_labels_are_at,
+    read_series,
+    series_of_table,
+)
 from npformer.data.tables import Table, read_table
 from npformer.data.text_file import content_of, named, read_text
 from npformer.tasks.estimators.class_names import ClassNames, rarely_repeat
@@ -201,6 +207,8 @@ class FileTask:
             table = self._with_or_without_labels(table, self.n_columns)
         if self.id is None and self.label in table.columns:
             label = self.label
+            if not labelled:  # nobody asks what the column holds, perhaps nothing
+                table = replace(table, columns={**table.columns, label: ["?"] * len(table)})
         if self.id is not None and features is None and not labelled:
             others = (self.id, self.time, self.label)  # a column of labels is no feature
             features = [name for name in table.columns if name not in others]
@@ -213,6 +221,8 @@ class FileTask:
         """
         n = len(table.columns)
         if n == trained:
+            if self.label in (FIRST, LAST):
+                check_labels_are_at(table, self.label)
             return table
         if n + 1 == trained:
             names = [f"t{i}" for i in range(n)]

@@ -99,6 +99,39 @@ def test_series_without_a_heading_and_without_labels(tmp_path):
         chosen_task(str(tmp_path / "c.csv"), {})
 
 
+@pytest.mark.parametrize("label", ["first", "last"])
+@pytest.mark.parametrize("classes", [("1", "2"), ("up", "down")])
+def test_series_with_labels_at_the_other_end_than_the_training_s(tmp_path, label, classes):
+    def write(name, n, at_first):
+        rows = [[classes[i % 2]] for i in range(n)]
+        for i, row in enumerate(rows):
+            row[at_first * len(row) : at_first * len(row)] = [f"{i + 0.25}", "0.5", f"{i + 0.75}"]
+        (tmp_path / name).write_text("".join(",".join(row) + "\n" for row in rows))
+        return str(tmp_path / name)
+
+    task = chosen_task(write("a.csv", 12, label == "first"), {})
+    task = FileTask.from_notes(task.to_dict())
+    assert task.label == label
+    for n in (2, 12):
+        same_end = task.read(write("b.csv", n, label == "first"), labelled=False)
+        assert same_end.samples[1].ravel().tolist() == [1.25, 0.5, 1.75]
+        with pytest.raises(ValueError, match=f"has values in its {label} column, where the train"):
+            task.read(write("c.csv", n, label == "last"), labelled=False)
+
+
+@pytest.mark.parametrize("word", ["1", "?", "", "NaN"])
+def test_series_with_placeholders_for_labels(tmp_path, word):
+    (tmp_path / "a.csv").write_text("".join(f"{i % 2},0.5,{i % 3}\n" for i in range(12)))
+    task = chosen_task(str(tmp_path / "a.csv"), {"label": "first"})
+    (tmp_path / "b.csv").write_text("".join(f"{word},0.5,{i % 3}\n" for i in range(12)))
+    part = task.read(str(tmp_path / "b.csv"), labelled=False)
+    assert part.samples[1].ravel().tolist() == [0.5, 1]
+    with_heading = f"first,t1,last\n{(tmp_path / 'b.csv').read_text()}".replace("last", "t2")
+    (tmp_path / "b.csv").write_text(with_heading)
+    part = task.read(str(tmp_path / "b.csv"), labelled=False)
+    assert part.samples[1].ravel().tolist() == [0.5, 1]
+
+
 def test_texts_without_labels_are_lines_or_a_column(tmp_path):
     (tmp_path / "in").mkdir()
     for file in (tmp_path / "in", tmp_path / "in" / "a.txt", tmp_path / "b.csv"):
