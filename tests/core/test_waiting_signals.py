@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections import deque
 
 import pytest
 
@@ -54,3 +55,37 @@ def test_in_another_thread_nothing_changes():
     thread.start()
     thread.join()
     assert handlers == [signal.getsignal(signal.SIGINT)]
+
+
+def test_every_signal_reaches_its_handler_though_ctrl_c_raises():
+    received = []
+    handler_before = signal.signal(signal.SIGTERM, lambda signum, frame: received.append(signum))
+    try:
+        with pytest.raises(KeyboardInterrupt), signals_wait():
+            deque(map(signal.raise_signal, [signal.SIGINT, signal.SIGTERM]), maxlen=0)
+    finally:
+        signal.signal(signal.SIGTERM, handler_before)
+    assert received == [signal.SIGTERM]
+
+
+def test_all_handlers_come_back_though_ctrl_c_interrupts_their_return(monkeypatch):
+    def handler(signum, frame):
+        pass
+
+    set_handler = signal.signal
+    interrupts = [signal.SIGINT]
+
+    def interrupted(signum, new_handler):
+        old_handler = set_handler(signum, new_handler)
+        if new_handler is signal.default_int_handler and interrupts:
+            signal.raise_signal(interrupts.pop())
+        return old_handler
+
+    handler_before = set_handler(signal.SIGTERM, handler)
+    monkeypatch.setattr(signal, "signal", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt), signals_wait():
+            pass
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        set_handler(signal.SIGTERM, handler_before)

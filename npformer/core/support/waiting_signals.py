@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any]
 
 
 @contextmanager
@@ -20,7 +23,7 @@ def signals_wait() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {}
+    handlers: dict[int, Handler] = {}
     received: list[int] = []
 
     def note(signum: int, frame: FrameType | None) -> None:
@@ -35,7 +38,24 @@ def signals_wait() -> Iterator[None]:
                 signal.signal(signum, note)
         yield
     finally:
-        for signum, handler in handlers.items():
-            signal.signal(signum, handler)
-        for number in received:
-            signal.raise_signal(number)
+        try:
+            _restore(handlers)
+        except BaseException:  # Ctrl-C, once its handler was back: the others are not yet
+            _restore(handlers)
+            raise
+        finally:
+            _raise_all(received)
+
+
+def _restore(handlers: dict[int, Handler]) -> None:
+    for signum, handler in handlers.items():
+        signal.signal(signum, handler)
+
+
+def _raise_all(signums: list[int]) -> None:
+    """Raise each signal, although the handler of one before it may raise an exception."""
+    if signums:
+        try:
+            signal.raise_signal(signums[0])
+        finally:
+            _raise_all(signums[1:])
