@@ -113,6 +113,30 @@ def test_threads_that_overlap_leave_nothing_behind(refusing):
     assert uses_kernels()
 
 
+def test_generators_may_leave_their_switches_in_any_order():
+    def inside(enabled):
+        with nf.use_kernels(enabled):
+            yield dispatch.enabled()
+
+    first, second = inside(False), inside(False)
+    assert [next(first), next(second)] == [False, False]
+    first.close()
+    assert not dispatch.enabled(), "the second one is still inside"
+    second.close()
+    assert dispatch.enabled()
+
+
+def test_one_object_may_be_entered_in_two_contexts():
+    switch = nf.use_kernels(False)
+    with nf.use_kernels(True), ThreadPoolExecutor(1) as pool:
+        with switch:
+            pool.submit(switch.__enter__).result()
+        assert dispatch.enabled()
+        assert not pool.submit(dispatch.enabled).result()
+        pool.submit(switch.__exit__).result()
+        assert pool.submit(dispatch.enabled).result()
+
+
 def test_the_package_s_own_threads_have_the_value_of_their_caller():
     with nf.use_kernels(False):
         assert side_by_side(lambda part: dispatch.enabled(), [0, 1]) == [False, False]

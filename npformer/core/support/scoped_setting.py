@@ -33,16 +33,16 @@ class ScopedSetting(Generic[Value]):
     """
 
     def __init__(self, name: str, default: Value) -> None:
-        self.of_context: ContextVar[Value | None] = ContextVar(name, default=None)
+        self.entered: ContextVar[tuple[Switch[Value], ...]] = ContextVar(name, default=())
         self._first_default = default
         self._defaults: list[_Default[Value]] = []  # the last one counts
         self._lock = threading.RLock()
 
     def value(self) -> Value:
         """Return the value in this context."""
-        value = self.of_context.get()
-        if value is not None:
-            return value
+        entered = self.entered.get()
+        if entered:
+            return entered[-1].value
         defaults = self._defaults
         return defaults[-1].value if defaults else self._first_default
 
@@ -63,19 +63,28 @@ class ScopedSetting(Generic[Value]):
 
 
 class Switch(Generic[Value]):
-    """Sets the default of a setting; in a ``with`` statement, the value in its context instead."""
+    """Sets the default of a setting; in a ``with`` statement, the value in its context instead.
+
+    Notes
+    -----
+    A context has the switches that were entered, and the last one counts. To leave one removes it
+    from wherever it stands, because generators may leave theirs in any order.
+    """
 
     def __init__(self, setting: ScopedSetting[Value], value: Value) -> None:
         self.value = value
         self._setting = setting
-        self._values_before: list[Value | None] = []
         setting.set_default(self)
 
     def __enter__(self) -> None:
-        of_context = self._setting.of_context
-        self._values_before.append(of_context.get())
-        of_context.set(self.value)
+        entered = self._setting.entered
+        entered.set((*entered.get(), self))
         self._setting.take_back_default(self)
 
     def __exit__(self, *exception: object) -> None:
-        self._setting.of_context.set(self._values_before.pop())
+        switches = list(self._setting.entered.get())
+        for place in reversed(range(len(switches))):
+            if switches[place] is self:
+                del switches[place]
+                break
+        self._setting.entered.set(tuple(switches))
