@@ -15,8 +15,8 @@ def normal_distribution(x: Array) -> Array:
     """Phi(x): the probability that a standard normal number is below x.
 
     (1 + erf(x / sqrt 2)) / 2 is the textbook's form. In the lower tail erf is nearly -1, and the
-    sum loses all digits: in float32 it is 57 % off at -5.5, and 0 at -6. So what lies beyond |x| is
-    computed first, as a product:
+    sum loses all digits: in float32 it is 57 % off at -5.5, and 0 at -6. So the tail beyond abs(x)
+    is computed first, as a product:
 
         Phi(-|x|) = erfc(|x| / sqrt 2) / 2 = exp(-x^2 / 2) erfcx(|x| / sqrt 2) / 2,
 
