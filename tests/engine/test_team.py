@@ -360,8 +360,10 @@ def test_an_error_is_raised_when_all_have_finished(small_model, simple_batch, mo
     """Else the others would still write into what the next step begins with."""
     model, accumulate, done = small_model(), engine_team.accumulate, []
     expected = model.loss_and_gradients(*simple_batch)[1].flat
+    all_begun = threading.Barrier(number, timeout=30)  # what has not begun would never begin
 
     def failing(model, loss, batch, *rest):
+        all_begun.wait()
         if batch.inputs[0].x[0, 0] == 0:
             raise ZeroDivisionError("sample 0")
         time.sleep(0.1)
