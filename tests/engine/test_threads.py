@@ -66,14 +66,16 @@ def test_a_thread_of_a_pool_that_asks_for_threads_computes_there():
 
 def test_an_interrupt_while_threads_are_asked_waits_for_those_that_compute(monkeypatch):
     done, asked, pool = [], count(), threads.thread_pool(2)
+    begun = threading.Event()
 
     def do(part):
+        begun.set()
         time.sleep(0.1)
         done.append(part)
 
     def submit(task):
         if next(asked) == 1:
-            time.sleep(0.05)  # until the first task has begun
+            begun.wait(30)  # for the first task
             raise KeyboardInterrupt
         return pool.submit(task)
 
