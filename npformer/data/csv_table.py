@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from npformer.core.support.shared_change import SharedChange
 from npformer.data.headings import distinct_names, has_no_heading, names_of_places
+
+large_fields = SharedChange(lambda: csv.field_size_limit(2**31 - 1), csv.field_size_limit)
+"""``with large_fields():`` lets a field hold a whole book; the limit is that of the module."""
 
 
 class CsvTable(NamedTuple):
@@ -60,23 +64,20 @@ def _delimiter(path: Path, heading: str) -> str:
 
 def _rows(path: Path, text: str, delimiter: str) -> _Rows:
     """Return the rows that are not empty, all equally long, and the line in which each begins."""
-    # A field may hold a whole book; the limit is the module's, so it is restored.
-    limit = csv.field_size_limit(2**31 - 1)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
     ended = 0  # the line in which the last row ended
     try:
-        for row in reader:
-            if row:
-                rows.append(row)
-                lines.append(ended + 1)
-            ended = reader.line_num
+        with large_fields():
+            for row in reader:
+                if row:
+                    rows.append(row)
+                    lines.append(ended + 1)
+                ended = reader.line_num
     except csv.Error as error:
         _check_widths(path, text, rows, lines, delimiter)  # a fault in an earlier line
         raise _error(path, text, error, ended + 1, reader.line_num) from None
-    finally:
-        csv.field_size_limit(limit)
     rows = _without_end(rows)
     _check_widths(path, text, rows, lines, delimiter)
     return _Rows(rows, lines)

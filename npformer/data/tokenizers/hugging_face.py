@@ -1,11 +1,13 @@
 """Hugging Face's library `tokenizers`: its module, and its threads."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
+from npformer.core.support.shared_change import SharedChange
 from npformer.data.libraries import library
+
+PARALLELISM = "TOKENIZERS_PARALLELISM"
+"""The environment variable that the library reads."""
 
 
 def tokenizers_library() -> Any:
@@ -14,16 +16,19 @@ def tokenizers_library() -> Any:
     return library("tokenizers", "text", who, '. Without it there is tokenizer="word"')
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let the library use one thread: if it has used more, it warns about copies of a process."""
-    name = "TOKENIZERS_PARALLELISM"
-    before = os.environ.get(name)
-    os.environ[name] = "false"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+def _ask_for_one_thread() -> str | None:
+    before = os.environ.get(PARALLELISM)
+    os.environ[PARALLELISM] = "false"
+    return before
+
+
+def _restore_threads(before: str | None) -> None:
+    if before is None:
+        os.environ.pop(PARALLELISM, None)
+    else:
+        os.environ[PARALLELISM] = before
+
+
+one_thread = SharedChange(_ask_for_one_thread, _restore_threads)
+"""``with one_thread():`` lets the library use one thread in the body: if it has used more, it warns
+about copies of a process."""
