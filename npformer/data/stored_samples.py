@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from npformer.core import Padding, checks
+from npformer.core import Padding
 from npformer.core.inputs import Sequences
 from npformer.core.support.explained_errors import located_errors
 from npformer.core.support.progress_bar import progress_bar
-from npformer.core.support.weights import exponent_of, moderate
+from npformer.core.support.weights import exponent_of
 from npformer.data.read_ahead import ReadAhead
 from npformer.data.samples import Samples, in_words, is_stored, read_inputs
 from npformer.data.stored import read
-from npformer.data.weights import target_weights
+from npformer.data.weights import checked_weights, target_weights
 from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 
@@ -92,8 +92,8 @@ class StoredSamples(Samples):
         if weights is not None and not (of_tokens and is_stored(weights)):
             by_token = of_tokens and np.ndim(weights) > 1
             answers = tuple(inputs[model.targets_of or 0].x.shape[: 1 + by_token])
-            moderate_weights = moderate(checks.weights("sample_weight", np.asarray(weights)))
-            weights = target_weights(moderate_weights, answers, loss, model.dtype)
+            weights = checked_weights(np.asarray(weights))
+            weights = target_weights(weights, answers, loss, model.dtype)
         self.batch = Batch(())  # what is in memory of all samples
         if not of_tokens:
             if y.ndim > 1:  # not what a model of classes takes, and then perhaps too large

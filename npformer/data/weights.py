@@ -5,7 +5,15 @@ from typing import Any
 import numpy as np
 
 from npformer.core import checks
+from npformer.core.support.weights import moderate
 from npformer.models.losses import Loss
+
+
+def checked_weights(sample_weight: Any) -> np.ndarray | None:
+    """Return weights of samples or tokens that float32 can hold, checked; None stays None."""
+    if sample_weight is None:
+        return None
+    return moderate(checks.weights("sample_weight", sample_weight))
 
 
 def target_weights(

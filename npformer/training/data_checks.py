@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from npformer.core import checks
 from npformer.core.support.explained_errors import located_errors
-from npformer.core.support.weights import moderate
 from npformer.data.samples import Data, Samples, is_stored, labelled_inputs
 from npformer.data.stored_samples import StoredSamples
+from npformer.data.weights import checked_weights
 from npformer.models.batch import Batch
 from npformer.models.losses import Loss
 from npformer.models.trainable import Model
@@ -45,13 +44,6 @@ def checked_data(
         samples.notes = [model.note(samples.batch)]
         warn_of_empty(name, samples.batch)
     return samples
-
-
-def checked_weights(sample_weight: Any) -> Any:
-    """Return weights that float32 can hold, after checking them; None stays None."""
-    if sample_weight is None:
-        return None
-    return moderate(checks.weights("sample_weight", sample_weight))
 
 
 def check_some_labels(name: str, samples: Samples, loss: Loss, sample_weight: Any) -> None:

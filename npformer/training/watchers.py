@@ -71,9 +71,7 @@ class Recorder(Callback):
     processes: Processes
     _unread: list[Unread] = field(default_factory=list)
     _last_rows: np.ndarray | None = None  # of the latest batch
-    _losses: list[float] = field(
-        default_factory=list
-    )  # of the epoch's steps with targets, once read
+    _losses: list[float] = field(default_factory=list)  # that were read, of steps with targets
     _began: float = field(default_factory=time.perf_counter)  # when the epoch began
 
     def before_epoch(self, state: TrainingState) -> None:
