@@ -113,12 +113,10 @@ def _error(path: Path, text: str, error: csv.Error, first: int, last: int) -> Va
     """Return the error for a row, in some lines, of which the quotation marks do not pair up."""
     advice = _backslash(text, first, last)
     if "unexpected end of data" in str(error):
-        usual = (
-            'A mark that belongs to the text is written twice, "", in a field in quotation marks'
-        )
+        rule = 'A mark that belongs to the text is written twice, "", in a field in quotation marks'
         return ValueError(
             f"{path}: a quotation mark that opens in line {first} is never closed; expected one "
-            f"at the end of the field, too. {advice or usual}"
+            f"at the end of the field, too. {advice or rule}"
         )
     return ValueError(f"{path}: line {last}: {error}{advice and f'. {advice}'}")
 

@@ -40,13 +40,13 @@ def _rows(path: Path, text: str) -> tuple[list[Any], list[int] | None]:
     if not one_in_each_line:
         if text.lstrip().startswith("["):
             return _parsed(path, "", text), None
-        whole = _whole_object(text)
-        if whole is not None:
-            return [whole], None
+        only_object = _only_object(text)
+        if only_object is not None:
+            return [only_object], None
     return _parsed_lines(path, text)
 
 
-def _whole_object(text: str) -> dict[str, Any] | None:
+def _only_object(text: str) -> dict[str, Any] | None:
     """Return the only object in a file; None if there are several, or it is broken."""
     try:
         content = json.loads(text, object_pairs_hook=_record)
@@ -55,28 +55,28 @@ def _whole_object(text: str) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _by_columns(path: Path, whole: dict[str, Any]) -> Columns | None:
+def _by_columns(path: Path, content: dict[str, Any]) -> Columns | None:
     """Return the columns of an object that has a list, or values by row, for each; else None."""
-    if whole.keys() >= SPLIT and all(isinstance(whole[name], list) for name in SPLIT):
-        return _split(path, whole["columns"], whole["data"])
-    if whole and all(isinstance(column, dict) for column in whole.values()):
-        return _by_row_names(path, whole)
-    if not any(isinstance(column, list) for column in whole.values()):
+    if content.keys() >= SPLIT and all(isinstance(content[name], list) for name in SPLIT):
+        return _split(path, content["columns"], content["data"])
+    if content and all(isinstance(column, dict) for column in content.values()):
+        return _by_row_names(path, content)
+    if not any(isinstance(column, list) for column in content.values()):
         return None
-    _check_is_no_list_of_rows(path, whole)
-    lengths = {n: len(c) if isinstance(c, list) else a_type(c) for n, c in whole.items()}
+    _check_is_no_list_of_rows(path, content)
+    lengths = {n: len(c) if isinstance(c, list) else a_type(c) for n, c in content.items()}
     if len({*lengths.values()}) > 1:
         listed = ", ".join(f"{name!r} {n}" for name, n in [*lengths.items()][:4])
         raise ValueError(
             f"{path} has a list for each column, with other numbers of rows: {listed}; expected "
             "equally many"
         )
-    return whole
+    return content
 
 
-def _check_is_no_list_of_rows(path: Path, whole: dict[str, Any]) -> None:
+def _check_is_no_list_of_rows(path: Path, content: dict[str, Any]) -> None:
     """Raise ValueError for an object around a list of rows."""
-    for name, column in whole.items():
+    for name, column in content.items():
         if isinstance(column, list) and column and all(isinstance(row, dict) for row in column):
             raise ValueError(
                 f"{path} is an object whose {name!r} is a list of rows; expected that list alone. "
@@ -84,16 +84,16 @@ def _check_is_no_list_of_rows(path: Path, whole: dict[str, Any]) -> None:
             )
 
 
-def _by_row_names(path: Path, whole: dict[str, dict[str, Any]]) -> Columns:
+def _by_row_names(path: Path, content: dict[str, dict[str, Any]]) -> Columns:
     """Return columns of which each has its values by the names of rows, as pandas writes them."""
-    first = [*next(iter(whole.values()))]
-    for name, column in whole.items():
+    first = [*next(iter(content.values()))]
+    for name, column in content.items():
         if column.keys() != {*first}:
             raise ValueError(
                 f"{path} has values by row in each column, and {name!r} has other rows than "
-                f"{next(iter(whole))!r}; expected the same"
+                f"{next(iter(content))!r}; expected the same"
             )
-    return {name: [column[row] for row in first] for name, column in whole.items()}
+    return {name: [column[row] for row in first] for name, column in content.items()}
 
 
 def _split(path: Path, names: list[Any], rows: list[Any]) -> Columns:

@@ -226,8 +226,9 @@ class StoredSamples(Samples):
         if not is_stored(self._weights):
             return 0
         starts = range(0, len(self._weights), self._at_once)
-        pieces = (read(self._weights, slice(i, i + self._at_once)) for i in starts)
-        return exponent_of(max((float(piece.max(initial=0.0)) for piece in pieces), default=0.0))
+        weights = (read(self._weights, slice(i, i + self._at_once)) for i in starts)
+        largest = max((float(rows.max(initial=0.0)) for rows in weights), default=0.0)
+        return exponent_of(largest)
 
     def _checked(self, inputs: tuple[Sequences, ...], y: Any, weights: Any) -> Batch:
         """Return checked samples."""

@@ -75,12 +75,12 @@ def read_masked_head(
     # A matrix that differs from the table is used, whatever the configuration says of it.
     same = np.array_equal(stored.get(matrix, table), table)
     tied = same and hf_config["tie_word_embeddings"]
-    whole = family.with_head(with_decoder(head, tied))
+    architecture = family.with_head(with_decoder(head, tied))
     names = _names_of_parameters(head, hf_config, encoder.config.bias, tied)
-    needed = whole.places(names).keys()
+    needed = architecture.places(names).keys()
     second_names = {matrix, second_name} if bias in needed else {matrix}
     _check_names(family.class_name(head), of_head, needed, second_names, stored)
-    return TrainedMaskedHead(whole.ours(names, stored), activation, tied)
+    return TrainedMaskedHead(architecture.ours(names, stored), activation, tied)
 
 
 def with_decoder(head: Head, tied: bool) -> Head:
@@ -184,10 +184,10 @@ def _stated_activation(family: Family, head: Head, model: MaskedLanguageModel) -
             return {head.activation_key: names[model.head_activation]}
         expected = " or ".join(map(repr, names))
     else:
-        usual = head.activation or model.config.activation
-        if model.head_activation == usual:
+        only_activation = head.activation or model.config.activation
+        if model.head_activation == only_activation:
             return {}
-        expected = repr(usual)
+        expected = repr(only_activation)
     raise ValueError(
         f"the model has head_activation = {model.head_activation!r}; expected {expected}, as "
         f"transformers' {family.class_name(head)} has. npformer.save writes any model"

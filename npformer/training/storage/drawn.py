@@ -121,10 +121,10 @@ class Drawn:
             description, arrays = read_model_file(path)
             check_keys(path, description, {"class"})
             entries: dict[str, Any] = json.loads(arrays[VALUES].tobytes())
-            whole = all(entry.keys() == {"basis", "value"} for entry in entries.values())
+            are_entries = all(entry.keys() == {"basis", "value"} for entry in entries.values())
         except (KeyError, ValueError, AttributeError) as error:
             raise self.damaged() from error
-        if description["class"] != KIND or not whole:
+        if description["class"] != KIND or not are_entries:
             raise self.damaged()
         return entries
 
