@@ -12,7 +12,6 @@ from npformer import data, mixers, optim
 from npformer import functional as F
 from npformer import layers as L
 from npformer.proof.gradcheck import gradcheck
-from tests.in_turn import separately
 
 IDS, LABELS = np.ones((2, 4), dtype=int), np.array([0, 1])
 ONES = np.ones((2, 4), dtype=int)
@@ -701,7 +700,7 @@ WRONG = [
 ]
 
 
-@separately(*WRONG, ids=[wrong.message for wrong in WRONG])
+@pytest.mark.parametrize(("call", "message"), WRONG, ids=[wrong.message for wrong in WRONG])
 def test_a_wrong_call_is_refused_in_words_that_help(call, message):
     with pytest.raises((TypeError, ValueError, KeyError, MemoryError)) as caught:
         call()

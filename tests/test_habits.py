@@ -8,7 +8,6 @@ import pytest
 
 import npformer as nf
 from npformer.data.series import read_series
-from tests.in_turn import separately
 
 METHODS = "fit", "train", "eval", "evaluate", "save", "state_dict", "compile", "cuda"
 
@@ -206,7 +205,9 @@ def test_what_has_no_order_is_no_list(where, what, tmp_path):
         call(ORDERLESS[what](right), tmp_path)
 
 
-@separately(iter, tuple, deque, np.array, lambda v: dict(enumerate(v)).values())
+@pytest.mark.parametrize(
+    "made", [iter, tuple, deque, np.array, lambda v: dict(enumerate(v)).values()]
+)
 def test_what_has_an_order_is_a_list(tmp_path, made):
     expected = texts(validation=(TEXTS, LABELS), sample_weight=WEIGHTS)
     validation = made(TEXTS), made(LABELS)

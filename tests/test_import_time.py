@@ -8,7 +8,6 @@ from functools import cache
 import pytest
 
 import npformer as nf
-from tests.in_turn import separately
 
 LATER = ["concurrent.futures", "cupy", "matplotlib", "multiprocessing", "npformer.learn.exercises"]
 LATER += ["npformer.learn.museum", "npformer.tasks.sklearn", "numpy.random", "safetensors", "scipy"]
@@ -72,13 +71,16 @@ assert values == sorted(values, reverse=True), values
 """
 
 
-@separately(
-    "import npformer as nf; nf.Encoder, nf.functional, nf.Adam, nf.SGD",
-    "import npformer.optim, npformer.proof.gradcheck, npformer.models, npformer.mixers",
-    "import npformer.proof.cases",
-    "import numpy as np, npformer as nf; from npformer.proof.gradcheck import gradcheck; "
-    "gradcheck(nf.layers.LayerNorm(3, dtype='float64'), np.eye(3)[:2])",
-    PLAIN_STEP,
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import npformer as nf; nf.Encoder, nf.functional, nf.Adam, nf.SGD",
+        "import npformer.optim, npformer.proof.gradcheck, npformer.models, npformer.mixers",
+        "import npformer.proof.cases",
+        "import numpy as np, npformer as nf; from npformer.proof.gradcheck import gradcheck; "
+        "gradcheck(nf.layers.LayerNorm(3, dtype='float64'), np.eye(3)[:2])",
+        PLAIN_STEP,
+    ],
 )
 def test_the_book_stands_by_itself(code):
     before = modules_after("import npformer")

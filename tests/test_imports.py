@@ -10,7 +10,6 @@ import pytest
 
 import npformer
 from benchmarks.shape import run_by
-from tests.in_turn import separately
 
 ROOT = Path(npformer.__file__).parent
 
@@ -216,17 +215,24 @@ def test_what_people_read_does_not_speak_of_the_engine():
     assert words == {}
 
 
-@separately(
-    ("layers/linear.py", "kernel = 1\nKernels are quick", [(1, "kernel"), (2, "Kernels")]),
-    ("layers/linear.py", "x\n# EngineContext", [(2, "Engine")]),
-    ("layers/linear.py", "a twin of it, npformer.fast", [(1, "twin"), (1, "fast")]),
-    ("layers/linear.py", "in `threads`, fused", [(1, "thread"), (1, "fused")]),
-    ("layers/linear.py", "def f(of_input, my_workspace)", [(1, "of_input"), (1, "workspace")]),
-    ("layers/linear.py", "anything else is refused, between; breakfast; kernel size 1", []),
-    ("layers/conv1d.py", "kernel : int\nkernels", [(2, "kernels")]),
-    ("mixers/general_attention.py", "    memory : str\n        Under `fast`.\n", []),
-    ("mixers/general_attention.py", "    causal : bool\n        Under `fast`.\n", [(2, "fast")]),
-    ("mixers/averaging.py", "    memory : str\n        Under `fast`.\n", [(2, "fast")]),
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("layers/linear.py", "kernel = 1\nKernels are quick", [(1, "kernel"), (2, "Kernels")]),
+        ("layers/linear.py", "x\n# EngineContext", [(2, "Engine")]),
+        ("layers/linear.py", "a twin of it, npformer.fast", [(1, "twin"), (1, "fast")]),
+        ("layers/linear.py", "in `threads`, fused", [(1, "thread"), (1, "fused")]),
+        ("layers/linear.py", "def f(of_input, my_workspace)", [(1, "of_input"), (1, "workspace")]),
+        ("layers/linear.py", "anything else is refused, between; breakfast; kernel size 1", []),
+        ("layers/conv1d.py", "kernel : int\nkernels", [(2, "kernels")]),
+        ("mixers/general_attention.py", "    memory : str\n        Under `fast`.\n", []),
+        (
+            "mixers/general_attention.py",
+            "    causal : bool\n        Under `fast`.\n",
+            [(2, "fast")],
+        ),
+        ("mixers/averaging.py", "    memory : str\n        Under `fast`.\n", [(2, "fast")]),
+    ],
 )
 def test_words_of_the_engine_are_found(name, text, expected):
     assert words_of_the_engine(name, text) == expected

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import separately
 
 MASK_MADE = "tokens with the id 0, the model's padding_id, are taken for padding"
 MASK_MISSING = "there is no mask, and the model was trained with masks"
@@ -99,11 +98,14 @@ def test_the_padding_id_is_in_the_file(tmp_path):
     assert (again.padding_id, again.expects_mask) == (3, False)
 
 
-@separately(
-    ({"padding_id": 12}, "padding_id is 12; expected a token id from 0 to 11"),
-    ({"padding_id": -1}, "padding_id is -1"),
-    ({"padding_id": 0, "vocab_size": None, "n_features": 3}, "takes feature vectors"),
-    ({"expects_mask": 1}, "expects_mask is 1"),
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"padding_id": 12}, "padding_id is 12; expected a token id from 0 to 11"),
+        ({"padding_id": -1}, "padding_id is -1"),
+        ({"padding_id": 0, "vocab_size": None, "n_features": 3}, "takes feature vectors"),
+        ({"expects_mask": 1}, "expects_mask is 1"),
+    ],
 )
 def test_what_it_cannot_be(settings, words):
     with pytest.raises((ValueError, TypeError), match=words):

@@ -10,7 +10,6 @@ from npformer import functional as F
 from npformer.cli import speed
 from npformer.proof import cases
 from tests.cli.conftest import run
-from tests.in_turn import separately
 
 TINY = speed.Workload(4, nf.EncoderConfig(8, 1, 4, 16, max_len=6))
 
@@ -34,10 +33,13 @@ def test_the_table_shows_ratios():
     assert "2.5x" in line
 
 
-@separately(
-    (["--workload", "Q"], "workload is 'Q'"),
-    (["--mixer", "furier"], "Did you mean 'fourier'?"),
-    (["--seconds", "0"], "seconds is 0.0"),
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--workload", "Q"], "workload is 'Q'"),
+        (["--mixer", "furier"], "Did you mean 'fourier'?"),
+        (["--seconds", "0"], "seconds is 0.0"),
+    ],
 )
 def test_a_mistake_is_explained(capsys, words, message):
     assert run("bench", *words) == 2

@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from tests.cli.conftest import run
-from tests.in_turn import separately
 
 
 @pytest.fixture
@@ -38,7 +37,9 @@ def test_damaged_notes_need_force_too(path, fails, capsys):
     assert "it does not match its checksum" in capsys.readouterr().err
 
 
-@separately({"task": ["digits"]}, {"task": "chess"}, {"split": 3}, {"seed": "0"}, {"seed": None})
+@pytest.mark.parametrize(
+    "notes", [{"task": ["digits"]}, {"task": "chess"}, {"split": 3}, {"seed": "0"}, {"seed": None}]
+)
 def test_notes_that_name_no_task_are_refused_in_words(path, fails, notes):
     nf.save(nf.load(path), path, notes={**nf.read_notes(path), **notes})
     assert "does not say which task, split and seed it was trained on" in fails("evaluate", path)

@@ -7,7 +7,6 @@ import pytest
 import npformer as nf
 from npformer.tasks.sources.recipes import RECIPES
 from tests.cli.conftest import TINY, metrics_of, run, train
-from tests.in_turn import separately
 from tests.tasks.reports.conftest import read
 
 
@@ -111,22 +110,25 @@ def test_a_new_training_removes_the_report_of_the_old_one(tmp_path, prints, no_c
     assert not list(folder.glob("replaced-*"))
 
 
-@separately(
-    ("--samples 0", "--samples is '0'; expected how many"),
-    ("--samples 1,360", "a number in samples is 360; expected"),
-    ("--samples 17", "at most 16"),
-    ("--split random", "--split of task digits is 'random'"),
-    ("--compare {run}", "expected different models to compare"),
-    ("--compare {folder}/none", "there is no folder"),
-    ("--compare {tokens}", "does not say which task"),
-    ("--compare {parity}", "was trained on parity and"),
-    ("--compare {wide}", "x has dtype float32 and the model float64"),
-    ("--out {folder}", "is a folder; expected the name of a file"),
-    (
-        "--out {folder}/no/such.html",
-        "/no/such.html is in a folder that does not exist; create it first",
-    ),
-    ("--plugin no_such_module", "no_such_module"),
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--samples 0", "--samples is '0'; expected how many"),
+        ("--samples 1,360", "a number in samples is 360; expected"),
+        ("--samples 17", "at most 16"),
+        ("--split random", "--split of task digits is 'random'"),
+        ("--compare {run}", "expected different models to compare"),
+        ("--compare {folder}/none", "there is no folder"),
+        ("--compare {tokens}", "does not say which task"),
+        ("--compare {parity}", "was trained on parity and"),
+        ("--compare {wide}", "x has dtype float32 and the model float64"),
+        ("--out {folder}", "is a folder; expected the name of a file"),
+        (
+            "--out {folder}/no/such.html",
+            "/no/such.html is in a folder that does not exist; create it first",
+        ),
+        ("--plugin no_such_module", "no_such_module"),
+    ],
 )
 def test_what_does_not_fit_is_refused(trained, tokens, tmp_path, fails, words, said):
     places = {"run": trained, "folder": tmp_path, "tokens": tokens[0]}

@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from tests.cli.conftest import metrics_of, names, run
-from tests.in_turn import separately
 
 
 @pytest.fixture
@@ -149,21 +148,24 @@ def test_batches_are_chosen(trained, prints, monkeypatch):
 
 
 # Mistakes -----------------------------------------------------------------------------------------
-@separately(
-    ("x.npy", None, "x.npy: No such file"),
-    ("x.csv", None, "x.csv does not exist; expected a file"),
-    ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
-    ("x.npy", "some text", "x.npy is not an array of numbers in .npy format"),
-    ("x.npy", np.array([{"a": 1}]), "x.npy is not an array of numbers"),  # never unpickled
-    ("x.npy", np.zeros((2, 8, 9)), "x has shape (2, 8, 9); expected (batch, length, 8)"),
-    ("x.csv", "", "x.csv: line 1 is empty; expected one sample per line"),
-    ("x.csv", "\n\n", "x.csv: line 1 is empty; expected one sample per line"),
-    ("x.csv", "1,2\n\n3,4\n", "x.csv: line 2 is empty; expected one sample per line"),
-    ("x.csv", "#1,2\n", "x.csv: could not convert string '#1' to float64 at row 0"),
-    ("x.csv", "a,b\n1,2\n", "could not convert string 'a' to float64 at row 0, column 1; exp"),
-    ("x.csv", "1,2\n1\n", "x.csv: the number of columns changed from 2 to 1 at row 2; expect"),
-    ("x.csv", "1,2,3\n", "x.csv has 3 numbers a line; expected a multiple of the model's 8 f"),
-    ("x.csv", ",".join(["0"] * 72), "x has length 9; expected at most max_len = 8"),
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.npy", None, "x.npy: No such file"),
+        ("x.csv", None, "x.csv does not exist; expected a file"),
+        ("x.npy", "", "x.npy is not an array of numbers in .npy format"),
+        ("x.npy", "some text", "x.npy is not an array of numbers in .npy format"),
+        ("x.npy", np.array([{"a": 1}]), "x.npy is not an array of numbers"),  # never unpickled
+        ("x.npy", np.zeros((2, 8, 9)), "x has shape (2, 8, 9); expected (batch, length, 8)"),
+        ("x.csv", "", "x.csv: line 1 is empty; expected one sample per line"),
+        ("x.csv", "\n\n", "x.csv: line 1 is empty; expected one sample per line"),
+        ("x.csv", "1,2\n\n3,4\n", "x.csv: line 2 is empty; expected one sample per line"),
+        ("x.csv", "#1,2\n", "x.csv: could not convert string '#1' to float64 at row 0"),
+        ("x.csv", "a,b\n1,2\n", "could not convert string 'a' to float64 at row 0, column 1; exp"),
+        ("x.csv", "1,2\n1\n", "x.csv: the number of columns changed from 2 to 1 at row 2; expect"),
+        ("x.csv", "1,2,3\n", "x.csv has 3 numbers a line; expected a multiple of the model's 8 f"),
+        ("x.csv", ",".join(["0"] * 72), "x has length 9; expected at most max_len = 8"),
+    ],
     ids=lambda value: None if isinstance(value, str) else "",
 )
 def test_input_that_does_not_fit_is_one_line(trained, fails, tmp_path, name, content, message):
@@ -184,11 +186,14 @@ def test_token_ids_that_do_not_fit_are_one_line(tokens, fails, tmp_path, text, m
     assert message in fails("predict", tokens[0], tmp_path / "x.csv")
 
 
-@separately(
-    # An error before anything is read:
-    ("x.npy --out nowhere/y.npy", "--out nowhere/y.npy is in a folder that does not exist"),
-    ("--out y", "--out is y; expected the name of a file that ends in .npy"),
-    ("--out folder.npy", "folder.npy is a folder; expected the name of a file"),
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        # An error before anything is read:
+        ("x.npy --out nowhere/y.npy", "--out nowhere/y.npy is in a folder that does not exist"),
+        ("--out y", "--out is y; expected the name of a file that ends in .npy"),
+        ("--out folder.npy", "folder.npy is a folder; expected the name of a file"),
+    ],
 )
 def test_a_wrong_option_is_one_line(trained, fails, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
@@ -197,12 +202,15 @@ def test_a_wrong_option_is_one_line(trained, fails, tmp_path, monkeypatch, words
     assert names(tmp_path) == {"folder.npy"}
 
 
-@separately(
-    (["."], "stratified"),
-    (["model.safetensors"], "stratified"),
-    (["model-ordered.safetensors"], "ordered"),
-    ([".", "--split", "ordered"], "ordered"),
-    (["model-ordered.safetensors", "--split", "ordered"], "ordered"),
+@pytest.mark.parametrize(
+    ("words", "split"),
+    [
+        (["."], "stratified"),
+        (["model.safetensors"], "stratified"),
+        (["model-ordered.safetensors"], "ordered"),
+        ([".", "--split", "ordered"], "ordered"),
+        (["model-ordered.safetensors", "--split", "ordered"], "ordered"),
+    ],
 )
 def test_it_measures_the_same_as_training(trained, prints, words, split):
     file, *options = words

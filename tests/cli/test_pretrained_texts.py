@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from tests.cli.conftest import metrics_of
 from tests.cli.test_texts import write
-from tests.in_turn import separately
 from tests.interop.folders import tiny
 from tests.tasks.estimators.conftest import texts_and_labels
 
@@ -77,12 +76,15 @@ def test_the_command_line_fine_tunes(folder, tmp_path, prints):
     prints("predict", tmp_path / "run", "the cat")
 
 
-@separately(
-    ({"pretrained": "bert-base-uncased"}, FileNotFoundError, "bert-base-uncased"),
-    ({"pretrained": 3}, TypeError, "pretrained is"),
-    ({"freeze": "embed.*"}, TypeError, "expected a list with patterns"),
-    ({"config": {"d_model": 8}}, ValueError, "pretrained is given together with config"),
-    ({"max_len": 8}, ValueError, "pretrained is given together with config"),
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"pretrained": "bert-base-uncased"}, FileNotFoundError, "bert-base-uncased"),
+        ({"pretrained": 3}, TypeError, "pretrained is"),
+        ({"freeze": "embed.*"}, TypeError, "expected a list with patterns"),
+        ({"config": {"d_model": 8}}, ValueError, "pretrained is given together with config"),
+        ({"max_len": 8}, ValueError, "pretrained is given together with config"),
+    ],
 )
 def test_mistakes_are_explained(folder, settings, error, words):
     with pytest.raises(error, match=words):

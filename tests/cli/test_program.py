@@ -17,7 +17,6 @@ from npformer.cli.common import counted
 from npformer.cli.options import workers
 from npformer.cli.program import make_parser
 from tests.cli.conftest import TINY, run
-from tests.in_turn import separately
 
 SCRIPT = Path(sys.executable).with_name("npformer")
 (SUBPARSERS,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
@@ -143,16 +142,19 @@ def test_a_model_without_a_task_is_refused(tokens, fails, command, notes):
     assert "does not say which task, split and seed" in fails(command, tokens[0])
 
 
-@separately(
-    (["play", "-"], "'-' does not exist; expected a table, a text, a folder with"),
-    (["play", ""], "'' is neither a file nor a folder; expected a table"),
-    (["play", "pipe"], "'pipe' is neither a file nor a folder; expected a table"),
-    (["play", "runs/run-2", "--export", "a.html"], "a text, runs/run-1, or one of the tasks"),
-    (["play", "file"], "'file' does not exist; expected a table, a text"),
-    (["play", "fil"], "reverse, sort, add\n"),  # which is no task to name
-    (["play", "--export", "a.html"], "no run in runs/play yet (no model"),
-    (["play", "digits", "--export", "a.html"], "--export is given with digits; expected the"),
-    (["play", "a.csv", "--export", "a.html"], "--export is given with a.csv; expected the"),
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["play", "-"], "'-' does not exist; expected a table, a text, a folder with"),
+        (["play", ""], "'' is neither a file nor a folder; expected a table"),
+        (["play", "pipe"], "'pipe' is neither a file nor a folder; expected a table"),
+        (["play", "runs/run-2", "--export", "a.html"], "a text, runs/run-1, or one of the tasks"),
+        (["play", "file"], "'file' does not exist; expected a table, a text"),
+        (["play", "fil"], "reverse, sort, add\n"),  # which is no task to name
+        (["play", "--export", "a.html"], "no run in runs/play yet (no model"),
+        (["play", "digits", "--export", "a.html"], "--export is given with digits; expected the"),
+        (["play", "a.csv", "--export", "a.html"], "--export is given with a.csv; expected the"),
+    ],
 )
 def test_what_a_page_cannot_show_is_named(tmp_path, monkeypatch, fails, words, said):
     monkeypatch.chdir(tmp_path)
@@ -195,6 +197,9 @@ def test_ctrl_c_is_one_word(trained, capsys, monkeypatch):
     assert capsys.readouterr() == ("", "interrupted\n")
 
 
-@separately((1, "texts", "1 text"), (2000, "texts", "2,000 texts"), (1, "series", "1 series"))
+@pytest.mark.parametrize(
+    ("n", "kind", "words"),
+    [(1, "texts", "1 text"), (2000, "texts", "2,000 texts"), (1, "series", "1 series")],
+)
 def test_one_of_a_kind_is_told_as_one(n, kind, words):
     assert counted(n, kind) == words

@@ -12,7 +12,6 @@ import npformer as nf
 from npformer.cli import train_task as command
 from npformer.training.storage import checkpoint_folder as folders
 from tests.cli.conftest import metrics_of, names, run
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("no_curves", "few_samples")
 
@@ -109,11 +108,14 @@ def test_a_second_run_that_is_refused_leaves_the_earlier_one(earlier, refused, m
     assert {path: path.read_bytes() for path in earlier.rglob("*") if path.is_file()} == before
 
 
-@separately(
-    ("--resume --overwrite", "--resume and --overwrite are both given"),
-    ("--resume --mixer fourier", "mixer is 'fourier', and was 'attention'"),
-    ("--resume --lr 0.5", "lr is 0.5, and was 'not given'"),
-    ("--resume --seed 3", "seed is 3, and was 0"),
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--resume --overwrite", "--resume and --overwrite are both given"),
+        ("--resume --mixer fourier", "mixer is 'fourier', and was 'attention'"),
+        ("--resume --lr 0.5", "lr is 0.5, and was 'not given'"),
+        ("--resume --seed 3", "seed is 3, and was 0"),
+    ],
 )
 def test_a_run_goes_on_only_as_it_was_begun(earlier, refused, words, message):
     assert message in refused("train", "majority", "--quiet", *words.split(), "--out", earlier)

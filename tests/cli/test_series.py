@@ -7,7 +7,6 @@ import pytest
 
 import npformer as nf
 from tests.cli.conftest import metrics_of, run
-from tests.in_turn import separately
 from tests.tasks.estimators.test_series_classifier import series_and_labels
 
 TINY = ["--quiet", "--validation=.1", "--epochs=6", "--d-model=16", "--heads=2", "--d-ff=16"]
@@ -76,12 +75,15 @@ def test_ragged_arrays(tmp_path, prints):
     assert prints("predict", tmp_path / "run", tmp_path / "a.npz").count("\n") == 60
 
 
-@separately(
-    (["--text", "x", "--id", "walk"], "--text is given; it is for texts with labels"),
-    (["--features", "x"], "--features is given; it is for"),
-    (["--id", "walk", "--label", "gait", "--features", "x,z"], "no column 'z'"),
-    (["--id", "wlk", "--label", "gait"], "no column 'wlk'"),
-    (["--id", "walk"], "Name it with --label COLUMN"),
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--text", "x", "--id", "walk"], "--text is given; it is for texts with labels"),
+        (["--features", "x"], "--features is given; it is for"),
+        (["--id", "walk", "--label", "gait", "--features", "x,z"], "no column 'z'"),
+        (["--id", "wlk", "--label", "gait"], "no column 'wlk'"),
+        (["--id", "walk"], "Name it with --label COLUMN"),
+    ],
 )
 def test_wrong_calls_are_explained(trained_on_series, tmp_path, fails, words, problem):
     table = trained_on_series / "walks.csv"

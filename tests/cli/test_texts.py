@@ -12,7 +12,6 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from tests.cli.conftest import metrics_of, names, run
-from tests.in_turn import separately
 from tests.tasks.estimators.conftest import texts_and_labels
 
 TINY = ["--quiet", "--validation=.1", "--epochs=4", "--d-model=16", "--heads=2", "--d-ff=16"]
@@ -321,27 +320,30 @@ def test_a_file_that_changed_has_no_test_part(tmp_path, prints, fails, capsys):
     assert untold.replace("a.csv", "b.csv") in capsys.readouterr().err
 
 
-@separately(
-    ("none.csv", "none.csv does not exist"),
-    ("a.csv", "which column of a.csv holds the texts? It has 'id', 'words', 'kind'"),
-    ("a.csv --text word", "no column 'word'; it has 'id', 'words', 'kind'."),
-    ("a.csv --text words", "Name it with --label COLUMN"),
-    ("a.csv --text=words --label=id", "the column 'id' has 20 different labels"),
-    ("a.csv --text=words --label=kind --test=1", "validate on is 1"),
-    ("a.csv --text=words --label=kind --test=b.csv", "b.csv does not exist"),
-    (
-        "a.csv --text=words --label=kind --tokenizer=letters",
-        "tokenizer is 'letters'; expected one of",
-    ),
-    ("a.csv --text=words --label=kind --epochs=0", "epochs is 0"),
-    ("one.csv", "only the class 'a'; expected at least 2 classes"),
-    ("empty.csv", "2 of 4 texts are empty, the first is in line 2"),
-    ("gap.jsonl", "1 of 2 labels are empty, the first is in line 2; expected words"),
-    ("digits --text words", "--text is for files"),
-    ("latin.csv", "latin.csv is not in utf-8"),
-    ("a.csv --text=words --label=words", "for the texts and for the labels"),
-    ("ids.csv", "the column 'label' has 20 different labels for 20 samples"),
-    ("bare.csv", "The first line must hold the column names"),
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("none.csv", "none.csv does not exist"),
+        ("a.csv", "which column of a.csv holds the texts? It has 'id', 'words', 'kind'"),
+        ("a.csv --text word", "no column 'word'; it has 'id', 'words', 'kind'."),
+        ("a.csv --text words", "Name it with --label COLUMN"),
+        ("a.csv --text=words --label=id", "the column 'id' has 20 different labels"),
+        ("a.csv --text=words --label=kind --test=1", "validate on is 1"),
+        ("a.csv --text=words --label=kind --test=b.csv", "b.csv does not exist"),
+        (
+            "a.csv --text=words --label=kind --tokenizer=letters",
+            "tokenizer is 'letters'; expected one of",
+        ),
+        ("a.csv --text=words --label=kind --epochs=0", "epochs is 0"),
+        ("one.csv", "only the class 'a'; expected at least 2 classes"),
+        ("empty.csv", "2 of 4 texts are empty, the first is in line 2"),
+        ("gap.jsonl", "1 of 2 labels are empty, the first is in line 2; expected words"),
+        ("digits --text words", "--text is for files"),
+        ("latin.csv", "latin.csv is not in utf-8"),
+        ("a.csv --text=words --label=words", "for the texts and for the labels"),
+        ("ids.csv", "the column 'label' has 20 different labels for 20 samples"),
+        ("bare.csv", "The first line must hold the column names"),
+    ],
 )
 def test_wrong_files_are_explained(tmp_path, monkeypatch, fails, words, problem):
     monkeypatch.chdir(tmp_path)
@@ -356,19 +358,22 @@ def test_wrong_files_are_explained(tmp_path, monkeypatch, fails, words, problem)
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
-@separately(
-    ("predict", "there is nothing to predict; expected texts in quotes, or one table"),
-    ("predict none.csv", "none.csv does not exist; expected a file"),
-    ("predict a --mask m.npy", "--mask is given and the model takes texts"),
-    ("predict a --out x.npy", "expected the name of a file that ends in .csv"),
-    ("predict a --out none/x.csv", "--out none/x.csv is in a folder that does not exist"),
-    ("evaluate a.csv", "labels have 'sport' (2 of 2), which training never saw"),
-    ("evaluate gap.csv", "1 of 2 labels are empty, the first is in line 3"),
-    ("predict notes.txt", "is the name of a file or folder, not a table"),
-    ("predict .", "is the name of a file or folder, not a table"),
-    ("predict not_there.xlsx", "In Excel: save as CSV UTF-8"),
-    ("predict a.csv text", "expected one table, or texts, not both"),
-    ("look --overwrite --compare b", "--compare is for models of npformer's tasks"),
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("predict", "there is nothing to predict; expected texts in quotes, or one table"),
+        ("predict none.csv", "none.csv does not exist; expected a file"),
+        ("predict a --mask m.npy", "--mask is given and the model takes texts"),
+        ("predict a --out x.npy", "expected the name of a file that ends in .csv"),
+        ("predict a --out none/x.csv", "--out none/x.csv is in a folder that does not exist"),
+        ("evaluate a.csv", "labels have 'sport' (2 of 2), which training never saw"),
+        ("evaluate gap.csv", "1 of 2 labels are empty, the first is in line 3"),
+        ("predict notes.txt", "is the name of a file or folder, not a table"),
+        ("predict .", "is the name of a file or folder, not a table"),
+        ("predict not_there.xlsx", "In Excel: save as CSV UTF-8"),
+        ("predict a.csv text", "expected one table, or texts, not both"),
+        ("look --overwrite --compare b", "--compare is for models of npformer's tasks"),
+    ],
 )
 def test_wrong_calls_of_a_trained_model(
     trained_on_texts, tmp_path, monkeypatch, fails, words, problem

@@ -11,7 +11,6 @@ from npformer.cli import train_task as command
 from npformer.cli.program import make_parser
 from npformer.engine.team import Team
 from tests.cli.conftest import TINY, metrics_of, names, run, train
-from tests.in_turn import separately
 
 RUN = {"run.json", "checkpoints", ".lock"}
 FILES = {"model.safetensors", "model-ordered.safetensors", "history.json", "metrics.json", *RUN}
@@ -30,7 +29,10 @@ def test_training_writes_models_history_and_metrics(trained):
     assert len(history["stratified"]["train_loss"]) == 1
 
 
-@separately(("stratified", "model.safetensors"), ("ordered", "model-ordered.safetensors"))
+@pytest.mark.parametrize(
+    ("split", "file"),
+    [("stratified", "model.safetensors"), ("ordered", "model-ordered.safetensors")],
+)
 def test_metrics_are_those_of_the_model_that_was_saved(trained, split, file):
     metrics = metrics_of(trained)
     model = nf.load(trained / file)
@@ -154,7 +156,9 @@ def test_options_reach_the_training(tmp_path, used):
     assert used.items() >= {**asked, "workers": 2, "seed": 5, "progress": False}.items()
 
 
-@separately("mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers")
+@pytest.mark.parametrize(
+    "name", ["mixer", "dtype", "seed", "workers", "masks", "backend", "precision", "share_layers"]
+)
 def test_what_is_not_asked_for_is_left_to_the_run(name):
     options = make_parser().parse_args(["train", "digits"])
     assert getattr(options, name) is None, "a run that goes on would be asked for another"
@@ -176,9 +180,12 @@ def test_a_micro_batch_reaches_the_training(tmp_path, used):
 
 
 # Mistakes -----------------------------------------------------------------------------------------
-@separately(
-    ("--no-decay nope", "--no-decay is ['nope'], and no parameter matches"),
-    ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--no-decay nope", "--no-decay is ['nope'], and no parameter matches"),
+        ("--lr 1e30", "the loss is not finite at step 2; the first tensor"),
+    ],
 )
 def test_an_error_during_training_is_one_line(tmp_path, fails, words, message):
     assert message in fails("train", "digits", *TINY, *words.split(), "--out", tmp_path)
@@ -194,10 +201,13 @@ def test_running_out_of_memory_is_one_line_with_options_to_try(tmp_path, fails, 
 
 
 # Ctrl-C -------------------------------------------------------------------------------------------
-@separately(
-    (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
-    (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
-    (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
+@pytest.mark.parametrize(
+    ("after", "files", "said"),
+    [
+        (0, RUN, "interrupted after 0 of 2 epochs. To go on:"),
+        (45, ONE_MODEL, "interrupted after 1 of 2 epochs. To go on:"),
+        (90, FILES, "interrupted after 0 of 2 epochs. To go on:"),
+    ],
 )
 def test_ctrl_c_keeps_what_is_whole_and_says_how(tmp_path, capsys, monkeypatch, after, files, said):
     steps, step = [], Team.step

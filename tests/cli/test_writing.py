@@ -13,7 +13,6 @@ from npformer.data.pairs import pairs
 from npformer.engine.team import Team
 from npformer.tasks.sources.recipes import OPTIONS_OF, usual_options
 from tests.cli.conftest import metrics_of, names, run
-from tests.in_turn import separately
 
 TINY = ["--quiet", "--epochs=3", "--d-model=16", "--heads=2", "--d-ff=16", "--layers=1"]
 FILES = {"model.safetensors", "history.json", "metrics.json", "run.json"}
@@ -194,21 +193,24 @@ def test_a_generated_task(tmp_path, prints, monkeypatch):
     assert notes["file"] == "reversal"
 
 
-@separately(
-    (("train", "BOOK", "--text", "a"), "--text is given; it is for texts with labels"),
-    (("train", "BOOK", "--pooling", "cls"), "--pooling is given; it is for texts with labels"),
-    (("train", "TABLE", "--source", "sum"), "which column of"),
-    (("train", "TABLE", "--source", "sum", "--target", "sum"), "for the sources and for the"),
-    (("train", "TABLE", "--source", "sum", "--target", "answer", "--id", "x"), "--"),
-    (("train", "BOOK", "--tokenizer", "wordpiece"), "tokenizer is 'wordpiece'"),
-    (("train", "missing.txt"), "missing.txt does not exist"),
-    (("generate", "TRANSLATOR"), "expected a TextWriter"),
-    (("generate", "WRITER", ""), "prompt is empty"),
-    (("generate", "WRITER", "a", "--tokens", "0"), "--tokens is 0"),
-    (("predict", "WRITER", "a"), "npformer generate"),
-    (("predict", "TRANSLATOR"), "there is nothing to predict"),
-    (("predict", "TRANSLATOR", "1+2", "--probabilities"), "--probabilities is given"),
-    (("predict", "TRANSLATOR", "1" * 99), "has 100 tokens"),
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("train", "BOOK", "--text", "a"), "--text is given; it is for texts with labels"),
+        (("train", "BOOK", "--pooling", "cls"), "--pooling is given; it is for texts with labels"),
+        (("train", "TABLE", "--source", "sum"), "which column of"),
+        (("train", "TABLE", "--source", "sum", "--target", "sum"), "for the sources and for the"),
+        (("train", "TABLE", "--source", "sum", "--target", "answer", "--id", "x"), "--"),
+        (("train", "BOOK", "--tokenizer", "wordpiece"), "tokenizer is 'wordpiece'"),
+        (("train", "missing.txt"), "missing.txt does not exist"),
+        (("generate", "TRANSLATOR"), "expected a TextWriter"),
+        (("generate", "WRITER", ""), "prompt is empty"),
+        (("generate", "WRITER", "a", "--tokens", "0"), "--tokens is 0"),
+        (("predict", "WRITER", "a"), "npformer generate"),
+        (("predict", "TRANSLATOR"), "there is nothing to predict"),
+        (("predict", "TRANSLATOR", "1+2", "--probabilities"), "--probabilities is given"),
+        (("predict", "TRANSLATOR", "1" * 99), "has 100 tokens"),
+    ],
 )
 def test_mistakes_are_said(book, table, writer, translator, tmp_path, fails, words, said):
     places = {"BOOK": book, "TABLE": table, "WRITER": writer, "TRANSLATOR": translator}

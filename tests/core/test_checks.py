@@ -5,31 +5,36 @@ import pytest
 
 from npformer.core import checks, enough_memory
 from npformer.core.support.explained_errors import located_errors
-from tests.in_turn import in_turn, separately
 
 
-@in_turn(
-    ((2, 3), (2, 3)),
-    ((2, 3), ("batch", 3)),
-    ((2, 3), ("batch", "length")),
-    ((7, 2, 3), (None, 2, 3)),
-    ((2, 3), (None, 2, 3)),
-    ((5, 6, 2, 3), (None, "length", 3)),
-    ((), ()),
-    ((), (None,)),
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((2, 3), (2, 3)),
+        ((2, 3), ("batch", 3)),
+        ((2, 3), ("batch", "length")),
+        ((7, 2, 3), (None, 2, 3)),
+        ((2, 3), (None, 2, 3)),
+        ((5, 6, 2, 3), (None, "length", 3)),
+        ((), ()),
+        ((), (None,)),
+    ],
 )
 def test_shapes_that_match(shape, expected):
     checks.shape("x", np.zeros(shape), expected)
 
 
-@in_turn(
-    ((2, 3), (2, 4), "(2, 4)"),
-    ((2, 3), ("batch", "length", 3), "(batch, length, 3)"),
-    ((2, 3, 1), (2, 3), "(2, 3)"),
-    ((3,), (None, 2, 3), "(..., 2, 3)"),
-    ((7, 2, 4), (None, "length", 3), "(..., length, 3)"),
-    ((2, 3), ("d",), "(d,)"),
-    ((2,), (), "()"),
+@pytest.mark.parametrize(
+    ("shape", "expected", "pattern"),
+    [
+        ((2, 3), (2, 4), "(2, 4)"),
+        ((2, 3), ("batch", "length", 3), "(batch, length, 3)"),
+        ((2, 3, 1), (2, 3), "(2, 3)"),
+        ((3,), (None, 2, 3), "(..., 2, 3)"),
+        ((7, 2, 4), (None, "length", 3), "(..., length, 3)"),
+        ((2, 3), ("d",), "(d,)"),
+        ((2,), (), "()"),
+    ],
 )
 def test_shapes_that_do_not_match_are_shown_beside_what_was_expected(shape, expected, pattern):
     with pytest.raises(ValueError, match=r"^x has shape ") as caught:
@@ -57,11 +62,14 @@ def test_floating_names_the_two_arrays_that_differ():
     assert "x.astype('float64') or W.astype('float32')" in message
 
 
-@separately(
-    (checks.positive, [0, -1, 1.0, True, "1", None], "a whole number of at least 1"),
-    (checks.rate, [-0.1, 1.0, 2, float("nan"), "half", None], "a number from 0 up to"),
-    (checks.not_negative, [-0.1, -math.inf, math.nan, "half", None], "0 or more$"),
-    (checks.not_negative, [math.inf, np.float32(math.inf)], "a finite number$"),
+@pytest.mark.parametrize(
+    ("check", "values", "expected"),
+    [
+        (checks.positive, [0, -1, 1.0, True, "1", None], "a whole number of at least 1"),
+        (checks.rate, [-0.1, 1.0, 2, float("nan"), "half", None], "a number from 0 up to"),
+        (checks.not_negative, [-0.1, -math.inf, math.nan, "half", None], "0 or more$"),
+        (checks.not_negative, [math.inf, np.float32(math.inf)], "a finite number$"),
+    ],
 )
 def test_numbers_that_are_refused(check, values, expected):
     for value in values:

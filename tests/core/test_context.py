@@ -8,7 +8,6 @@ import npformer as nf
 from npformer.core import Padding
 from npformer.engine import EngineContext
 from npformer.engine.context import as_engine_context
-from tests.in_turn import in_turn
 
 MASK = np.arange(3) < np.array([[3], [1]])
 OTHER = np.arange(5) < np.array([[2], [5]])
@@ -89,15 +88,24 @@ def test_the_engine_takes_over_both_and_shares_the_generator_that_is_made():
         assert getattr(taken, name) is getattr(context, name)
 
 
-@in_turn("", "memory_", of="side")
-@in_turn(
-    ("mask", [[True]], TypeError, "mask is a list; expected an array"),
-    ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
-    ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),
-    ("types", [[0]], TypeError, "types is a list; expected an array"),
-    ("types", TYPES[0], ValueError, r"types has shape \(3,\); expected \(batch, length\)"),
-    ("types", MASK, TypeError, "types has dtype bool; expected whole numbers"),
-    ("padding", MASK, TypeError, "padding is an ndarray; expected a Padding"),
+@pytest.mark.parametrize(
+    "side",
+    [
+        "",
+        "memory_",
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("mask", [[True]], TypeError, "mask is a list; expected an array"),
+        ("mask", MASK * 1, TypeError, "mask has dtype int64; expected a boolean array"),
+        ("mask", MASK[0], ValueError, r"mask has shape \(3,\); expected \(batch, length\)"),
+        ("types", [[0]], TypeError, "types is a list; expected an array"),
+        ("types", TYPES[0], ValueError, r"types has shape \(3,\); expected \(batch, length\)"),
+        ("types", MASK, TypeError, "types has dtype bool; expected whole numbers"),
+        ("padding", MASK, TypeError, "padding is an ndarray; expected a Padding"),
+    ],
 )
 def test_wrong_values_are_refused_by_name(side, name, value, error, message):
     for make in (nf.Context, EngineContext):

@@ -8,7 +8,6 @@ import pytest
 from npformer.core.cut_masks import Cut, by_sample, corner
 from npformer.core.generators import part_generator
 from npformer.functional.dropout import draw_kept
-from tests.in_turn import in_turn
 
 KEY, TOTAL = 1234, 7
 A, B = (6, 11), (4, 9)
@@ -17,17 +16,20 @@ A, B = (6, 11), (4, 9)
 BOTH = Cut((A[0], B[0]), (A[1], B[1]))
 
 
-@in_turn(
-    (Cut((6,), (11,)), (3, 6, 5), (3, 11, 5)),
-    (Cut((6,), (11,)), (3, 2, 6, 6), (3, 2, 11, 11)),
-    (BOTH, (3, 6, 5), (3, 11, 5)),
-    (BOTH, (3, 4, 5), (3, 9, 5)),
-    (BOTH, (3, 2, 6, 4), (3, 2, 11, 9)),
-    (BOTH, (3, 2, 4, 6), (3, 2, 9, 11)),
-    (BOTH, (6, 6, 4), (6, 11, 9)),  # six samples: their axis is no axis of tokens
-    (Cut((6, 9), (11, 9)), (3, 6, 9), (3, 11, 9)),  # padding of the first alone is cut
-    (Cut((6, 6), (11, 11)), (3, 6, 6), (3, 11, 11)),  # of both alike
-    (BOTH, (3, 5, 8), (3, 5, 8)),
+@pytest.mark.parametrize(
+    ("cut", "shape", "whole"),
+    [
+        (Cut((6,), (11,)), (3, 6, 5), (3, 11, 5)),
+        (Cut((6,), (11,)), (3, 2, 6, 6), (3, 2, 11, 11)),
+        (BOTH, (3, 6, 5), (3, 11, 5)),
+        (BOTH, (3, 4, 5), (3, 9, 5)),
+        (BOTH, (3, 2, 6, 4), (3, 2, 11, 9)),
+        (BOTH, (3, 2, 4, 6), (3, 2, 9, 11)),
+        (BOTH, (6, 6, 4), (6, 11, 9)),  # six samples: their axis is no axis of tokens
+        (Cut((6, 9), (11, 9)), (3, 6, 9), (3, 11, 9)),  # padding of the first alone is cut
+        (Cut((6, 6), (11, 11)), (3, 6, 6), (3, 11, 11)),  # of both alike
+        (BOTH, (3, 5, 8), (3, 5, 8)),
+    ],
 )
 def test_a_shape_is_undone_axis_by_axis(cut, shape, whole):
     assert cut.undone(shape) == whole

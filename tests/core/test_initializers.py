@@ -7,7 +7,6 @@ import npformer as nf
 from npformer import layers as L
 from npformer import mixers as M
 from npformer.core import generators, initializers
-from tests.in_turn import in_turn
 
 
 def test_a_kernel_multiplies_both_fans_and_a_head_has_its_own():
@@ -40,12 +39,15 @@ def test_he_normal_counts_all_inputs_of_a_convolution():
     assert drawn.std() == pytest.approx(np.sqrt(2.0 / (5 * 40)), rel=0.02)
 
 
-@in_turn(
-    lambda: L.Linear(4, 3),
-    lambda: L.Embedding(5, 4),
-    lambda: M.Attention(4, 2),
-    lambda: M.DenseSynthesizer(4, 2),
-    lambda: nf.Encoder(nf.EncoderConfig(d_model=4, n_heads=2), seed=None),
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: L.Linear(4, 3),
+        lambda: L.Embedding(5, 4),
+        lambda: M.Attention(4, 2),
+        lambda: M.DenseSynthesizer(4, 2),
+        lambda: nf.Encoder(nf.EncoderConfig(d_model=4, n_heads=2), seed=None),
+    ],
 )
 def test_without_a_seed_no_two_layers_are_alike(make):
     one, other = (next(iter(layer.parameters().values())) for layer in (make(), make()))

@@ -8,7 +8,6 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.core.inputs import as_given, as_inputs, checked_inputs, within
-from tests.in_turn import in_turn
 from tests.two_inputs import Bilinear, CrossAttention, WordsToVectors
 
 A, B = np.random.default_rng(0).normal(size=(2, 2, 4, 3))
@@ -41,19 +40,26 @@ def test_one_input_may_be_token_ids():
     assert WordsToVectors(5, 3)(np.array([[1, 4]]), B[:1]).shape == (1, 2, 3)
 
 
-@in_turn(
-    ((A, None), TypeError, "b is None; expected an array"),
-    ((A.tolist(), B), TypeError, "a is a list; expected an array"),
-    (
-        (A, B, OF_A),
-        TypeError,
-        "mask is an ndarray; expected a tuple of 2, because CrossAttention has",
-    ),
-    ((A, B, (OF_A,)), TypeError, "mask is a tuple of 1; expected a tuple of 2.*mask=(that of a"),
-    ((A, B, (OF_B, OF_A)), ValueError, "mask[0] has shape (2, 3); expected (2, 4)"),
-    ((A, B, (None, OF_A)), ValueError, "mask[1] has shape (2, 4); expected (2, 3)"),
-    ((A, B, (None, OF_B * 1)), TypeError, "mask[1] has dtype int64; expected a boolean array"),
-    ((A, B, ([[True]], None)), TypeError, "mask[0] is a list; expected an array"),
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((A, None), TypeError, "b is None; expected an array"),
+        ((A.tolist(), B), TypeError, "a is a list; expected an array"),
+        (
+            (A, B, OF_A),
+            TypeError,
+            "mask is an ndarray; expected a tuple of 2, because CrossAttention has",
+        ),
+        (
+            (A, B, (OF_A,)),
+            TypeError,
+            "mask is a tuple of 1; expected a tuple of 2.*mask=(that of a",
+        ),
+        ((A, B, (OF_B, OF_A)), ValueError, "mask[0] has shape (2, 3); expected (2, 4)"),
+        ((A, B, (None, OF_A)), ValueError, "mask[1] has shape (2, 4); expected (2, 3)"),
+        ((A, B, (None, OF_B * 1)), TypeError, "mask[1] has dtype int64; expected a boolean array"),
+        ((A, B, ([[True]], None)), TypeError, "mask[0] is a list; expected an array"),
+    ],
 )
 def test_wrong_calls_are_refused(arguments, error, message):
     with pytest.raises(error, match=re.escape(message).replace(r"\.\*", ".*")):

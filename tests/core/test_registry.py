@@ -11,7 +11,6 @@ from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS, ReLU
 from npformer.mixers import Identity, Mixer
 from npformer.models.losses import LOSSES, Loss, SoftmaxCrossEntropy
 from npformer.optim import SCHEDULES
-from tests.in_turn import in_turn
 
 TABLES = [ACTIVATIONS, FFNS, NORMS, POOLINGS, nf.MIXERS, INITIALIZERS, SCHEDULES, LOSSES]
 each_table = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
@@ -50,7 +49,7 @@ def test_nothing_is_added_at_first(shapes):
     assert [table.added() for table in TABLES] == [{}] * len(TABLES)
 
 
-@in_turn("", "two words", "my-shape", "box(a=1)", "1st", 5, None)
+@pytest.mark.parametrize("name", ["", "two words", "my-shape", "box(a=1)", "1st", 5, None])
 def test_a_name_is_an_identifier(shapes, name):
     with pytest.raises(ValueError, match=r"letters, digits and underscores, .*'my_shape'"):
         shapes.register(name, Shape)
@@ -113,19 +112,22 @@ class HalfLoss(Loss):
         return outputs.sum(), None
 
 
-@in_turn(
-    (ACTIVATIONS, NoLayer, "the activation 'mine' is the class NoLayer, which is not derived"),
-    (ACTIVATIONS, NoLayer, r"expected a class that is: class NoLayer\(npformer"),
-    (ACTIVATIONS, ReLU(), "is an object of the class ReLU; expected the class or a function"),
-    (ACTIVATIONS, "relu", "is 'relu'; expected a class or a function to call"),
-    (POOLINGS, 3, "the pooling 'mine' is 3; expected a class or a function"),
-    (nf.MIXERS, ReLU, "is the class ReLU, which is not derived from npformer.mixers.mixer.Mix"),
-    (nf.MIXERS, lambda settings: None, "the function <lambda>; expected a class derived from"),
-    (nf.MIXERS, Identity(), "is an object of the class Identity; expected the class"),
-    (nf.MIXERS, HalfMixer, "is the class HalfMixer, which lacks build, explain; expected all"),
-    (LOSSES, HalfLoss, "loss 'mine' is the class HalfLoss, which lacks backward; expected"),
-    (LOSSES, SoftmaxCrossEntropy(), "is an object of the class SoftmaxCrossEntropy"),
-    (SCHEDULES, 0.5, "the schedule 'mine' is 0.5; expected a class or a function"),
+@pytest.mark.parametrize(
+    ("table", "builder", "message"),
+    [
+        (ACTIVATIONS, NoLayer, "the activation 'mine' is the class NoLayer, which is not derived"),
+        (ACTIVATIONS, NoLayer, r"expected a class that is: class NoLayer\(npformer"),
+        (ACTIVATIONS, ReLU(), "is an object of the class ReLU; expected the class or a function"),
+        (ACTIVATIONS, "relu", "is 'relu'; expected a class or a function to call"),
+        (POOLINGS, 3, "the pooling 'mine' is 3; expected a class or a function"),
+        (nf.MIXERS, ReLU, "is the class ReLU, which is not derived from npformer.mixers.mixer.Mix"),
+        (nf.MIXERS, lambda settings: None, "the function <lambda>; expected a class derived from"),
+        (nf.MIXERS, Identity(), "is an object of the class Identity; expected the class"),
+        (nf.MIXERS, HalfMixer, "is the class HalfMixer, which lacks build, explain; expected all"),
+        (LOSSES, HalfLoss, "loss 'mine' is the class HalfLoss, which lacks backward; expected"),
+        (LOSSES, SoftmaxCrossEntropy(), "is an object of the class SoftmaxCrossEntropy"),
+        (SCHEDULES, 0.5, "the schedule 'mine' is 0.5; expected a class or a function"),
+    ],
 )
 def test_what_is_of_the_wrong_kind_is_refused(table, builder, message):
     with pytest.raises(TypeError, match=message):
@@ -175,19 +177,22 @@ def call(*arguments, **keywords):
     return arguments, keywords
 
 
-@in_turn(
-    ("box(widht=3)", call(), "'widht'; expected width or height. Did you mean 'width'"),
-    ("box(far=3)", call(), "the shape 'box' has no option 'far'; expected width or height$"),
-    ("box(width=3)", call(5), "the shape 'box' has no option 'width'; expected height"),
-    ("box(height=3)", call(5, height=2), "'box' has no option 'height'; it has none"),
-    ("box", call(1, 2), r"'box' is built by .*, which takes \(width=1, .*; expected a builder"),
-    ("box", call(seed=0), r"takes \(width=1, \*, height=1\); .* their options alone"),
-    ("needy", call(), r"'needy' needs a, b; expected 'needy\(a=\.\.\., b=\.\.\.\)'"),
-    ("needy(a=1)", call(), r"the shape 'needy' needs b; expected 'needy\(b=\.\.\.\)'"),
-    ("needy", call(seed=0), r"'needy' is built by .*, which takes \(a, \*, b\); expected a"),
-    ("any(a=1)", call(a=2), "the shape 'any' has no option 'a'; it has none"),
-    ("wrong", call(), "'wrong' made 5; expected an object of tests.core.test_registry.Shape"),
-    ("nothing", call(), "the shape 'nothing' made None; expected an object"),
+@pytest.mark.parametrize(
+    ("spec", "given", "message"),
+    [
+        ("box(widht=3)", call(), "'widht'; expected width or height. Did you mean 'width'"),
+        ("box(far=3)", call(), "the shape 'box' has no option 'far'; expected width or height$"),
+        ("box(width=3)", call(5), "the shape 'box' has no option 'width'; expected height"),
+        ("box(height=3)", call(5, height=2), "'box' has no option 'height'; it has none"),
+        ("box", call(1, 2), r"'box' is built by .*, which takes \(width=1, .*; expected a builder"),
+        ("box", call(seed=0), r"takes \(width=1, \*, height=1\); .* their options alone"),
+        ("needy", call(), r"'needy' needs a, b; expected 'needy\(a=\.\.\., b=\.\.\.\)'"),
+        ("needy(a=1)", call(), r"the shape 'needy' needs b; expected 'needy\(b=\.\.\.\)'"),
+        ("needy", call(seed=0), r"'needy' is built by .*, which takes \(a, \*, b\); expected a"),
+        ("any(a=1)", call(a=2), "the shape 'any' has no option 'a'; it has none"),
+        ("wrong", call(), "'wrong' made 5; expected an object of tests.core.test_registry.Shape"),
+        ("nothing", call(), "the shape 'nothing' made None; expected an object"),
+    ],
 )
 def test_options_that_do_not_fit_are_named(shapes, spec, given, message):
     shapes.register("needy", lambda a, *, b: Shape())
@@ -239,41 +244,47 @@ def test_a_builder_that_does_not_take_what_its_table_gives_is_named(monkeypatch)
 # In a model ---------------------------------------------------------------------------------------
 
 
-@in_turn(
-    ("box", {}),
-    ("box()", {}),
-    ("box(width=2)", {"width": 2}),
-    ("box( width = -2.5e-3 , height=None,)", {"width": -2.5e-3, "height": None}),
-    (
-        "box(a='x, (y)', b=[1, 2], c=(True,), d={'e': 1})",
-        {"a": "x, (y)", "b": [1, 2], "c": (True,), "d": {"e": 1}},
-    ),
+@pytest.mark.parametrize(
+    ("spec", "options"),
+    [
+        ("box", {}),
+        ("box()", {}),
+        ("box(width=2)", {"width": 2}),
+        ("box( width = -2.5e-3 , height=None,)", {"width": -2.5e-3, "height": None}),
+        (
+            "box(a='x, (y)', b=[1, 2], c=(True,), d={'e': 1})",
+            {"a": "x, (y)", "b": [1, 2], "c": (True,), "d": {"e": 1}},
+        ),
+    ],
 )
 def test_a_spec_is_a_name_and_options(spec, options):
     assert parse_spec(spec, "size") == ("box", options)
 
 
-@in_turn(
-    "box(",
-    "box)(",
-    "box(2)",
-    "box(width)",
-    "box(width=2",
-    "box(width=2))",
-    "box(width==2)",
-    "box(**{'a': 1})",
-    "box(a=1, a=2)",
-    "box(a=b)",
-    "box(a=1)(b=2)",
-    "box.x(a=1)",
-    "(a=1)",
-    " box(a=1)",
-    "box(a=__import__('os'))",
-    "box(a=1); box(a=2)",
-    "box(a=1)\n+ 2",
-    "box(a=" + "(" * 5000,
-    "box(a={[]: 1})",
-    "box(a='\0')",
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "box(",
+        "box)(",
+        "box(2)",
+        "box(width)",
+        "box(width=2",
+        "box(width=2))",
+        "box(width==2)",
+        "box(**{'a': 1})",
+        "box(a=1, a=2)",
+        "box(a=b)",
+        "box(a=1)(b=2)",
+        "box.x(a=1)",
+        "(a=1)",
+        " box(a=1)",
+        "box(a=__import__('os'))",
+        "box(a=1); box(a=2)",
+        "box(a=1)\n+ 2",
+        "box(a=" + "(" * 5000,
+        "box(a={[]: 1})",
+        "box(a='\0')",
+    ],
 )
 def test_a_text_that_is_no_spec_is_refused(spec):
     with pytest.raises(ValueError, match=r"^size is .*; expected a name, or a name and o") as error:
@@ -281,13 +292,16 @@ def test_a_text_that_is_no_spec_is_refused(spec):
     assert type(error.value) is ValueError
 
 
-@in_turn(
-    ("attention", ["attention"]),
-    ("fourier,attention", ["fourier", "attention"]),
-    ("mean(a=1, b=[2, 3]), x", ["mean(a=1, b=[2, 3])", "x"]),
-    ("", [""]),
-    ("a,,b", ["a", "", "b"]),
-    ("a),b", ["a)", "b"]),
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("attention", ["attention"]),
+        ("fourier,attention", ["fourier", "attention"]),
+        ("mean(a=1, b=[2, 3]), x", ["mean(a=1, b=[2, 3])", "x"]),
+        ("", [""]),
+        ("a,,b", ["a", "", "b"]),
+        ("a),b", ["a)", "b"]),
+    ],
 )
 def test_commas_in_brackets_do_not_split(text, names):
     assert split_names(text) == names

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from npformer.data import majority, parity, pointer, recall, reverse
-from tests.in_turn import in_turn
 
 
 def small(task, seed=0, **options):
@@ -52,12 +51,15 @@ def task(request):
     return request.param
 
 
-@in_turn(
-    (reverse, {"length": 5, "symbols": 3}, reversed_tokens),
-    (majority, {"length": 3}, more_frequent),
-    (recall, {"pairs": 3, "keys": 5}, lambda tokens: looked_up(tokens, 5)),
-    (pointer, {"length": 4, "symbols": 3}, lambda tokens: pointed_at(tokens, 3)),
-    (parity, {"length": 5}, odd),
+@pytest.mark.parametrize(
+    ("task", "options", "slow"),
+    [
+        (reverse, {"length": 5, "symbols": 3}, reversed_tokens),
+        (majority, {"length": 3}, more_frequent),
+        (recall, {"pairs": 3, "keys": 5}, lambda tokens: looked_up(tokens, 5)),
+        (pointer, {"length": 4, "symbols": 3}, lambda tokens: pointed_at(tokens, 3)),
+        (parity, {"length": 5}, odd),
+    ],
 )
 def test_labels_are_right_in_other_sizes_too(task, options, slow):
     x, y = small(task, **options).train

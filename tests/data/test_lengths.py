@@ -7,7 +7,6 @@ import npformer as nf
 from npformer.core import Padding
 from npformer.core.inputs import Sequences
 from npformer.data.lengths import LongestFirst, shuffled_by_length
-from tests.in_turn import in_turn
 
 SKIP = list(nf.MIXERS)
 LENGTH = 9
@@ -49,8 +48,16 @@ def test_an_epoch_has_every_sample_once_and_its_batches_little_padding(n):
         assert np.abs(np.diff([batch.mean() for batch in batches])).mean() > 5, "they are sorted"
 
 
-@in_turn(*SKIP, of="mixer")
-@in_turn("mean", "first", "pooler", "none", of="pooling")
+@pytest.mark.parametrize("mixer", SKIP)
+@pytest.mark.parametrize(
+    "pooling",
+    [
+        "mean",
+        "first",
+        "pooler",
+        "none",
+    ],
+)
 def test_a_prediction_is_that_of_all_the_padding(mixer, pooling):
     x, _, mask = samples()
     model = model_of(mixer, pooling)

@@ -5,7 +5,6 @@ import pytest
 
 from npformer.data import mask_tokens
 from npformer.data.masking import Masking
-from tests.in_turn import in_turn
 
 V, MASK_ID = 50, 2
 RNG = np.random.default_rng(0)
@@ -21,7 +20,10 @@ def masked(**changes):
     return mask_tokens(IDS, KEPT, V, MASK_ID, np.random.default_rng(1), **usual)
 
 
-@in_turn((0.15, 0.8, 0.1), (0.3, 0.5, 0.5), (0.4, 1.0, 0.0), (0.2, 0.0, 0.0))
+@pytest.mark.parametrize(
+    ("mask_share", "to_mask", "to_random"),
+    [(0.15, 0.8, 0.1), (0.3, 0.5, 0.5), (0.4, 1.0, 0.0), (0.2, 0.0, 0.0)],
+)
 def test_shares(mask_share, to_mask, to_random):
     x, y = masked(mask_share=mask_share, to_mask=to_mask, to_random=to_random)
     hidden = y >= 0
@@ -42,7 +44,7 @@ def test_shares(mask_share, to_mask, to_random):
     assert places.min() > 0.5 * places.mean(), "some places are hardly ever hidden"
 
 
-@in_turn("uint8", "int8", "uint16", "uint64")
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "uint64"])
 def test_ids_of_any_whole_type_are_the_same(dtype):
     found = mask_tokens(IDS.astype(dtype), KEPT, V, MASK_ID, np.random.default_rng(1))
     expected = mask_tokens(IDS, KEPT, V, MASK_ID, np.random.default_rng(1))
@@ -95,14 +97,17 @@ def test_an_evaluation_hides_the_same_tokens_of_a_text_wherever_it_stands():
     np.testing.assert_array_equal(masking.fixed(IDS[whole], None)[1], y[whole])
 
 
-@in_turn(
-    ({"mask_share": 0.0}, "mask_share is 0.0.*above 0"),
-    ({"mask_share": 15}, "mask_share is 15.*at most 1"),
-    ({"to_mask": 0.8, "to_random": 0.3}, "at most 1 together"),
-    ({"to_random": -0.1}, "to_random"),
-    ({"special_ids": [V]}, "an id in special_ids is 50"),
-    ({"continues": [70]}, "an id in continues is 70"),
-    ({"special_ids": range(V)}, "all 50 ids are special"),
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mask_share": 0.0}, "mask_share is 0.0.*above 0"),
+        ({"mask_share": 15}, "mask_share is 15.*at most 1"),
+        ({"to_mask": 0.8, "to_random": 0.3}, "at most 1 together"),
+        ({"to_random": -0.1}, "to_random"),
+        ({"special_ids": [V]}, "an id in special_ids is 50"),
+        ({"continues": [70]}, "an id in continues is 70"),
+        ({"special_ids": range(V)}, "all 50 ids are special"),
+    ],
 )
 def test_wrong_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):

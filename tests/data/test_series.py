@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from npformer.data.series import read_series
-from tests.in_turn import separately
 
 LONG = """walk,second,x,y,gait
 b,2,5,6,slow
@@ -66,25 +65,28 @@ def test_times_of_day_are_taken_in_order_only(tmp_path):
         read_times(tmp_path, ["23:50", "00:10"])
 
 
-@separately(
-    (["1", "", "2"], "line 3 has no 't'; .* by which the rows of a series are sorted"),
-    (["1.2.2024", "10.1.2024"], "line 2 has the time '1.2.2024'.*does not sort by time"),
-    (["01.02.2024", "10.01.2024"], "line 2 has the time '01.02.2024'"),
-    (["10:00", "9:30"], "line 3 has the time '9:30'.*Expected numbers, or dates"),
-    (["2024-01-01", "2024-01-01T09:30"], "line 3 has the time '2024-01-01T09:30'"),
-    (["2024-02-28", "2024-02-30"], "line 3 has the time '2024-02-30'"),
-    (["1", "nan"], "line 3 has the time 'nan'"),
-    (["1", "2", "inf"], "line 4 has the time 'inf'"),
-    (["1", "1e999"], "line 3 has the time '1e999'"),
-    (["1", "9" * 5000], "line 3 has the time '9999"),
-    (["2024-01-01T09:30", "2024-01-01T09:30Z"], "line 3.*and line 2 '2024-01-01T09:30'"),
-    (["5 s", "1 min"], "line 3 has the time '1 min'"),
-    (["9 AM", "12 AM"], "line 2 has the time '9 AM'"),
-    (["\u22125 s", "\u22123 s"], "line 2 has the time '\u22125 s'"),
-    (["t-2", "t-1"], "line 2 has the time 't-2'"),
-    (["24:00", "25:00"], "line 2 has the time '24:00'"),
-    (["5", "2024-01-01"], "line 3 has the time '2024-01-01'"),
-    (["01", "1"], "line 3 has the time '1' of an earlier row of series 'a'"),
+@pytest.mark.parametrize(
+    ("times", "problem"),
+    [
+        (["1", "", "2"], "line 3 has no 't'; .* by which the rows of a series are sorted"),
+        (["1.2.2024", "10.1.2024"], "line 2 has the time '1.2.2024'.*does not sort by time"),
+        (["01.02.2024", "10.01.2024"], "line 2 has the time '01.02.2024'"),
+        (["10:00", "9:30"], "line 3 has the time '9:30'.*Expected numbers, or dates"),
+        (["2024-01-01", "2024-01-01T09:30"], "line 3 has the time '2024-01-01T09:30'"),
+        (["2024-02-28", "2024-02-30"], "line 3 has the time '2024-02-30'"),
+        (["1", "nan"], "line 3 has the time 'nan'"),
+        (["1", "2", "inf"], "line 4 has the time 'inf'"),
+        (["1", "1e999"], "line 3 has the time '1e999'"),
+        (["1", "9" * 5000], "line 3 has the time '9999"),
+        (["2024-01-01T09:30", "2024-01-01T09:30Z"], "line 3.*and line 2 '2024-01-01T09:30'"),
+        (["5 s", "1 min"], "line 3 has the time '1 min'"),
+        (["9 AM", "12 AM"], "line 2 has the time '9 AM'"),
+        (["\u22125 s", "\u22123 s"], "line 2 has the time '\u22125 s'"),
+        (["t-2", "t-1"], "line 2 has the time 't-2'"),
+        (["24:00", "25:00"], "line 2 has the time '24:00'"),
+        (["5", "2024-01-01"], "line 3 has the time '2024-01-01'"),
+        (["01", "1"], "line 3 has the time '1' of an earlier row of series 'a'"),
+    ],
 )
 def test_times_that_do_not_sort(tmp_path, times, problem):
     with pytest.raises(ValueError, match=problem):
@@ -95,16 +97,19 @@ ROWS = [[0.5, 0.25, 4.0], [7.0, 8.0, 10.5]]
 HEADLESS = "1 {0}0.5{0}0.25{0}4\n2{0}7{0}8{0}10.5\n"
 
 
-@separately(
-    ("a.csv", "label,t0,t1,t2\n1,0.5,0.25,4\n2,7,8,10.5\n", ["1", "2"]),
-    ("a.csv", "label,t10,t1,t9\nup,4,0.5,0.25\ndown,10.5,7,8\n", ["up", "down"]),
-    ("a.csv", "label,0,1,2\nup,0.5,0.25,4\ndown,7,8,10.5\n", ["up", "down"]),
-    ("a.csv", "2024-01,2024-02,2024-03,gait\n0.5,0.25,4,up\n7,8,10.5,up\n", ["up", "up"]),
-    ("a.csv", "t0;t1;t2\n0.5;0.25;4\n7;8;10.5\n", None),
-    ("a.csv", HEADLESS.format(","), ["1", "2"]),
-    ("a.tsv", HEADLESS.format("\t"), ["1", "2"]),
-    ("a.csv", HEADLESS.format(",").replace("1 ", "up").replace("2,", "down,"), ["up", "down"]),
-    ("a.json", '[{"y":1,"0":0.5,"1":0.25,"2":4},{"y":2,"0":7,"1":8,"2":10.5}]', ["1", "2"]),
+@pytest.mark.parametrize(
+    ("name", "words", "labels"),
+    [
+        ("a.csv", "label,t0,t1,t2\n1,0.5,0.25,4\n2,7,8,10.5\n", ["1", "2"]),
+        ("a.csv", "label,t10,t1,t9\nup,4,0.5,0.25\ndown,10.5,7,8\n", ["up", "down"]),
+        ("a.csv", "label,0,1,2\nup,0.5,0.25,4\ndown,7,8,10.5\n", ["up", "down"]),
+        ("a.csv", "2024-01,2024-02,2024-03,gait\n0.5,0.25,4,up\n7,8,10.5,up\n", ["up", "up"]),
+        ("a.csv", "t0;t1;t2\n0.5;0.25;4\n7;8;10.5\n", None),
+        ("a.csv", HEADLESS.format(","), ["1", "2"]),
+        ("a.tsv", HEADLESS.format("\t"), ["1", "2"]),
+        ("a.csv", HEADLESS.format(",").replace("1 ", "up").replace("2,", "down,"), ["up", "down"]),
+        ("a.json", '[{"y":1,"0":0.5,"1":0.25,"2":4},{"y":2,"0":7,"1":8,"2":10.5}]', ["1", "2"]),
+    ],
 )
 def test_a_table_with_a_series_a_row(tmp_path, name, words, labels):
     (tmp_path / name).write_text(words)
@@ -124,13 +129,20 @@ SHORT = "1.0,0.5,0.25,{0}\n0.9,0.5,0.5,{1}\n1.0,0.5,0.75,{0}\n"
 HEARTBEATS = "".join(f"{1 if i % 3 else 0.9:e},{i / 7:e},0,{i % 2:e}\n" for i in range(24))
 
 
-@separately(
-    ("as in the archive: the label first", "1,0.5,0.25\n2,0.5,0.75\n1,0.25,.5\n", ["1", "2", "1"]),
-    ("words last", SHORT.format("up", "down"), ["up", "down", "up"]),
-    ("words last, each once", "1.5,0.5,0.25,up\n1.25,0.5,0.75,down\n", ["up", "down"]),
-    ("numbers last", SHORT.format("3", "4"), ["3", "4", "3"]),
-    ("as heartbeats: 1 at first, 0 at the end", HEARTBEATS, [f"{i % 2:e}" for i in range(24)]),
-    ("no labels", SHORT.format("0.3", "4"), None),
+@pytest.mark.parametrize(
+    ("case", "words", "labels"),
+    [
+        (
+            "as in the archive: the label first",
+            "1,0.5,0.25\n2,0.5,0.75\n1,0.25,.5\n",
+            ["1", "2", "1"],
+        ),
+        ("words last", SHORT.format("up", "down"), ["up", "down", "up"]),
+        ("words last, each once", "1.5,0.5,0.25,up\n1.25,0.5,0.75,down\n", ["up", "down"]),
+        ("numbers last", SHORT.format("3", "4"), ["3", "4", "3"]),
+        ("as heartbeats: 1 at first, 0 at the end", HEARTBEATS, [f"{i % 2:e}" for i in range(24)]),
+        ("no labels", SHORT.format("0.3", "4"), None),
+    ],
 )
 def test_which_end_has_the_labels_without_a_heading(tmp_path, case, words, labels):
     (tmp_path / "a.csv").write_text(words)
@@ -174,28 +186,31 @@ def test_which_end_has_the_labels_is_asked_in_doubt(tmp_path):
     assert read_series(tmp_path / "a.csv").labels == ["0", "1"] * 10
 
 
-@separately(
-    (LONG, {}, "says to which series a row belongs"),
-    (LONG.replace("a,1", ",1"), {"id": "walk"}, "line 3 has no 'walk'; expected in every row"),
-    ("id,x1,x2\n1,2,3\n", {}, "says to which series a row belongs"),
-    ("t0,t1,gait\n1,2,a\n", {"time": "t0"}, "time is given without id"),
-    ("t0,t1,gait\n1,2,a\n", {"label": "gai"}, "no column 'gai'.*Did you mean 'gait'"),
-    ("t0,t1,gait\n1,2,NaN\n", {}, "line 2 has 'NaN' for 'gait'"),
-    ("t0,t1,t2,gait\n1,,2,a\n", {}, "line 2 has nothing in the column 't1'"),
-    ("t0,t1,gait\n,,a\n", {}, "line 2 has nothing in the column 't0'"),
-    ("t0;t1;gait\n1;2,5;a\n", {}, "line 2 has '2,5'.*A decimal comma. Write 2.5"),
-    ("t0,t1,gait\n1,inf,a\n", {}, "line 2 has 'inf' in the column 't1'"),
-    ("up,1,2,3\ndown,3,2,1\n", {}, "line 1 may be the names of the columns, or a label"),
-    ("1,2,3\n2,5,5\n", {}, "line 1 may be the names"),
-    ("1,2,3,up\n3,2,1,down\n", {}, "line 1 may be the names"),
-    (LONG, {"id": "wlk"}, "no column 'wlk'.*Did you mean 'walk'"),
-    (LONG, {"id": "walk"}, "line 2 has 'slow' in the column 'gait'; expected a number"),
-    (LONG.replace("5,6", ",6"), {"id": "walk", "label": "gait"}, "line 2 has nothing in the"),
-    (LONG.replace("5,6", '"0,5",6'), WALKS, "line 2 has '0,5' in .*A decimal comma. Write 0.5"),
-    (LONG.replace("5,6", "nan,6"), WALKS, "line 2 has 'nan' in"),
-    (LONG.replace("b,1,3", "b,2,3"), WALKS, "line 4 has the time '2' of an .* row of.*'b'"),
-    (LONG.replace("4,slow", "4,fast"), WALKS, "line 4 gives series 'b' .* earlier row 'slow'"),
-    ("id,label\na,b\n", {"id": "id", "label": "label"}, "has no feature columns"),
+@pytest.mark.parametrize(
+    ("words", "settings", "problem"),
+    [
+        (LONG, {}, "says to which series a row belongs"),
+        (LONG.replace("a,1", ",1"), {"id": "walk"}, "line 3 has no 'walk'; expected in every row"),
+        ("id,x1,x2\n1,2,3\n", {}, "says to which series a row belongs"),
+        ("t0,t1,gait\n1,2,a\n", {"time": "t0"}, "time is given without id"),
+        ("t0,t1,gait\n1,2,a\n", {"label": "gai"}, "no column 'gai'.*Did you mean 'gait'"),
+        ("t0,t1,gait\n1,2,NaN\n", {}, "line 2 has 'NaN' for 'gait'"),
+        ("t0,t1,t2,gait\n1,,2,a\n", {}, "line 2 has nothing in the column 't1'"),
+        ("t0,t1,gait\n,,a\n", {}, "line 2 has nothing in the column 't0'"),
+        ("t0;t1;gait\n1;2,5;a\n", {}, "line 2 has '2,5'.*A decimal comma. Write 2.5"),
+        ("t0,t1,gait\n1,inf,a\n", {}, "line 2 has 'inf' in the column 't1'"),
+        ("up,1,2,3\ndown,3,2,1\n", {}, "line 1 may be the names of the columns, or a label"),
+        ("1,2,3\n2,5,5\n", {}, "line 1 may be the names"),
+        ("1,2,3,up\n3,2,1,down\n", {}, "line 1 may be the names"),
+        (LONG, {"id": "wlk"}, "no column 'wlk'.*Did you mean 'walk'"),
+        (LONG, {"id": "walk"}, "line 2 has 'slow' in the column 'gait'; expected a number"),
+        (LONG.replace("5,6", ",6"), {"id": "walk", "label": "gait"}, "line 2 has nothing in the"),
+        (LONG.replace("5,6", '"0,5",6'), WALKS, "line 2 has '0,5' in .*A decimal comma. Write 0.5"),
+        (LONG.replace("5,6", "nan,6"), WALKS, "line 2 has 'nan' in"),
+        (LONG.replace("b,1,3", "b,2,3"), WALKS, "line 4 has the time '2' of an .* row of.*'b'"),
+        (LONG.replace("4,slow", "4,fast"), WALKS, "line 4 gives series 'b' .* earlier row 'slow'"),
+        ("id,label\na,b\n", {"id": "id", "label": "label"}, "has no feature columns"),
+    ],
 )
 def test_wrong_tables(tmp_path, words, settings, problem):
     path = tmp_path / "a.csv"
@@ -220,16 +235,19 @@ def test_arrays(tmp_path, flat):
     assert [len(each) for each in read_series(tmp_path / "c.npz").series] == [3, 3]
 
 
-@separately(
-    ({}, "has no array; expected values"),
-    ({"values": np.zeros((3, 1))}, "has values; expected values"),
-    ({"y": np.zeros(3)}, "has y; expected values"),
-    ({"values": np.zeros((3, 1)), "lengths": [1, 1]}, "add up to 2, and values has 3 rows"),
-    ({"values": np.zeros((3, 1)), "lengths": [3, 0]}, "each at least 1"),
-    ({"values": np.zeros((3, 1)), "lengths": [1.0, 2.0]}, "lengths is float64"),
-    ({"values": np.array(["a"]), "lengths": [1]}, "values is <U1"),
-    ({"x": np.zeros((2, 3, 1)), "lengths": [1, 4]}, "lengths must be from 1 to 3"),
-    ({"x": np.zeros((2, 3, 1)), "labels": [1]}, r"labels has shape \(1,\)"),
+@pytest.mark.parametrize(
+    ("arrays", "problem"),
+    [
+        ({}, "has no array; expected values"),
+        ({"values": np.zeros((3, 1))}, "has values; expected values"),
+        ({"y": np.zeros(3)}, "has y; expected values"),
+        ({"values": np.zeros((3, 1)), "lengths": [1, 1]}, "add up to 2, and values has 3 rows"),
+        ({"values": np.zeros((3, 1)), "lengths": [3, 0]}, "each at least 1"),
+        ({"values": np.zeros((3, 1)), "lengths": [1.0, 2.0]}, "lengths is float64"),
+        ({"values": np.array(["a"]), "lengths": [1]}, "values is <U1"),
+        ({"x": np.zeros((2, 3, 1)), "lengths": [1, 4]}, "lengths must be from 1 to 3"),
+        ({"x": np.zeros((2, 3, 1)), "labels": [1]}, r"labels has shape \(1,\)"),
+    ],
 )
 def test_wrong_arrays(tmp_path, arrays, problem):
     np.savez(tmp_path / "a.npz", **arrays)

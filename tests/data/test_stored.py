@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from npformer.data import ShardedArray, sharded, stored
-from tests.in_turn import separately
 
 
 @pytest.fixture
@@ -30,18 +29,21 @@ def test_the_order_of_files_is_not_that_of_the_folder(tmp_path, monkeypatch):
     assert sorted(orders[0]) == [0, 1, 2, 3, 4]
 
 
-@separately(
-    slice(None),
-    slice(5, 33),
-    slice(40, 2, -3),
-    slice(7, 7),
-    [3, 49, 3, 0],
-    [],
-    np.array([-1, -50, 10]),
-    np.arange(50) % 3 == 0,
-    0,
-    -1,
-    np.int64(20),
+@pytest.mark.parametrize(
+    "rows",
+    [
+        slice(None),
+        slice(5, 33),
+        slice(40, 2, -3),
+        slice(7, 7),
+        [3, 49, 3, 0],
+        [],
+        np.array([-1, -50, 10]),
+        np.arange(50) % 3 == 0,
+        0,
+        -1,
+        np.int64(20),
+    ],
     ids=str,
 )
 def test_rows_are_those_of_the_whole(whole, rows):
@@ -82,15 +84,18 @@ def test_columns_of_all_rows(whole):
         found[:, 1:]
 
 
-@separately(
-    (50, "is read by 50: index 50 is out of bounds"),
-    ([0, -51], "index -51 is out of bounds"),
-    ((slice(None), 0), r"expected rows from 0 to 49, .*array\[:, 1:\]"),
-    (True, "is read by True"),
-    ([0.5], r"is read by \[0.5\]"),
-    ([[1, 2]], "is read by .*expected rows from 0 to 49, a slice"),
-    (None, "is read by None"),
-    (np.array([True, False]), "or 50 booleans"),
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (50, "is read by 50: index 50 is out of bounds"),
+        ([0, -51], "index -51 is out of bounds"),
+        ((slice(None), 0), r"expected rows from 0 to 49, .*array\[:, 1:\]"),
+        (True, "is read by True"),
+        ([0.5], r"is read by \[0.5\]"),
+        ([[1, 2]], "is read by .*expected rows from 0 to 49, a slice"),
+        (None, "is read by None"),
+        (np.array([True, False]), "or 50 booleans"),
+    ],
     ids=str,
 )
 def test_wrong_rows(whole, rows, words):
@@ -98,19 +103,22 @@ def test_wrong_rows(whole, rows, words):
         sharded("x-*.npy")[rows]
 
 
-@separately(
-    ("y-*.npy", FileNotFoundError, r"no file matches 'y-\*.npy'; .*The pattern is relative to"),
-    (["x-0.npy", "y.npy"], FileNotFoundError, "y.npy does not exist"),
-    ([], ValueError, "files is an empty list"),
-    (3, TypeError, "files is an int; expected a list with a path .*a pattern such as"),
-    (["x-0.npy", 3], TypeError, r"files\[1\] is 3; expected"),
-    (["x-0.npy", "other.npy"], ValueError, r"other.npy has rows of shape \(4,\) .*x-0.npy has"),
-    (["x-0.npy", "small.npy"], ValueError, "dtype int32, and x-0.npy has .*int64"),
-    (["words.txt"], ValueError, "words.txt cannot be read as a .npy file"),
-    (["empty.npy"], ValueError, "empty.npy cannot be read as a .npy file"),
-    (["objects.npy"], ValueError, "objects.npy cannot be read as a .npy file"),
-    (["several.npz"], ValueError, "several.npz holds an archive of arrays"),
-    (["number.npy"], ValueError, "number.npy holds a single number"),
+@pytest.mark.parametrize(
+    ("files", "error", "words"),
+    [
+        ("y-*.npy", FileNotFoundError, r"no file matches 'y-\*.npy'; .*The pattern is relative to"),
+        (["x-0.npy", "y.npy"], FileNotFoundError, "y.npy does not exist"),
+        ([], ValueError, "files is an empty list"),
+        (3, TypeError, "files is an int; expected a list with a path .*a pattern such as"),
+        (["x-0.npy", 3], TypeError, r"files\[1\] is 3; expected"),
+        (["x-0.npy", "other.npy"], ValueError, r"other.npy has rows of shape \(4,\) .*x-0.npy has"),
+        (["x-0.npy", "small.npy"], ValueError, "dtype int32, and x-0.npy has .*int64"),
+        (["words.txt"], ValueError, "words.txt cannot be read as a .npy file"),
+        (["empty.npy"], ValueError, "empty.npy cannot be read as a .npy file"),
+        (["objects.npy"], ValueError, "objects.npy cannot be read as a .npy file"),
+        (["several.npz"], ValueError, "several.npz holds an archive of arrays"),
+        (["number.npy"], ValueError, "number.npy holds a single number"),
+    ],
     ids=str,
 )
 def test_wrong_files(whole, tmp_path, files, error, words):

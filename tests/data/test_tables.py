@@ -12,7 +12,6 @@ import pytest
 
 from npformer.data.tables import kind_of, read_table
 from npformer.data.text_file import read_text
-from tests.in_turn import separately
 
 ROWS = [{"text": "one, two", "label": "a"}, {"text": 'say "x"\nand y', "label": "b"}]
 
@@ -38,19 +37,22 @@ def columns(table):
 EXPECTED = ["one, two", 'say "x"\nand y'], ["a", "b"]
 
 
-@separately(
-    ("a.csv", as_csv()),
-    ("a.CSV", as_csv()),
-    ("a.csv", "\ufeff" + as_csv()),
-    *(("a.csv", each) for each in (as_csv(";"), "sep=;\n" + as_csv(";"), as_csv("|"))),
-    ("a.csv", as_csv("\t")),
-    ("a.tsv", as_csv("\t")),
-    ("a.csv.gz", as_csv()),
-    ("a.jsonl", "\n".join(map(json.dumps, ROWS)) + "\n\n"),
-    ("a.ndjson.gz", "\n".join(map(json.dumps, ROWS))),
-    ("a.json", "\n".join(map(json.dumps, ROWS))),
-    ("a.json", json.dumps(ROWS, indent=1)),
-    ("a.json.gz", json.dumps(ROWS)),
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a.csv", as_csv()),
+        ("a.CSV", as_csv()),
+        ("a.csv", "\ufeff" + as_csv()),
+        *(("a.csv", each) for each in (as_csv(";"), "sep=;\n" + as_csv(";"), as_csv("|"))),
+        ("a.csv", as_csv("\t")),
+        ("a.tsv", as_csv("\t")),
+        ("a.csv.gz", as_csv()),
+        ("a.jsonl", "\n".join(map(json.dumps, ROWS)) + "\n\n"),
+        ("a.ndjson.gz", "\n".join(map(json.dumps, ROWS))),
+        ("a.json", "\n".join(map(json.dumps, ROWS))),
+        ("a.json", json.dumps(ROWS, indent=1)),
+        ("a.json.gz", json.dumps(ROWS)),
+    ],
 )
 def test_every_kind_of_file_gives_the_same_columns(tmp_path, name, words):
     assert columns(read_table(write(tmp_path / name, words))) == EXPECTED
@@ -132,49 +134,80 @@ def test_a_field_of_ten_million_letters(tmp_path):
     assert csv.field_size_limit() == limit
 
 
-@separately(
-    ("a.csv", "", "a.csv is empty; expected the names of the columns"),
-    ("a.csv", "\n1,2\n", "has no heading"),
-    ("a.xlsx", "PK", "In Excel or LibreOffice: save as CSV UTF-8"),
-    ("a.csv", "text,label\n", "has no rows"),
-    ("a.csv", "text,text,text (column 2)\na,b,c\n", "several columns named 'text .column 2.'"),
-    ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
-    ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
-    ("a.csv", 'text,label\n"a,c\n', "a quotation mark that opens in line 2 is never closed"),
-    ("a.csv", 'text,label\na,b\n"a \\"b\\" c",d\n', r'Line 3 has \\", a .* twice, "".*escapechar'),
-    ("a.csv", 'text,label\n"a \\", b",c\n', r'line 2 has 3 fields.*Line 2 has \\"'),
-    ("a.csv", 'text,label\na,b\n"a \\"",c\n', r'opens in line 3 is never closed.*Line 3 has \\"'),
-    ("a.csv", "text,label\na,b,\na,b\n", "line 2 has 3 fields and the heading 2"),
-    ("a.csv", "text,label\na\0,b\n", "line 2 has the character NUL"),
-    ("a.jsonl", '{"text": 1}\n{', "line 2 is not JSON"),
-    ("a.jsonl", "[1]\n", "line 1 is a list; expected an object"),
-    ("a.jsonl", "[" * 100_000, "line 1 is not JSON that can be read: maximum recursion"),
-    ("a.jsonl", f'{{"text": {"1" * 5000}}}', "line 1 is not JSON that can be read: Exceeds"),
-    ("a.jsonl", '{"text": "a", "text": "b"}', "several values for 'text'"),
-    ("a.json", "[" * 100_000, "a.json is not JSON that can be read: maximum recursion"),
-    ("a.json", '[{"text": "a"}, 1]', "row 2 is an int; expected an object"),
-    ("a.json", "[]", "has no rows"),
-    (
-        "a.json",
-        '{"text": ["a", "b"], "label": ["c"]}',
-        "'text' 2, 'label' 1; expected equally many",
-    ),
-    ("a.json", '{"text": ["a"], "label": "c"}', "'text' 1, 'label' a str; expected equally many"),
-    ("a.json", '{"text": {"0": "a"}, "label": {"1": "c"}}', "'label' has other rows than 'text'"),
-    ("a.json", '{"columns": ["text"], "data": [["a"], []]}', "row 2 of 'data' does not have the 1"),
-    ("a.json", '{"data": [{"text": "a"}]}', "'data' is a list of rows; expected that list alone"),
-    ("a.csv", "PK\x03\x04", "is an Excel or LibreOffice file.*save it as CSV UTF-8"),
-    (
-        "a.csv",
-        "version https://git-lfs.github.com/spec/v1\n",
-        "is a pointer of Git LFS.*git lfs pull",
-    ),
-    ("a.parquet", "version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
-    ("a.parquet", "PK\x03\x04", "is an Excel or LibreOffice file"),
-    ("a.jsonl", "%PDF-1.7", "is a PDF file"),
-    ("a.tsv", "\n<!DOCTYPE html>\n<html>", "is a page in HTML or XML; .*GitHub by its button Raw"),
-    ("a.csv.bz2", "", r"ends in '\.bz2'; expected \.csv"),
-    ("a.txt", "text", r"ends in '\.txt'; expected \.csv"),
+@pytest.mark.parametrize(
+    ("name", "words", "problem"),
+    [
+        ("a.csv", "", "a.csv is empty; expected the names of the columns"),
+        ("a.csv", "\n1,2\n", "has no heading"),
+        ("a.xlsx", "PK", "In Excel or LibreOffice: save as CSV UTF-8"),
+        ("a.csv", "text,label\n", "has no rows"),
+        ("a.csv", "text,text,text (column 2)\na,b,c\n", "several columns named 'text .column 2.'"),
+        ("a.csv", "text,label\na,b\na,b,c\n", "line 3 has 3 fields and the heading 2"),
+        ("a.csv", 'text,label\n"a"b,c\n', "line 2: "),
+        ("a.csv", 'text,label\n"a,c\n', "a quotation mark that opens in line 2 is never closed"),
+        (
+            "a.csv",
+            'text,label\na,b\n"a \\"b\\" c",d\n',
+            r'Line 3 has \\", a .* twice, "".*escapechar',
+        ),
+        ("a.csv", 'text,label\n"a \\", b",c\n', r'line 2 has 3 fields.*Line 2 has \\"'),
+        (
+            "a.csv",
+            'text,label\na,b\n"a \\"",c\n',
+            r'opens in line 3 is never closed.*Line 3 has \\"',
+        ),
+        ("a.csv", "text,label\na,b,\na,b\n", "line 2 has 3 fields and the heading 2"),
+        ("a.csv", "text,label\na\0,b\n", "line 2 has the character NUL"),
+        ("a.jsonl", '{"text": 1}\n{', "line 2 is not JSON"),
+        ("a.jsonl", "[1]\n", "line 1 is a list; expected an object"),
+        ("a.jsonl", "[" * 100_000, "line 1 is not JSON that can be read: maximum recursion"),
+        ("a.jsonl", f'{{"text": {"1" * 5000}}}', "line 1 is not JSON that can be read: Exceeds"),
+        ("a.jsonl", '{"text": "a", "text": "b"}', "several values for 'text'"),
+        ("a.json", "[" * 100_000, "a.json is not JSON that can be read: maximum recursion"),
+        ("a.json", '[{"text": "a"}, 1]', "row 2 is an int; expected an object"),
+        ("a.json", "[]", "has no rows"),
+        (
+            "a.json",
+            '{"text": ["a", "b"], "label": ["c"]}',
+            "'text' 2, 'label' 1; expected equally many",
+        ),
+        (
+            "a.json",
+            '{"text": ["a"], "label": "c"}',
+            "'text' 1, 'label' a str; expected equally many",
+        ),
+        (
+            "a.json",
+            '{"text": {"0": "a"}, "label": {"1": "c"}}',
+            "'label' has other rows than 'text'",
+        ),
+        (
+            "a.json",
+            '{"columns": ["text"], "data": [["a"], []]}',
+            "row 2 of 'data' does not have the 1",
+        ),
+        (
+            "a.json",
+            '{"data": [{"text": "a"}]}',
+            "'data' is a list of rows; expected that list alone",
+        ),
+        ("a.csv", "PK\x03\x04", "is an Excel or LibreOffice file.*save it as CSV UTF-8"),
+        (
+            "a.csv",
+            "version https://git-lfs.github.com/spec/v1\n",
+            "is a pointer of Git LFS.*git lfs pull",
+        ),
+        ("a.parquet", "version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
+        ("a.parquet", "PK\x03\x04", "is an Excel or LibreOffice file"),
+        ("a.jsonl", "%PDF-1.7", "is a PDF file"),
+        (
+            "a.tsv",
+            "\n<!DOCTYPE html>\n<html>",
+            "is a page in HTML or XML; .*GitHub by its button Raw",
+        ),
+        ("a.csv.bz2", "", r"ends in '\.bz2'; expected \.csv"),
+        ("a.txt", "text", r"ends in '\.txt'; expected \.csv"),
+    ],
 )
 def test_broken_files(tmp_path, name, words, problem):
     with pytest.raises(ValueError, match=problem):
@@ -184,13 +217,19 @@ def test_broken_files(tmp_path, name, words, problem):
 SPAM = 'v1,v2,,,\r\nham,"Go, now",,,\r\nspam,"Win £1000",,,\r\nham,yes, and,,\r\n'
 
 
-@separately(
-    ("as it is", SPAM),
-    ("rows end before the columns without names", SPAM.replace('now",,,', 'now"')),
-    ("a comma after each field", SPAM.replace(",,,", ",").replace(" and,,", "")),
-    ("a comma after each row", SPAM.replace(",,,", ",").replace(" and,,", "").replace("2,", "2")),
-    ("a column of row numbers", "0," + SPAM.replace("\n", "\n0,").removesuffix("0,")),
-    ("others that share a name", "a,a," + SPAM.replace("\n", "\n1,2,").removesuffix("1,2,")),
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("as it is", SPAM),
+        ("rows end before the columns without names", SPAM.replace('now",,,', 'now"')),
+        ("a comma after each field", SPAM.replace(",,,", ",").replace(" and,,", "")),
+        (
+            "a comma after each row",
+            SPAM.replace(",,,", ",").replace(" and,,", "").replace("2,", "2"),
+        ),
+        ("a column of row numbers", "0," + SPAM.replace("\n", "\n0,").removesuffix("0,")),
+        ("others that share a name", "a,a," + SPAM.replace("\n", "\n1,2,").removesuffix("1,2,")),
+    ],
 )
 def test_columns_that_nobody_asks_for_do_not_stand_in_the_way(tmp_path, case, words):
     table = read_table(write(tmp_path / "a.csv", words, "latin-1"), encoding="latin-1")
@@ -214,19 +253,26 @@ def test_a_first_line_that_is_a_row_is_doubted(tmp_path):
         table.column("label")
 
 
-@separately(
-    ("lists", {"text": EXPECTED[0], "label": EXPECTED[1]}),
-    (
-        "by rows",
-        {
-            "text": dict(zip("ab", EXPECTED[0], strict=True)),
-            "label": dict(zip("ab", EXPECTED[1], strict=True)),
-        },
-    ),
-    (
-        "split",
-        {"columns": ["text", "label"], "index": [0, 1], "data": [[*row.values()] for row in ROWS]},
-    ),
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [
+        ("lists", {"text": EXPECTED[0], "label": EXPECTED[1]}),
+        (
+            "by rows",
+            {
+                "text": dict(zip("ab", EXPECTED[0], strict=True)),
+                "label": dict(zip("ab", EXPECTED[1], strict=True)),
+            },
+        ),
+        (
+            "split",
+            {
+                "columns": ["text", "label"],
+                "index": [0, 1],
+                "data": [[*row.values()] for row in ROWS],
+            },
+        ),
+    ],
 )
 def test_json_by_columns(tmp_path, form, content):
     for indent in (None, 1):
@@ -283,12 +329,15 @@ def test_a_wrong_column_and_a_missing_value(tmp_path):
         table.texts("text")
 
 
-@separately(
-    ('{"a": 1}', "has a dict in the column 'text'; expected a text or a number"),
-    ('["a", "b"]', "has a list in"),
-    ("NaN", "has no 'text'; expected a value"),
-    ("null", "has no 'text'"),
-    (r'"\ud800"', r"has half of a character in the column 'text': '\\ud800'"),
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ('{"a": 1}', "has a dict in the column 'text'; expected a text or a number"),
+        ('["a", "b"]', "has a list in"),
+        ("NaN", "has no 'text'; expected a value"),
+        ("null", "has no 'text'"),
+        (r'"\ud800"', r"has half of a character in the column 'text': '\\ud800'"),
+    ],
 )
 def test_a_value_that_is_no_text(tmp_path, value, problem):
     table = read_table(write(tmp_path / "a.jsonl", f'{{"text": "a"}}\n{{"text": {value}}}'))

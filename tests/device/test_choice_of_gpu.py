@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 
 from npformer.core.cupy import backend as cupy_backend
-from tests.in_turn import separately
 
 
 class Device:
@@ -31,7 +30,9 @@ def no_launcher(monkeypatch):
 
 
 @pytest.mark.parametrize("name", cupy_backend.LOCAL_RANKS)
-@separately((0, 4, 0), (3, 4, 3), (5, 4, 1), (2, 1, 0), (1, 2, 1))
+@pytest.mark.parametrize(
+    ("rank", "devices", "expected"), [(0, 4, 0), (3, 4, 3), (5, 4, 1), (2, 1, 0), (1, 2, 1)]
+)
 def test_each_rank_takes_its_number(monkeypatch, name, rank, devices, expected):
     monkeypatch.setenv(name, str(rank))
     cupy_backend._choose_device(CUPY, devices)

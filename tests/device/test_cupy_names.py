@@ -17,7 +17,6 @@ import pytest
 from npformer.core.cupy import backend as cupy_backend
 from npformer.core.cupy import pinned_feed
 from tests import fake_device
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.skipif(bool(fake_device.NOT_CHECKED), reason=fake_device.NOT_CHECKED)
 
@@ -109,16 +108,19 @@ def test_a_keyword_exists(name, keywords) -> None:
     assert set(keywords) <= known
 
 
-@separately(
-    ("cupy.cuda.Stream", "record", "event"),
-    ("cupy.cuda.Stream", "wait_event", "event"),
-    ("cupy.cuda.Stream", "synchronize", ""),
-    ("cupy.cuda.Event", "synchronize", ""),
-    ("cupy.ndarray", "set", "stream"),
-    ("cupy.ndarray", "view", ""),
-    ("cupy.cuda.Device", "mem_info", ""),
-    ("cupy.cuda.MemoryPool", "free_all_blocks", ""),
-    ("cupy.cuda.PinnedMemoryPool", "free_all_blocks", ""),
+@pytest.mark.parametrize(
+    ("kind", "name", "word"),
+    [
+        ("cupy.cuda.Stream", "record", "event"),
+        ("cupy.cuda.Stream", "wait_event", "event"),
+        ("cupy.cuda.Stream", "synchronize", ""),
+        ("cupy.cuda.Event", "synchronize", ""),
+        ("cupy.ndarray", "set", "stream"),
+        ("cupy.ndarray", "view", ""),
+        ("cupy.cuda.Device", "mem_info", ""),
+        ("cupy.cuda.MemoryPool", "free_all_blocks", ""),
+        ("cupy.cuda.PinnedMemoryPool", "free_all_blocks", ""),
+    ],
 )
 def test_a_method_exists(kind, name, word) -> None:
     assert word in (getattr(look_up(kind), name).__doc__ or "")

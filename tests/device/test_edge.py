@@ -12,7 +12,6 @@ from npformer.mixers.padding import per_length, zero
 from npformer.training.inspection.non_finite import first_non_finite
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, LABELS_OF_TOKENS, MASK, X, classifier, on_device, same
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -102,43 +101,46 @@ def test_a_part_of_a_model_does_not_move_alone() -> None:
 HEADS = MASK[:, None, None, :]
 
 
-@separately(
-    lambda x, there: F.linear(there, np.ones((8, 4))),
-    lambda x, there: F.layer_norm(x, on_device(np.ones(8)), on_device(np.ones(8))),
-    lambda x, there: F.softmax(there, mask=MASK[..., None]),
-    lambda x, there: F.mean_pooling(there, mask=MASK),
-    lambda x, there: F.attention_scores(there, x),
-    lambda x, there: F.average(there, on_device(np.ones((3, 8, 2))), MASK[:, :, None]),
-    lambda x, there: F.average(there, np.ones((3, 8, 2))),
-    lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None]),
-    lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None], causal=True),
-    lambda x, there: F.scaled_dot_product_attention(*[there] * 3, mask=MASK[:, None, :]),
-    lambda x, there: F.scaled_dot_product_attention(there, there, x),
-    lambda x, there: F.blockwise_attention(*[there] * 3, mask=MASK[:, None, :]),
-    lambda x, there: F.blockwise_attention(there, there, x),
-    lambda x, there: F.dense_synthesizer(
-        *[there] * 2,
-        *[on_device(np.ones(s)) for s in ((8, 8), 8, (8, 5), 5)],
-        MASK[:, None, :],
-        True,
-    ),
-    lambda x, there: F.dense_scores(
-        there, *[np.ones(s) for s in ((8, 8), 8, (8, 5), 5)], columns=5
-    ),
-    lambda x, there: F.random_synthesizer(there, np.ones((5, 5))),
-    lambda x, there: F.factorized_random_synthesizer(
-        there, on_device(np.ones((5, 2))), np.ones((5, 2))
-    ),
-    lambda x, there: F.mixture_scores(on_device(np.ones(2)), there, x),
-    lambda x, there: F.linear_mixing(there, np.ones((5, 5)), np.ones((8, 8))),
-    lambda x, there: F.embedding(IDS, there[0]),
-    lambda x, there: F.softmax_cross_entropy(there[:, 0], LABELS),
-    lambda x, there: nf.layers.Linear(8, 4, seed=0, dtype="float64").to("fake")(x),
-    lambda x, there: nf.layers.Flatten()(there, MASK),
-    lambda x, there: zero(F.fourier_mixing, there, Padding(MASK), "fourier"),
-    lambda x, there: per_length(F.fourier_mixing, there, Padding(MASK), "fourier"),
-    lambda x, there: nf.Encoder(cases.config(), dtype="float64").to("fake")(there, MASK),
-    lambda x, there: nf.Encoder(cases.config(), dtype="float64")(x, on_device(MASK)),
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x, there: F.linear(there, np.ones((8, 4))),
+        lambda x, there: F.layer_norm(x, on_device(np.ones(8)), on_device(np.ones(8))),
+        lambda x, there: F.softmax(there, mask=MASK[..., None]),
+        lambda x, there: F.mean_pooling(there, mask=MASK),
+        lambda x, there: F.attention_scores(there, x),
+        lambda x, there: F.average(there, on_device(np.ones((3, 8, 2))), MASK[:, :, None]),
+        lambda x, there: F.average(there, np.ones((3, 8, 2))),
+        lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None]),
+        lambda x, there: F.averaging_weights(there, mask=MASK[:, :, None], causal=True),
+        lambda x, there: F.scaled_dot_product_attention(*[there] * 3, mask=MASK[:, None, :]),
+        lambda x, there: F.scaled_dot_product_attention(there, there, x),
+        lambda x, there: F.blockwise_attention(*[there] * 3, mask=MASK[:, None, :]),
+        lambda x, there: F.blockwise_attention(there, there, x),
+        lambda x, there: F.dense_synthesizer(
+            *[there] * 2,
+            *[on_device(np.ones(s)) for s in ((8, 8), 8, (8, 5), 5)],
+            MASK[:, None, :],
+            True,
+        ),
+        lambda x, there: F.dense_scores(
+            there, *[np.ones(s) for s in ((8, 8), 8, (8, 5), 5)], columns=5
+        ),
+        lambda x, there: F.random_synthesizer(there, np.ones((5, 5))),
+        lambda x, there: F.factorized_random_synthesizer(
+            there, on_device(np.ones((5, 2))), np.ones((5, 2))
+        ),
+        lambda x, there: F.mixture_scores(on_device(np.ones(2)), there, x),
+        lambda x, there: F.linear_mixing(there, np.ones((5, 5)), np.ones((8, 8))),
+        lambda x, there: F.embedding(IDS, there[0]),
+        lambda x, there: F.softmax_cross_entropy(there[:, 0], LABELS),
+        lambda x, there: nf.layers.Linear(8, 4, seed=0, dtype="float64").to("fake")(x),
+        lambda x, there: nf.layers.Flatten()(there, MASK),
+        lambda x, there: zero(F.fourier_mixing, there, Padding(MASK), "fourier"),
+        lambda x, there: per_length(F.fourier_mixing, there, Padding(MASK), "fourier"),
+        lambda x, there: nf.Encoder(cases.config(), dtype="float64").to("fake")(there, MASK),
+        lambda x, there: nf.Encoder(cases.config(), dtype="float64")(x, on_device(MASK)),
+    ],
 )
 def test_mixed_backends_are_an_error_that_says_what_to_do(mix) -> None:
     expected = (

@@ -12,7 +12,6 @@ import pytest
 import npformer as nf
 from tests import fake_device
 from tests.fake_device import FakeArray, add_at, asarray, count
-from tests.in_turn import separately
 
 xp = fake_device.module
 
@@ -27,20 +26,23 @@ def square() -> FakeArray:
     return asarray(np.eye(2))
 
 
-@separately(
-    lambda x, host: x + host,
-    lambda x, host: host + x,
-    lambda x, host: x @ host,
-    lambda x, host: host @ x,
-    lambda x, host: x == host,
-    lambda x, host: xp.maximum(x, host),
-    lambda x, host: xp.where(host > 0, x, 0.0),
-    lambda x, host: xp.concatenate([x, host]),
-    lambda x, host: x.dot(host),
-    lambda x, host: xp.exp(host),
-    lambda x, host: fake_device.erfcx(host),
-    lambda x, host: fake_device.fft.fft(host),
-    lambda x, host: add_at(x, ids(0), host[:1]),
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x, host: x + host,
+        lambda x, host: host + x,
+        lambda x, host: x @ host,
+        lambda x, host: host @ x,
+        lambda x, host: x == host,
+        lambda x, host: xp.maximum(x, host),
+        lambda x, host: xp.where(host > 0, x, 0.0),
+        lambda x, host: xp.concatenate([x, host]),
+        lambda x, host: x.dot(host),
+        lambda x, host: xp.exp(host),
+        lambda x, host: fake_device.erfcx(host),
+        lambda x, host: fake_device.fft.fft(host),
+        lambda x, host: add_at(x, ids(0), host[:1]),
+    ],
 )
 def test_host_and_device_arrays_do_not_mix(mix) -> None:
     host = np.ones(2, dtype="float32")
@@ -48,14 +50,17 @@ def test_host_and_device_arrays_do_not_mix(mix) -> None:
         mix(device(1.0, 2.0), host)
 
 
-@separately(
-    lambda x, number: x * number,
-    lambda x, number: number * x,
-    lambda x, number: x > number,
-    lambda x, number: xp.maximum(x, number),
-    lambda x, number: xp.where(x > 0.0, x, number),
-    lambda x, number: x.fill(number),
-    lambda x, number: x.__setitem__(0, number),
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda x, number: x * number,
+        lambda x, number: number * x,
+        lambda x, number: x > number,
+        lambda x, number: xp.maximum(x, number),
+        lambda x, number: xp.where(x > 0.0, x, number),
+        lambda x, number: x.fill(number),
+        lambda x, number: x.__setitem__(0, number),
+    ],
 )
 @pytest.mark.parametrize("number", [np.float64(2.0), np.float32(2.0), np.int64(2), np.bool_(True)])
 def test_a_numpy_scalar_is_not_an_operand(number, mix) -> None:
@@ -158,24 +163,27 @@ def test_what_a_gpu_would_give(what) -> None:
     assert found.dtype == "float32"
 
 
-@separately(
-    lambda x: float(x.sum()),
-    lambda x: int(x.sum()),
-    lambda x: bool(x.sum()),
-    lambda x: x.sum().item(),
-    lambda x: x.tolist(),
-    lambda x: x.get(),
-    lambda x: fake_device.download(x),
-    lambda x: nf.to_numpy(x),
-    lambda x: list(x),
-    lambda x: repr(x),
-    lambda x: f"{x.sum():.3f}",
-    lambda x: x.nonzero(),
-    lambda x: xp.nonzero(x),
-    lambda x: xp.where(x),
-    lambda x: xp.unique(x),
-    lambda x: x[asarray(np.array([True, False]))],
-    lambda x: x.__setitem__(asarray(np.array([True, False])), 0.0),
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda x: float(x.sum()),
+        lambda x: int(x.sum()),
+        lambda x: bool(x.sum()),
+        lambda x: x.sum().item(),
+        lambda x: x.tolist(),
+        lambda x: x.get(),
+        lambda x: fake_device.download(x),
+        lambda x: nf.to_numpy(x),
+        lambda x: list(x),
+        lambda x: repr(x),
+        lambda x: f"{x.sum():.3f}",
+        lambda x: x.nonzero(),
+        lambda x: xp.nonzero(x),
+        lambda x: xp.where(x),
+        lambda x: xp.unique(x),
+        lambda x: x[asarray(np.array([True, False]))],
+        lambda x: x.__setitem__(asarray(np.array([True, False])), 0.0),
+    ],
 )
 def test_looking_at_values_is_counted(wait) -> None:
     x = device(1.0, 2.0)
@@ -193,15 +201,18 @@ def test_a_name_that_cupy_lacks_is_refused(name) -> None:
 
 
 @against_cupy
-@separately(
-    lambda x: xp.sum(x, where=x > 0.0),
-    lambda x: x.sum(where=x > 0.0),
-    lambda x: x.max(initial=0.0),
-    lambda x: xp.exp(x, where=x > 0.0),
-    lambda x: xp.zeros(3, like=x),
-    lambda x: fake_device.fft.fft(x, workers=2),
-    lambda x: fake_device.fft.fft2(x, overwrite_x=True),
-    lambda x: fake_device.erfcx(x, where=x > 0.0),
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: xp.sum(x, where=x > 0.0),
+        lambda x: x.sum(where=x > 0.0),
+        lambda x: x.max(initial=0.0),
+        lambda x: xp.exp(x, where=x > 0.0),
+        lambda x: xp.zeros(3, like=x),
+        lambda x: fake_device.fft.fft(x, workers=2),
+        lambda x: fake_device.fft.fft2(x, overwrite_x=True),
+        lambda x: fake_device.erfcx(x, where=x > 0.0),
+    ],
 )
 def test_a_keyword_that_cupy_lacks_is_refused(call) -> None:
     with pytest.raises(TypeError, match="cupy"):
@@ -212,14 +223,17 @@ def ones(*shape: int) -> FakeArray:
     return asarray(np.ones(shape, dtype="float32"))
 
 
-@separately(
-    (lambda: ones(3, 4) @ ones(3, 4).T, []),
-    (lambda: ones(2, 3, 4) @ ones(2, 4, 3), []),
-    (lambda: ones(2, 3, 4) @ ones(2, 3, 4).mT, ["a factor (2, 4, 3) of"]),
-    (lambda: xp.matmul(ones(2, 3, 4), ones(2, 3, 4).mT), ["a factor (2, 4, 3) of"]),
-    (lambda: ones(2, 3, 4) @ ones(4, 3), ["(2, 3, 4) @ (4, 3) goes through pointers"]),
-    (lambda: ones(3, 9)[:, :4] @ ones(4, 3), ["a factor (3, 4) of"]),
-    (lambda: ones(2, 5, 4)[:, :3] @ ones(2, 4, 3), ["a factor (2, 3, 4) of"]),
+@pytest.mark.parametrize(
+    ("multiply", "expected"),
+    [
+        (lambda: ones(3, 4) @ ones(3, 4).T, []),
+        (lambda: ones(2, 3, 4) @ ones(2, 4, 3), []),
+        (lambda: ones(2, 3, 4) @ ones(2, 3, 4).mT, ["a factor (2, 4, 3) of"]),
+        (lambda: xp.matmul(ones(2, 3, 4), ones(2, 3, 4).mT), ["a factor (2, 4, 3) of"]),
+        (lambda: ones(2, 3, 4) @ ones(4, 3), ["(2, 3, 4) @ (4, 3) goes through pointers"]),
+        (lambda: ones(3, 9)[:, :4] @ ones(4, 3), ["a factor (3, 4) of"]),
+        (lambda: ones(2, 5, 4)[:, :3] @ ones(2, 4, 3), ["a factor (2, 3, 4) of"]),
+    ],
 )
 def test_products_that_copy_are_noted(multiply, expected) -> None:
     with count() as counted:

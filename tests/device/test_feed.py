@@ -12,7 +12,6 @@ import npformer as nf
 from npformer.core.cupy.pinned_feed import PinnedFeed
 from tests.device.cases import IDS, LABELS, MASK, batch, classifier, fit, flat
 from tests.fake_device import FakeFeed
-from tests.in_turn import separately
 
 
 @pytest.fixture
@@ -51,13 +50,16 @@ def test_on_the_host_there_is_no_feed(feeds) -> None:
 
 @pytest.mark.parametrize("masked", [True, False], ids=["padded", "full"])
 @pytest.mark.parametrize("micro_batch", [None, 1, 2])
-@separately(
-    {},
-    {"dropout": 0.2},
-    {"features": True},
-    {"pooling": "none"},
-    {"mixer": "fourier", "padding": "per_length"},
-    {"output": "sigmoid"},
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"dropout": 0.2},
+        {"features": True},
+        {"pooling": "none"},
+        {"mixer": "fourier", "padding": "per_length"},
+        {"output": "sigmoid"},
+    ],
     ids=str,
 )
 def test_what_was_fed_trains_as_on_the_host(micro_batch, masked, changes) -> None:

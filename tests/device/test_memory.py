@@ -9,7 +9,6 @@ import npformer as nf
 from npformer.core import guarded_computation
 from tests.device.cases import IDS, LABELS, MASK, classifier, fit, flat
 from tests.fake_device import FakeArray, FakeOutOfMemoryError, count, limit
-from tests.in_turn import separately
 
 
 def assert_helpful(error: nf.BatchTooLargeError, *words: str) -> None:
@@ -115,11 +114,14 @@ def test_the_host_runs_out_of_memory_in_the_same_words(monkeypatch) -> None:
         model.loss_and_gradients(IDS, LABELS)
 
 
-@separately(
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUFFT_ALLOC_FAILED",
-    "cudaErrorMemoryAllocation: out of memory",
-    "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+@pytest.mark.parametrize(
+    "said",
+    [
+        "CUBLAS_STATUS_ALLOC_FAILED",
+        "CUFFT_ALLOC_FAILED",
+        "cudaErrorMemoryAllocation: out of memory",
+        "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+    ],
 )
 def test_a_library_that_finds_no_memory_says_what_to_try_too(said) -> None:
     helpful = pytest.raises(nf.BatchTooLargeError, match=f"{said}.*Try batch_size=4")

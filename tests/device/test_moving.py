@@ -9,7 +9,6 @@ import npformer as nf
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, classifier, same
 from tests.fake_device import FakeArray, count
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -91,7 +90,9 @@ def test_a_file_loads_on_the_host_and_onto_the_device(tmp_path) -> None:
     assert nf.load(tmp_path / "model.safetensors", backend="fake").backend == "fake"
 
 
-@separately(("fake", "numpy"), ("numpy", "fake"), ("fake", "fake"))
+@pytest.mark.parametrize(
+    ("here", "there"), [("fake", "numpy"), ("numpy", "fake"), ("fake", "fake")]
+)
 @pytest.mark.parametrize("by_name", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_state_of_adam_is_on_the_host_and_goes_on_anywhere(by_name, dtype, here, there) -> None:

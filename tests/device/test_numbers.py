@@ -9,7 +9,6 @@ from npformer import optim
 from tests.device import cases
 from tests.device.cases import IDS, LABELS, MASK, X, classifier, fit, on_device, same
 from tests.fake_device import FakeArray, waits
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("plain")
 
@@ -72,22 +71,28 @@ def test_dropout_takes_a_generator_of_the_device() -> None:
 # NumPy's numbers as options: they come from numpy.linspace and friends
 
 
-@separately(
-    lambda x, v: F.dropout(x, v, np.random.default_rng(0))[0],
-    lambda x, v: F.layer_norm(x, x[0, 0], x[0, 0], eps=v)[0],
-    lambda x, v: F.softmax_cross_entropy(x[:, 0], nf.asarray(LABELS, "fake"), v)[0],
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x, v: F.dropout(x, v, np.random.default_rng(0))[0],
+        lambda x, v: F.layer_norm(x, x[0, 0], x[0, 0], eps=v)[0],
+        lambda x, v: F.softmax_cross_entropy(x[:, 0], nf.asarray(LABELS, "fake"), v)[0],
+    ],
 )
 def test_a_numpy_number_as_an_option_leaves_float32(compute) -> None:
     y = compute(on_device(X.astype("float32")), np.float64(0.25))
     assert y.dtype == "float32"
 
 
-@separately(
-    {"lr": np.float64(0.1)},
-    {"betas": (np.float64(0.9), np.float64(0.99))},
-    {"eps": np.float64(1e-8)},
-    {"weight_decay": np.float64(0.1)},
-    {"schedule": lambda step: np.float64(0.5)},
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lr": np.float64(0.1)},
+        {"betas": (np.float64(0.9), np.float64(0.99))},
+        {"eps": np.float64(1e-8)},
+        {"weight_decay": np.float64(0.1)},
+        {"schedule": lambda step: np.float64(0.5)},
+    ],
     ids=lambda options: next(iter(options)),
 )
 def test_adam_takes_numpy_numbers(options) -> None:

@@ -9,10 +9,16 @@ from npformer.core import precision
 from npformer.training.builder import precision_of
 from tests.device.cases import IDS, LABELS, X, classifier, fit
 from tests.fake_device import count
-from tests.in_turn import separately
 
 
-@separately(({}, []), ({"precision": "tf32"}, [True, False]), ids=str)
+@pytest.mark.parametrize(
+    ("options", "switched"),
+    [
+        ({}, []),
+        ({"precision": "tf32"}, [True, False]),
+    ],
+    ids=str,
+)
 def test_fit_sets_the_precision_if_asked_and_puts_it_back(options, switched) -> None:
     assert precision("fake") == "float32"
     with count() as counted:
@@ -42,7 +48,9 @@ def test_precisions_nest() -> None:
     assert counted.precisions == [True, False, True, False]
 
 
-@separately(("tf32", [True, True, False, False]), ("float32", [True, False, False]))
+@pytest.mark.parametrize(
+    ("asked", "switched"), [("tf32", [True, True, False, False]), ("float32", [True, False, False])]
+)
 def test_each_thread_has_a_precision_of_its_own(asked, switched) -> None:
     seen: list[str] = []
 

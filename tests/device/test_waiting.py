@@ -21,7 +21,6 @@ from tests.device.cases import (
     one_step,
 )
 from tests.fake_device import FakeArray, count, waits
-from tests.in_turn import separately
 from tests.models.trainable.outside import Similarity, data_of
 
 
@@ -60,9 +59,12 @@ def test_a_step_waits_for_nothing(changes) -> None:
 PER_LENGTH = {"mixer": "fourier", "padding": "per_length"}
 
 
-@separately(
-    (PER_LENGTH, lambda: None, 0),
-    (PER_LENGTH | {"n_layers": 3}, lambda: on_device(MASK), 1),  # its lengths, once a step
+@pytest.mark.parametrize(
+    ("changes", "mask", "n"),
+    [
+        (PER_LENGTH, lambda: None, 0),
+        (PER_LENGTH | {"n_layers": 3}, lambda: on_device(MASK), 1),  # its lengths, once a step
+    ],
 )
 def test_a_step_waits_for_the_lengths_of_a_mask_on_the_device_alone(changes, mask, n) -> None:
     team, optimizer = training(**changes)
@@ -72,11 +74,14 @@ def test_a_step_waits_for_the_lengths_of_a_mask_on_the_device_alone(changes, mas
         float(loss)
 
 
-@separately(
-    ({}, 3),  # ids, labels, mask
-    ({"dropout": 0.1}, 3 + 1 + 2 * 2),  # and the mask of each dropout
-    # and the rows of length 5 and of length 2, once for all layers
-    (PER_LENGTH | {"n_layers": 3}, 3 + 2),
+@pytest.mark.parametrize(
+    ("changes", "uploads"),
+    [
+        ({}, 3),  # ids, labels, mask
+        ({"dropout": 0.1}, 3 + 1 + 2 * 2),  # and the mask of each dropout
+        # and the rows of length 5 and of length 2, once for all layers
+        (PER_LENGTH | {"n_layers": 3}, 3 + 2),
+    ],
     ids=str,
 )
 def test_a_step_uploads_its_batch_and_what_the_host_draws_or_finds(changes, uploads) -> None:

@@ -9,7 +9,6 @@ from docs.site import reading_list
 from docs.site.languages import language_of
 from docs.site.pages import DOCS
 from docs.site.reading_list import PAGE, ROOT, STOP, lines_of_code, parts, rewritten
-from tests.in_turn import separately
 
 
 @pytest.mark.parametrize("name", npformer.MIXERS)
@@ -18,10 +17,13 @@ def test_every_mixer_has_a_row_on_its_page(name):
     assert f"\n| `{name}` |" in page
 
 
-@separately(
-    ("questions/dense_or_conv.zh", "zh"),
-    ("questions/dense_or_conv", "en"),
-    ("reference/npformer.layers", "en"),
+@pytest.mark.parametrize(
+    ("page", "language"),
+    [
+        ("questions/dense_or_conv.zh", "zh"),
+        ("questions/dense_or_conv", "en"),
+        ("reference/npformer.layers", "en"),
+    ],
 )
 def test_the_end_of_a_name_tells_the_language(page, language):
     assert language_of(page) == language
@@ -115,10 +117,13 @@ def test_each_stop_says_what_to_look_for_and_asks_a_question_with_an_answer():
         assert len(answers) == 1, stop
 
 
-@separately(
-    ('"""Doc."""\n\nx = 1  # said\n# a comment\n', 1),
-    ('def f():\n    """Doc\n\n    of lines.\n    """\n    return """not\n    doc"""\n', 3),
-    ("", 0),
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('"""Doc."""\n\nx = 1  # said\n# a comment\n', 1),
+        ('def f():\n    """Doc\n\n    of lines.\n    """\n    return """not\n    doc"""\n', 3),
+        ("", 0),
+    ],
 )
 def test_lines_of_code_are_neither_empty_nor_comments_nor_docstrings(text, expected):
     assert lines_of_code(text) == expected

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from docs.site.pages import DOCS, pages, rewritten, same
-from tests.in_turn import separately
 
 PAGES = pages()
 
@@ -33,20 +32,23 @@ def test_an_error_names_the_line_of_the_page():
     assert error.traceback[-1].lineno + 1 == 5
 
 
-@separately(
-    ("[0.1250 1.]", "[0.1251 1.]", True),
-    ("[0.1250 1.]", "[0.1252 1.]", False),
-    ("[0.6931]", "[0.69314718]", False),  # other print options
-    ("-0.00 x", " 0.00 x", True),
-    ("1.00e-06", "1.01e-06", True),
-    ("1.00e-06", "1.00e-07", False),
-    ("error 3.4e-16", "error 0.0e+00", True),
-    ("error 3.4e-16", "error 1.1e-03", False),
-    ("no sum 4e-16", "no sum 5e-16", True),
-    ("4e-06", "6e-06", False),
-    ("[3, 4]", "[3, 5]", False),
-    ("loss 1.5", "lost 1.5", False),
-    ("1.5", "1.5 2.5", False),
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("[0.1250 1.]", "[0.1251 1.]", True),
+        ("[0.1250 1.]", "[0.1252 1.]", False),
+        ("[0.6931]", "[0.69314718]", False),  # other print options
+        ("-0.00 x", " 0.00 x", True),
+        ("1.00e-06", "1.01e-06", True),
+        ("1.00e-06", "1.00e-07", False),
+        ("error 3.4e-16", "error 0.0e+00", True),
+        ("error 3.4e-16", "error 1.1e-03", False),
+        ("no sum 4e-16", "no sum 5e-16", True),
+        ("4e-06", "6e-06", False),
+        ("[3, 4]", "[3, 5]", False),
+        ("loss 1.5", "lost 1.5", False),
+        ("1.5", "1.5 2.5", False),
+    ],
 )
 def test_only_last_digits_may_differ(one, other, expected):
     assert same(one, other) == expected

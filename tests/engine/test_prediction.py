@@ -10,7 +10,6 @@ from npformer.engine import team as engine_team
 from npformer.engine import worker_counts
 from npformer.models import SequenceModel
 from npformer.models.trainable import predictions
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("many_cores")
 
@@ -41,7 +40,10 @@ def test_tokens_predicted_at_a_time(small_model, token_batch, monkeypatch, sizes
 
 
 @pytest.mark.parametrize(("batch_size", "n"), [(1, 3), (4, 2), (256, 1)])
-@separately({}, {"pooling": "none"}, {"output": "sigmoid", "n_classes": 2}, {"n_token_types": 2})
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"pooling": "none"}, {"output": "sigmoid", "n_classes": 2}, {"n_token_types": 2}],
+)
 def test_threads_that_share_batches_agree(small_model, ids, rng, shares, batch_size, n, changes):
     model, mask = small_model(**changes), np.arange(6) < rng.integers(1, 7, 8)[:, None]
     types = rng.integers(0, 2, (8, 6)) if "n_token_types" in changes else None

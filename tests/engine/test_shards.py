@@ -14,7 +14,6 @@ from npformer.functional.dropout import draw_kept
 from npformer.layers import Dropout, Sequential, TimeDistributed
 from npformer.mixers import Attention, AveragingMixer
 from npformer.models.batch import Shard
-from tests.in_turn import separately
 
 N, LENGTH, CUTS = 13, 12, (0, 4, 4, 9, 13)
 """Samples and tokens of a batch, and the rows with which parts begin; one part is empty."""
@@ -89,7 +88,9 @@ def test_each_kind_of_dropout_by_itself(rate, norm):
     assert_sum(model_of(**dict.fromkeys(RATES, 0.0) | {rate: 0.4}, norm=norm))
 
 
-@separately({"workers": 2}, {"micro_batch": 2}, {"workers": 2, "micro_batch": 3})
+@pytest.mark.parametrize(
+    "how", [{"workers": 2}, {"micro_batch": 2}, {"workers": 2, "micro_batch": 3}]
+)
 def test_parts_that_are_shared_among_workers(how):
     assert_sum(model_of(), **how)
 

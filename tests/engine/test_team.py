@@ -19,7 +19,6 @@ from npformer.engine.twin_classes import model_cache
 from npformer.layers import Dropout
 from npformer.models import SequenceModel
 from tests.engine.helpers import blas_threads, in_threads, trained
-from tests.in_turn import separately
 
 SHORT = 1e-5
 
@@ -130,7 +129,10 @@ def test_a_micro_batch_that_is_no_number_of_samples_is_refused(small_model, micr
 
 
 # The same again -----------------------------------------------------------------------------------
-@separately((1, None, "float64"), (2, None, "float32"), (3, None, "float32"), (2, 2, "float32"))
+@pytest.mark.parametrize(
+    ("number", "micro_batch", "dtype"),
+    [(1, None, "float64"), (2, None, "float32"), (3, None, "float32"), (2, 2, "float32")],
+)
 def test_a_run_repeats_bit_for_bit(larger_model, number, micro_batch, dtype):
     runs = [trained(larger_model(dtype=dtype), number, micro_batch) for _ in range(3)]
     np.testing.assert_array_equal(runs[1], runs[0])

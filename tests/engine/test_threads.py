@@ -17,7 +17,6 @@ import pytest
 from npformer.engine import EngineContext as Context
 from npformer.engine import threads
 from npformer.engine.threads import side_by_side, slices
-from tests.in_turn import separately
 
 
 @pytest.mark.parametrize(
@@ -145,11 +144,14 @@ def new_thread(monkeypatch):
     monkeypatch.setattr(threads, "_this_thread", threads._ThisThread())
 
 
-@separately(
-    ({0, 1}, 2, [{0}, {1}]),
-    ({9, 1, 4, 5, 7}, 2, [{1, 5, 9}, {4, 7}]),
-    ({3, 4, 5}, 3, [{3}, {4}, {5}]),
-    ({3, 4}, 3, []),
+@pytest.mark.parametrize(
+    ("cores", "n", "expected"),
+    [
+        ({0, 1}, 2, [{0}, {1}]),
+        ({9, 1, 4, 5, 7}, 2, [{1, 5, 9}, {4, 7}]),
+        ({3, 4, 5}, 3, [{3}, {4}, {5}]),
+        ({3, 4}, 3, []),
+    ],
 )
 def test_a_thread_begins_on_every_nth_core_and_may_use_all(
     monkeypatch, new_thread, cores, n, expected

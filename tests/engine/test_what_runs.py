@@ -7,7 +7,6 @@ import npformer as nf
 from npformer import layers as L
 from npformer.mixers import DenseSynthesizer, Fourier, GeneralAttention
 from tests.engine import users
-from tests.in_turn import separately
 from tests.sampling import usually
 
 
@@ -160,7 +159,9 @@ def test_a_twin_that_was_kept_follows(change, batch):
     np.testing.assert_allclose(twin.forward(x, context)[0], plain, rtol=0, atol=users.DOUBLE)
 
 
-@separately("an activation of one's own", "a mixer of one's own", "a subclassed query", "no norm")
+@pytest.mark.parametrize(
+    "name", ["an activation of one's own", "a mixer of one's own", "a subclassed query", "no norm"]
+)
 @pytest.mark.usefixtures("fake_backend")
 def test_the_same_on_a_device(batch, name):
     model = users.make()

@@ -13,7 +13,6 @@ from npformer.engine.worker_counts import THREAD_SECONDS as THREAD
 from npformer.engine.worker_counts import THREAD_TOKENS as TOKENS
 from npformer.engine.worker_counts import choose_threads, choose_workers
 from tests.engine.helpers import blas_threads
-from tests.in_turn import separately
 
 CPU, GPU = "numpy", "cupy"
 LONG, SHORT = 1.0, 1e-5
@@ -27,22 +26,25 @@ def set_cores(monkeypatch):
 
 
 # Workers ------------------------------------------------------------------------------------------
-@separately(
-    (1, CPU, 64, MANY, LONG, 1),
-    (3, CPU, 64, MANY, LONG, 3),
-    (3, CPU, 64, 64, SHORT, 3),
-    (100, CPU, 5, MANY, LONG, 5),
-    ("auto", CPU, 64, MANY, LONG, 8),
-    ("auto", CPU, 5, MANY, LONG, 5),
-    ("auto", CPU, 1, MANY, LONG, 1),
-    ("auto", CPU, 64, MANY, 3.5 * THREAD, 3),
-    ("auto", CPU, 64, MANY, 1.5 * THREAD, 1),
-    ("auto", CPU, 64, 3 * TOKENS, LONG, 3),
-    ("auto", CPU, 64, 2 * TOKENS - 1, LONG, 1),
-    ("auto", CPU, 64, MANY, SHORT, 1),
-    ("auto", GPU, 64, MANY, LONG, 1),
-    (1, GPU, 64, MANY, LONG, 1),
-    (np.int64(2), CPU, 64, MANY, LONG, 2),
+@pytest.mark.parametrize(
+    ("asked", "backend", "samples", "tokens", "seconds", "expected"),
+    [
+        (1, CPU, 64, MANY, LONG, 1),
+        (3, CPU, 64, MANY, LONG, 3),
+        (3, CPU, 64, 64, SHORT, 3),
+        (100, CPU, 5, MANY, LONG, 5),
+        ("auto", CPU, 64, MANY, LONG, 8),
+        ("auto", CPU, 5, MANY, LONG, 5),
+        ("auto", CPU, 1, MANY, LONG, 1),
+        ("auto", CPU, 64, MANY, 3.5 * THREAD, 3),
+        ("auto", CPU, 64, MANY, 1.5 * THREAD, 1),
+        ("auto", CPU, 64, 3 * TOKENS, LONG, 3),
+        ("auto", CPU, 64, 2 * TOKENS - 1, LONG, 1),
+        ("auto", CPU, 64, MANY, SHORT, 1),
+        ("auto", GPU, 64, MANY, LONG, 1),
+        (1, GPU, 64, MANY, LONG, 1),
+        (np.int64(2), CPU, 64, MANY, LONG, 2),
+    ],
 )
 def test_the_number_of_threads(set_cores, asked, backend, samples, tokens, seconds, expected):
     set_cores(8)
@@ -65,9 +67,12 @@ def test_no_more_cores_are_taken_than_are_ours(monkeypatch):
 NO_NUMBER = r"workers is .*; expected a whole number .* or 'auto'"
 
 
-@separately(
-    *((asked, CPU, NO_NUMBER) for asked in (0, -1, True, 2.0, "2", "many", None)),
-    (2, GPU, "workers is 2 on backend 'cupy'; expected 1"),
+@pytest.mark.parametrize(
+    ("asked", "backend", "message"),
+    [
+        *((asked, CPU, NO_NUMBER) for asked in (0, -1, True, 2.0, "2", "many", None)),
+        (2, GPU, "workers is 2 on backend 'cupy'; expected 1"),
+    ],
 )
 def test_wrong_numbers_are_refused(asked, backend, message):
     with pytest.raises(ValueError, match=message):
@@ -75,15 +80,18 @@ def test_wrong_numbers_are_refused(asked, backend, message):
 
 
 # Threads that share calls -------------------------------------------------------------------------
-@separately(
-    ("auto", 1, 4096, 4),
-    ("auto", 2, 4096, 4),
-    ("auto", 3, 4096, 1),  # workers have more than half of the cores
-    ("auto", 1, 512, 1),  # products are most of the cost
-    ("auto", 1, 64, 1),
-    (2, 1, 4096, 2),
-    (2, 2, 4096, 1),
-    (1, 1, 4096, 1),
+@pytest.mark.parametrize(
+    ("asked", "samples", "length", "expected"),
+    [
+        ("auto", 1, 4096, 4),
+        ("auto", 2, 4096, 4),
+        ("auto", 3, 4096, 1),  # workers have more than half of the cores
+        ("auto", 1, 512, 1),  # products are most of the cost
+        ("auto", 1, 64, 1),
+        (2, 1, 4096, 2),
+        (2, 2, 4096, 1),
+        (1, 1, 4096, 1),
+    ],
 )
 def test_threads_share_long_calls(set_cores, small_model, asked, samples, length, expected):
     set_cores(4)
@@ -91,7 +99,10 @@ def test_threads_share_long_calls(set_cores, small_model, asked, samples, length
     assert choose_threads(asked, snapshot_of(model), CPU, samples, length) == expected
 
 
-@separately(("attention", 4), ("dense_synthesizer", 4), ("mixture", 1), ("fourier", 1))
+@pytest.mark.parametrize(
+    ("mixer", "expected"),
+    [("attention", 4), ("dense_synthesizer", 4), ("mixture", 1), ("fourier", 1)],
+)
 def test_threads_share_calls_where_all_mixers_do(set_cores, small_model, mixer, expected):
     set_cores(4)
     model = small_model(mixer=[mixer, "attention"], n_layers=2)

@@ -12,7 +12,6 @@ import pytest
 import npformer as nf
 from npformer.engine.workspace import SMALL
 from tests import fake_device
-from tests.in_turn import separately
 
 REFERENCE = np.zeros(1, dtype="float32")
 LARGE = (64, 1024)
@@ -87,10 +86,13 @@ def test_idle_memory_is_given_up_and_used_memory_is_not(workspace):
     assert size <= workspace.n_bytes < 2 * size < held
 
 
-@separately(
-    (4, lambda step: 3, 3),
-    (8, lambda step: step % 5 == 0, 1),
-    (8, lambda step: 5 if step % 4 == 0 else 1, 5),
+@pytest.mark.parametrize(
+    ("patience", "needed", "most"),
+    [
+        (4, lambda step: 3, 3),
+        (8, lambda step: step % 5 == 0, 1),
+        (8, lambda step: 5 if step % 4 == 0 else 1, 5),
+    ],
 )
 def test_memory_that_some_step_between_two_counts_needs_stays(workspace, patience, needed, most):
     for step in range(64):

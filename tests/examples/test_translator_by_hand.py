@@ -7,7 +7,6 @@ from threadpoolctl import threadpool_limits
 import npformer as nf
 from tests.examples import conftest as common
 from tests.examples.conftest import EXAMPLES, example
-from tests.in_turn import separately
 from tests.sampling import usually
 
 translator = example("translator_by_hand")
@@ -104,16 +103,19 @@ def test_no_word_sees_what_comes_later_and_none_sees_padding(weights, batch):
     np.testing.assert_allclose(others, logits, rtol=0, atol=1e-12)
 
 
-@separately(
-    (1, "one"),
-    (13, "thirteen"),
-    (20, "twenty"),
-    (85, "eighty five"),
-    (100, "one hundred"),
-    (219, "two hundred nineteen"),
-    (1000, "one thousand"),
-    (40_213, "forty thousand two hundred thirteen"),
-    (999_999, "nine hundred ninety nine thousand nine hundred ninety nine"),
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (1, "one"),
+        (13, "thirteen"),
+        (20, "twenty"),
+        (85, "eighty five"),
+        (100, "one hundred"),
+        (219, "two hundred nineteen"),
+        (1000, "one thousand"),
+        (40_213, "forty thousand two hundred thirteen"),
+        (999_999, "nine hundred ninety nine thousand nine hundred ninety nine"),
+    ],
 )
 def test_it_knows_the_words_of_numbers(n, expected):
     assert " ".join(translator.in_words(n)) == expected

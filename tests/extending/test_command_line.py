@@ -13,7 +13,6 @@ import npformer as nf
 from npformer import cli
 from npformer.cli.plugins import load_plugins
 from npformer.layers import ACTIVATIONS
-from tests.in_turn import separately
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 ROOT = PLUGIN.parents[2]
@@ -176,16 +175,19 @@ def test_a_module_that_is_not_there_is_named(here, fails, command):
 TAKEN = "import npformer\nnpformer.MIXERS.register('fourier', npformer.mixers.Identity)\n"
 
 
-@separately(
-    ("nowhere.py", None, "--plugin nowhere.py: there is no such Python file; expected one"),
-    ("a-b", None, "--plugin is 'a-b'; expected the dotted name of a module"),
-    ("", None, "--plugin is ''; expected the dotted name of a module"),
-    ("mine.py", "x = 1\n1 / 0\n", "importing it raised ZeroDivisionError: division by zero"),
-    ("mine", "x = 1\n1 / 0\n", "importing it raised ZeroDivisionError: division by zero"),
-    ("mine", "import torchh\n", "importing it raised ModuleNotFoundError: No module named 'to"),
-    ("mine.py", "x = = 1\n", "importing it raised SyntaxError: invalid syntax"),
-    ("mine", "raise SystemExit(3)\n", "importing it raised SystemExit: 3"),
-    ("mine.py", TAKEN, "ValueError: the mixer 'fourier' is already registered"),
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("nowhere.py", None, "--plugin nowhere.py: there is no such Python file; expected one"),
+        ("a-b", None, "--plugin is 'a-b'; expected the dotted name of a module"),
+        ("", None, "--plugin is ''; expected the dotted name of a module"),
+        ("mine.py", "x = 1\n1 / 0\n", "importing it raised ZeroDivisionError: division by zero"),
+        ("mine", "x = 1\n1 / 0\n", "importing it raised ZeroDivisionError: division by zero"),
+        ("mine", "import torchh\n", "importing it raised ModuleNotFoundError: No module named 'to"),
+        ("mine.py", "x = = 1\n", "importing it raised SyntaxError: invalid syntax"),
+        ("mine", "raise SystemExit(3)\n", "importing it raised SystemExit: 3"),
+        ("mine.py", TAKEN, "ValueError: the mixer 'fourier' is already registered"),
+    ],
 )
 def test_a_plugin_that_cannot_be_imported_says_why(here, fails, name, text, message):
     if text is not None:
@@ -205,13 +207,16 @@ def test_a_module_that_failed_is_run_again(here, fails):
     assert "twice" in ACTIVATIONS
 
 
-@separately(
-    ("--activation=twice(bye=1)", "the activation 'twice' has no option 'bye'; expected b"),
-    ("--activation=twise", "Did you mean 'twice'?"),
-    ("--mixer=local", "mixer is 'local'; expected one of 'attention', "),
-    ("--schedule=straight", "--schedule is 'straight'; expected one of 'constant', "),
-    ("--pooling=largest", "pooling is 'largest'; expected one of 'mean', "),
-    ("--output=focal", "output is 'focal'; expected one of 'softmax', "),
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("--activation=twice(bye=1)", "the activation 'twice' has no option 'bye'; expected b"),
+        ("--activation=twise", "Did you mean 'twice'?"),
+        ("--mixer=local", "mixer is 'local'; expected one of 'attention', "),
+        ("--schedule=straight", "--schedule is 'straight'; expected one of 'constant', "),
+        ("--pooling=largest", "pooling is 'largest'; expected one of 'mean', "),
+        ("--output=focal", "output is 'focal'; expected one of 'softmax', "),
+    ],
 )
 def test_a_name_that_no_plugin_registers_is_refused(here, fails, word, message):
     (here / "mine.py").write_text(GOOD)

@@ -16,7 +16,6 @@ from npformer.layers import ACTIVATIONS, FFNS, NORMS, POOLINGS
 from npformer.mixers import Identity
 from npformer.models.losses import LOSSES, MeanSquaredError, SoftmaxCrossEntropy
 from npformer.training.storage.model_file import write_model_file
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("empty")
 
@@ -131,7 +130,9 @@ OF_A_SCRIPT = "import a module that registers it (a script or notebook did, when
 OF_NOBODY = "import the module that registers it; on the command line, --plugin MODULE."
 
 
-@separately(("__main__", OF_A_SCRIPT), ("", OF_NOBODY), (None, OF_NOBODY))
+@pytest.mark.parametrize(
+    ("module", "words"), [("__main__", OF_A_SCRIPT), ("", OF_NOBODY), (None, OF_NOBODY)]
+)
 @pytest.mark.usefixtures("saved")
 def test_a_name_without_a_module_to_import_says_so(path, module, words):
     config = config_in(path, mixer="mine(a=1)")
@@ -186,23 +187,30 @@ MIXER = "encoder.blocks.0.mixer"
 NORM = "encoder.blocks.1.mixer_norm"
 
 
-@separately(
-    (f"{FFN}.activation", L.ReLU(), rf"{FFN}.activation is a ReLU, and .* makes a GELU"),
-    (f"{FFN}.activation", FirstGelu(), rf"{FFN}.activation is a FirstGelu, and .* a GELU"),
-    (f"{FFN}.activation.approximate", "tanh", r"approximate is 'tanh', and .* makes 'none'"),
-    (f"{FFN}.forward", lambda x, context: (x, None), rf"^{FFN} has a forward of its own; exp"),
-    (f"{MIXER}.query", MyLinear(8, 8, **DRAWN), rf"^{MIXER}.query is a MyLinear, and .* a Linear"),
-    (f"{MIXER}.causal", True, rf"^{MIXER}.causal is True, and .* makes False"),
-    (f"{NORM}.eps", 1e-3, rf"^{NORM}.eps is 0.001, and .* makes 1e-05"),
-    ("encoder.blocks.0.norm", "pre", r"^encoder.blocks.0.norm is 'pre', and .* makes 'post'"),
-    ("embed.positions", None, r"^embed.positions is None, and the model's .* makes a Position"),
-    ("pool", L.FirstToken(), r"^pool is a FirstToken, and the model's .* makes a MeanPool"),
-    ("pooling", "first", r"^pool is a MeanPooling, and .* makes a FirstToken"),
-    ("classify", L.Linear(8, 5, **DRAWN), r" classify.weight has shape \(8, 5\) .* \(8, 3\)"),
-    ("classify", L.Linear(8, 3, seed=0), r" classify.weight .* dtype float32, .* float64"),
-    ("classify", L.Linear(8, 3, bias=False, **DRAWN), "^classify.bias is None, and .* a Param"),
-    ("loss", MeanSquaredError(), "^loss is a MeanSquaredError, and .* a SoftmaxCrossEntropy"),
-    ("encoder", nf.Encoder(IDENTITIES, dtype="float64"), r"^encoder.config is"),
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        (f"{FFN}.activation", L.ReLU(), rf"{FFN}.activation is a ReLU, and .* makes a GELU"),
+        (f"{FFN}.activation", FirstGelu(), rf"{FFN}.activation is a FirstGelu, and .* a GELU"),
+        (f"{FFN}.activation.approximate", "tanh", r"approximate is 'tanh', and .* makes 'none'"),
+        (f"{FFN}.forward", lambda x, context: (x, None), rf"^{FFN} has a forward of its own; exp"),
+        (
+            f"{MIXER}.query",
+            MyLinear(8, 8, **DRAWN),
+            rf"^{MIXER}.query is a MyLinear, and .* a Linear",
+        ),
+        (f"{MIXER}.causal", True, rf"^{MIXER}.causal is True, and .* makes False"),
+        (f"{NORM}.eps", 1e-3, rf"^{NORM}.eps is 0.001, and .* makes 1e-05"),
+        ("encoder.blocks.0.norm", "pre", r"^encoder.blocks.0.norm is 'pre', and .* makes 'post'"),
+        ("embed.positions", None, r"^embed.positions is None, and the model's .* makes a Position"),
+        ("pool", L.FirstToken(), r"^pool is a FirstToken, and the model's .* makes a MeanPool"),
+        ("pooling", "first", r"^pool is a MeanPooling, and .* makes a FirstToken"),
+        ("classify", L.Linear(8, 5, **DRAWN), r" classify.weight has shape \(8, 5\) .* \(8, 3\)"),
+        ("classify", L.Linear(8, 3, seed=0), r" classify.weight .* dtype float32, .* float64"),
+        ("classify", L.Linear(8, 3, bias=False, **DRAWN), "^classify.bias is None, and .* a Param"),
+        ("loss", MeanSquaredError(), "^loss is a MeanSquaredError, and .* a SoftmaxCrossEntropy"),
+        ("encoder", nf.Encoder(IDENTITIES, dtype="float64"), r"^encoder.config is"),
+    ],
 )
 def test_a_model_that_loading_would_change_is_not_saved(path, small_model, where, value, message):
     model = small_model()
@@ -217,10 +225,13 @@ def is_refused(model, path, message):
     assert not path.exists()
 
 
-@separately(
-    (lambda blocks: blocks[:1], "^encoder.blocks has 1 parts, and the model's .* makes 2"),
-    (lambda b: [*b, copy.deepcopy(b[0])], "^encoder.blocks has 3 parts, and the .* makes 2"),
-    (lambda blocks: 2 * blocks[:1], r": encoder.blocks.1.* is missing"),
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda blocks: blocks[:1], "^encoder.blocks has 1 parts, and the model's .* makes 2"),
+        (lambda b: [*b, copy.deepcopy(b[0])], "^encoder.blocks has 3 parts, and the .* makes 2"),
+        (lambda blocks: 2 * blocks[:1], r": encoder.blocks.1.* is missing"),
+    ],
     ids=["one less", "one more", "the same one twice"],
 )
 def test_an_edited_list_of_blocks_is_not_saved(path, small_model, change, message):
@@ -251,16 +262,19 @@ def copied(model):
     model.flatten()
 
 
-@separately(
-    dropout,
-    frozen,
-    trained,
-    copied,
-    lambda model: put(model, "encoder.blocks.0.mixer.memory", "stored"),
-    lambda model: put(model, "loss", SoftmaxCrossEntropy(label_smoothing=0.2)),
-    lambda model: put(model, "encoder.author", "me"),
-    lambda model: put(model, "encoder.blocks.0._seen", np.zeros(3)),
-    lambda model: put(model, "encoder.blocks.0.mixer.calls", [1, 2]),
+@pytest.mark.parametrize(
+    "change",
+    [
+        dropout,
+        frozen,
+        trained,
+        copied,
+        lambda model: put(model, "encoder.blocks.0.mixer.memory", "stored"),
+        lambda model: put(model, "loss", SoftmaxCrossEntropy(label_smoothing=0.2)),
+        lambda model: put(model, "encoder.author", "me"),
+        lambda model: put(model, "encoder.blocks.0._seen", np.zeros(3)),
+        lambda model: put(model, "encoder.blocks.0.mixer.calls", [1, 2]),
+    ],
 )
 def test_what_predictions_do_not_depend_on_may_differ(path, small_model, rng, change):
     model, ids = small_model(dropout=0.3), rng.integers(0, 7, (3, 6))

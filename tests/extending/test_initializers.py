@@ -6,7 +6,6 @@ import pytest
 
 import npformer as nf
 from npformer.core import INITIALIZERS
-from tests.in_turn import in_turn, separately
 
 
 def digest(model):
@@ -36,7 +35,7 @@ GOLDEN = {
 """Hashes of the weights of one seed."""
 
 
-@in_turn(*GOLDEN)
+@pytest.mark.parametrize("mixer", GOLDEN)
 def test_a_seed_stands_for_the_same_bits_everywhere(mixer):
     config = nf.EncoderConfig(d_model=8, n_layers=2, n_heads=2, d_ff=12, max_len=6, mixer=mixer)
     assert digest(nf.SequenceClassifier(config, 3, vocab_size=7, seed=3)) == GOLDEN[mixer]
@@ -60,8 +59,14 @@ NOT_PROJECTIONS = {
 }
 
 
-@in_turn("linear", "conv1d", of="ffn")
-@in_turn(*nf.MIXERS, of="mixer")
+@pytest.mark.parametrize(
+    "ffn",
+    [
+        "linear",
+        "conv1d",
+    ],
+)
+@pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_it_draws_the_matrices_of_blocks_and_nothing_else(small_model, ffn, mixer):
     usual = small_model(mixer=mixer, ffn=ffn, norm="pre")
     model = small_model(mixer=mixer, ffn=ffn, norm="pre", initializer="ones")
@@ -85,14 +90,17 @@ def test_it_reaches_nested_layers(small_model, changes):
         np.testing.assert_array_equal(parameters[f"encoder.blocks.1.mixer.{name}.weight"], 1.0)
 
 
-@in_turn(
-    ("xavier_uniform", math.sqrt(2 / 300)),
-    ("xavier_normal", math.sqrt(2 / 300)),
-    ("he_normal", math.sqrt(2 / 200)),
-    ("normal", 0.02),
-    ("normal(std=0.5)", 0.5),
-    ("zeros", 0.0),
-    ("ones", 0.0),
+@pytest.mark.parametrize(
+    ("spec", "std"),
+    [
+        ("xavier_uniform", math.sqrt(2 / 300)),
+        ("xavier_normal", math.sqrt(2 / 300)),
+        ("he_normal", math.sqrt(2 / 200)),
+        ("normal", 0.02),
+        ("normal(std=0.5)", 0.5),
+        ("zeros", 0.0),
+        ("ones", 0.0),
+    ],
 )
 def test_each_has_its_standard_deviation(spec, std):
     drawn = INITIALIZERS.make(spec)(np.random.default_rng(0), (200, 100))
@@ -113,10 +121,13 @@ def test_every_name_is_tested_above():
     assert set(GOLDEN) == set(nf.MIXERS)
 
 
-@separately(
-    ("orthogonal", ValueError, "initializer is 'orthogonal'; expected one of 'xavier_uniform'"),
-    ("normal(sd=1)", TypeError, "the initializer 'normal' has no option 'sd'; expected std"),
-    ("normal(std=-1)", ValueError, "std is -1"),
+@pytest.mark.parametrize(
+    ("spec", "error", "message"),
+    [
+        ("orthogonal", ValueError, "initializer is 'orthogonal'; expected one of 'xavier_uniform'"),
+        ("normal(sd=1)", TypeError, "the initializer 'normal' has no option 'sd'; expected std"),
+        ("normal(std=-1)", ValueError, "std is -1"),
+    ],
 )
 def test_a_mistake_is_explained(small_model, spec, error, message):
     with pytest.raises(error, match=message):

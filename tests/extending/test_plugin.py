@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer.models.losses import LOSSES
 from tests.extending import plugin
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.usefixtures("registered")
 
@@ -83,7 +82,15 @@ def test_the_engine_gives_the_same_results(small_model, part, token_batch):
         np.testing.assert_allclose(gradients[name], gradient, rtol=1e-7, atol=1e-11, err_msg=name)
 
 
-@separately(plugin.Swish(), plugin.LocalMixer(), plugin.MaxPooling(), ids=repr)
+@pytest.mark.parametrize(
+    "layer",
+    [
+        plugin.Swish(),
+        plugin.LocalMixer(),
+        plugin.MaxPooling(),
+    ],
+    ids=repr,
+)
 def test_a_layer_of_a_plugin_has_no_twin(layer):
     assert nf.fast(layer) is layer
 

@@ -5,7 +5,6 @@ import pytest
 from npformer.training.storage import model_file
 from tests.faults.mutated_files import mutated_files, run
 from tests.faults.mutations import DAMAGE, LIES
-from tests.in_turn import separately
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -30,9 +29,12 @@ def test_a_seed_gives_the_same_table_but_for_time_and_memory():
 READ = model_file._read
 
 
-@separately(
-    ("_damage", lambda *_: "", ": damage was accepted"),
-    ("_read", lambda path, force: READ(path, True), "CheckpointWarning: "),
+@pytest.mark.parametrize(
+    ("name", "instead", "found"),
+    [
+        ("_damage", lambda *_: "", ": damage was accepted"),
+        ("_read", lambda path, force: READ(path, True), "CheckpointWarning: "),
+    ],
 )
 def test_a_check_that_is_left_out_is_noticed(monkeypatch, name, instead, found):
     monkeypatch.setattr(model_file, name, instead)

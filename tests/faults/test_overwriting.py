@@ -24,7 +24,6 @@ from npformer.learn.exercises.table import NAMES, stem
 from npformer.learn.play import export, played
 from npformer.training.storage.files import NameTakenError, write_whole
 from npformer.training.storage.outputs import check_place, write_output
-from tests.in_turn import separately
 from tests.test_defaults import MODULES, public
 
 PRECIOUS = b"a letter to my mother\n"
@@ -160,13 +159,16 @@ def test_bench_and_doctor_replace_a_file_when_told(tmp_path, monkeypatch, capsys
     assert path.read_bytes() == b""
 
 
-@separately(
-    "metrics.json",
-    "history.json",
-    "curves.png",
-    "report.html",
-    "model.safetensors",
-    "drawn.safetensors",
+@pytest.mark.parametrize(
+    "name",
+    [
+        "metrics.json",
+        "history.json",
+        "curves.png",
+        "report.html",
+        "model.safetensors",
+        "drawn.safetensors",
+    ],
 )
 def test_a_run_replaces_nothing_that_has_the_name_of_a_result(tmp_path, name):
     (tmp_path / name).write_bytes(PRECIOUS)

@@ -12,7 +12,6 @@ import pytest
 
 import npformer
 import npformer as nf
-from tests.in_turn import separately
 from tests.sampling import usually
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="it takes a POSIX shell")
@@ -44,12 +43,15 @@ def trained(folder):
     return {"history.json", "metrics.json"} <= {path.name for path in folder.iterdir()}
 
 
-@separately(
-    "<&- >&- 2>&-",
-    pytest.param(">&-", marks=processes),
-    pytest.param("2>&-", marks=processes),
-    pytest.param(">/dev/full 2>&1", marks=[processes, needs_full]),
-    pytest.param("| true", marks=processes),
+@pytest.mark.parametrize(
+    "streams",
+    [
+        "<&- >&- 2>&-",
+        pytest.param(">&-", marks=processes),
+        pytest.param("2>&-", marks=processes),
+        pytest.param(">/dev/full 2>&1", marks=[processes, needs_full]),
+        pytest.param("| true", marks=processes),
+    ],
 )
 def test_a_training_runs_whatever_its_streams_are(tmp_path, streams):
     done = npformer_(*TRAIN, "--out", tmp_path / "run", streams=streams)
@@ -137,7 +139,9 @@ sys.exit(len(history.train_loss))
 """
 
 
-@separately("2>&-", pytest.param("2>/dev/full", marks=[processes, needs_full]))
+@pytest.mark.parametrize(
+    "streams", ["2>&-", pytest.param("2>/dev/full", marks=[processes, needs_full])]
+)
 def test_a_progress_bar_that_cannot_be_drawn_is_no_reason_to_stop(streams):
     command = ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, "-W", "error", "-c", FIT]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -156,7 +160,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # as by hand
 
 
 @processes
-@separately("npformer.cli.program", "numpy", "starlette.routing", "uvicorn.lifespan.off")
+@pytest.mark.parametrize(
+    "module", ["npformer.cli.program", "numpy", "starlette.routing", "uvicorn.lifespan.off"]
+)
 def test_ctrl_c_while_modules_are_imported_ends_the_page_quietly(tmp_path, module):
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTS)
     (tmp_path / "runs").mkdir()

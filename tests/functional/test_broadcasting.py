@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from npformer.functional.broadcasting import broadcast_shape, sum_to
-from tests.in_turn import separately
 
 
 @pytest.mark.parametrize(
@@ -22,12 +21,15 @@ def test_nothing_repeated_is_nothing_summed(rng):
     assert sum_to(gradient, (4, 2, 3)) is gradient
 
 
-@separately(
-    ((4, 1, 3), (2, 1), (4, 2, 3)),
-    ((), (3,), (3,)),
-    ((), (), ()),
-    ((2,), (3,), None),
-    ((2, 3), (2, 4), None),
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        ((4, 1, 3), (2, 1), (4, 2, 3)),
+        ((), (3,), (3,)),
+        ((), (), ()),
+        ((2,), (3,), None),
+        ((2, 3), (2, 4), None),
+    ],
 )
 def test_shapes_fit_or_there_is_none(one, other, together):
     assert broadcast_shape(one, other, reference=np.ones(1)) == together

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from npformer import functional as F
-from tests.in_turn import separately
 
 
 @pytest.mark.parametrize("leading", [(), (3,), (2, 3), (2, 1, 3)])
@@ -15,7 +14,10 @@ def test_every_position_is_its_own_weighted_sum(rng, leading):
     np.testing.assert_allclose(F.linear(x, W, b)[0], by_hand + b, rtol=1e-13, atol=1e-14)
 
 
-@separately(*((n, "same") for n in (1, 2, 3, 4, 7)), *((n, "valid") for n in (1, 2, 3, 5)))
+@pytest.mark.parametrize(
+    ("kernel", "padding"),
+    [*((n, "same") for n in (1, 2, 3, 4, 7)), *((n, "valid") for n in (1, 2, 3, 5))],
+)
 def test_is_the_correlation_of_x_with_the_odd_zero_behind(rng, kernel, padding):
     x, W, b = rng.normal(size=(2, 5, 3)), rng.normal(size=(kernel, 3, 4)), rng.normal(size=4)
     zeros = ((kernel - 1) // 2, kernel // 2) if padding == "same" else (0, 0)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from npformer import functional as F
-from tests.in_turn import separately
 
 LABELS = np.array([2, 0, 1, 1])
 
@@ -74,10 +73,13 @@ def test_squared_error_is_the_mean_over_all_entries():
 
 
 @pytest.mark.parametrize("dloss", [np.float64(0.5), np.float32(0.5), 0.5])
-@separately(
-    ("softmax_cross_entropy", LABELS),
-    ("binary_cross_entropy_with_logits", np.ones((4, 3), "float32")),
-    ("mean_squared_error", np.ones((4, 3), "float32")),
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("softmax_cross_entropy", LABELS),
+        ("binary_cross_entropy_with_logits", np.ones((4, 3), "float32")),
+        ("mean_squared_error", np.ones((4, 3), "float32")),
+    ],
 )
 def test_gradients_of_float32_stay_float32_whatever_follows(logits, dloss, name, target):
     _, cache = getattr(F, name)(logits.astype("float32"), target)
@@ -107,7 +109,7 @@ def test_the_loss_of_a_sure_prediction_and_its_gradient_keep_their_digits(dtype)
         np.testing.assert_allclose(dlogits[0, 0], math.expm1(-expected), rtol=8 * eps)
 
 
-@separately((1.0, 20.0), (0.0, -20.0), (1.0, 80.0))
+@pytest.mark.parametrize(("target", "z"), [(1.0, 20.0), (0.0, -20.0), (1.0, 80.0)])
 def test_the_gradient_of_a_sure_logit_keeps_its_digits(target, z):
     logits, targets = np.array([z], "float32"), np.array([target], "float32")
     loss, cache = F.binary_cross_entropy_with_logits(logits, targets)

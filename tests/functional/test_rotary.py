@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from npformer import functional as F
-from tests.in_turn import separately
 
 LAYOUTS = "halves", "neighbours"
 
@@ -58,13 +57,16 @@ def test_each_row_may_have_positions_of_its_own(rng):
         np.testing.assert_array_equal(row, F.rotary(of_row, its_positions)[0])
 
 
-@separately(
-    (np.ones((2, 3)), np.arange(2), {}, "expected an even number of features"),
-    (np.ones((2, 4)), np.arange(3), {}, r"positions has shape \(3,\); expected \(2,\)"),
-    (np.ones((2, 4)), np.arange(2.0), {}, "positions has dtype float64; expected whole"),
-    (np.ones((2, 4)), np.arange(2), {"layout": "half"}, "layout is 'half'"),
-    (np.ones((2, 4)), np.arange(2), {"theta": 0.0}, "theta is 0.0"),
-    (np.ones(4), np.arange(2), {}, "x has shape"),
+@pytest.mark.parametrize(
+    ("x", "positions", "options", "said"),
+    [
+        (np.ones((2, 3)), np.arange(2), {}, "expected an even number of features"),
+        (np.ones((2, 4)), np.arange(3), {}, r"positions has shape \(3,\); expected \(2,\)"),
+        (np.ones((2, 4)), np.arange(2.0), {}, "positions has dtype float64; expected whole"),
+        (np.ones((2, 4)), np.arange(2), {"layout": "half"}, "layout is 'half'"),
+        (np.ones((2, 4)), np.arange(2), {"theta": 0.0}, "theta is 0.0"),
+        (np.ones(4), np.arange(2), {}, "x has shape"),
+    ],
 )
 def test_what_does_not_fit_is_refused(x, positions, options, said):
     with pytest.raises((ValueError, TypeError), match=said):

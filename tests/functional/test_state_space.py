@@ -2,12 +2,12 @@ import cmath
 import math
 
 import numpy as np
+import pytest
 
 from npformer import functional as F
-from tests.in_turn import separately
 
 
-@separately((1e-3, 1e-3), (1e-5, 1e-2), (1.0, 1.0), (0.1, 0.5))
+@pytest.mark.parametrize(("step", "decay"), [(1e-3, 1e-3), (1e-5, 1e-2), (1.0, 1.0), (0.1, 0.5)])
 def test_what_a_token_adds_keeps_its_digits_for_small_steps(step, decay):
     parts = [
         np.array(value, "float32") for value in ([math.log(step)], [[math.log(decay)]], [[1e-3]])

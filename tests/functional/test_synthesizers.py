@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from npformer import functional as F
-from tests.in_turn import separately
 
 
 def maps(rng, *columns, heads=()):
@@ -42,7 +41,9 @@ def test_factorized_by_hand_is_the_average_of_its_scores(rng, length):
     np.testing.assert_array_equal(y, F.average(scores, value)[0])
 
 
-@separately((F.dense_scores, (5,)), (F.factorized_dense_scores, (3, 2)))
+@pytest.mark.parametrize(
+    ("pair", "columns"), [(F.dense_scores, (5,)), (F.factorized_dense_scores, (3, 2))]
+)
 def test_each_head_is_maps_of_its_own_columns(rng, pair, columns):
     x, weights = rng.normal(size=(2, 4, 4)), maps(rng, *columns, heads=(2,))
     scores, _ = pair(x, *weights, 4)

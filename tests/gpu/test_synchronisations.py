@@ -22,7 +22,6 @@ from npformer.engine.team import Team
 from npformer.layers import POOLINGS
 from tests.device.cases import IDS, LABELS, MASK, batch, classifier, one_step
 from tests.gpu import hold_up, require_gpu
-from tests.in_turn import separately
 
 require_gpu()
 
@@ -136,9 +135,12 @@ def test_a_step_without_kernels_waits_for_nothing() -> None:
             one_step(*made)
 
 
-@separately(
-    (4, {"epochs": 1, "batch_size": 2, "check_every": 3, "clip_norm": 1.0}),  # twice in 6 steps
-    (1, {"epochs": 2, "batch_size": 1}),
+@pytest.mark.parametrize(
+    ("copies", "options"),
+    [
+        (4, {"epochs": 1, "batch_size": 2, "check_every": 3, "clip_norm": 1.0}),  # twice in 6 steps
+        (1, {"epochs": 2, "batch_size": 1}),
+    ],
 )
 def test_fit_fetches_losses_once_an_epoch_or_every_so_many_steps(copies, options) -> None:
     model = classifier("float32").to("cupy")

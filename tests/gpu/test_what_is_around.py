@@ -12,7 +12,6 @@ from npformer.core import arrays as backends
 from npformer.engine import verdict
 from tests.device.cases import IDS, LABELS, MASK, classifier
 from tests.gpu import hold_up, require_gpu
-from tests.in_turn import separately
 
 require_gpu()
 
@@ -178,7 +177,9 @@ def test_the_doctor_is_content() -> None:
 # Kernels
 
 
-@separately(("float32", "float32"), ("float32", "tf32"), ("float64", "float32"))
+@pytest.mark.parametrize(
+    ("dtype", "precision"), [("float32", "float32"), ("float32", "tf32"), ("float64", "float32")]
+)
 def test_a_process_of_its_own_finds_kernels_right(monkeypatch, tmp_path, dtype, precision) -> None:
     monkeypatch.delenv(verdict.CHECK_VARIABLE)
     monkeypatch.setenv(verdict.CACHE_VARIABLE, str(tmp_path))

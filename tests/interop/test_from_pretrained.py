@@ -14,7 +14,6 @@ import npformer as nf
 from npformer.interop import ARCHITECTURES, PretrainedEncoder, save_pretrained
 from npformer.interop.dense_head import IDENTITY
 from npformer.interop.tokenizers import read_tokenizer
-from tests.in_turn import in_turn, separately
 
 from .folders import SIZES, TEXTS, WORDS, random_model, tiny, vocabulary
 
@@ -250,11 +249,14 @@ def test_the_encoder_may_lie_in_a_folder_of_its_own(tmp_path):
     same_weights(nf.from_pretrained(tmp_path / "whole").encoder, model)
 
 
-@separately(
-    (("Transformer", "Pooling", "LSTM"), ("mean_tokens",), "LSTM; expected Transformer"),
-    (("Transformer", "Pooling"), ("mean_tokens", "cls_token"), "asks for mean and first"),
-    (("Transformer", "Pooling"), (), "asks for no pooling; expected one of pooling_mode_mean"),
-    (("Transformer", "Pooling"), ("lasttoken",), "asks for pooling_mode_lasttoken; expected"),
+@pytest.mark.parametrize(
+    ("kinds", "modes", "message"),
+    [
+        (("Transformer", "Pooling", "LSTM"), ("mean_tokens",), "LSTM; expected Transformer"),
+        (("Transformer", "Pooling"), ("mean_tokens", "cls_token"), "asks for mean and first"),
+        (("Transformer", "Pooling"), (), "asks for no pooling; expected one of pooling_mode_mean"),
+        (("Transformer", "Pooling"), ("lasttoken",), "asks for pooling_mode_lasttoken; expected"),
+    ],
 )
 def test_other_sentence_encoders_are_refused(folder, kinds, modes, message):
     sentence_encoder(folder, *kinds, modes=modes)
@@ -412,9 +414,12 @@ def test_positions_of_roberta_count_what_is_no_padding(tmp_path):
     assert np.isfinite(model(right, right != 0)).all()
 
 
-@separately(
-    (True, ImportError, r"npformer\[text\]"),
-    (False, FileNotFoundError, r"has no tokenizer; expected tokenizer\.json"),
+@pytest.mark.parametrize(
+    ("tokenizer", "error", "message"),
+    [
+        (True, ImportError, r"npformer\[text\]"),
+        (False, FileNotFoundError, r"has no tokenizer; expected tokenizer\.json"),
+    ],
     ids=["no library", "no tokenizer"],
 )
 def test_without_a_tokenizer_there_are_weights(tmp_path, monkeypatch, tokenizer, error, message):
@@ -563,14 +568,17 @@ def test_a_name_of_the_hub_is_explained(tmp_path, monkeypatch):
         nf.from_pretrained(tmp_path)
 
 
-@in_turn(
-    ("no end of the last line", "", {}, 20),
-    ("an end", "\n", {}, 20),
-    ("an empty line", "\n\n", {}, 20),
-    ("empty lines", "\n\n\n", {}, 20),
-    ("empty lines of Windows", "\r\n\r\n", {}, 20),
-    ("an id after the empty line is stated", "\n\n", {"21": {"content": "[NEW]"}}, 22),
-    ("an id in its place is stated", "\n\n", {"20": {"content": "[NEW]"}}, 21),
+@pytest.mark.parametrize(
+    ("case", "end", "added", "n"),
+    [
+        ("no end of the last line", "", {}, 20),
+        ("an end", "\n", {}, 20),
+        ("an empty line", "\n\n", {}, 20),
+        ("empty lines", "\n\n\n", {}, 20),
+        ("empty lines of Windows", "\r\n\r\n", {}, 20),
+        ("an id after the empty line is stated", "\n\n", {"21": {"content": "[NEW]"}}, 22),
+        ("an id in its place is stated", "\n\n", {"20": {"content": "[NEW]"}}, 21),
+    ],
 )
 def test_empty_lines_at_the_end_of_a_vocabulary_are_no_tokens(tmp_path, case, end, added, n):
     (tmp_path / "vocab.txt").write_bytes(("\n".join(WORDS) + end).encode())
@@ -589,23 +597,29 @@ def test_a_tokenizer_of_another_model_is_refused(folder):
         nf.from_pretrained(folder)
 
 
-@separately(
-    ({"dtype": "float16"}, ValueError, "dtype is 'float16'"),
-    ({"pooling": "pooler"}, ValueError, "pooling is 'pooler'; expected one of 'mean'"),
-    ({"normalize": 1}, TypeError, "normalize is 1; expected True or False"),
-    ({"max_len": 17}, ValueError, "max_len is 17; expected a whole number"),
-    ({"padding": "cut"}, ValueError, "padding is 'cut'"),
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"dtype": "float16"}, ValueError, "dtype is 'float16'"),
+        ({"pooling": "pooler"}, ValueError, "pooling is 'pooler'; expected one of 'mean'"),
+        ({"normalize": 1}, TypeError, "normalize is 1; expected True or False"),
+        ({"max_len": 17}, ValueError, "max_len is 17; expected a whole number"),
+        ({"padding": "cut"}, ValueError, "padding is 'cut'"),
+    ],
 )
 def test_wrong_arguments_are_explained(folder, arguments, error, message):
     with pytest.raises(error, match=message):
         nf.from_pretrained(folder, **arguments)
 
 
-@separately(
-    ("a text", TypeError, "texts is a str; expected a list with a string"),
-    ([("a", "b"), "c"], TypeError, r"texts\[1\] is 'c'; expected a pair"),
-    ([("a", "b", "c")], TypeError, r"texts\[0\] is \('a', 'b', 'c'\); expected a pair"),
-    ([("a", 1)], TypeError, "is an int: 1; expected a string"),
+@pytest.mark.parametrize(
+    ("texts", "error", "message"),
+    [
+        ("a text", TypeError, "texts is a str; expected a list with a string"),
+        ([("a", "b"), "c"], TypeError, r"texts\[1\] is 'c'; expected a pair"),
+        ([("a", "b", "c")], TypeError, r"texts\[0\] is \('a', 'b', 'c'\); expected a pair"),
+        ([("a", 1)], TypeError, "is an int: 1; expected a string"),
+    ],
 )
 def test_wrong_texts_are_explained(folder, texts, error, message):
     with pytest.raises(error, match=message):
@@ -639,29 +653,35 @@ def test_files_that_are_there_are_kept(folder):
     assert after == json.loads(before)
 
 
-@separately(
-    ({"norm": "pre"}, "BertModel cannot hold this model: it has norm = 'pre'"),
-    ({"mixer": "linear"}, "it has mixer = 'linear'"),
-    ({"mixer": "fourier", "n_heads": 1}, "FNetModel cannot hold .* embedding_projection = Fal"),
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"norm": "pre"}, "BertModel cannot hold this model: it has norm = 'pre'"),
+        ({"mixer": "linear"}, "it has mixer = 'linear'"),
+        ({"mixer": "fourier", "n_heads": 1}, "FNetModel cannot hold .* embedding_projection = Fal"),
+    ],
 )
 def test_a_model_that_transformers_does_not_have_is_refused(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
         save_pretrained(random_model("bert", **changes), tmp_path / "one")
 
 
-@separately(
-    ({"classes": ["a"]}, V, r"classes has \['a'\]; expected 3 different names"),
-    ({"classes": "abc"}, TypeError, "classes is a str; expected a list"),
-    ({"classes": ["\ud800", "b", "c"]}, V, r"classes\[0\] has half of a character"),
-    ({"classes": ["a", "b", "c"], "head": False}, V, "no head is written; expected None"),
-    ({"architecture": "gpt2"}, V, "architecture is 'gpt2'; expected one of 'bert'"),
-    ({"model": {}}, TypeError, "model is a dict; expected a TextEncoder, a"),
-    ({"tokenizer": "bert"}, TypeError, "tokenizer is a str; expected a LibraryTokenizer"),
-    ({"head": "no"}, TypeError, "head is 'no'; expected True or False"),
-    ({"overwrite": "no"}, TypeError, "overwrite is 'no'; expected True or False"),
-    ({"model": {"output": "sigmoid"}}, V, "output='sigmoid', which no head"),
-    ({"model": {"pooling": "flatten"}}, V, "'flatten', which no head .* 'mean', 'first'"),
-    ({"model": {"positions": "sinusoidal"}}, V, "positions = 'sinusoidal'"),
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"classes": ["a"]}, V, r"classes has \['a'\]; expected 3 different names"),
+        ({"classes": "abc"}, TypeError, "classes is a str; expected a list"),
+        ({"classes": ["\ud800", "b", "c"]}, V, r"classes\[0\] has half of a character"),
+        ({"classes": ["a", "b", "c"], "head": False}, V, "no head is written; expected None"),
+        ({"architecture": "gpt2"}, V, "architecture is 'gpt2'; expected one of 'bert'"),
+        ({"model": {}}, TypeError, "model is a dict; expected a TextEncoder, a"),
+        ({"tokenizer": "bert"}, TypeError, "tokenizer is a str; expected a LibraryTokenizer"),
+        ({"head": "no"}, TypeError, "head is 'no'; expected True or False"),
+        ({"overwrite": "no"}, TypeError, "overwrite is 'no'; expected True or False"),
+        ({"model": {"output": "sigmoid"}}, V, "output='sigmoid', which no head"),
+        ({"model": {"pooling": "flatten"}}, V, "'flatten', which no head .* 'mean', 'first'"),
+        ({"model": {"positions": "sinusoidal"}}, V, "positions = 'sinusoidal'"),
+    ],
     ids=str,
 )
 def test_wrong_calls_of_save_are_explained(tmp_path, options, error, message):

@@ -9,7 +9,6 @@ import npformer as nf
 from npformer.interop import ARCHITECTURES
 from npformer.interop import huggingface as interop
 from npformer.interop.architecture import values_of
-from tests.in_turn import in_turn
 
 SIZES = {
     "vocab_size": 11,
@@ -168,72 +167,85 @@ MIXED = "has dtype float64 and .*query.weight has dtype float32; expected one dt
 MISSING = "is missing; .* is missing; .* is missing"
 
 
-@in_turn(
-    (lambda s: without(s, QUERY), ValueError, f"{QUERY} is missing.*BertModel"),
-    (lambda s: without(s, "pooler.dense.bias"), ValueError, r"pooler\.dense\.bias is missing"),
-    (lambda s: s | {"lm_head.weight": s[QUERY]}, ValueError, r"lm_head\.weight is unknown"),
-    (lambda s: s | {THIRD: np.zeros(8)}, ValueError, f"{THIRD} is unknown"),
-    (lambda s: s | {WORDS: np.zeros((12, 8))}, ValueError, WRONG_SHAPE),
-    (lambda s: {k: s[k] for k in s if k[:3] != "enc"}, ValueError, f"{MISSING} and 29 more"),
-    (lambda s: {k: v.astype("float16") for k, v in s.items()}, TypeError, "dtype float16"),
-    (lambda s: s | {QUERY: s[QUERY].astype("f4")}, TypeError, MIXED),
-    (lambda s: s | {QUERY: s[QUERY].tolist()}, TypeError, r"is a list; expected an array"),
-    (lambda s: {}, ValueError, "state has nothing; expected the weights of a BertModel"),
-    (lambda s: list(s), TypeError, "state is a list; expected a Mapping"),
-    (lambda s: {"cls.bias": np.zeros(3)}, ValueError, r"state has cls\.bias; expected the w"),
-    (lambda s: state("fnet"), ValueError, "is missing"),
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        (lambda s: without(s, QUERY), ValueError, f"{QUERY} is missing.*BertModel"),
+        (lambda s: without(s, "pooler.dense.bias"), ValueError, r"pooler\.dense\.bias is missing"),
+        (lambda s: s | {"lm_head.weight": s[QUERY]}, ValueError, r"lm_head\.weight is unknown"),
+        (lambda s: s | {THIRD: np.zeros(8)}, ValueError, f"{THIRD} is unknown"),
+        (lambda s: s | {WORDS: np.zeros((12, 8))}, ValueError, WRONG_SHAPE),
+        (lambda s: {k: s[k] for k in s if k[:3] != "enc"}, ValueError, f"{MISSING} and 29 more"),
+        (lambda s: {k: v.astype("float16") for k, v in s.items()}, TypeError, "dtype float16"),
+        (lambda s: s | {QUERY: s[QUERY].astype("f4")}, TypeError, MIXED),
+        (lambda s: s | {QUERY: s[QUERY].tolist()}, TypeError, r"is a list; expected an array"),
+        (lambda s: {}, ValueError, "state has nothing; expected the weights of a BertModel"),
+        (lambda s: list(s), TypeError, "state is a list; expected a Mapping"),
+        (lambda s: {"cls.bias": np.zeros(3)}, ValueError, r"state has cls\.bias; expected the w"),
+        (lambda s: state("fnet"), ValueError, "is missing"),
+    ],
 )
 def test_weights_that_do_not_fit_are_refused(changed, error, message):
     with pytest.raises(error, match=message):
         interop.from_bert(changed(state("bert")), BERT)
 
 
-@in_turn(
-    ({"hidden_act": "mish"}, "hidden_act is 'mish'; expected one of 'gelu', 'gelu_new'"),
-    ({"position_embedding_type": "relative_key"}, "= 'relative_key'; expected 'absolute'"),
-    ({"is_decoder": True}, "is_decoder = True; expected False"),
-    ({"add_cross_attention": True}, "add_cross_attention = True; expected False"),
-    ({"model_type": "roberta"}, "model_type = 'roberta'; expected 'bert'"),
-    ({"embedding_size": 4}, "embedding_size = 4; expected 8"),
-    ({"num_attention_heads": 3}, "n_heads is 3 and d_model is 8; expected n_heads to divide"),
-    ({"pruned_heads": {0: [1]}}, r"pruned_heads = {0: \[1\]}; expected {}"),
-    ({"hidden_size": 0}, "hidden_size is 0; expected a whole number of at least 1"),
-    ({"hidden_size": "8"}, "hidden_size is '8'; expected a whole number of at least 1"),
-    ({"vocab_size": None}, "vocab_size is None; expected a whole number of at least 1"),
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_act": "mish"}, "hidden_act is 'mish'; expected one of 'gelu', 'gelu_new'"),
+        ({"position_embedding_type": "relative_key"}, "= 'relative_key'; expected 'absolute'"),
+        ({"is_decoder": True}, "is_decoder = True; expected False"),
+        ({"add_cross_attention": True}, "add_cross_attention = True; expected False"),
+        ({"model_type": "roberta"}, "model_type = 'roberta'; expected 'bert'"),
+        ({"embedding_size": 4}, "embedding_size = 4; expected 8"),
+        ({"num_attention_heads": 3}, "n_heads is 3 and d_model is 8; expected n_heads to divide"),
+        ({"pruned_heads": {0: [1]}}, r"pruned_heads = {0: \[1\]}; expected {}"),
+        ({"hidden_size": 0}, "hidden_size is 0; expected a whole number of at least 1"),
+        ({"hidden_size": "8"}, "hidden_size is '8'; expected a whole number of at least 1"),
+        ({"vocab_size": None}, "vocab_size is None; expected a whole number of at least 1"),
+    ],
 )
 def test_configurations_that_npformer_does_not_have_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         interop.from_bert(state("bert"), BERT | changes)
 
 
-@in_turn("hidden_size", "num_attention_heads", "max_position_embeddings", "vocab_size")
+@pytest.mark.parametrize(
+    "key", ["hidden_size", "num_attention_heads", "max_position_embeddings", "vocab_size"]
+)
 def test_a_configuration_that_is_cut_short_is_refused(key):
     with pytest.raises(ValueError, match=f"hf_config has no '{key}'; expected all of"):
         interop.from_bert(state("bert"), without(BERT, key))
 
 
-@in_turn("hidden_act", "hidden_dropout_prob", "layer_norm_eps", "type_vocab_size")
+@pytest.mark.parametrize(
+    "key", ["hidden_act", "hidden_dropout_prob", "layer_norm_eps", "type_vocab_size"]
+)
 def test_what_a_configuration_leaves_out_has_its_usual_value(key):
     whole = interop.from_bert(state("bert"), BERT).config
     assert interop.from_bert(state("bert"), without(BERT, key)).config == whole
     assert interop.from_bert(state("bert"), BERT | {key: None}).config == whole
 
 
-@in_turn(
-    ({"mixer": "linear", "attention_dropout": 0.0}, "it has mixer = 'linear'"),
-    ({"mixer": ("fourier", "attention")}, "it has mixer = "),
-    ({"norm": "pre"}, "it has norm = 'pre'"),
-    ({"ffn": "none"}, "it has ffn = 'none'"),
-    ({"norm_kind": "rms"}, "it has norm_kind = 'rms' .expected 'layer'."),
-    ({"positions": "rotary"}, "it has positions = 'rotary'"),
-    ({"positions": "sinusoidal"}, "it has positions = 'sinusoidal'"),
-    ({"scale_embeddings": True}, "it has scale_embeddings = True"),
-    ({"embedding_norm": False}, "it has embedding_norm = False"),
-    ({"embedding_projection": True}, "it has embedding_projection = True"),
-    ({"n_token_types": 0}, "it has n_token_types = 0"),
-    ({"share_layers": True}, "it has share_layers = True"),
-    ({"causal": True}, "it has causal = True"),
-    ({"activation": "tanh"}, "it has activation = 'tanh'"),
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mixer": "linear", "attention_dropout": 0.0}, "it has mixer = 'linear'"),
+        ({"mixer": ("fourier", "attention")}, "it has mixer = "),
+        ({"norm": "pre"}, "it has norm = 'pre'"),
+        ({"ffn": "none"}, "it has ffn = 'none'"),
+        ({"norm_kind": "rms"}, "it has norm_kind = 'rms' .expected 'layer'."),
+        ({"positions": "rotary"}, "it has positions = 'rotary'"),
+        ({"positions": "sinusoidal"}, "it has positions = 'sinusoidal'"),
+        ({"scale_embeddings": True}, "it has scale_embeddings = True"),
+        ({"embedding_norm": False}, "it has embedding_norm = False"),
+        ({"embedding_projection": True}, "it has embedding_projection = True"),
+        ({"n_token_types": 0}, "it has n_token_types = 0"),
+        ({"share_layers": True}, "it has share_layers = True"),
+        ({"causal": True}, "it has causal = True"),
+        ({"activation": "tanh"}, "it has activation = 'tanh'"),
+    ],
 )
 def test_an_encoder_that_is_no_bert_is_not_called_one(changes, message):
     plain = interop.from_bert(state("bert"), BERT).config.to_dict() | {"attention_dropout": 0.0}

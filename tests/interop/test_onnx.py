@@ -12,7 +12,6 @@ from npformer.interop import ARCHITECTURES
 from npformer.mixers import MIXERS
 from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import SeriesClassifier, TextClassifier
-from tests.in_turn import separately
 from tests.interop.folders import TEXTS as SENTENCES
 from tests.interop.folders import tiny
 
@@ -165,9 +164,12 @@ def test_every_stock_layer_has_a_converter():
     assert stock - set(nf.interop.onnx.CONVERTERS) == OF_TWO_SEQUENCES | BASES
 
 
-@separately(
-    *product(["tokens"], MIXERS, ({"pooling": "mean"}, {"pooling": "max"})),
-    ("wide", "attention", {"n_pairs": 9}),
+@pytest.mark.parametrize(
+    ("kind", "mixer", "options"),
+    [
+        *product(["tokens"], MIXERS, ({"pooling": "mean"}, {"pooling": "max"})),
+        ("wide", "attention", {"n_pairs": 9}),
+    ],
 )
 def test_a_row_of_padding_alone(tmp_path, kind, mixer, options):
     model = made({**SMALL, "mixer": mixer, "padding": "per_length"}, kind, options)
@@ -255,15 +257,18 @@ def test_arguments_that_do_not_fit(tmp_path):
     assert nf.interop.to_onnx(model, tmp_path / "model.onnx").inputs == ["x"]
 
 
-@separately(
-    ({"path": 3}, TypeError, "path is 3; expected a text"),
-    ({"path": ""}, ValueError, "path is ''; expected the name"),
-    ({"path": "."}, IsADirectoryError, "is a folder; expected the name of a file"),
-    ({"path": "missing/model.onnx"}, FileNotFoundError, "is in a folder that does not exist"),
-    ({"mask": 1}, TypeError, "mask is 1; expected True or False"),
-    ({"types": "no"}, TypeError, "types is 'no'; expected True or False"),
-    ({"model": None}, TypeError, "model is None; expected a Layer"),
-    ({"model": nf.SequenceClassifier}, TypeError, "model is the class SequenceClassifier"),
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"path": 3}, TypeError, "path is 3; expected a text"),
+        ({"path": ""}, ValueError, "path is ''; expected the name"),
+        ({"path": "."}, IsADirectoryError, "is a folder; expected the name of a file"),
+        ({"path": "missing/model.onnx"}, FileNotFoundError, "is in a folder that does not exist"),
+        ({"mask": 1}, TypeError, "mask is 1; expected True or False"),
+        ({"types": "no"}, TypeError, "types is 'no'; expected True or False"),
+        ({"model": None}, TypeError, "model is None; expected a Layer"),
+        ({"model": nf.SequenceClassifier}, TypeError, "model is the class SequenceClassifier"),
+    ],
 )
 def test_what_is_wrong_is_said_before_writing(tmp_path, monkeypatch, arguments, error, words):
     monkeypatch.chdir(tmp_path)

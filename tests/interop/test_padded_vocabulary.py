@@ -9,7 +9,6 @@ import npformer as nf
 from npformer import cli
 from npformer.data.tokenizers import LibraryTokenizer
 from npformer.interop.tokenizers import read_tokenizer
-from tests.in_turn import separately
 from tests.interop.folders import WORDS, config_of, vocabulary
 from tests.interop.pieces import PADDED, llama_folder, llama_tokenizer, state_of, tokenizers
 
@@ -53,7 +52,9 @@ def test_the_command_prints_the_same_text(folder, capsys):
     assert capsys.readouterr().out == f"To be{expected}\n"
 
 
-@separately({"temperature": 0.0}, {"temperature": 1.0}, {"top_k": 3}, {"top_p": 0.9})
+@pytest.mark.parametrize(
+    "options", [{"temperature": 0.0}, {"temperature": 1.0}, {"top_k": 3}, {"top_p": 0.9}]
+)
 def test_ids_without_a_token_are_not_written(folder, options):
     unused = range(UNUSED, PADDED)
     writer = writer_of(folder, likeliest=unused)
@@ -90,18 +91,27 @@ def test_other_ends_are_ids(folder):
         assert "".join(writer.stream("To be", 12, seed=1, stop=stop)) == expected
 
 
-@separately(
-    ({"stop": "\n"}, r"stop is '\\n'; expected token ids\. .*look for it in what stream yields"),
-    ({"stop": ["\n", "END"]}, r"stop is \['\\n', 'END'\]; expected token ids"),
-    ({"stop": re.compile("x")}, "stop is a Pattern; expected token ids"),
-    ({"stop": b"x"}, "stop is b'x'; expected token ids"),
-    ({"stop": 1.5}, "stop is 1.5; expected a whole number"),
-    ({"stop": [PADDED]}, f"stop is {PADDED}; expected a whole number of at least 0 and at most"),
-    ({"never": "a"}, "never is 'a'; expected token ids"),
-    ({"never": range(PADDED)}, f"never has all {PADDED} tokens; expected some to be left"),
-    ({"max_new_tokens": 5}, "takes no 'max_new_tokens'; it takes .*Did you mean 'n'"),
-    ({"stop_strings": ["a"]}, "takes no 'stop_strings'; it takes .*stop"),
-    ({"probabilities": True}, r"text has no probabilities, .*model\.generate\("),
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"stop": "\n"},
+            r"stop is '\\n'; expected token ids\. .*look for it in what stream yields",
+        ),
+        ({"stop": ["\n", "END"]}, r"stop is \['\\n', 'END'\]; expected token ids"),
+        ({"stop": re.compile("x")}, "stop is a Pattern; expected token ids"),
+        ({"stop": b"x"}, "stop is b'x'; expected token ids"),
+        ({"stop": 1.5}, "stop is 1.5; expected a whole number"),
+        (
+            {"stop": [PADDED]},
+            f"stop is {PADDED}; expected a whole number of at least 0 and at most",
+        ),
+        ({"never": "a"}, "never is 'a'; expected token ids"),
+        ({"never": range(PADDED)}, f"never has all {PADDED} tokens; expected some to be left"),
+        ({"max_new_tokens": 5}, "takes no 'max_new_tokens'; it takes .*Did you mean 'n'"),
+        ({"stop_strings": ["a"]}, "takes no 'stop_strings'; it takes .*stop"),
+        ({"probabilities": True}, r"text has no probabilities, .*model\.generate\("),
+    ],
 )
 def test_wrong_ends_are_answered_in_words(folder, options, said):
     writer = nf.from_pretrained(folder)
@@ -154,20 +164,23 @@ def test_gaps_of_a_vocabulary_are_neither_hidden_nor_drawn():
 BEGIN, END, PREFIX = "add_bos_token", "add_eos_token", "add_prefix_space"
 
 
-@separately(
-    ({}, {BEGIN: True}, ""),
-    ({}, {BEGIN: True, END: False, "legacy": False}, ""),
-    ({}, {BEGIN: None, END: None, PREFIX: None}, ""),
-    ({}, {PREFIX: True}, ""),
-    ({"prefix": "first"}, {BEGIN: True, PREFIX: True}, ""),
-    ({"prefix": "never"}, {BEGIN: True, PREFIX: False}, ""),
-    ({"begins": False}, {BEGIN: False, END: False}, ""),
-    ({"begins": False}, {BEGIN: True, "bos_token": None}, ""),
-    ({"begins": False}, {BEGIN: True}, "add_bos_token = True, and '<s>' is not added"),
-    ({}, {BEGIN: True, END: True}, "add_eos_token = True, and '</s>' is not added"),
-    ({}, {PREFIX: False}, "add_prefix_space = False, and a space is added"),
-    ({"prefix": "never"}, {PREFIX: True}, "add_prefix_space = True, and a space is not added"),
-    ({"prefix": "never"}, {PREFIX: True, "tokenizer_class": "PreTrainedTokenizerFast"}, ""),
+@pytest.mark.parametrize(
+    ("tokenizer", "settings", "said"),
+    [
+        ({}, {BEGIN: True}, ""),
+        ({}, {BEGIN: True, END: False, "legacy": False}, ""),
+        ({}, {BEGIN: None, END: None, PREFIX: None}, ""),
+        ({}, {PREFIX: True}, ""),
+        ({"prefix": "first"}, {BEGIN: True, PREFIX: True}, ""),
+        ({"prefix": "never"}, {BEGIN: True, PREFIX: False}, ""),
+        ({"begins": False}, {BEGIN: False, END: False}, ""),
+        ({"begins": False}, {BEGIN: True, "bos_token": None}, ""),
+        ({"begins": False}, {BEGIN: True}, "add_bos_token = True, and '<s>' is not added"),
+        ({}, {BEGIN: True, END: True}, "add_eos_token = True, and '</s>' is not added"),
+        ({}, {PREFIX: False}, "add_prefix_space = False, and a space is added"),
+        ({"prefix": "never"}, {PREFIX: True}, "add_prefix_space = True, and a space is not added"),
+        ({"prefix": "never"}, {PREFIX: True, "tokenizer_class": "PreTrainedTokenizerFast"}, ""),
+    ],
 )
 def test_ends_and_spaces_are_those_that_the_settings_say(tmp_path, tokenizer, settings, said):
     library = llama_tokenizer(**tokenizer)

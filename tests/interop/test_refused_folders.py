@@ -10,7 +10,6 @@ from safetensors.numpy import load_file, save_file
 import npformer as nf
 from npformer.interop import save_pretrained
 from npformer.interop.tokenizers import read_tokenizer
-from tests.in_turn import in_turn
 
 from .folders import WORDS, config_of, tiny
 
@@ -36,7 +35,9 @@ def change(folder, arrays=(), left_out=(), **settings):
     config.write_text(json.dumps(json.loads(config.read_text()) | settings))
 
 
-@in_turn("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+@pytest.mark.parametrize(
+    "name", ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+)
 def test_a_pointer_in_place_of_a_file_of_a_folder(tmp_path, name):
     tiny(tmp_path / name / "model")
     file = tmp_path / name / "model" / name
@@ -46,7 +47,7 @@ def test_a_pointer_in_place_of_a_file_of_a_folder(tmp_path, name):
         nf.from_pretrained(file.parent)
 
 
-@in_turn("vocab.txt", "vocab.json", "merges.txt")
+@pytest.mark.parametrize("name", ["vocab.txt", "vocab.json", "merges.txt"])
 def test_a_pointer_in_place_of_a_vocabulary(tmp_path, name):
     folder = tmp_path / name.replace(".", "-")
     folder.mkdir()
@@ -66,7 +67,7 @@ def test_a_pointer_in_place_of_a_model_or_of_word_vectors(tmp_path):
         nf.interop.read_word_vectors(file, ["the"])
 
 
-@in_turn("gptq", "awq", "fp8", "bitsandbytes", "compressed-tensors")
+@pytest.mark.parametrize("method", ["gptq", "awq", "fp8", "bitsandbytes", "compressed-tensors"])
 def test_a_quantization_is_named(tmp_path, method):
     tiny(tmp_path / method, tokenizer=False)
     change(tmp_path / method, quantization_config={"quant_method": method, "bits": 4})
@@ -92,7 +93,7 @@ LAYERS = {
 }
 
 
-@in_turn(*LAYERS)
+@pytest.mark.parametrize("kind", LAYERS)
 def test_an_array_of_a_head_is_used_or_refused_by_name(tmp_path, kind):
     needed, unknown = LAYERS[kind]
     written(tmp_path / kind, kind)

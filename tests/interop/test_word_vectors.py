@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from npformer.interop import read_word_vectors, set_word_vectors
-from tests.in_turn import in_turn, separately
 
 ROWS = {
     "the": [0.418, 0.24968, -0.41242, 0.1217],
@@ -56,19 +55,22 @@ def test_of_a_word_that_is_there_twice_the_first_counts(tmp_path):
     assert read_word_vectors(path, {"a": 7})["a"].tolist() == [1.0, 2.0]
 
 
-@separately(
-    (b"", "holds no word vectors; expected lines such as 'the 0.41 0.24'"),
-    (b"4 4\n", "holds no word vectors"),
-    (b"the 0.1 0.2\nof 0.3\n", "line 2 of .*: 1 numbers, and 2 in the first line"),
-    (b"the 0.1 0.2\nof 0.3 x\n", "line 2 of .*: something other than numbers"),
-    (b"the 0.1 0.2\nof 0.3 nan\n", "line 2 of .*: a number that is NaN or infinite"),
-    (b"the 0.1 0.2\nof 0.3 1e60\n", "line 2 of .*: a number that is NaN or infinite"),
-    (b"id,text\n3,hello\n", "line 1 of .*: something other than numbers"),
-    (b"some text that is no vector\n", "line 1 of .*: something other than numbers"),
-    (text(header="9 4\n"), "says that it has 9 words but has 4; .* cut short"),
-    (b"3 2\nthe \x00\x01\x02\x03", "is not a text file; .* A .bin of word2vec"),
-    (gzip.compress(text(), mtime=0)[:-12], "is cut short or damaged after line"),
-    (gzip.compress(text(), mtime=0)[:-9] + b"x" * 9, "is cut short or damaged after line"),
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds no word vectors; expected lines such as 'the 0.41 0.24'"),
+        (b"4 4\n", "holds no word vectors"),
+        (b"the 0.1 0.2\nof 0.3\n", "line 2 of .*: 1 numbers, and 2 in the first line"),
+        (b"the 0.1 0.2\nof 0.3 x\n", "line 2 of .*: something other than numbers"),
+        (b"the 0.1 0.2\nof 0.3 nan\n", "line 2 of .*: a number that is NaN or infinite"),
+        (b"the 0.1 0.2\nof 0.3 1e60\n", "line 2 of .*: a number that is NaN or infinite"),
+        (b"id,text\n3,hello\n", "line 1 of .*: something other than numbers"),
+        (b"some text that is no vector\n", "line 1 of .*: something other than numbers"),
+        (text(header="9 4\n"), "says that it has 9 words but has 4; .* cut short"),
+        (b"3 2\nthe \x00\x01\x02\x03", "is not a text file; .* A .bin of word2vec"),
+        (gzip.compress(text(), mtime=0)[:-12], "is cut short or damaged after line"),
+        (gzip.compress(text(), mtime=0)[:-9] + b"x" * 9, "is cut short or damaged after line"),
+    ],
 )
 def test_damaged_files_are_refused_in_words(tmp_path, content, message):
     path = tmp_path / "vectors.txt"
@@ -110,17 +112,20 @@ def test_rows_of_words_are_filled(model, words):
     assert set_word_vectors(model, words, {}) == 0
 
 
-@in_turn(
-    (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),
-    (VOCABULARY, {"the": [np.nan] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
-    (VOCABULARY, {"the": ["a"] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
-    (VOCABULARY, [[1.0]], TypeError, "vectors is a list; expected a Mapping"),
-    ([*VOCABULARY, "more"], ROWS, ValueError, "id of .more., .* vocab_size 6, is 6"),
-    ({"the": 6}, ROWS, ValueError, "the id of 'the', .* vocab_size 6, is 6; expected"),
-    ({"the": -1}, ROWS, ValueError, "the id of 'the', .* is -1; expected a whole number"),
-    ({"the": "a"}, ROWS, ValueError, "the id of 'the', .* is 'a'; expected a whole number"),
-    ("the", ROWS, TypeError, "words is a str; expected a list with a string"),
-    ([1, 2], ROWS, TypeError, r"words\[0\] is an int: 1; expected a string"),
+@pytest.mark.parametrize(
+    ("words", "vectors", "error", "message"),
+    [
+        (VOCABULARY, {"the": [1.0]}, ValueError, r"shape \(1,\) and the model d_model 4; expected"),
+        (VOCABULARY, {"the": [np.nan] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
+        (VOCABULARY, {"the": ["a"] * 4}, ValueError, "vector of 'the' is .*; expected finite"),
+        (VOCABULARY, [[1.0]], TypeError, "vectors is a list; expected a Mapping"),
+        ([*VOCABULARY, "more"], ROWS, ValueError, "id of .more., .* vocab_size 6, is 6"),
+        ({"the": 6}, ROWS, ValueError, "the id of 'the', .* vocab_size 6, is 6; expected"),
+        ({"the": -1}, ROWS, ValueError, "the id of 'the', .* is -1; expected a whole number"),
+        ({"the": "a"}, ROWS, ValueError, "the id of 'the', .* is 'a'; expected a whole number"),
+        ("the", ROWS, TypeError, "words is a str; expected a list with a string"),
+        ([1, 2], ROWS, TypeError, r"words\[0\] is an int: 1; expected a string"),
+    ],
 )
 def test_what_does_not_fit_is_refused_and_changes_nothing(model, words, vectors, error, message):
     before = model.parameters()["embed.tokens.weight"].copy()

@@ -7,7 +7,6 @@ from safetensors.numpy import load_file, save_file
 import npformer as nf
 from npformer.core import constants
 from npformer.interop import save_pretrained
-from tests.in_turn import separately
 
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "n_layers": 1, "max_len": 9}
 GPT2 = {"norm": "pre", "positions": "learned", "scale_embeddings": False, "causal": True, **SIZES}
@@ -57,30 +56,33 @@ def changed(folder, **settings):
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
 
 
-@separately(
-    (gpt2, {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = True"),
-    (gpt2, {"add_cross_attention": True}, "add_cross_attention = True; expected False"),
-    (gpt2, {"activation_function": "mish"}, "activation_function is 'mish'"),
-    (gpt2, {"n_embd": 10}, "transformer.wte.weight has shape (20, 8) and dtype float32, exp"),
-    (gpt2, {"n_layer": 2}, "transformer.h.1.attn.c_attn.weight is missing"),
-    (marian, {"share_encoder_decoder_embeddings": False}, "expected True"),
-    (marian, {"normalize_before": True}, "normalize_before = True; expected False"),
-    (marian, {"pad_token_id": None}, "pad_token_id is None"),
-    (marian, {"encoder_ffn_dim": 13}, "fc1.weight has shape (12, 8)"),
-    (gpt2, {"num_attention_heads": 4}, "num_attention_heads = 4; expected 2"),
-    (gpt2, {"is_causal": False}, "is_causal = False; expected True"),
-    (gpt2, {"sliding_window": 4}, "sliding_window = 4"),
-    (gpt2, {"embd_pdrop": 0.5}, "embd_pdrop = 0.5; expected 0.0"),
-    (gpt2, {"embd_pdrop": None}, "embd_pdrop = 0.1; expected 0.0"),  # the usual one
-    (gpt2, {"tie_word_embeddings": "no"}, "tie_word_embeddings is 'no'; expected True or"),
-    (marian, {"num_hidden_layers": 2}, "num_hidden_layers = 2; expected 1"),
-    (marian, {"decoder_vocab_size": 21}, "decoder_vocab_size = 21; expected 20"),
-    (marian, {"is_causal": True}, "is_causal = True"),
-    (marian, {"decoder_layerdrop": 0.5}, "decoder_layerdrop = 0.5; expected 0.0"),
-    (marian, {"scale_embedding": "false"}, "scale_embedding is 'false'; expected True or"),
-    (gpt2, {"auto_map": {"AutoModel": "own.Model"}}, "auto_map = "),
-    (gpt2, {"n_layer": 10**5}, "n_layers is 100000"),
-    (marian, {"d_model": 2**40}, "an array of shape (20, 1099511627776)"),
+@pytest.mark.parametrize(
+    ("make", "settings", "said"),
+    [
+        (gpt2, {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx = True"),
+        (gpt2, {"add_cross_attention": True}, "add_cross_attention = True; expected False"),
+        (gpt2, {"activation_function": "mish"}, "activation_function is 'mish'"),
+        (gpt2, {"n_embd": 10}, "transformer.wte.weight has shape (20, 8) and dtype float32, exp"),
+        (gpt2, {"n_layer": 2}, "transformer.h.1.attn.c_attn.weight is missing"),
+        (marian, {"share_encoder_decoder_embeddings": False}, "expected True"),
+        (marian, {"normalize_before": True}, "normalize_before = True; expected False"),
+        (marian, {"pad_token_id": None}, "pad_token_id is None"),
+        (marian, {"encoder_ffn_dim": 13}, "fc1.weight has shape (12, 8)"),
+        (gpt2, {"num_attention_heads": 4}, "num_attention_heads = 4; expected 2"),
+        (gpt2, {"is_causal": False}, "is_causal = False; expected True"),
+        (gpt2, {"sliding_window": 4}, "sliding_window = 4"),
+        (gpt2, {"embd_pdrop": 0.5}, "embd_pdrop = 0.5; expected 0.0"),
+        (gpt2, {"embd_pdrop": None}, "embd_pdrop = 0.1; expected 0.0"),  # the usual one
+        (gpt2, {"tie_word_embeddings": "no"}, "tie_word_embeddings is 'no'; expected True or"),
+        (marian, {"num_hidden_layers": 2}, "num_hidden_layers = 2; expected 1"),
+        (marian, {"decoder_vocab_size": 21}, "decoder_vocab_size = 21; expected 20"),
+        (marian, {"is_causal": True}, "is_causal = True"),
+        (marian, {"decoder_layerdrop": 0.5}, "decoder_layerdrop = 0.5; expected 0.0"),
+        (marian, {"scale_embedding": "false"}, "scale_embedding is 'false'; expected True or"),
+        (gpt2, {"auto_map": {"AutoModel": "own.Model"}}, "auto_map = "),
+        (gpt2, {"n_layer": 10**5}, "n_layers is 100000"),
+        (marian, {"d_model": 2**40}, "an array of shape (20, 1099511627776)"),
+    ],
 )
 def test_what_npformer_has_not_is_said(tmp_path, make, settings, said):
     save_pretrained(make(), tmp_path / "folder")
@@ -94,21 +96,32 @@ TABLE, NEAR = np.ones((20, 8), "float32"), SINUSOIDS.astype("float32")
 UPPER = (NEAR.view("uint32") & 0xFFFF0000).view("float32")  # as in bfloat16
 
 
-@separately(
-    (gpt2, {"score.weight": TABLE}, "score.weight is unknown. Expected .* GPT2LMHeadModel"),
-    (gpt2, {"transformer.h.0.attn.lora_A": TABLE}, "transformer.h.0.attn.lora_A is unknown"),
-    (gpt2, {"transformer.h.0.attn.bias": TABLE, "transformer.h.0.attn.masked_bias": TABLE}, ""),
-    (marian, {"model.encoder.embed_tokens.weight": TABLE}, "differs from 'model.shared"),
-    (marian, {"model.decoder.embed_tokens.weight": TABLE}, "differs from 'model.shared"),
-    (marian, {"lm_head.weight": TABLE}, "'lm_head.weight' differs from 'model.shared.weight'"),
-    (marian, {"lm_head.weight": None, "model.encoder.embed_tokens.weight": None}, ""),
-    (marian, {"model.encoder.embed_positions.weight": TABLE[:9]}, "differs from sinusoids"),
-    (marian, {"model.decoder.embed_positions.weight": TABLE[0]}, "differs from sinusoids"),
-    (marian, {"model.encoder.embed_positions.weight": SINUSOIDS.astype("float16")}, ""),
-    (marian, {"model.encoder.embed_positions.weight": UPPER}, ""),
-    (marian, {"model.encoder.embed_positions.weight": NEAR + np.float32(1e-5)}, "differs from s"),
-    (marian, {"model.encoder.embed_positions.weight": NEAR + np.float32(1e-7)}, ""),
-    (marian, {"model.encoder.final_norm.weight": TABLE}, "encoder.final_norm.weight is unknown"),
+@pytest.mark.parametrize(
+    ("make", "more", "said"),
+    [
+        (gpt2, {"score.weight": TABLE}, "score.weight is unknown. Expected .* GPT2LMHeadModel"),
+        (gpt2, {"transformer.h.0.attn.lora_A": TABLE}, "transformer.h.0.attn.lora_A is unknown"),
+        (gpt2, {"transformer.h.0.attn.bias": TABLE, "transformer.h.0.attn.masked_bias": TABLE}, ""),
+        (marian, {"model.encoder.embed_tokens.weight": TABLE}, "differs from 'model.shared"),
+        (marian, {"model.decoder.embed_tokens.weight": TABLE}, "differs from 'model.shared"),
+        (marian, {"lm_head.weight": TABLE}, "'lm_head.weight' differs from 'model.shared.weight'"),
+        (marian, {"lm_head.weight": None, "model.encoder.embed_tokens.weight": None}, ""),
+        (marian, {"model.encoder.embed_positions.weight": TABLE[:9]}, "differs from sinusoids"),
+        (marian, {"model.decoder.embed_positions.weight": TABLE[0]}, "differs from sinusoids"),
+        (marian, {"model.encoder.embed_positions.weight": SINUSOIDS.astype("float16")}, ""),
+        (marian, {"model.encoder.embed_positions.weight": UPPER}, ""),
+        (
+            marian,
+            {"model.encoder.embed_positions.weight": NEAR + np.float32(1e-5)},
+            "differs from s",
+        ),
+        (marian, {"model.encoder.embed_positions.weight": NEAR + np.float32(1e-7)}, ""),
+        (
+            marian,
+            {"model.encoder.final_norm.weight": TABLE},
+            "encoder.final_norm.weight is unknown",
+        ),
+    ],
 )
 def test_an_array_is_used_or_refused(tmp_path, make, more, said):
     save_pretrained(make(), tmp_path)
@@ -143,16 +156,19 @@ def test_generation_is_as_the_folder_says_or_it_is_said(tmp_path):
     assert nf.from_pretrained(tmp_path)._ends() == [7]
 
 
-@separately(
-    (lambda: gpt2(norm="post"), "norm = 'post' (expected 'pre')"),
-    (lambda: gpt2(mixer="gated_convolution"), "mixer = 'gated_convolution'"),
-    (lambda: gpt2(activation="tanh"), "activation = 'tanh'"),
-    (lambda: llama(window=4), "window = 4 (expected None)"),
-    (lambda: llama(bias=True), "bias = True (expected False)"),
-    (lambda: llama(rope_theta=(1.0, 2.0), n_layers=2), "that differ in rope_theta or window"),
-    (lambda: gpt2(n_kv_heads=1), "n_kv_heads = 1 (expected None)"),
-    (lambda: marian(tied=False), "it has tied = False"),
-    (lambda: marian(output_bias=False), "it has output_bias = False"),
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: gpt2(norm="post"), "norm = 'post' (expected 'pre')"),
+        (lambda: gpt2(mixer="gated_convolution"), "mixer = 'gated_convolution'"),
+        (lambda: gpt2(activation="tanh"), "activation = 'tanh'"),
+        (lambda: llama(window=4), "window = 4 (expected None)"),
+        (lambda: llama(bias=True), "bias = True (expected False)"),
+        (lambda: llama(rope_theta=(1.0, 2.0), n_layers=2), "that differ in rope_theta or window"),
+        (lambda: gpt2(n_kv_heads=1), "n_kv_heads = 1 (expected None)"),
+        (lambda: marian(tied=False), "it has tied = False"),
+        (lambda: marian(output_bias=False), "it has output_bias = False"),
+    ],
 )
 def test_what_transformers_has_not_is_said(tmp_path, make, said):
     with pytest.raises(ValueError, match=r"npformer\.save writes any model") as raised:

@@ -21,7 +21,6 @@ from npformer.engine.twins import Twins
 from npformer.engine.updates import device_generator
 from npformer.proof import complex_step
 from tests.engine.users import Scaled
-from tests.in_turn import separately
 from tests.passes import assert_same, both_passes
 
 
@@ -284,9 +283,12 @@ class Own(np.ndarray):
     """Another class than NumPy's."""
 
 
-@separately(
-    *(np.ones((2, 3), kind) for kind in ("complex128", "float16", "bool", "O")),
-    np.ones((2, 3)).view(Own),
+@pytest.mark.parametrize(
+    "x",
+    [
+        *(np.ones((2, 3), kind) for kind in ("complex128", "float16", "bool", "O")),
+        np.ones((2, 3)).view(Own),
+    ],
 )
 def test_there_are_no_kernels_for_other_dtypes_and_classes(x):
     assert kernel("feed_forward", x) is None

@@ -8,7 +8,6 @@ from npformer import Context
 from npformer import functional as F
 from npformer.mixers import Attention, BlockwiseAttention, GeneralAttention, MixerSettings
 from npformer.mixers import general_attention as module
-from tests.in_turn import separately
 from tests.passes import both_passes
 
 
@@ -28,7 +27,10 @@ def test_a_head_is_attention_over_its_own_columns(either, rng):
 
 
 # In blocks ----------------------------------------------------------------------------------------
-@separately(("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True))
+@pytest.mark.parametrize(
+    ("memory", "length", "in_blocks"),
+    [("stored", 9, False), ("blocks", 1, True), ("auto", 7, False), ("auto", 8, True)],
+)
 def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, in_blocks):
     monkeypatch.setattr(module, "BLOCKWISE_FROM_LENGTH", 8)
     blockwise = Mock(wraps=F.blockwise_attention)
@@ -41,11 +43,14 @@ def test_auto_takes_blocks_for_long_sequences(rng, monkeypatch, memory, length, 
     assert blockwise.called == in_blocks
 
 
-@separately(
-    (GeneralAttention, "stored", [8, 9]),
-    (GeneralAttention, "auto", [8]),
-    (BlockwiseAttention, "auto", [8]),
-    (BlockwiseAttention, "blocks", []),
+@pytest.mark.parametrize(
+    ("kind", "memory", "lengths"),
+    [
+        (GeneralAttention, "stored", [8, 9]),
+        (GeneralAttention, "auto", [8]),
+        (BlockwiseAttention, "auto", [8]),
+        (BlockwiseAttention, "blocks", []),
+    ],
 )
 def test_which_lengths_a_twin_stores_the_weights_of(rng, monkeypatch, kind, memory, lengths):
     monkeypatch.setattr("npformer.engine.cpu.averaging.STORED", 8)
@@ -64,13 +69,16 @@ def test_a_subclass_builds_itself(monkeypatch):
     assert type(Own.build(MixerSettings(8, 2, 9), seed=0, dtype="float64")) is Own
 
 
-@separately(
-    {"attention_dropout": 0.1},
-    {"rope_theta": 100.0},
-    {"n_kv_heads": 1},
-    {"d_head": 6},
-    {"window": 3},
-    {"qk_norm": True},
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"attention_dropout": 0.1},
+        {"rope_theta": 100.0},
+        {"n_kv_heads": 1},
+        {"d_head": 6},
+        {"window": 3},
+        {"qk_norm": True},
+    ],
 )
 def test_a_setting_that_asks_for_more_builds_the_general_class(settings):
     asking = MixerSettings(8, 2, 9, **settings)

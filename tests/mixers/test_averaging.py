@@ -8,7 +8,6 @@ import pytest
 from npformer import Context
 from npformer import functional as F
 from npformer.mixers import MIXERS, SCORES, AveragingMixer, MixerSettings, MixtureScores
-from tests.in_turn import separately
 from tests.passes import both_passes
 
 D, N, K = 16, 24, 3
@@ -69,12 +68,15 @@ def test_parameters_of_the_scores_come_first_and_are_the_mixers_own(name):
         np.testing.assert_array_equal(mixer.named_parameters()[key].value, parameter.value)
 
 
-@separately(
-    ("attention", 2 * D**2),
-    ("random_synthesizer", N**2),
-    ("fixed_random_synthesizer", N**2),
-    ("factorized_random_synthesizer", 2 * N * K),
-    ("dense_synthesizer", D**2 + D * N),
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("attention", 2 * D**2),
+        ("random_synthesizer", N**2),
+        ("fixed_random_synthesizer", N**2),
+        ("factorized_random_synthesizer", 2 * N * K),
+        ("dense_synthesizer", D**2 + D * N),
+    ],
 )
 def test_a_head_has_as_many_weights_as_in_the_papers_table(name, count):
     parameters = of_scores(build(name))

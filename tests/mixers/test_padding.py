@@ -7,7 +7,6 @@ import npformer as nf
 from npformer import functional as F
 from npformer.core import Context
 from npformer.mixers import MixerSettings, WholeSequenceMixer
-from tests.in_turn import separately
 
 MASK = np.array([[True] * 5, [True, True, False, False, False], [False] * 5])
 
@@ -117,7 +116,14 @@ def test_of_softmax_in_both_passes():
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@separately(F.scaled_dot_product_attention, F.blockwise_attention, ids=["whole", "in blocks"])
+@pytest.mark.parametrize(
+    "attend",
+    [
+        F.scaled_dot_product_attention,
+        F.blockwise_attention,
+    ],
+    ids=["whole", "in blocks"],
+)
 @pytest.mark.parametrize("shape", ["keys", "queries and keys", "of one sequence"])
 def test_of_attention(causal, shape, attend):
     """Rows of keys and values that no query sees, and rows of queries that see nothing."""

@@ -8,7 +8,6 @@ import npformer as nf
 from npformer import layers as L
 from npformer.mixers import MIXERS, SCORES, Attention, AveragingMixer, WholeSequenceMixer
 from npformer.models.config import FLAGS
-from tests.in_turn import in_turn
 from tests.passes import assert_same, both_passes
 
 AVERAGING = [name for name, kind in MIXERS.items() if issubclass(kind, Attention | AveragingMixer)]
@@ -126,12 +125,15 @@ def test_a_generator_goes_on_where_it_was(small_config):
 
 
 # Configuration ------------------------------------------------------------------------------------
-@in_turn(
-    {},
-    {"mixer": ("fourier", "attention"), "dropout": 0.1},
-    {"mixer": ["fourier", "attention"]},
-    {"mixer": "mixture", "mixture": ["attention", "dense_synthesizer"], "rank": 3},
-    {"memory": "blocks"},
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"mixer": ("fourier", "attention"), "dropout": 0.1},
+        {"mixer": ["fourier", "attention"]},
+        {"mixer": "mixture", "mixture": ["attention", "dense_synthesizer"], "rank": 3},
+        {"memory": "blocks"},
+    ],
 )
 def test_a_configuration_goes_through_json_and_back(small_config, changes):
     config = small_config(**changes)
@@ -157,9 +159,12 @@ def test_a_mixture_mixes_attention_and_a_random_table_unless_told_otherwise(smal
     assert small_config(mixer="mixture").mixture == ("attention", "random_synthesizer")
 
 
-@in_turn(
-    *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
-    *((name, 1, TypeError, "True or False") for name in FLAGS),
+@pytest.mark.parametrize(
+    ("name", "value", "error", "expected"),
+    [
+        *(("n_token_types", n, ValueError, "a whole number") for n in (-1, 1.5, True, "2", None)),
+        *((name, 1, TypeError, "True or False") for name in FLAGS),
+    ],
 )
 def test_wrong_values_are_refused_by_name(name, value, error, expected):
     with pytest.raises(error, match=rf"{name} is {value!r}; expected {expected}"):

@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer.models import InputEmbedding
-from tests.in_turn import in_turn
 from tests.passes import assert_same, both_passes
 
 BERT = {"positions": "learned", "scale_embeddings": False}
@@ -129,14 +128,17 @@ def test_types_may_be_any_whole_numbers(small_model, token_batch, types, dtype):
 
 
 # Wrong calls --------------------------------------------------------------------------------------
-@in_turn(
-    (np.full((8, 6), 3), ValueError, "types holds 3; expected whole numbers from 0 to 2"),
-    (np.full((8, 6), -1), ValueError, "types holds -1; expected whole numbers from 0 to 2"),
-    (np.zeros((8, 5), int), ValueError, r"types has shape \(8, 5\); expected \(8, 6\)"),
-    (np.zeros((6,), int), ValueError, r"types has shape \(6,\); expected \(8, (6|length)\)"),
-    (np.zeros((8, 6)), TypeError, "types has dtype float64; expected whole numbers"),
-    (np.zeros((8, 6), bool), TypeError, "types has dtype bool; expected whole numbers"),
-    ([[0] * 6] * 8, TypeError, "types is a list; expected an array"),
+@pytest.mark.parametrize(
+    ("types", "error", "message"),
+    [
+        (np.full((8, 6), 3), ValueError, "types holds 3; expected whole numbers from 0 to 2"),
+        (np.full((8, 6), -1), ValueError, "types holds -1; expected whole numbers from 0 to 2"),
+        (np.zeros((8, 5), int), ValueError, r"types has shape \(8, 5\); expected \(8, 6\)"),
+        (np.zeros((6,), int), ValueError, r"types has shape \(6,\); expected \(8, (6|length)\)"),
+        (np.zeros((8, 6)), TypeError, "types has dtype float64; expected whole numbers"),
+        (np.zeros((8, 6), bool), TypeError, "types has dtype bool; expected whole numbers"),
+        ([[0] * 6] * 8, TypeError, "types is a list; expected an array"),
+    ],
 )
 def test_wrong_types_are_refused(small_model, token_batch, types, error, message):
     model, (ids, y, mask) = small_model(**BERT), token_batch

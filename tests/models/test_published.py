@@ -8,7 +8,6 @@ import pytest
 import npformer as nf
 from npformer.layers.feed_forward import MAPS
 from npformer.learn.museum import published as published
-from tests.in_turn import separately
 
 
 # A convolution with kernel size 1 is a dense layer ------------------------------------------------
@@ -41,10 +40,13 @@ def test_both_benchmarks_take_the_same_steps(rng):
     assert losses["linear"][-1] < 0.3 * losses["linear"][0]
 
 
-@separately(
-    (np.ones((2, 1), int), ValueError, r"y has shape \(2, 1\); expected \(2,\)"),
-    (np.array([0, 2]), ValueError, "y holds 2; expected whole numbers from 0 to 1"),
-    (np.array([0.0, 1.0]), TypeError, "y has dtype float64; expected whole numbers"),
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (np.ones((2, 1), int), ValueError, r"y has shape \(2, 1\); expected \(2,\)"),
+        (np.array([0, 2]), ValueError, "y holds 2; expected whole numbers from 0 to 1"),
+        (np.array([0.0, 1.0]), TypeError, "y has dtype float64; expected whole numbers"),
+    ],
 )
 def test_labels_that_do_not_fit_are_refused(y, error, message):
     model = published.benchmark_model(4, 8, 32)

@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer.core import Context
 from npformer.layers import GatedFeedForward, PositionwiseFeedForward
-from tests.in_turn import separately
 
 SIZES = {"d_model": 16, "n_layers": 2, "n_heads": 2, "d_ff": 24, "max_len": 20}
 TODAY = {"norm": "pre", "norm_kind": "rms", "ffn": "gated", "activation": "silu"}
@@ -47,7 +46,9 @@ WINDOWS = {
 }
 
 
-@separately({}, TODAY, {"memory": "blocks", "rope_theta": 30.0}, {"window": 3}, WINDOWS)
+@pytest.mark.parametrize(
+    "options", [{}, TODAY, {"memory": "blocks", "rope_theta": 30.0}, {"window": 3}, WINDOWS]
+)
 def test_a_cache_changes_no_token_in_rows_of_unequal_length(rng, options):
     model = writer(**options)
     for value in model.parameters().values():
@@ -149,16 +150,19 @@ def test_training_is_the_plain_one_and_a_file_holds_it(workers, options, tmp_pat
     np.testing.assert_array_equal(again(x), model(x))
 
 
-@separately(
-    ({"mixer": "fourier"}, "a mixer is fourier, which has no queries and keys"),
-    ({"mixer": ["attention", "dense_synthesizer"]}, "a mixer is dense_synthesizer"),
-    ({"n_heads": 16}, "a head has 1 features .d_head, or .*; expected an even number"),
-    ({"rope_theta": 0.0}, "rope_theta is 0.0"),
-    ({"rope_theta": [1.0, 2.0, 3.0]}, "rope_theta has 3 numbers; expected one number, or"),
-    ({"window": [None, 0]}, r"window.1. is 0; expected a whole number of at least 1"),
-    ({"mixer": ["fourier", "attention"], "positions": "none", "qk_norm": True}, "qk_norm is T"),
-    ({"n_kv_heads": 3}, "n_kv_heads is 3 and n_heads is 2; expected n_kv_heads to divide"),
-    ({"share_layers": True, "window": [2, None]}, "share_layers=True with window 2, None"),
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mixer": "fourier"}, "a mixer is fourier, which has no queries and keys"),
+        ({"mixer": ["attention", "dense_synthesizer"]}, "a mixer is dense_synthesizer"),
+        ({"n_heads": 16}, "a head has 1 features .d_head, or .*; expected an even number"),
+        ({"rope_theta": 0.0}, "rope_theta is 0.0"),
+        ({"rope_theta": [1.0, 2.0, 3.0]}, "rope_theta has 3 numbers; expected one number, or"),
+        ({"window": [None, 0]}, r"window.1. is 0; expected a whole number of at least 1"),
+        ({"mixer": ["fourier", "attention"], "positions": "none", "qk_norm": True}, "qk_norm is T"),
+        ({"n_kv_heads": 3}, "n_kv_heads is 3 and n_heads is 2; expected n_kv_heads to divide"),
+        ({"share_layers": True, "window": [2, None]}, "share_layers=True with window 2, None"),
+    ],
 )
 def test_what_cannot_turn_is_refused(options, said):
     with pytest.raises(ValueError, match=said):

@@ -8,7 +8,6 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.optim import adam_update, constant
-from tests.in_turn import in_turn
 
 
 def make_chain(width):
@@ -96,9 +95,28 @@ def test_gradients_of_the_same_names_and_other_shapes_are_refused(chain):
 
 
 # Large gradients ----------------------------------------------------------------------------------
-@in_turn(True, False, of="enabled")
-@in_turn((4,), (2, 2), of="shape")
-@in_turn(1e18, 2e19, 5e20, of="size")
+@pytest.mark.parametrize(
+    "enabled",
+    [
+        True,
+        False,
+    ],
+)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (4,),
+        (2, 2),
+    ],
+)
+@pytest.mark.parametrize(
+    "size",
+    [
+        1e18,
+        2e19,
+        5e20,
+    ],
+)
 def test_gradients_up_to_5e20_move_float32_as_they_move_float64(enabled, shape, size):
     rng = np.random.default_rng(0)
     start, theta, wide = rng.normal(size=shape), {}, {}
@@ -113,14 +131,29 @@ def test_gradients_up_to_5e20_move_float32_as_they_move_float64(enabled, shape, 
     assert (np.abs(theta["w"] - start) > 0.1).all()
 
 
-@in_turn(True, False, of="flat")
-@in_turn(True, False, of="enabled")
-@in_turn(
-    (np.nan, "holds NaN"),
-    (np.inf, "holds infinity"),
-    (-np.inf, "holds infinity"),
-    (1e30, r"reaches 1e\+30: its square is more than float32 can hold"),
-    (7e20, r"reaches 7e\+20: its square is more"),
+@pytest.mark.parametrize(
+    "flat",
+    [
+        True,
+        False,
+    ],
+)
+@pytest.mark.parametrize(
+    "enabled",
+    [
+        True,
+        False,
+    ],
+)
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (np.nan, "holds NaN"),
+        (np.inf, "holds infinity"),
+        (-np.inf, "holds infinity"),
+        (1e30, r"reaches 1e\+30: its square is more than float32 can hold"),
+        (7e20, r"reaches 7e\+20: its square is more"),
+    ],
 )
 def test_a_gradient_not_finite_is_named_before_anything_changes(flat, enabled, value, problem):
     layer = L.Sequential(L.Linear(3, 5, seed=0), L.LayerNorm(5)).flatten()
@@ -150,45 +183,55 @@ def test_many_gradients_whose_squares_together_overflow_are_no_error():
 ONES = np.ones(3)
 
 
-@in_turn(
-    ({"parameters": {"w": [1.0]}}, TypeError, "parameter w is a list; expected an array"),
-    ({"parameters": {"w": None}}, TypeError, "parameter w is None; expected an array"),
-    ({"parameters": {"w": 1.0}}, TypeError, "parameter w is a float; expected an array"),
-    ({"parameters": {"w": np.float32(1)}}, TypeError, "parameter w is a NumPy number"),
-    ({"parameters": {"w": np.ones(3, int)}}, TypeError, "parameter w has dtype int64"),
-    ({"parameters": {"w": np.ones(3, "float16")}}, TypeError, "w has dtype float16"),
-    ({"parameters": {"w": np.broadcast_to(ONES, (2, 3))}}, ValueError, "w is read-only"),
-    ({"betas": (0.9, 0.99, 0.999)}, ValueError, r"betas is \(0\.9, 0\.99, 0\.999\); .* two"),
-    ({"betas": (0.9,)}, ValueError, r"betas is \(0\.9,\); expected two numbers"),
-    ({"betas": 0.9}, ValueError, r"betas is 0\.9; expected two numbers"),
-    ({"betas": ONES[:2]}, ValueError, "betas is an ndarray; expected two numbers"),
-    ({"betas": ("0.9", 0.99)}, ValueError, "betas is '0.9'; expected a number from 0"),
-    ({"betas": (0.9, -0.1)}, ValueError, r"betas is -0\.1; expected a number from 0"),
-    ({"lr": "0.1"}, ValueError, "lr is '0.1'; expected a number above 0"),
-    ({"lr": None}, ValueError, "lr is None; expected a number above 0"),
-    ({"lr": np.inf}, ValueError, "lr is inf; expected a number above 0"),
-    ({"eps": None}, ValueError, "eps is None; expected a number above 0"),
-    ({"weight_decay": "0"}, ValueError, "weight_decay is '0'; expected 0 or more"),
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"parameters": {"w": [1.0]}}, TypeError, "parameter w is a list; expected an array"),
+        ({"parameters": {"w": None}}, TypeError, "parameter w is None; expected an array"),
+        ({"parameters": {"w": 1.0}}, TypeError, "parameter w is a float; expected an array"),
+        ({"parameters": {"w": np.float32(1)}}, TypeError, "parameter w is a NumPy number"),
+        ({"parameters": {"w": np.ones(3, int)}}, TypeError, "parameter w has dtype int64"),
+        ({"parameters": {"w": np.ones(3, "float16")}}, TypeError, "w has dtype float16"),
+        ({"parameters": {"w": np.broadcast_to(ONES, (2, 3))}}, ValueError, "w is read-only"),
+        ({"betas": (0.9, 0.99, 0.999)}, ValueError, r"betas is \(0\.9, 0\.99, 0\.999\); .* two"),
+        ({"betas": (0.9,)}, ValueError, r"betas is \(0\.9,\); expected two numbers"),
+        ({"betas": 0.9}, ValueError, r"betas is 0\.9; expected two numbers"),
+        ({"betas": ONES[:2]}, ValueError, "betas is an ndarray; expected two numbers"),
+        ({"betas": ("0.9", 0.99)}, ValueError, "betas is '0.9'; expected a number from 0"),
+        ({"betas": (0.9, -0.1)}, ValueError, r"betas is -0\.1; expected a number from 0"),
+        ({"lr": "0.1"}, ValueError, "lr is '0.1'; expected a number above 0"),
+        ({"lr": None}, ValueError, "lr is None; expected a number above 0"),
+        ({"lr": np.inf}, ValueError, "lr is inf; expected a number above 0"),
+        ({"eps": None}, ValueError, "eps is None; expected a number above 0"),
+        ({"weight_decay": "0"}, ValueError, "weight_decay is '0'; expected 0 or more"),
+    ],
 )
 def test_wrong_settings_are_refused_in_words(change, error, message):
     with pytest.raises(error, match=message):
         nf.Adam(**({"parameters": {"w": ONES.copy()}} | change))
 
 
-@in_turn(
-    (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
-    ({}, ValueError, "gradients is empty; expected at least one array"),
-    ([ONES], TypeError, "gradients is a list; expected a Mapping"),
-    (ONES, TypeError, "gradients is an ndarray; expected a Mapping"),
-    ({"v": ONES}, ValueError, "do not fit the parameters: w is missing.* from one model"),
-    ({"w": ONES, "v": ONES, "u": ONES}, ValueError, "u is unknown"),
-    ({"v": ONES, "w": None}, TypeError, "the gradient of w is None; expected an array"),
-    ({"v": ONES, "w": [1.0, 1.0, 1.0]}, TypeError, "the gradient of w is a list"),
-    ({"v": ONES, "w": 1.0}, TypeError, "the gradient of w is a float"),
-    ({"v": ONES, "w": ONES.astype(int)}, TypeError, "the gradient of w has dtype int64"),
-    ({"v": ONES, "w": ONES.astype("f")}, ValueError, "w has .* dtype float32, expected .*float64"),
-    ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"w has shape \(3, 1\) .*expected \(3,\)"),
-    ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
+@pytest.mark.parametrize(
+    ("gradients", "error", "message"),
+    [
+        (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
+        ({}, ValueError, "gradients is empty; expected at least one array"),
+        ([ONES], TypeError, "gradients is a list; expected a Mapping"),
+        (ONES, TypeError, "gradients is an ndarray; expected a Mapping"),
+        ({"v": ONES}, ValueError, "do not fit the parameters: w is missing.* from one model"),
+        ({"w": ONES, "v": ONES, "u": ONES}, ValueError, "u is unknown"),
+        ({"v": ONES, "w": None}, TypeError, "the gradient of w is None; expected an array"),
+        ({"v": ONES, "w": [1.0, 1.0, 1.0]}, TypeError, "the gradient of w is a list"),
+        ({"v": ONES, "w": 1.0}, TypeError, "the gradient of w is a float"),
+        ({"v": ONES, "w": ONES.astype(int)}, TypeError, "the gradient of w has dtype int64"),
+        (
+            {"v": ONES, "w": ONES.astype("f")},
+            ValueError,
+            "w has .* dtype float32, expected .*float64",
+        ),
+        ({"v": ONES, "w": np.ones((3, 1))}, ValueError, r"w has shape \(3, 1\) .*expected \(3,\)"),
+        ({"v": ONES, "w": np.float64(1.0)}, TypeError, "the gradient of w is a NumPy number"),
+    ],
 )
 def test_wrong_gradients_are_refused_in_words_and_change_nothing(gradients, error, message):
     theta = {"v": ONES.copy(), "w": ONES.copy()}
@@ -208,13 +251,16 @@ def test_a_learning_rate_that_a_callback_sets_wrong_is_refused(lr):
     assert optimizer.steps == 0
 
 
-@in_turn(
-    ({"g": np.ones((3, 3))}, ValueError, r"theta, g, m and v have the shapes .*\(3, 3\)"),
-    ({"v": np.ones(1)}, ValueError, "theta, g, m and v have the shapes"),
-    ({"v": None}, TypeError, "v is None; expected an array"),
-    ({"g": np.ones(3, int)}, TypeError, "g has dtype int64"),
-    ({"m": np.ones(3, "float32")}, TypeError, "m has dtype float32"),
-    ({"theta": [1.0]}, TypeError, "theta is a list; expected an array"),
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"g": np.ones((3, 3))}, ValueError, r"theta, g, m and v have the shapes .*\(3, 3\)"),
+        ({"v": np.ones(1)}, ValueError, "theta, g, m and v have the shapes"),
+        ({"v": None}, TypeError, "v is None; expected an array"),
+        ({"g": np.ones(3, int)}, TypeError, "g has dtype int64"),
+        ({"m": np.ones(3, "float32")}, TypeError, "m has dtype float32"),
+        ({"theta": [1.0]}, TypeError, "theta is a list; expected an array"),
+    ],
 )
 def test_the_update_refuses_arrays_that_do_not_fit(wrong, error, message):
     arrays = {name: np.ones(3) for name in ("theta", "g", "m", "v")} | wrong

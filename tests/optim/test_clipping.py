@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer import layers as L
 from npformer.optim import global_norm
-from tests.in_turn import in_turn, separately
 from tests.optim.test_adam import make_chain, random_gradients
 
 
@@ -39,8 +38,28 @@ def test_clipping_a_flat_buffer_is_clipping_name_by_name(rng):
 
 
 # Large and small ----------------------------------------------------------------------------------
-@in_turn(1, 3, 100_000, of="n")
-@in_turn(1e-45, 1e-38, 1e-25, 3e-22, 1e-15, 1e10, 1e19, 1e25, 3e32, of="size")
+@pytest.mark.parametrize(
+    "n",
+    [
+        1,
+        3,
+        100_000,
+    ],
+)
+@pytest.mark.parametrize(
+    "size",
+    [
+        1e-45,
+        1e-38,
+        1e-25,
+        3e-22,
+        1e-15,
+        1e10,
+        1e19,
+        1e25,
+        3e32,
+    ],
+)
 def test_the_norm_neither_overflows_nor_vanishes_in_float32(n, size):
     g = np.random.default_rng(n).uniform(-size, size, n).astype("float32")
     g[0] = size
@@ -62,12 +81,21 @@ def test_the_norm_holds_all_of_float64():
     assert global_norm({"a": np.array([3e-200, 4e-200])}) == pytest.approx(5e-200)
 
 
-@in_turn(
-    ([1.0, np.nan, np.inf], "holds NaN"),
-    ([1.0, -np.inf, 1.0], "holds infinity"),
-    ([3e38, 3e38, 1.0], r"reaches 3e\+38: the norm of all gradients is more than float32 can"),
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ([1.0, np.nan, np.inf], "holds NaN"),
+        ([1.0, -np.inf, 1.0], "holds infinity"),
+        ([3e38, 3e38, 1.0], r"reaches 3e\+38: the norm of all gradients is more than float32 can"),
+    ],
 )
-@in_turn(False, True, of="flat")
+@pytest.mark.parametrize(
+    "flat",
+    [
+        False,
+        True,
+    ],
+)
 def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
     gradients = nf.Gradients(L.Linear(2, 3, seed=0).flatten())
     gradients["bias"][...] = values
@@ -83,11 +111,14 @@ def test_a_norm_that_is_not_finite_is_refused_and_named(values, problem, flat):
 
 
 # Wrong arguments ----------------------------------------------------------------------------------
-@separately(
-    (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
-    ({}, ValueError, "gradients is empty; expected at least one array"),
-    ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
-    ({"v": {"w": np.ones(3)}}, TypeError, "the gradient of v is a dict"),
+@pytest.mark.parametrize(
+    ("gradients", "error", "message"),
+    [
+        (None, TypeError, "gradients is None; expected a Mapping. Pass what loss_and_gradients"),
+        ({}, ValueError, "gradients is empty; expected at least one array"),
+        ({"w": np.ones(3, complex)}, TypeError, "the gradient of w has dtype complex128"),
+        ({"v": {"w": np.ones(3)}}, TypeError, "the gradient of v is a dict"),
+    ],
 )
 def test_wrong_gradients_are_refused_in_words(gradients, error, message):
     for call in (global_norm, lambda g: nf.clip_by_global_norm(g, 1e-3)):
@@ -103,7 +134,7 @@ def test_read_only_gradients_are_measured_and_not_clipped():
     np.testing.assert_array_equal(gradients["v"], 1.0)
 
 
-@in_turn(0.0, -1.0, np.nan, np.inf, None, "1", [1.0], np.ones(2), 1j)
+@pytest.mark.parametrize("max_norm", [0.0, -1.0, np.nan, np.inf, None, "1", [1.0], np.ones(2), 1j])
 def test_a_wrong_max_norm_is_refused_in_words(max_norm):
     gradients = {"w": np.ones(3)}
     with pytest.raises(ValueError, match=r"max_norm is .*; expected a number above 0"):

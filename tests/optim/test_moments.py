@@ -12,7 +12,6 @@ import npformer as nf
 from npformer import layers as L
 from npformer.core import Parameter, Parameters
 from npformer.optim import cosine
-from tests.in_turn import in_turn
 
 IDS, LABELS = np.arange(12).reshape(3, 4) % 7, np.array([0, 1, 2])
 
@@ -93,9 +92,21 @@ def in_layout(model, flat):
     return model.parameters() if flat else dict(model.parameters())
 
 
-@in_turn("float32", "float64", of="dtype")
-@in_turn(0, 3, of="steps")
-@in_turn((1, 1), (1, 0), (0, 1), (0, 0))
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float32",
+        "float64",
+    ],
+)
+@pytest.mark.parametrize(
+    "steps",
+    [
+        0,
+        3,
+    ],
+)
+@pytest.mark.parametrize(("flat", "flat_again"), [(1, 1), (1, 0), (0, 1), (0, 0)])
 def test_a_training_goes_on_bit_for_bit_from_its_state(dtype, steps, flat, flat_again):
     model = classifier(dtype)
     optimizer = nf.Adam(
@@ -162,27 +173,42 @@ def test_the_name_of_a_function_of_ones_own_is_the_same_in_every_process():
 OUTSIDE = object()
 
 
-@in_turn(
-    ("steps", -1, "steps is -1; expected a whole number of at least 0"),
-    ("steps", 1.5, r"steps is 1\.5; expected a whole number"),
-    ("steps", None, "steps is None; expected a whole number"),
-    ("steps", OUTSIDE, "the optimizer's values are .*; expected .*'steps'"),
-    ("no_decay", OUTSIDE, "the optimizer's values are .*; expected .*'no_decay'"),
-    ("more", 1, "the optimizer's values are .*'more'.*; expected"),
-    ("lr", "0.1", r"lr is '0\.1'; expected 0 or more"),
-    ("lr", math.nan, "lr is nan; expected 0 or more"),
-    ("eps", 0.0, r"eps is 0\.0; expected a number above 0"),
-    ("betas", [0.9], r"betas is \[0\.9\]; expected two numbers"),
-    ("betas", [0.9, "1"], "betas is '1'; expected a number from 0"),
-    ("weight_decay", -1.0, r"weight_decay is -1\.0; expected 0 or more"),
-    ("m.bias", OUTSIDE, r"not those of these parameters: m\.bias is missing"),
-    ("m.gamma", np.zeros(3), r"not those of these parameters: m\.gamma is unknown"),
-    ("m.bias", np.zeros(4), r"m\.bias has shape \(4,\) and dtype float64, expected \(3,\)"),
-    ("v.bias", np.zeros(3, "float32"), r"v\.bias has shape \(3,\) and dtype float32, expected"),
-    ("v.bias", [0.0, 0.0, 0.0], "expected a mapping of names to NumPy arrays"),
-    ("m.bias", np.array([0.0, math.nan, 0.0]), r"m\.bias holds NaN, infinity or a negative square"),
-    ("v.bias", np.array([0.0, math.inf, 0.0]), r"v\.bias holds NaN, infinity or a negative square"),
-    ("v.bias", np.array([0.0, -1e-9, 0.0]), r"v\.bias holds NaN, infinity or a negative square"),
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("steps", -1, "steps is -1; expected a whole number of at least 0"),
+        ("steps", 1.5, r"steps is 1\.5; expected a whole number"),
+        ("steps", None, "steps is None; expected a whole number"),
+        ("steps", OUTSIDE, "the optimizer's values are .*; expected .*'steps'"),
+        ("no_decay", OUTSIDE, "the optimizer's values are .*; expected .*'no_decay'"),
+        ("more", 1, "the optimizer's values are .*'more'.*; expected"),
+        ("lr", "0.1", r"lr is '0\.1'; expected 0 or more"),
+        ("lr", math.nan, "lr is nan; expected 0 or more"),
+        ("eps", 0.0, r"eps is 0\.0; expected a number above 0"),
+        ("betas", [0.9], r"betas is \[0\.9\]; expected two numbers"),
+        ("betas", [0.9, "1"], "betas is '1'; expected a number from 0"),
+        ("weight_decay", -1.0, r"weight_decay is -1\.0; expected 0 or more"),
+        ("m.bias", OUTSIDE, r"not those of these parameters: m\.bias is missing"),
+        ("m.gamma", np.zeros(3), r"not those of these parameters: m\.gamma is unknown"),
+        ("m.bias", np.zeros(4), r"m\.bias has shape \(4,\) and dtype float64, expected \(3,\)"),
+        ("v.bias", np.zeros(3, "float32"), r"v\.bias has shape \(3,\) and dtype float32, expected"),
+        ("v.bias", [0.0, 0.0, 0.0], "expected a mapping of names to NumPy arrays"),
+        (
+            "m.bias",
+            np.array([0.0, math.nan, 0.0]),
+            r"m\.bias holds NaN, infinity or a negative square",
+        ),
+        (
+            "v.bias",
+            np.array([0.0, math.inf, 0.0]),
+            r"v\.bias holds NaN, infinity or a negative square",
+        ),
+        (
+            "v.bias",
+            np.array([0.0, -1e-9, 0.0]),
+            r"v\.bias holds NaN, infinity or a negative square",
+        ),
+    ],
 )
 def test_a_state_that_does_not_fit_is_refused_in_words_and_changes_nothing(name, value, message):
     optimizer = nf.Adam(L.Linear(2, 3, seed=0, dtype="float64").parameters())

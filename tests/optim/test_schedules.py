@@ -9,7 +9,6 @@ import pytest
 
 import npformer as nf
 from npformer.optim import SCHEDULES, constant, cosine, linear, warmup_inverse_sqrt
-from tests.in_turn import in_turn
 
 
 def test_inverse_square_root_is_the_papers_formula():
@@ -56,20 +55,26 @@ def test_a_schedule_is_a_value_that_can_be_copied_pickled_and_written_down(sched
     assert cosine(100) != cosine(101)
 
 
-@in_turn(
-    (lambda: warmup_inverse_sqrt(2.5), r"warmup is 2\.5; expected .* of at least 1"),
-    (lambda: warmup_inverse_sqrt(None), "warmup is None; expected a whole number"),
-    (lambda: cosine("100"), "total is '100'; expected a whole number"),
-    (lambda: cosine(True), "total is True; expected a whole number"),
-    (lambda: cosine(100, warmup=-1), "warmup is -1; expected a whole number of at least 0"),
-    (lambda: cosine(100, warmup=None), "warmup is None; expected a whole number"),
-    (lambda: cosine(100, warmup=100), "warmup is 100; expected .* of at least 0 and at most 99"),
-    (lambda: cosine(100, final=-0.1), r"final is -0\.1; expected 0 or more"),
-    (lambda: cosine(100, final=math.nan), "final is nan; expected 0 or more"),
-    (lambda: cosine(100, final="0"), "final is '0'; expected 0 or more"),
-    (lambda: cosine(100)(0), "step is 0; expected a whole number of at least 1"),
-    (lambda: cosine(100)(np.arange(3)), "step is an ndarray"),
-    (lambda: warmup_inverse_sqrt(4)(0), "step is 0; expected a whole number of at least 1"),
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: warmup_inverse_sqrt(2.5), r"warmup is 2\.5; expected .* of at least 1"),
+        (lambda: warmup_inverse_sqrt(None), "warmup is None; expected a whole number"),
+        (lambda: cosine("100"), "total is '100'; expected a whole number"),
+        (lambda: cosine(True), "total is True; expected a whole number"),
+        (lambda: cosine(100, warmup=-1), "warmup is -1; expected a whole number of at least 0"),
+        (lambda: cosine(100, warmup=None), "warmup is None; expected a whole number"),
+        (
+            lambda: cosine(100, warmup=100),
+            "warmup is 100; expected .* of at least 0 and at most 99",
+        ),
+        (lambda: cosine(100, final=-0.1), r"final is -0\.1; expected 0 or more"),
+        (lambda: cosine(100, final=math.nan), "final is nan; expected 0 or more"),
+        (lambda: cosine(100, final="0"), "final is '0'; expected 0 or more"),
+        (lambda: cosine(100)(0), "step is 0; expected a whole number of at least 1"),
+        (lambda: cosine(100)(np.arange(3)), "step is an ndarray"),
+        (lambda: warmup_inverse_sqrt(4)(0), "step is 0; expected a whole number of at least 1"),
+    ],
 )
 def test_wrong_numbers_are_refused_in_words(build, message):
     with pytest.raises(ValueError, match=message):
@@ -77,17 +82,20 @@ def test_wrong_numbers_are_refused_in_words(build, message):
 
 
 # What they may return -----------------------------------------------------------------------------
-@in_turn(
-    (-1, ValueError),
-    (-1e-300, ValueError),
-    (math.nan, ValueError),
-    (np.float32("inf"), ValueError),
-    (-math.inf, ValueError),
-    (None, TypeError),
-    ("0.5", TypeError),
-    (1j, TypeError),
-    (np.ones(1), TypeError),
-    (constant(), TypeError),
+@pytest.mark.parametrize(
+    ("factor", "error"),
+    [
+        (-1, ValueError),
+        (-1e-300, ValueError),
+        (math.nan, ValueError),
+        (np.float32("inf"), ValueError),
+        (-math.inf, ValueError),
+        (None, TypeError),
+        ("0.5", TypeError),
+        (1j, TypeError),
+        (np.ones(1), TypeError),
+        (constant(), TypeError),
+    ],
 )
 def test_a_factor_that_is_none_is_named_with_its_step_before_anything_changes(factor, error):
     def strange(step):
@@ -116,15 +124,18 @@ def test_a_factor_of_0_changes_nothing_but_the_moments():
 
 
 # Schedules by name --------------------------------------------------------------------------------
-@in_turn(
-    ("cosin(total=5)", ValueError, "schedule is 'cosin'; expected one of 'constant', 'warmup_"),
-    ("cosin(total=5)", ValueError, "Did you mean 'cosine'"),
-    ("cosine", TypeError, r"schedule 'cosine' needs total; expected 'cosine\(total=\.\.\.\)"),
-    ("cosine(total=5, end=1)", TypeError, "schedule 'cosine' has no option 'end'; expected"),
-    ("cosine(total=0)", ValueError, "total is 0; expected a whole number of at least 1"),
-    ("cosine(5)", ValueError, r"schedule is 'cosine\(5\)'; expected a name, or a name and opt"),
-    (0.5, TypeError, r"schedule is 0.5; expected a function of the step .*'cosine\(total=1000"),
-    (cosine, TypeError, "schedule is the builder cosine itself; expected a function"),
+@pytest.mark.parametrize(
+    ("schedule", "error", "message"),
+    [
+        ("cosin(total=5)", ValueError, "schedule is 'cosin'; expected one of 'constant', 'warmup_"),
+        ("cosin(total=5)", ValueError, "Did you mean 'cosine'"),
+        ("cosine", TypeError, r"schedule 'cosine' needs total; expected 'cosine\(total=\.\.\.\)"),
+        ("cosine(total=5, end=1)", TypeError, "schedule 'cosine' has no option 'end'; expected"),
+        ("cosine(total=0)", ValueError, "total is 0; expected a whole number of at least 1"),
+        ("cosine(5)", ValueError, r"schedule is 'cosine\(5\)'; expected a name, or a name and opt"),
+        (0.5, TypeError, r"schedule is 0.5; expected a function of the step .*'cosine\(total=1000"),
+        (cosine, TypeError, "schedule is the builder cosine itself; expected a function"),
+    ],
 )
 def test_a_schedule_that_is_none_is_explained(schedule, error, message):
     with pytest.raises(error, match=message):

@@ -7,7 +7,6 @@ import pytest
 
 import npformer as nf
 from npformer.optim import Optimizer, cosine
-from tests.in_turn import separately
 
 G = np.array([1.0, -2.0])
 
@@ -22,11 +21,14 @@ def steps(n=3, **settings):
     return np.array(path)
 
 
-@separately(
-    ({}, (1.0, 2.0, 3.0)),
-    ({"momentum": 0.5}, (1.0, 1.0 + 1.5, 1.0 + 1.5 + 1.75)),
-    ({"momentum": 0.5, "nesterov": True}, (1.5, 1.5 + 1.75, 1.5 + 1.75 + 1.875)),
-    ({"schedule": cosine(3, final=0.5)}, (0.875, 0.875 + 0.625, 0.875 + 0.625 + 0.5)),
+@pytest.mark.parametrize(
+    ("settings", "sums"),
+    [
+        ({}, (1.0, 2.0, 3.0)),
+        ({"momentum": 0.5}, (1.0, 1.0 + 1.5, 1.0 + 1.5 + 1.75)),
+        ({"momentum": 0.5, "nesterov": True}, (1.5, 1.5 + 1.75, 1.5 + 1.75 + 1.875)),
+        ({"schedule": cosine(3, final=0.5)}, (0.875, 0.875 + 0.625, 0.875 + 0.625 + 0.5)),
+    ],
 )
 def test_steps_by_hand(settings, sums):
     np.testing.assert_allclose(steps(**settings), -0.5 * np.outer(sums, G), rtol=1e-15)
@@ -63,10 +65,13 @@ def test_it_goes_on_from_its_state_as_if_nothing_had_happened(small_model, token
         nf.Adam(other.parameters()).restore(values, arrays)
 
 
-@separately(
-    ({"lr": 0.0}, "lr is 0.0"),
-    ({"lr": 0.1, "momentum": 1.0}, "momentum is 1.0"),
-    ({"lr": 0.1, "nesterov": True}, "nesterov is True and momentum is 0"),
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lr": 0.0}, "lr is 0.0"),
+        ({"lr": 0.1, "momentum": 1.0}, "momentum is 1.0"),
+        ({"lr": 0.1, "nesterov": True}, "nesterov is True and momentum is 0"),
+    ],
 )
 def test_settings_that_make_no_step_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):

@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.optim.weight_decay import fits_any
-from tests.in_turn import in_turn, separately
 
 
 def model(**changes):
@@ -19,7 +18,7 @@ def gradients_of(parameters, seed):
     return {name: rng.normal(size=p.shape) for name, p in parameters.items()}
 
 
-@in_turn(*list(nf.MIXERS))
+@pytest.mark.parametrize("mixer", list(nf.MIXERS))
 def test_norms_and_biases_are_all_vectors_but_no_matrix(mixer):
     found = model(mixer=mixer).parameters()
     spared = {name for name in found if fits_any(name, NORMS_AND_BIASES)}
@@ -75,10 +74,13 @@ def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
         np.testing.assert_allclose(ours[name], p.detach().numpy(), rtol=1e-11, atol=1e-13)
 
 
-@separately(
-    ("*.bias", TypeError, "expected a list of patterns"),
-    ([3], TypeError, "a pattern in no_decay is 3"),
-    (["*.biases"], ValueError, "no parameter matches; expected patterns for names such as"),
+@pytest.mark.parametrize(
+    ("patterns", "error", "words"),
+    [
+        ("*.bias", TypeError, "expected a list of patterns"),
+        ([3], TypeError, "a pattern in no_decay is 3"),
+        (["*.biases"], ValueError, "no parameter matches; expected patterns for names such as"),
+    ],
 )
 def test_wrong_patterns_are_explained(patterns, error, words):
     with pytest.raises(error, match=words):

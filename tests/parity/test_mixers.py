@@ -14,7 +14,6 @@ from npformer.mixers import (
     MixerSettings,
     WholeSequenceMixer,
 )
-from tests.in_turn import separately
 
 from . import formulas
 from .helpers import assert_close, leaf, normals, randomise, torch
@@ -142,10 +141,13 @@ def of_zeros(name, p, x):
     return WHOLE[name](p, torch.where(torch.tensor(MASK[..., None]), x, 0.0))
 
 
-@separately(
-    ("refuse", lambda name, p, x: WHOLE[name](p, x), None),
-    ("per_length", by_length, MASK),
-    ("zero", of_zeros, MASK),
+@pytest.mark.parametrize(
+    ("padding", "formula", "mask"),
+    [
+        ("refuse", lambda name, p, x: WHOLE[name](p, x), None),
+        ("per_length", by_length, MASK),
+        ("zero", of_zeros, MASK),
+    ],
 )
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_mixer_of_whole_sequences_agrees_with_its_formula(name, padding, formula, mask):

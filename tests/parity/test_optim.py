@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from npformer import optim
-from tests.in_turn import separately
 
 from .helpers import assert_close, leaf, torch
 from .options import untried_options
@@ -173,7 +172,11 @@ def test_sgd_with_a_schedule_agrees():
 
 @WHERE
 @pytest.mark.parametrize(("ours", "theirs", "settings"), SCHEDULED)
-@separately(*SCHEDULES, ids=["constant", "inverse sqrt", "cosine"])
+@pytest.mark.parametrize(
+    ("kind", "options", "lr", "reference", "lr_reference"),
+    SCHEDULES,
+    ids=["constant", "inverse sqrt", "cosine"],
+)
 def test_schedule_agrees_with_lambda_lr(
     where, ours, theirs, settings, kind, options, lr, reference, lr_reference
 ):

@@ -9,7 +9,6 @@ import pytest
 import npformer as nf
 from npformer.interop import ARCHITECTURES, save_pretrained
 from npformer.interop.families import FAMILIES
-from tests.in_turn import separately
 
 from .helpers import compute_in_doubles, normals, torch
 
@@ -194,16 +193,19 @@ SPECIAL_FILE = "special_tokens_map.json"
 
 
 @pytest.mark.parametrize("old", [True, False])
-@separately(
-    ("BERT", CONFIG_FILE, {"bos_token": "the", "unk_token": "a"}),
-    ("BERT", CONFIG_FILE, {"do_lower_case": False, "extra_special_tokens": ["<x>"]}),
-    ("BERT", CONFIG_FILE, {"tokenizer_class": "DistilBertTokenizer"}),
-    ("BERT", CONFIG_FILE, NAMES),
-    ("BERT", SPECIAL_FILE, {"pad_token": "[SEP]", "mask_token": "the"}),
-    ("BERT", "added_tokens.json", {"<x>": None}),
-    ("RoBERTa", CONFIG_FILE, {"add_prefix_space": True}),
-    ("RoBERTa", CONFIG_FILE, {"bos_token": "the", "eos_token": "a"}),
-    ("RoBERTa", SPECIAL_FILE, SPECIAL),
+@pytest.mark.parametrize(
+    ("name", "file", "settings"),
+    [
+        ("BERT", CONFIG_FILE, {"bos_token": "the", "unk_token": "a"}),
+        ("BERT", CONFIG_FILE, {"do_lower_case": False, "extra_special_tokens": ["<x>"]}),
+        ("BERT", CONFIG_FILE, {"tokenizer_class": "DistilBertTokenizer"}),
+        ("BERT", CONFIG_FILE, NAMES),
+        ("BERT", SPECIAL_FILE, {"pad_token": "[SEP]", "mask_token": "the"}),
+        ("BERT", "added_tokens.json", {"<x>": None}),
+        ("RoBERTa", CONFIG_FILE, {"add_prefix_space": True}),
+        ("RoBERTa", CONFIG_FILE, {"bos_token": "the", "eos_token": "a"}),
+        ("RoBERTa", SPECIAL_FILE, SPECIAL),
+    ],
 )
 def test_settings_of_a_tokenizer_act_as_theirs(make, tokenizer_folders, old, name, file, settings):
     """Also those of older files."""

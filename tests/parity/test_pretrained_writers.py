@@ -14,7 +14,6 @@ from npformer import cli
 from npformer.core import constants
 from npformer.interop import save_pretrained
 from npformer.interop.tokenizers import read_tokenizer, tokenizer_of
-from tests.in_turn import separately
 from tests.interop.pieces import llama_tokenizer, state_of
 
 from .helpers import compute_in_doubles, torch
@@ -182,15 +181,18 @@ OLDER_MODERNBERT |= {"layer_types": None, "rope_parameters": None, "local_attent
 LLAMA_3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 
 
-@separately(
-    ("ModernBert", OLDER_MODERNBERT),
-    ("ModernBert", OLDER_MODERNBERT | {"local_rope_theta": 20.0, "rope_scaling": None}),
-    ("ModernBert", {"rope_parameters": {"full_attention": {"rope_theta": 30.0}}}),
-    ("Llama", {"rope_parameters": None, "rope_theta": 30.0}),
-    ("Llama", {"rope_parameters": None, "head_dim": None}),
-    ("Llama", {"rope_scaling": {"type": "default", "rope_theta": 30.0}}),
-    ("Qwen3", {"rope_parameters": None, "rope_theta": 30.0, "layer_types": None}),
-    ("Qwen3", {"sliding_window": 4, "use_sliding_window": False, "max_window_layers": 1}),
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        ("ModernBert", OLDER_MODERNBERT),
+        ("ModernBert", OLDER_MODERNBERT | {"local_rope_theta": 20.0, "rope_scaling": None}),
+        ("ModernBert", {"rope_parameters": {"full_attention": {"rope_theta": 30.0}}}),
+        ("Llama", {"rope_parameters": None, "rope_theta": 30.0}),
+        ("Llama", {"rope_parameters": None, "head_dim": None}),
+        ("Llama", {"rope_scaling": {"type": "default", "rope_theta": 30.0}}),
+        ("Qwen3", {"rope_parameters": None, "rope_theta": 30.0, "layer_types": None}),
+        ("Qwen3", {"sliding_window": 4, "use_sliding_window": False, "max_window_layers": 1}),
+    ],
 )
 def test_older_and_newer_words_of_a_configuration(tmp_path, family, changes):
     torch.manual_seed(0)
@@ -207,25 +209,32 @@ def test_older_and_newer_words_of_a_configuration(tmp_path, family, changes):
     near(ours(ids)[0] if kind == "Model" else ours(ids), expected)
 
 
-@separately(
-    ("Llama", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3'; expected 'default': .* not scaled"),
-    ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "with type = 'linear'; ex"),
-    ("Qwen3", {"rope_parameters": LLAMA_3 | {"rope_type": "yarn"}}, "rope_type = 'yarn'"),
-    ("Qwen3", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5; expected"),
-    ("Qwen3", {"use_sliding_window": True}, "use_sliding_window = True; expected False"),
-    ("Qwen3", {"layer_types": ["sliding_attention"] * 2}, "is 'sliding_attention'; expected"),
-    ("Qwen3", {"layer_types": ["full_attention"]}, "has 1 entries; expected one for each of 2"),
-    ("Qwen3", {"model_type": "qwen3_moe"}, "model_type in .* is 'qwen3_moe'; expected one of"),
-    ("Llama", {"attention_bias": True}, "attention_bias = True; expected False"),
-    ("Llama", {"mlp_bias": True}, "mlp_bias = True; expected False"),
-    ("Llama", {"hidden_act": "relu2"}, "hidden_act is 'relu2'; expected one of"),
-    ("Llama", {"rope_parameters": [1]}, "rope_parameters is a list"),
-    ("Llama", {"rope_parameters": {"rope_theta": -1}}, "rope_theta is -1; expected a number"),
-    ("ModernBert", {"norm_bias": True}, "norm_bias = True; expected False"),
-    ("ModernBert", {"hidden_activation": "relu2"}, "hidden_activation is 'relu2'"),
-    ("ModernBert", {"rope_parameters": {"rope_theta": 5.0}}, "_parameters has 'rope_theta'"),
-    ("ModernBert", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3'"),
-    ("ModernBert", {"local_attention": 0}, "local_attention is 0; expected"),
+@pytest.mark.parametrize(
+    ("family", "changes", "said"),
+    [
+        (
+            "Llama",
+            {"rope_scaling": LLAMA_3},
+            "rope_type = 'llama3'; expected 'default': .* not scaled",
+        ),
+        ("Llama", {"rope_scaling": {"type": "linear", "factor": 2.0}}, "with type = 'linear'; ex"),
+        ("Qwen3", {"rope_parameters": LLAMA_3 | {"rope_type": "yarn"}}, "rope_type = 'yarn'"),
+        ("Qwen3", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5; expected"),
+        ("Qwen3", {"use_sliding_window": True}, "use_sliding_window = True; expected False"),
+        ("Qwen3", {"layer_types": ["sliding_attention"] * 2}, "is 'sliding_attention'; expected"),
+        ("Qwen3", {"layer_types": ["full_attention"]}, "has 1 entries; expected one for each of 2"),
+        ("Qwen3", {"model_type": "qwen3_moe"}, "model_type in .* is 'qwen3_moe'; expected one of"),
+        ("Llama", {"attention_bias": True}, "attention_bias = True; expected False"),
+        ("Llama", {"mlp_bias": True}, "mlp_bias = True; expected False"),
+        ("Llama", {"hidden_act": "relu2"}, "hidden_act is 'relu2'; expected one of"),
+        ("Llama", {"rope_parameters": [1]}, "rope_parameters is a list"),
+        ("Llama", {"rope_parameters": {"rope_theta": -1}}, "rope_theta is -1; expected a number"),
+        ("ModernBert", {"norm_bias": True}, "norm_bias = True; expected False"),
+        ("ModernBert", {"hidden_activation": "relu2"}, "hidden_activation is 'relu2'"),
+        ("ModernBert", {"rope_parameters": {"rope_theta": 5.0}}, "_parameters has 'rope_theta'"),
+        ("ModernBert", {"rope_scaling": LLAMA_3}, "rope_type = 'llama3'"),
+        ("ModernBert", {"local_attention": 0}, "local_attention is 0; expected"),
+    ],
 )
 def test_what_npformer_has_not_is_refused(tmp_path, family, changes, said):
     kind = "Model" if family == "ModernBert" else "ForCausalLM"

@@ -14,12 +14,13 @@ from npformer.proof.central_difference import STEP, Slopes, central_difference
 from npformer.proof.complex_step import NotAnalytic, _complex_world, derivative, guarded
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.report import COMPLEX_TOLERANCE, TOLERANCE
-from tests.in_turn import separately
 
 from .test_gradcheck import refused
 
 
-@separately((np.sin, np.cos), (np.exp, np.exp), (lambda x: x**3, lambda x: 3 * x**2))
+@pytest.mark.parametrize(
+    ("f", "slope"), [(np.sin, np.cos), (np.exp, np.exp), (lambda x: x**3, lambda x: 3 * x**2)]
+)
 def test_derivatives_along_a_direction(rng, f, slope):
     x, u, v = rng.normal(size=(3, 4, 2))
     start = x.copy()
@@ -65,13 +66,16 @@ def function(forward):
     return keep, backward
 
 
-@separately(
-    (np.tanh, lambda x: 1.0 / np.cosh(x) ** 2),
-    (np.exp, np.exp),
-    (np.abs, np.sign),
-    (lambda x: np.maximum(x, 0.5), lambda x: 1.0 * (x > 0.5)),
-    (lambda x: np.minimum(x, -x), lambda x: -np.sign(x)),
-    (lambda x: np.where(x < 0.0, x * x, 3.0 * x), lambda x: np.where(x < 0.0, 2.0 * x, 3.0)),
+@pytest.mark.parametrize(
+    ("f", "df"),
+    [
+        (np.tanh, lambda x: 1.0 / np.cosh(x) ** 2),
+        (np.exp, np.exp),
+        (np.abs, np.sign),
+        (lambda x: np.maximum(x, 0.5), lambda x: 1.0 * (x > 0.5)),
+        (lambda x: np.minimum(x, -x), lambda x: -np.sign(x)),
+        (lambda x: np.where(x < 0.0, x * x, 3.0 * x), lambda x: np.where(x < 0.0, 2.0 * x, 3.0)),
+    ],
     ids=["tanh", "exp", "abs", "maximum", "minimum", "where"],
 )
 def test_the_derivative_of_one_number_is_known(f, df):
@@ -123,16 +127,19 @@ def test_catches_a_constant_that_was_cut_after_eight_digits(rng):
     assert report.complex_error > COMPLEX_TOLERANCE
 
 
-@separately(
-    (lambda x: x.real * 2.0, "a real or an imaginary part is not analytic"),
-    (lambda x: (x * x.conj()) + 0.0, "conjugate is not analytic"),
-    (lambda x: x * np.sign(x), "sign is not analytic"),
-    (lambda x: np.array([math.sin(v) for v in x.flat]), "does not run on complex numbers"),
-    (lambda x: x.astype("float64") * 3.0, "does not run on complex numbers"),
-    (lambda x: np.asarray(x, dtype="float64") ** 2, "does not run on complex numbers"),
-    (lambda x: np.arctan2(x, 2.0), "does not run on complex numbers"),
-    (lambda x: np.abs(np.asarray(x)), "its result is real"),
-    (lambda x: x + np.abs(np.asarray(x)), "computes something else with complex numbers"),
+@pytest.mark.parametrize(
+    ("forward", "why"),
+    [
+        (lambda x: x.real * 2.0, "a real or an imaginary part is not analytic"),
+        (lambda x: (x * x.conj()) + 0.0, "conjugate is not analytic"),
+        (lambda x: x * np.sign(x), "sign is not analytic"),
+        (lambda x: np.array([math.sin(v) for v in x.flat]), "does not run on complex numbers"),
+        (lambda x: x.astype("float64") * 3.0, "does not run on complex numbers"),
+        (lambda x: np.asarray(x, dtype="float64") ** 2, "does not run on complex numbers"),
+        (lambda x: np.arctan2(x, 2.0), "does not run on complex numbers"),
+        (lambda x: np.abs(np.asarray(x)), "its result is real"),
+        (lambda x: x + np.abs(np.asarray(x)), "computes something else with complex numbers"),
+    ],
 )
 def test_a_function_that_is_not_analytic_is_checked_by_differences(rng, forward, why):
     report = gradcheck(function(forward), rng.normal(size=(5,)))

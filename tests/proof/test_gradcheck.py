@@ -10,7 +10,6 @@ from npformer.core import Layer
 from npformer.proof.gradcheck import gradcheck
 from npformer.proof.report import GradcheckError
 from npformer.proof.twincheck import twin_report
-from tests.in_turn import separately
 
 
 @pytest.fixture
@@ -195,14 +194,17 @@ class WritesIntoDy(TakesDyForContiguous):
         return dx
 
 
-@separately(
-    (WrongInFloat32(4, 3, seed=0, dtype="float64"), ["in float32 x differs by 1.0e-02 from"]),
-    (
-        TakesDyForContiguous(),
-        ["for a dy with gaps between its entries, .* another", "for a dy in Fortran order"],
-    ),
-    (TakesDyInOrder(), ["for a dy in Fortran order, the backward pass gives another"]),
-    (WritesIntoDy(), ["for a dy that is read-only, the backward pass raises ValueError"]),
+@pytest.mark.parametrize(
+    ("layer", "rules"),
+    [
+        (WrongInFloat32(4, 3, seed=0, dtype="float64"), ["in float32 x differs by 1.0e-02 from"]),
+        (
+            TakesDyForContiguous(),
+            ["for a dy with gaps between its entries, .* another", "for a dy in Fortran order"],
+        ),
+        (TakesDyInOrder(), ["for a dy in Fortran order, the backward pass gives another"]),
+        (WritesIntoDy(), ["for a dy that is read-only, the backward pass raises ValueError"]),
+    ],
 )
 def test_catches_what_is_wrong_for_another_dtype_or_layout_alone(rng, layer, rules):
     found = refused(layer, rng.normal(size=(3, 4))).broken_rules
@@ -256,17 +258,20 @@ class Refuses(L.GELU):
 LINEAR = (6, 5), (5, 4), (4,)
 
 
-@separately(
-    ((F.relu, changes_its_dy), [(3, 4)], "the backward pass changed its dy"),
-    ((F.tanh, changes_its_cache), [(3, 4)], "called twice gave two results: it changes its ca"),
-    ((changes_its_input, np.multiply), [(3, 4)], "a pass changed an input or a parameter"),
-    (KeepsItsInput(5, 4, seed=0, dtype="float64"), [(3, 5)], "second forward pass spoilt"),
-    (DrawsInEvaluation(), [(4, 4)], "the forward pass called twice gave two results"),
-    (CalledOtherwise(), [(4, 4)], "called as a user calls it, it does not give what forward"),
-    (Refuses(), [(4, 4)], "called as a user calls it, it raises ValueError: no"),
-    (linear_but(lambda dx, dW, db: (dx, dW.T, db)), LINEAR, "W has shape (4, 5), not (5, 4)"),
-    (linear_but(lambda x, W, _: (x, W, None)), LINEAR, "returned None as the gradient of b"),
-    ((F.tanh, lambda dy, cache: None), [(6, 5)], "returned None as the gradient of x"),
+@pytest.mark.parametrize(
+    ("target", "shapes", "rule"),
+    [
+        ((F.relu, changes_its_dy), [(3, 4)], "the backward pass changed its dy"),
+        ((F.tanh, changes_its_cache), [(3, 4)], "called twice gave two results: it changes its ca"),
+        ((changes_its_input, np.multiply), [(3, 4)], "a pass changed an input or a parameter"),
+        (KeepsItsInput(5, 4, seed=0, dtype="float64"), [(3, 5)], "second forward pass spoilt"),
+        (DrawsInEvaluation(), [(4, 4)], "the forward pass called twice gave two results"),
+        (CalledOtherwise(), [(4, 4)], "called as a user calls it, it does not give what forward"),
+        (Refuses(), [(4, 4)], "called as a user calls it, it raises ValueError: no"),
+        (linear_but(lambda dx, dW, db: (dx, dW.T, db)), LINEAR, "W has shape (4, 5), not (5, 4)"),
+        (linear_but(lambda x, W, _: (x, W, None)), LINEAR, "returned None as the gradient of b"),
+        ((F.tanh, lambda dy, cache: None), [(6, 5)], "returned None as the gradient of x"),
+    ],
 )
 def test_catches_a_broken_rule(rng, target, shapes, rule):
     report = refused(target, *(rng.normal(size=shape) for shape in shapes))
@@ -329,15 +334,18 @@ ONES, IDS = np.ones((1, 2, 6)), np.arange(24).reshape(2, 3, 4)
 NORM = L.LayerNorm(6, dtype="float64")
 
 
-@separately(
-    (F.relu, [ONES.astype("float32")], {}, r"x has dtype float32; expected float64.*x\.astype"),
-    (L.Linear(6, 4, seed=0), [ONES], {}, "weight has dtype float32; expected float64"),
-    (F.split_heads, [ONES, 2], {}, "split_heads has no split_heads_backward.*expected a pair"),
-    (NORM, [ONES], {"tolerence": 1e-12}, "got tolerence; expected nothing that only functions"),
-    (NORM, [ONES], {"wrt": ["x"]}, "got wrt; expected nothing that only functions take"),
-    (NORM, [ONES, ONES], {}, "got 2 inputs; .* LayerNorm has one input. .* n_inputs = 2"),
-    (L.FirstToken(), [IDS], {}, "FirstToken was given no float64 array and has no param"),
-    (F.relu, [IDS], {}, "relu was given no float64 array"),
+@pytest.mark.parametrize(
+    ("target", "inputs", "options", "message"),
+    [
+        (F.relu, [ONES.astype("float32")], {}, r"x has dtype float32; expected float64.*x\.astype"),
+        (L.Linear(6, 4, seed=0), [ONES], {}, "weight has dtype float32; expected float64"),
+        (F.split_heads, [ONES, 2], {}, "split_heads has no split_heads_backward.*expected a pair"),
+        (NORM, [ONES], {"tolerence": 1e-12}, "got tolerence; expected nothing that only functions"),
+        (NORM, [ONES], {"wrt": ["x"]}, "got wrt; expected nothing that only functions take"),
+        (NORM, [ONES, ONES], {}, "got 2 inputs; .* LayerNorm has one input. .* n_inputs = 2"),
+        (L.FirstToken(), [IDS], {}, "FirstToken was given no float64 array and has no param"),
+        (F.relu, [IDS], {}, "relu was given no float64 array"),
+    ],
 )
 def test_refuses(target, inputs, options, message):
     with pytest.raises(TypeError, match=message):

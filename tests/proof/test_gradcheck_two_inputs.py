@@ -11,7 +11,6 @@ from npformer.proof.problem import layer_problem
 from npformer.proof.report import GradcheckError
 from npformer.proof.rules import check_rules
 from npformer.proof.twincheck import check_twin
-from tests.in_turn import separately
 from tests.two_inputs import Bilinear, CrossAttention, Twice, WordsToVectors
 
 OF_A = np.arange(4) < np.array([[4], [2]])
@@ -248,11 +247,14 @@ def test_a_twin_runs_in_each_dtype(a, b):
     assert set.union(*seen) == {"float64", "float32"}
 
 
-@separately(
-    (lambda da, db: da, "an ndarray"),
-    (lambda da, db: None, "None"),
-    (lambda da, db: (da,), "a tuple of 1"),
-    (lambda da, db: (da, db, db), "a tuple of 3"),
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        (lambda da, db: da, "an ndarray"),
+        (lambda da, db: None, "None"),
+        (lambda da, db: (da,), "a tuple of 1"),
+        (lambda da, db: (da, db, db), "a tuple of 3"),
+    ],
 )
 def test_other_than_two_gradients_are_refused(a, b, returned, what):
     message = rf"backward pass of Wrong returned {what}; expected \(da, db\), in this order"
@@ -263,18 +265,21 @@ def test_other_than_two_gradients_are_refused(a, b, returned, what):
 A, B = np.ones((2, 4, 3)), np.ones((2, 3, 5))
 
 
-@separately(
-    ([A], {}, "got 1 input; expected two, a and b, because Bilinear has two: gradcheck.layer"),
-    ([(A, B)], {}, "got 1 input; expected two, a and b"),
-    ([], {}, "got 0 inputs; expected two"),
-    ([A, B, B], {}, "got 3 inputs; expected two"),
-    ([A, B.astype("float32")], {}, "b has dtype float32; expected float64"),
-    ([A.tolist(), B], {}, "a is a list; expected an array"),
-    ([A, B], {"mask": OF_A}, "mask is an ndarray; expected a tuple of 2, because Bilinear has"),
-    ([A, B], {"mask": (OF_A,)}, "mask is a tuple of 1; expected a tuple of 2"),
-    ([A, B], {"types": OF_A * 1}, "types is an ndarray; expected a tuple of 2"),
-    ([A, B], {"mask": (None, OF_B * 1)}, r"mask\[1\] has dtype int64; expected a boolean"),
-    ([A, B], {"wrt": ["a"]}, "got wrt; expected nothing that only functions take"),
+@pytest.mark.parametrize(
+    ("inputs", "options", "message"),
+    [
+        ([A], {}, "got 1 input; expected two, a and b, because Bilinear has two: gradcheck.layer"),
+        ([(A, B)], {}, "got 1 input; expected two, a and b"),
+        ([], {}, "got 0 inputs; expected two"),
+        ([A, B, B], {}, "got 3 inputs; expected two"),
+        ([A, B.astype("float32")], {}, "b has dtype float32; expected float64"),
+        ([A.tolist(), B], {}, "a is a list; expected an array"),
+        ([A, B], {"mask": OF_A}, "mask is an ndarray; expected a tuple of 2, because Bilinear has"),
+        ([A, B], {"mask": (OF_A,)}, "mask is a tuple of 1; expected a tuple of 2"),
+        ([A, B], {"types": OF_A * 1}, "types is an ndarray; expected a tuple of 2"),
+        ([A, B], {"mask": (None, OF_B * 1)}, r"mask\[1\] has dtype int64; expected a boolean"),
+        ([A, B], {"wrt": ["a"]}, "got wrt; expected nothing that only functions take"),
+    ],
 )
 def test_wrong_calls_are_refused(inputs, options, message):
     with pytest.raises(TypeError, match=message):

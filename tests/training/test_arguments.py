@@ -8,7 +8,6 @@ import pytest
 
 import npformer as nf
 from npformer.optim import Adam
-from tests.in_turn import in_turn, separately
 from tests.training.common import assert_same_weights, fit
 
 
@@ -20,48 +19,60 @@ def Y(n):
     return np.zeros(n, dtype="int64")
 
 
-@in_turn(
-    (X(3, 4, 2), TypeError, r"data is an ndarray; expected \(x, y\) or \(x, y, mask\)"),
-    ((X(3, 4, 2),), TypeError, r"data is a tuple of 1; expected \(x, y\)"),
-    ({"x": 1}, TypeError, r"data is a dict; expected \(x, y\)"),
-    ((X(3, 4, 2), Y(4)), ValueError, "y in data has 4 samples and x has 3"),
-    ((X(3, 4, 2), Y(3), X(2, 4) == 0), ValueError, "mask in data has 2 samples and x has 3"),
-    ((X(3, 4, 2).tolist(), Y(3)), TypeError, "x in data is a list; expected a NumPy array"),
-    ((X(3, 4, 2), [0, 1, 2]), TypeError, "y in data is a list; expected a NumPy array"),
-    ((None, Y(3)), TypeError, "x in data is None; expected a NumPy array"),
-    ((X(3, 4, 2), None), TypeError, "y in data is None; expected a NumPy array"),
-    ((X(0, 4, 2), Y(0)), ValueError, "data has no samples; expected at least 1"),
-    ((X(3, 4, 3), Y(3)), ValueError, r"data, x has shape \(3, 4, 3\); expected"),
-    ((X(3, 4, 2), X(3)), TypeError, "data, y has dtype float64; expected whole numbers"),
-    ((X(3, 4, 2), Y(3) - 1), ValueError, "data, y holds -1; expected whole numbers from 0"),
-    ((X(3, 4, 2), Y(3), X(3, 4)), TypeError, "data, mask has dtype float64; expected a bool"),
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        (X(3, 4, 2), TypeError, r"data is an ndarray; expected \(x, y\) or \(x, y, mask\)"),
+        ((X(3, 4, 2),), TypeError, r"data is a tuple of 1; expected \(x, y\)"),
+        ({"x": 1}, TypeError, r"data is a dict; expected \(x, y\)"),
+        ((X(3, 4, 2), Y(4)), ValueError, "y in data has 4 samples and x has 3"),
+        ((X(3, 4, 2), Y(3), X(2, 4) == 0), ValueError, "mask in data has 2 samples and x has 3"),
+        ((X(3, 4, 2).tolist(), Y(3)), TypeError, "x in data is a list; expected a NumPy array"),
+        ((X(3, 4, 2), [0, 1, 2]), TypeError, "y in data is a list; expected a NumPy array"),
+        ((None, Y(3)), TypeError, "x in data is None; expected a NumPy array"),
+        ((X(3, 4, 2), None), TypeError, "y in data is None; expected a NumPy array"),
+        ((X(0, 4, 2), Y(0)), ValueError, "data has no samples; expected at least 1"),
+        ((X(3, 4, 3), Y(3)), ValueError, r"data, x has shape \(3, 4, 3\); expected"),
+        ((X(3, 4, 2), X(3)), TypeError, "data, y has dtype float64; expected whole numbers"),
+        ((X(3, 4, 2), Y(3) - 1), ValueError, "data, y holds -1; expected whole numbers from 0"),
+        ((X(3, 4, 2), Y(3), X(3, 4)), TypeError, "data, mask has dtype float64; expected a bool"),
+    ],
 )
-@in_turn("data", "validation", of="where")
+@pytest.mark.parametrize(
+    "where",
+    [
+        "data",
+        "validation",
+    ],
+)
 def test_bad_data_is_refused_in_words(make, data, bad, error, message, where):
     given = {"data": data, "validation": data} | {where: bad}
     with pytest.raises(error, match=message.replace("data", where, 1)):
         fit(make(), given["data"], validation=given["validation"])
 
 
-@in_turn(
-    ({"epochs": 0}, ValueError, "epochs is 0; expected a whole number of at least 1"),
-    ({"epochs": 2.0}, ValueError, "epochs is 2.0; expected a whole number"),
-    ({"batch_size": 0}, ValueError, "batch_size is 0; expected a whole number"),
-    ({"check_every": 0}, ValueError, "check_every is 0; expected a whole number"),
-    ({"on_interrupt": "ask"}, ValueError, "on_interrupt is 'ask'; expected one of 'raise'"),
-    ({"patience": 3}, ValueError, "patience is 3 and there is no validation data"),
-    ({"patience": 0}, ValueError, "patience is 0; expected a whole number of at least 1"),
-    ({"clip_norm": 0.0}, ValueError, "clip_norm is 0.0; expected a number above 0"),
-    ({"micro_batch": "a"}, ValueError, "micro_batch is 'a'; expected a whole number"),
-    ({"weight_decay": "a"}, ValueError, "weight_decay is 'a'; expected 0 or more"),
-    ({"schedule": 3}, TypeError, "schedule is 3; expected a function of the step"),
-    ({"optimizer": 3}, TypeError, "optimizer is an int; expected an Optimizer"),
-    ({"clip_norm": math.inf}, ValueError, "clip_norm is inf; expected a number above 0"),
-    ({"lr": 0.0}, ValueError, "lr is 0.0; expected a number above 0"),
-    ({"label_smoothing": 1.0}, ValueError, "label_smoothing is 1.0; expected a number from 0"),
-    ({"seed": None}, TypeError, "seed is None; expected a whole number"),
-    ({"workers": 0}, ValueError, "workers is 0; expected a whole number"),
-    ({"masks": "gpu"}, ValueError, "masks is 'gpu'; expected one of 'host', 'device'"),
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"epochs": 0}, ValueError, "epochs is 0; expected a whole number of at least 1"),
+        ({"epochs": 2.0}, ValueError, "epochs is 2.0; expected a whole number"),
+        ({"batch_size": 0}, ValueError, "batch_size is 0; expected a whole number"),
+        ({"check_every": 0}, ValueError, "check_every is 0; expected a whole number"),
+        ({"on_interrupt": "ask"}, ValueError, "on_interrupt is 'ask'; expected one of 'raise'"),
+        ({"patience": 3}, ValueError, "patience is 3 and there is no validation data"),
+        ({"patience": 0}, ValueError, "patience is 0; expected a whole number of at least 1"),
+        ({"clip_norm": 0.0}, ValueError, "clip_norm is 0.0; expected a number above 0"),
+        ({"micro_batch": "a"}, ValueError, "micro_batch is 'a'; expected a whole number"),
+        ({"weight_decay": "a"}, ValueError, "weight_decay is 'a'; expected 0 or more"),
+        ({"schedule": 3}, TypeError, "schedule is 3; expected a function of the step"),
+        ({"optimizer": 3}, TypeError, "optimizer is an int; expected an Optimizer"),
+        ({"clip_norm": math.inf}, ValueError, "clip_norm is inf; expected a number above 0"),
+        ({"lr": 0.0}, ValueError, "lr is 0.0; expected a number above 0"),
+        ({"label_smoothing": 1.0}, ValueError, "label_smoothing is 1.0; expected a number from 0"),
+        ({"seed": None}, TypeError, "seed is None; expected a whole number"),
+        ({"workers": 0}, ValueError, "workers is 0; expected a whole number"),
+        ({"masks": "gpu"}, ValueError, "masks is 'gpu'; expected one of 'host', 'device'"),
+    ],
 )
 def test_a_bad_option_is_refused_in_words(make, data, options, error, message):
     with pytest.raises(error, match=message):
@@ -106,10 +117,13 @@ def test_evaluate_finds_a_wrong_label_wherever_it_is(make, data):
         nf.evaluate(make(), data)
 
 
-@separately(
-    ({"lr": 1e-2}, "lr=0.01"),
-    ({"weight_decay": 0.0}, r"weight_decay=0\.0"),
-    ({"schedule": "cosine", "weight_decay": 0.1}, r"schedule='cosine' and weight_decay=0\.1"),
+@pytest.mark.parametrize(
+    ("beside", "named"),
+    [
+        ({"lr": 1e-2}, "lr=0.01"),
+        ({"weight_decay": 0.0}, r"weight_decay=0\.0"),
+        ({"schedule": "cosine", "weight_decay": 0.1}, r"schedule='cosine' and weight_decay=0\.1"),
+    ],
 )
 def test_an_optimizer_and_its_settings_are_not_taken_together(make, data, beside, named):
     model = make()

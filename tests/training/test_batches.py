@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from tests.data.test_lengths import LENGTH, model_of, samples
-from tests.in_turn import in_turn, separately
 from tests.training.common import EPOCHS, calling, fit
 
 
@@ -28,8 +27,22 @@ def gradients_of_a_training(model, data, **options):
     return found
 
 
-@in_turn("attention", "dense_synthesizer", "fourier", "linear", of="mixer")
-@in_turn("mean", "none", of="pooling")
+@pytest.mark.parametrize(
+    "mixer",
+    [
+        "attention",
+        "dense_synthesizer",
+        "fourier",
+        "linear",
+    ],
+)
+@pytest.mark.parametrize(
+    "pooling",
+    [
+        "mean",
+        "none",
+    ],
+)
 def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
     x, y, mask = samples(per_token=pooling == "none")
     model = model_of(mixer, pooling)
@@ -40,13 +53,16 @@ def test_a_step_has_the_gradients_of_all_the_padding(mixer, pooling):
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-@separately(
-    ({}, {}, True),
-    ({}, {"batches": "by_length"}, True),
-    ({}, {"batches": "cut"}, True),
-    ({}, {"batches": "shuffled"}, False),
-    ({"pooling": "flatten"}, {}, False),
-    ({"mixer": "fourier", "padding": "zero"}, {}, False),
+@pytest.mark.parametrize(
+    ("changes", "options", "cut"),
+    [
+        ({}, {}, True),
+        ({}, {"batches": "by_length"}, True),
+        ({}, {"batches": "cut"}, True),
+        ({}, {"batches": "shuffled"}, False),
+        ({"pooling": "flatten"}, {}, False),
+        ({"mixer": "fourier", "padding": "zero"}, {}, False),
+    ],
 )
 def test_fit_goes_by_length_if_it_can(changes, options, cut):
     seen, model = [], model_of(**changes)
@@ -119,7 +135,7 @@ def test_no_more_than_a_batch_is_computed_at_a_time(make, data, monkeypatch):
     assert sizes == [2] * 10
 
 
-@in_turn(0, -1, 1.5, "2", None)
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "2", None])
 def test_wrong_numbers_are_refused(make, data, wrong):
     with pytest.raises(ValueError, match=r"accumulate is .*; expected a whole number of at least"):
         fit(make(), data, accumulate=wrong)

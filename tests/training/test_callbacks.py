@@ -9,7 +9,6 @@ import pytest
 
 import npformer as nf
 from npformer.training.callbacks import HOOKS
-from tests.in_turn import in_turn, separately
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, assert_trained, calling, fit
 
 
@@ -230,10 +229,13 @@ def test_the_first_reason_counts(make, data):
     assert noted.seen("on_end") == [("time is up", "time is up")]
 
 
-@separately(
-    (None, TypeError, "reason is None; expected a reason"),
-    ("", ValueError, "reason is ''; expected a reason of your own"),
-    ("interrupted", ValueError, "reason is 'interrupted'; expected a reason of your own"),
+@pytest.mark.parametrize(
+    ("reason", "error", "message"),
+    [
+        (None, TypeError, "reason is None; expected a reason"),
+        ("", ValueError, "reason is ''; expected a reason of your own"),
+        ("interrupted", ValueError, "reason is 'interrupted'; expected a reason of your own"),
+    ],
 )
 def test_a_reason_is_a_word_of_ones_own(make, data, reason, error, message):
     with pytest.raises(error, match=message):
@@ -248,7 +250,9 @@ def test_patience_stops_before_a_callback_does_so_in_the_same_epoch(make, data):
     assert noted.seen("after_epoch") == [None, "patience"]
 
 
-@separately((lambda _: 1e299, "the loss"), (lambda _: 1e308, "the update"))
+@pytest.mark.parametrize(
+    ("schedule", "named"), [(lambda _: 1e299, "the loss"), (lambda _: 1e308, "the update")]
+)
 def test_losses_that_were_not_read_are_checked_when_a_callback_stops(make, data, schedule, named):
     """Steps 1 and 2 stay unread until the end; or there is no loss after the only update."""
     stopping = at("after_step", 2 if named == "the loss" else 1, stop)
@@ -392,23 +396,29 @@ def having(method, *, base=nf.Callback, takes=lambda self, state: None):
     return type("Plugin", (base,), {method: takes})()
 
 
-@in_turn(
-    (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
-    (Noted(), r"callbacks is a Noted; expected a list"),
-    (print, "callbacks is the function print; expected a list"),
-    ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
-    ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
-    ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
-    (
-        [having("after_epoch", base=object)],
-        r"callbacks\[0\] is a .* the class from npformer.Callback",
-    ),
-    ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
-    ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
-    ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
-    ([having("after_step", takes=lambda self: None)], r"after_step of .* called .*\(self, state\)"),
-    ([lambda state, history: None], r"callbacks\[0\] cannot be called with the .*'history'"),
-    ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        (None, r"callbacks is None; expected a list of .* Write callbacks=\[\.\.\.\]"),
+        (Noted(), r"callbacks is a Noted; expected a list"),
+        (print, "callbacks is the function print; expected a list"),
+        ("after_epoch", "callbacks is 'after_epoch'; expected a list"),
+        ([print, 3], r"callbacks\[1\] is 3; expected an npformer.Callback, or a function"),
+        ([None], r"callbacks\[0\] is None; expected an npformer.Callback"),
+        (
+            [having("after_epoch", base=object)],
+            r"callbacks\[0\] is a .* the class from npformer.Callback",
+        ),
+        ([Noted], r"callbacks\[0\] is the class Noted; .* Write Noted\(\.\.\.\)"),
+        ([having("on_epoch_end")], r"callbacks\[0\], a Plugin, has on_epoch_end, which fit does"),
+        ([having("after_epochs")], r"has after_epochs, .* Did you mean 'after_epoch'\?"),
+        (
+            [having("after_step", takes=lambda self: None)],
+            r"after_step of .* called .*\(self, state\)",
+        ),
+        ([lambda state, history: None], r"callbacks\[0\] cannot be called with the .*'history'"),
+        ([lambda: None], r"callbacks\[0\] cannot be called .* one argument: \(state\)"),
+    ],
 )
 def test_wrong_callbacks_are_refused_before_the_first_step(make, data, callbacks, message):
     model = make()

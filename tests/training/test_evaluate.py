@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import in_turn
 
 
 def by_hand(rows):
@@ -53,8 +52,21 @@ def test_data_without_any_label_are_refused(small_model, token_batch, without):
         nf.fit(model, good, validation=(ids, labels, mask), progress=False)
 
 
-@in_turn(np.nan, np.inf, of="bad")
-@in_turn("softmax", "sigmoid", "mean_squared_error", of="output")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.nan,
+        np.inf,
+    ],
+)
+@pytest.mark.parametrize(
+    "output",
+    [
+        "softmax",
+        "sigmoid",
+        "mean_squared_error",
+    ],
+)
 def test_outputs_that_are_no_numbers_are_refused_with_their_sample(make, data, bad, output):
     model, (x, y) = make(n_classes=2, output=output), data
     x[7, 1, 0] = bad

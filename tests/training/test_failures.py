@@ -7,7 +7,6 @@ import pytest
 
 import npformer as nf
 from npformer.engine import team
-from tests.in_turn import separately
 from tests.training.common import BATCH, assert_trained, fit
 
 
@@ -21,11 +20,14 @@ def test_nan_in_the_data_is_named_with_its_step(make, data, check_every):
     assert (caught.value.step, caught.value.tensor) == (step, "the input x")
 
 
-@separately(
-    ("float32", 1e30, 1, None, 1),
-    ("float32", 1e39, 7, 1.0, 1),
-    ("float64", 1e300, 1, 1.0, 2),
-    ("float64", 1e300, 7, None, 2),
+@pytest.mark.parametrize(
+    ("dtype", "lr", "check_every", "clip_norm", "workers"),
+    [
+        ("float32", 1e30, 1, None, 1),
+        ("float32", 1e39, 7, 1.0, 1),
+        ("float64", 1e300, 1, 1.0, 2),
+        ("float64", 1e300, 7, None, 2),
+    ],
 )
 def test_a_huge_learning_rate_is_reported(make, data, dtype, lr, check_every, clip_norm, workers):
     model = make(dtype=dtype)

@@ -10,7 +10,6 @@ import npformer as nf
 from npformer.core import Parameters
 from npformer.engine import team
 from npformer.optim import Adam
-from tests.in_turn import in_turn
 from tests.training.common import assert_same_weights, fit
 
 PATTERNS = {"embedding": ("embed.*",), "one block": ("embed.*", "encoder.blocks.0.*")}
@@ -33,8 +32,14 @@ def changed(model, before):
     return {name for name, v in values(model).items() if not np.array_equal(v, before[name])}
 
 
-@in_turn(*PATTERNS.values(), of="patterns")
-@in_turn("post", "pre", of="norm")
+@pytest.mark.parametrize("patterns", PATTERNS.values())
+@pytest.mark.parametrize(
+    "norm",
+    [
+        "post",
+        "pre",
+    ],
+)
 def test_frozen_parameters_do_not_change_and_the_others_do(small_model, words, patterns, norm):
     model = small_model(dropout=0.1, positions="learned", norm=norm).freeze(*patterns)
     before = values(model)
@@ -153,16 +158,25 @@ def test_constants_stay_constants(small_model):
         model.unfreeze("embed.positions.*")
 
 
-@in_turn(
-    (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' matches none .* Near it: enc"),
-    (("encoder.blocks.0",), ValueError, r"Did you mean 'encoder.blocks.0.\*'\?"),
-    (("embed.*", "layers.*"), ValueError, r"'layers.\*' matches none of the parameters; exp"),
-    (("zzz",), ValueError, r"There are embed, encoder, classify"),
-    ((), ValueError, "there is no pattern; expected at least one"),
-    ((3,), TypeError, "a pattern is 3; expected a text"),
-    ((["embed.*"],), TypeError, r"a pattern is \['embed.\*'\]; expected a text"),
+@pytest.mark.parametrize(
+    ("patterns", "error", "message"),
+    [
+        (("encoder.block.0.*",), ValueError, r"'encoder.block.0.\*' matches none .* Near it: enc"),
+        (("encoder.blocks.0",), ValueError, r"Did you mean 'encoder.blocks.0.\*'\?"),
+        (("embed.*", "layers.*"), ValueError, r"'layers.\*' matches none of the parameters; exp"),
+        (("zzz",), ValueError, r"There are embed, encoder, classify"),
+        ((), ValueError, "there is no pattern; expected at least one"),
+        ((3,), TypeError, "a pattern is 3; expected a text"),
+        ((["embed.*"],), TypeError, r"a pattern is \['embed.\*'\]; expected a text"),
+    ],
 )
-@in_turn("freeze", "unfreeze", of="do")
+@pytest.mark.parametrize(
+    "do",
+    [
+        "freeze",
+        "unfreeze",
+    ],
+)
 def test_a_pattern_that_fits_nothing_is_an_error(small_model, patterns, error, message, do):
     model = small_model()
     with pytest.raises(error, match=message):

@@ -8,7 +8,6 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.curves import figure_of
-from tests.in_turn import in_turn, separately
 from tests.training.common import fit
 
 VALUES = {"train_loss": [1.0, 0.5], "lr": [0.1, 0.1], "seconds": [0.2, 0.2], "best_epoch": 2}
@@ -21,11 +20,17 @@ def test_a_history_comes_back_from_json():
     assert nf.History.from_dict(json.loads(json.dumps(VALIDATED.to_dict()))) == VALIDATED
 
 
-@in_turn(
-    *({k: v for k, v in VALIDATED.to_dict().items() if k != name} for name in VALIDATED.to_dict()),
-    VALIDATED.to_dict() | {"speed": [1.0]},
-    None,
-    [1.0],
+@pytest.mark.parametrize(
+    "values",
+    [
+        *(
+            {k: v for k, v in VALIDATED.to_dict().items() if k != name}
+            for name in VALIDATED.to_dict()
+        ),
+        VALIDATED.to_dict() | {"speed": [1.0]},
+        None,
+        [1.0],
+    ],
 )
 def test_a_history_with_other_values_than_its_own_is_refused(values):
     with pytest.raises(ValueError, match="expected a dict of train_loss, "):
@@ -53,10 +58,13 @@ def test_a_curve_shows_loss_and_metric(make, data, validation, tmp_path):
 
 
 @pytest.mark.usefixtures("drawn")
-@separately(
-    (VALIDATED, "macro f1"),
-    (nf.History(train_loss=[1.0], lr=[0.1]), "learning rate"),
-    (nf.History(), "learning rate"),
+@pytest.mark.parametrize(
+    ("history", "right"),
+    [
+        (VALIDATED, "macro f1"),
+        (nf.History(train_loss=[1.0], lr=[0.1]), "learning rate"),
+        (nf.History(), "learning rate"),
+    ],
 )
 def test_any_history_has_a_curve(tmp_path, history, right):
     figure = history.plot(str(tmp_path / "curve.svg"))

@@ -8,7 +8,6 @@ import pytest
 
 import npformer as nf
 from npformer.models.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
-from tests.in_turn import in_turn, separately
 from tests.training.common import STEPS, assert_same_weights, assert_trained, calling, fit
 
 
@@ -64,12 +63,15 @@ EPOCHS = [  # loss, accuracy, labels, macro F1, balanced accuracy, own
 ]
 
 
-@separately(
-    ("accuracy", 2, [0.6, 0.9, 0.8, 0.7, 0.5]),
-    ("macro_f1", 3, [0.2, 0.3, 0.9, 0.4, 0.4]),
-    ("balanced_accuracy", 4, [0.1, 0.2, 0.3, 0.9, 0.4]),
-    ("loss", 5, [0.9, 0.7, 0.8, 0.6, 0.2]),
-    (lambda y, p: 0.0, 5, [3.0, 1.0, 2.0, 2.5, 3.0]),  # 3.0 twice: the lower loss
+@pytest.mark.parametrize(
+    ("metric", "best", "values"),
+    [
+        ("accuracy", 2, [0.6, 0.9, 0.8, 0.7, 0.5]),
+        ("macro_f1", 3, [0.2, 0.3, 0.9, 0.4, 0.4]),
+        ("balanced_accuracy", 4, [0.1, 0.2, 0.3, 0.9, 0.4]),
+        ("loss", 5, [0.9, 0.7, 0.8, 0.6, 0.2]),
+        (lambda y, p: 0.0, 5, [3.0, 1.0, 2.0, 2.5, 3.0]),  # 3.0 twice: the lower loss
+    ],
 )
 def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     found = iter(EPOCHS)
@@ -82,7 +84,9 @@ def test_the_metric_chooses(make, data, monkeypatch, metric, best, values):
     assert_trained(model, make(), data, epochs=best)
 
 
-@separately(("accuracy", 3), ("loss", 3), ("macro_f1", 4), ("balanced_accuracy", 5))
+@pytest.mark.parametrize(
+    ("metric", "epochs"), [("accuracy", 3), ("loss", 3), ("macro_f1", 4), ("balanced_accuracy", 5)]
+)
 def test_patience_asks_the_metric(make, data, monkeypatch, metric, epochs):
     found = iter(EPOCHS)
     monkeypatch.setattr(WATCHERS, "measure", lambda *_, **__: nf.Evaluation(*next(found)))
@@ -134,13 +138,16 @@ def test_a_loss_without_classes_has_loss_and_functions(make, rng):
         fit(model, data, metric="macro_f1")
 
 
-@in_turn(
-    ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
-    (3, TypeError, "metric is 3; expected one of accuracy"),
-    (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
-    (lambda y, p: np.nan, ValueError, "metric <lambda> returned nan; expected a number"),
-    (lambda y, p: "good", ValueError, "metric <lambda> returned 'good'; expected a number"),
-    (lambda y, p: p, ValueError, "metric <lambda> returned "),
+@pytest.mark.parametrize(
+    ("metric", "error", "message"),
+    [
+        ("f1", ValueError, "metric is 'f1'; expected one of 'accuracy', 'macro_f1'"),
+        (3, TypeError, "metric is 3; expected one of accuracy"),
+        (lambda y: 0.0, TypeError, r"metric cannot be called with y and probabilities"),
+        (lambda y, p: np.nan, ValueError, "metric <lambda> returned nan; expected a number"),
+        (lambda y, p: "good", ValueError, "metric <lambda> returned 'good'; expected a number"),
+        (lambda y, p: p, ValueError, "metric <lambda> returned "),
+    ],
 )
 def test_wrong_metrics_are_refused_in_words(make, data, metric, error, message):
     with pytest.raises(error, match=message):
@@ -190,14 +197,17 @@ def test_without_a_share_the_history_says_none(make, data):
     assert fit(make(), data, validation=data).validation_rows is None
 
 
-@in_turn(
-    (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
-    (1, ValueError, "validation is 1; expected a share"),
-    (1.5, ValueError, "validation is 1.5; expected a share"),
-    (float("nan"), ValueError, "validation is nan; expected a share"),
-    (True, TypeError, r"validation is a bool; expected \(x, y\)"),
-    ("0.1", TypeError, r"validation is a str; expected \(x, y\)"),
-    (0.01, ValueError, "20 samples are too few to set 0.01 of them aside; expected at least 1"),
+@pytest.mark.parametrize(
+    ("share", "error", "message"),
+    [
+        (0.0, ValueError, "validation is 0.0; expected a share of the data between 0 and 1"),
+        (1, ValueError, "validation is 1; expected a share"),
+        (1.5, ValueError, "validation is 1.5; expected a share"),
+        (float("nan"), ValueError, "validation is nan; expected a share"),
+        (True, TypeError, r"validation is a bool; expected \(x, y\)"),
+        ("0.1", TypeError, r"validation is a str; expected \(x, y\)"),
+        (0.01, ValueError, "20 samples are too few to set 0.01 of them aside; expected at least 1"),
+    ],
 )
 def test_wrong_shares_are_refused_in_words(make, data, share, error, message):
     with pytest.raises(error, match=message):

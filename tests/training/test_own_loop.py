@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer.optim import cosine
 from npformer.training.storage.checkpoint_folder import CHECKPOINT
-from tests.in_turn import separately
 from tests.training.common import assert_same_weights, fit
 
 
@@ -24,7 +23,10 @@ def begun(make, schedule=None, **options):
     return model, nf.Adam(model.parameters(), schedule=schedule), np.random.default_rng(5)
 
 
-@separately((None, "float32"), ("cosine(total=9, warmup=2)", "float64"), (cosine(9), "float32"))
+@pytest.mark.parametrize(
+    ("schedule", "dtype"),
+    [(None, "float32"), ("cosine(total=9, warmup=2)", "float64"), (cosine(9), "float32")],
+)
 def test_a_loop_goes_on_bit_for_bit(make, data, tmp_path, schedule, dtype):
     data = (data[0].astype(dtype), data[1])
     model, optimizer, rng = begun(make, schedule, dtype=dtype)

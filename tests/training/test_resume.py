@@ -11,7 +11,6 @@ import pytest
 import npformer as nf
 from npformer.optim import cosine
 from npformer.training.storage import checkpoint_folder as folders
-from tests.in_turn import separately
 from tests.training.common import EPOCHS, STEPS, assert_same_weights, calling, fit
 
 pytestmark = pytest.mark.usefixtures("usual_handlers")
@@ -102,7 +101,9 @@ def test_an_update_is_finished_whatever_comes(make, data, monkeypatch):
     assert_same_weights(model, other)
 
 
-@separately((signal.SIGINT, None), (signal.SIGTERM, 143), (signal.SIGHUP, 129))
+@pytest.mark.parametrize(
+    ("signum", "status"), [(signal.SIGINT, None), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_signals_end_the_caller_too_unless_it_asks_to_go_on(make, data, signum, status):
     before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with pytest.raises(KeyboardInterrupt if status is None else SystemExit) as caught:
@@ -198,15 +199,18 @@ def test_a_generator_of_the_user_goes_on_where_it_was(begin, whole):
 
 
 # What does not agree ------------------------------------------------------------------------------
-@separately(
-    ({"batch_size": 4}, "batch_size is 4, and was 5"),
-    ({"lr": 0.5}, "lr is 0.5, and was 0.01"),
-    ({"seed": 4}, "seed is 4, and was 3"),
-    ({"clip_norm": None}, "clip_norm is None, and was 1.0"),
-    ({"label_smoothing": 0.0}, "loss: label_smoothing is 0.0, and was"),
-    ({"validation": None}, "validation is None, and was"),
-    ({"schedule": cosine(50)}, "factor at step 1 is .*, and was"),
-    ({"resume": False}, r"holds the checkpoint of an earlier .* Pass resume=True"),
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 4}, "batch_size is 4, and was 5"),
+        ({"lr": 0.5}, "lr is 0.5, and was 0.01"),
+        ({"seed": 4}, "seed is 4, and was 3"),
+        ({"clip_norm": None}, "clip_norm is None, and was 1.0"),
+        ({"label_smoothing": 0.0}, "loss: label_smoothing is 0.0, and was"),
+        ({"validation": None}, "validation is None, and was"),
+        ({"schedule": cosine(50)}, "factor at step 1 is .*, and was"),
+        ({"resume": False}, r"holds the checkpoint of an earlier .* Pass resume=True"),
+    ],
 )
 def test_another_training_or_one_anew_is_refused(begin, tmp_path, change, message):
     begin()
@@ -237,14 +241,17 @@ def test_another_number_of_workers_is_told(begin):
         begin(StopAfter(9), workers=1, resume=True)
 
 
-@separately(
-    ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a text or"),
-    ({"checkpoint": b"run"}, TypeError, "checkpoint is b'run'; expected a text or"),
-    ({"checkpoint": "a.safetensors"}, ValueError, "a file's name; expected a folder"),
-    ({"every": 0}, ValueError, "every is 0; expected a whole number of at least 1"),
-    ({"resume": "yes"}, TypeError, "resume is 'yes'; expected True or False"),
-    ({"checkpoint": None, "resume": True}, ValueError, "resume=True without a checkpoint"),
-    ({"checkpoint": None, "every": 2}, ValueError, "every=2 without a checkpoint"),
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"checkpoint": 3}, TypeError, "checkpoint is 3; expected a text or"),
+        ({"checkpoint": b"run"}, TypeError, "checkpoint is b'run'; expected a text or"),
+        ({"checkpoint": "a.safetensors"}, ValueError, "a file's name; expected a folder"),
+        ({"every": 0}, ValueError, "every is 0; expected a whole number of at least 1"),
+        ({"resume": "yes"}, TypeError, "resume is 'yes'; expected True or False"),
+        ({"checkpoint": None, "resume": True}, ValueError, "resume=True without a checkpoint"),
+        ({"checkpoint": None, "every": 2}, ValueError, "every=2 without a checkpoint"),
+    ],
 )
 def test_wrong_arguments_are_explained(begin, changes, error, message):
     with pytest.raises(error, match=message):

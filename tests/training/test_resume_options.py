@@ -7,7 +7,6 @@ import pytest
 
 import npformer as nf
 from npformer.training.storage import checkpoint_folder as folders
-from tests.in_turn import separately
 from tests.training.common import assert_same_weights, fit
 from tests.training.test_resume import StopAfter, plain
 
@@ -79,15 +78,18 @@ def test_a_training_goes_on_bit_for_bit(train, name, step, workers):
     assert list(model.frozen()) == list(whole.frozen())
 
 
-@separately(
-    ({}, {"weigh": True}, "data is '.*', and was"),
-    ({"weigh": True}, {"weigh": False}, "data is '.*', and was"),
-    ({}, {"class_weight": [1, 2, 3]}, r"loss is .*'class_weight': \[1.0, 2.0, 3.0\].* and was"),
-    ({"share": 0.2}, {"share": 0.3}, "validation is '.*', and was"),
-    ({"share": 0.2}, {"metric": "loss"}, "metric is 'loss', and was 'accuracy'"),
-    ({}, {"accumulate": 2}, "batch_size is 10, and was 5"),
-    ({"no_decay": ["*.bias"]}, {"no_decay": []}, "no_decay is"),
-    ({"freeze": ("embed.*",)}, {"freeze": None}, r"frozen is \[\], and was \['embed.tokens"),
+@pytest.mark.parametrize(
+    ("before", "change", "message"),
+    [
+        ({}, {"weigh": True}, "data is '.*', and was"),
+        ({"weigh": True}, {"weigh": False}, "data is '.*', and was"),
+        ({}, {"class_weight": [1, 2, 3]}, r"loss is .*'class_weight': \[1.0, 2.0, 3.0\].* and was"),
+        ({"share": 0.2}, {"share": 0.3}, "validation is '.*', and was"),
+        ({"share": 0.2}, {"metric": "loss"}, "metric is 'loss', and was 'accuracy'"),
+        ({}, {"accumulate": 2}, "batch_size is 10, and was 5"),
+        ({"no_decay": ["*.bias"]}, {"no_decay": []}, "no_decay is"),
+        ({"freeze": ("embed.*",)}, {"freeze": None}, r"frozen is \[\], and was \['embed.tokens"),
+    ],
     ids=str,
 )
 def test_another_training_is_refused(train, before, change, message):

@@ -7,7 +7,6 @@ import npformer as nf
 from npformer.core.inputs import Sequences
 from npformer.data import read_ahead, sharded, stored_samples
 from npformer.data.stored import ShardedArray
-from tests.in_turn import separately
 
 N, LENGTH, VOCABULARY, CLASSES = 97, 9, 30, 3
 
@@ -195,10 +194,13 @@ def test_a_checkpoint_goes_on_whatever_the_number_of_files(tmp_path):
     assert_same(found, trained(data, model_of(), epochs=2, validation=0.2))
 
 
-@separately(
-    (lambda x, y, m, t: x.__setitem__((55, 2), 99), "samples from 50 to 59, .* x holds 99"),
-    (lambda x, y, m, t: y.__setitem__(96, 7), "samples from 90 to 96, .*y holds 7"),
-    (lambda x, y, m, t: t.__setitem__((0, 0), 5), "samples from 0 to 9, .*types holds 5"),
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda x, y, m, t: x.__setitem__((55, 2), 99), "samples from 50 to 59, .* x holds 99"),
+        (lambda x, y, m, t: y.__setitem__(96, 7), "samples from 90 to 96, .*y holds 7"),
+        (lambda x, y, m, t: t.__setitem__((0, 0), 5), "samples from 0 to 9, .*types holds 5"),
+    ],
 )
 def test_a_wrong_sample_is_found_before_the_first_step(tmp_path, change, words):
     arrays = samples()
@@ -281,14 +283,17 @@ def test_predictions_that_fail_leave_the_file_as_it_was(tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
-@separately(
-    ({"path": "p.npz"}, ValueError, "a name that ends in '.npy'"),
-    ({"path": "missing/p.npy"}, FileNotFoundError, "npy is in a folder that does not"),
-    ({"kind": "label"}, ValueError, "kind is 'label'; .*Did you mean 'labels'"),
-    ({"x": [[1, 2]]}, TypeError, "x is a list; expected a NumPy array"),
-    ({"mask": np.ones((3, LENGTH), bool)}, ValueError, "mask has 3 samples and x has 97"),
-    ({"x": np.zeros((0, LENGTH), int), "mask": None}, ValueError, "x has no samples"),
-    ({"model": 3}, TypeError, "model is an int; expected a Model"),
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"path": "p.npz"}, ValueError, "a name that ends in '.npy'"),
+        ({"path": "missing/p.npy"}, FileNotFoundError, "npy is in a folder that does not"),
+        ({"kind": "label"}, ValueError, "kind is 'label'; .*Did you mean 'labels'"),
+        ({"x": [[1, 2]]}, TypeError, "x is a list; expected a NumPy array"),
+        ({"mask": np.ones((3, LENGTH), bool)}, ValueError, "mask has 3 samples and x has 97"),
+        ({"x": np.zeros((0, LENGTH), int), "mask": None}, ValueError, "x has no samples"),
+        ({"model": 3}, TypeError, "model is an int; expected a Model"),
+    ],
 )
 def test_wrong_arguments_of_predict_to_file(tmp_path, monkeypatch, arguments, error, words):
     monkeypatch.chdir(tmp_path)

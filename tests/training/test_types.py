@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import separately
 from tests.training.common import fit
 
 
@@ -29,12 +28,15 @@ def test_a_mask_may_be_none(small_model, pairs):
     fit(small_model(), (ids, y, None, None))
 
 
-@separately(
-    (np.zeros((20, 5), "int64"), ValueError, r"in data, types has shape \(20, 5\); expected"),
-    (np.zeros((19, 6), "int64"), ValueError, "types in data has 19 samples and x has 20"),
-    (np.full((20, 6), 2), ValueError, "in data, types holds 2; expected whole numbers from 0"),
-    (np.zeros((20, 6)), TypeError, "in data, types has dtype float64; expected whole numbers"),
-    ([[0] * 6] * 20, TypeError, "types in data is a list; expected a NumPy array"),
+@pytest.mark.parametrize(
+    ("types", "error", "message"),
+    [
+        (np.zeros((20, 5), "int64"), ValueError, r"in data, types has shape \(20, 5\); expected"),
+        (np.zeros((19, 6), "int64"), ValueError, "types in data has 19 samples and x has 20"),
+        (np.full((20, 6), 2), ValueError, "in data, types holds 2; expected whole numbers from 0"),
+        (np.zeros((20, 6)), TypeError, "in data, types has dtype float64; expected whole numbers"),
+        ([[0] * 6] * 20, TypeError, "types in data is a list; expected a NumPy array"),
+    ],
 )
 def test_wrong_types_are_refused_in_words(small_model, pairs, types, error, message):
     model = small_model(n_token_types=2)

@@ -12,8 +12,6 @@ pytest.importorskip("hypothesis", reason='it searches: python -m pip install "np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.in_turn import in_turn
-
 KINDS = {"softmax": {}, "sigmoid": {"n_classes": 2, "output": "sigmoid"}}
 KINDS["mean_squared_error"] = {"n_classes": 2, "output": "mean_squared_error"}
 KINDS["tokens"] = {"pooling": "none"}
@@ -164,33 +162,36 @@ def of_classes(weights):
     return {"loss": SoftmaxCrossEntropy(class_weight=weights)}
 
 
-@in_turn(
-    ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
-    ({"sample_weight": -np.ones(20)}, ValueError, r"sample_weight holds -1.0 at 0; expected"),
-    ({"sample_weight": [np.nan] * 20}, ValueError, "sample_weight holds nan at 0; expected"),
-    ({"sample_weight": np.zeros(20)}, ValueError, "sample_weight is 0 for every sample of dat"),
-    ({"sample_weight": "a"}, TypeError, "sample_weight is a str; expected numbers"),
-    ({"sample_weight": 3.0}, TypeError, "sample_weight is a float; expected numbers"),
-    ({"class_weight": "even"}, ValueError, "class_weight is 'even'; expected one of 'balance"),
-    ({"class_weight": [1.0]}, ValueError, r"class_weight has shape \(1,\); expected \(3,\)"),
-    ({"class_weight": [1.0, 1.0, -1.0]}, ValueError, "class_weight holds -1.0 at 2; expected"),
-    ({"class_weight": [0.0, 0.0, 1.0]}, ValueError, "every label to train on has the weight 0"),
-    ({"class_weight": {3: 1.0}}, ValueError, "is 3; expected .* at most 2"),
-    ({"class_weight": {"b": 1.0}}, ValueError, "of 3 classes. is 'b'; expected a whole number"),
-    ({"class_weight": {0: "a"}}, ValueError, r"class_weight\[0\] is 'a'; expected"),
-    ({"class_weight": 3}, TypeError, "class_weight is 3; expected 'balanced', a number"),
-    (
-        {"class_weight": "balanced", "loss": SoftmaxCrossEntropy()},
-        ValueError,
-        "class_weight and a loss are given; expected one of the two",
-    ),
-    (
-        {"loss": Unweighted(), "sample_weight": np.ones(20)},
-        TypeError,
-        "Unweighted weighs no targets; expected a loss",
-    ),
-    (of_classes([1.0, 2.0]), ValueError, "class_weight has 2 numbers and there are 3 classes"),
-    (of_classes([0.0, 0.0, 1.0]), ValueError, "data has no labels; expected at least 1"),
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"sample_weight": np.ones(19)}, ValueError, r"shape \(19,\); expected \(20,\)"),
+        ({"sample_weight": -np.ones(20)}, ValueError, r"sample_weight holds -1.0 at 0; expected"),
+        ({"sample_weight": [np.nan] * 20}, ValueError, "sample_weight holds nan at 0; expected"),
+        ({"sample_weight": np.zeros(20)}, ValueError, "sample_weight is 0 for every sample of dat"),
+        ({"sample_weight": "a"}, TypeError, "sample_weight is a str; expected numbers"),
+        ({"sample_weight": 3.0}, TypeError, "sample_weight is a float; expected numbers"),
+        ({"class_weight": "even"}, ValueError, "class_weight is 'even'; expected one of 'balance"),
+        ({"class_weight": [1.0]}, ValueError, r"class_weight has shape \(1,\); expected \(3,\)"),
+        ({"class_weight": [1.0, 1.0, -1.0]}, ValueError, "class_weight holds -1.0 at 2; expected"),
+        ({"class_weight": [0.0, 0.0, 1.0]}, ValueError, "every label to train on has the weight 0"),
+        ({"class_weight": {3: 1.0}}, ValueError, "is 3; expected .* at most 2"),
+        ({"class_weight": {"b": 1.0}}, ValueError, "of 3 classes. is 'b'; expected a whole number"),
+        ({"class_weight": {0: "a"}}, ValueError, r"class_weight\[0\] is 'a'; expected"),
+        ({"class_weight": 3}, TypeError, "class_weight is 3; expected 'balanced', a number"),
+        (
+            {"class_weight": "balanced", "loss": SoftmaxCrossEntropy()},
+            ValueError,
+            "class_weight and a loss are given; expected one of the two",
+        ),
+        (
+            {"loss": Unweighted(), "sample_weight": np.ones(20)},
+            TypeError,
+            "Unweighted weighs no targets; expected a loss",
+        ),
+        (of_classes([1.0, 2.0]), ValueError, "class_weight has 2 numbers and there are 3 classes"),
+        (of_classes([0.0, 0.0, 1.0]), ValueError, "data has no labels; expected at least 1"),
+    ],
 )
 def test_wrong_weights_are_refused_in_words(make, data, options, error, message):
     model = make()

@@ -7,7 +7,6 @@ import pytest
 
 from npformer.data.tokenizers import LibraryTokenizer, train_tokenizer
 from npformer.interop.tokenizers import read_tokenizer, tokenizer_of
-from tests.in_turn import separately
 
 tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
 
@@ -55,15 +54,18 @@ ADDED = {"10": {"content": "<x>", "special": True, "normalized": False}}
 
 
 @pytest.mark.parametrize("files", ["vocab.txt", "tokenizer.json"])
-@separately(
-    ({}, "The c\u00e2t the", "[CLS] the cat [SEP]"),
-    ({"do_lower_case": False}, "The cat", "[CLS] [UNK] cat [SEP]"),
-    ({"strip_accents": False}, "the c\u00e2t", "[CLS] the [UNK] [SEP]"),
-    ({"truncation_side": "left"}, "cat . the sat", "[CLS] the sat [SEP]"),
-    ({"added_tokens_decoder": ADDED}, "the <x> sat", "[CLS] the <x> [SEP]"),
-    ({"extra_special_tokens": ["<x>"]}, "the <x> sat", "[CLS] the <x> [SEP]"),
-    ({"unk_token": "sat"}, "the x", "[CLS] the sat [SEP]"),
-    ({"bos_token": "cat"}, "thecat", "[CLS] the cat [SEP]"),
+@pytest.mark.parametrize(
+    ("settings", "text", "tokens"),
+    [
+        ({}, "The c\u00e2t the", "[CLS] the cat [SEP]"),
+        ({"do_lower_case": False}, "The cat", "[CLS] [UNK] cat [SEP]"),
+        ({"strip_accents": False}, "the c\u00e2t", "[CLS] the [UNK] [SEP]"),
+        ({"truncation_side": "left"}, "cat . the sat", "[CLS] the sat [SEP]"),
+        ({"added_tokens_decoder": ADDED}, "the <x> sat", "[CLS] the <x> [SEP]"),
+        ({"extra_special_tokens": ["<x>"]}, "the <x> sat", "[CLS] the <x> [SEP]"),
+        ({"unk_token": "sat"}, "the x", "[CLS] the sat [SEP]"),
+        ({"bos_token": "cat"}, "thecat", "[CLS] the cat [SEP]"),
+    ],
 )
 def test_settings_beside_a_vocabulary_act(bert, files, settings, text, tokens):
     if files == "tokenizer.json":
@@ -75,10 +77,13 @@ def test_settings_beside_a_vocabulary_act(bert, files, settings, text, tokens):
         assert " ".join(each.tokens(each.ids(text, 4))) == tokens
 
 
-@separately(
-    *((part, lambda given: None) for part in ("normalizer", "pre_tokenizer", "post_processor")),
-    ("model", lambda given: given | {"max_input_chars_per_word": 2}),
-    ("model", lambda given: given | {"type": "WordLevel"}),
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        *((part, lambda given: None) for part in ("normalizer", "pre_tokenizer", "post_processor")),
+        ("model", lambda given: given | {"max_input_chars_per_word": 2}),
+        ("model", lambda given: given | {"type": "WordLevel"}),
+    ],
 )
 def test_a_tokenizer_json_has_the_parts_of_its_class(bert, part, change):
     read_tokenizer(bert).library.save(str(bert / "tokenizer.json"))

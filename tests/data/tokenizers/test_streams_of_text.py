@@ -5,7 +5,6 @@ import pytest
 
 from npformer.data.tokenizers import LibraryTokenizer, SpellingTokenizer
 from npformer.data.tokenizers.tokenizer import cleaned_up, settled_clean_up
-from tests.in_turn import separately
 
 tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
 decoders = tokenizers.decoders
@@ -90,18 +89,25 @@ def test_tokens_of_bytes_are_cut_anywhere():
             assert "".join(tokenizer.pieces(ids)) == tokenizer.decode(ids), tokenizer.tokens(ids)
 
 
-@separately(
-    ("llama", ["\u2581to", "\u2581be", "\u2581or", "n", "not"], ["to", " be", " or", "n", "not"]),
-    ("llama", ["n", "<0xE2>", "<0x82>", "<0xAC>", "\u2581to"], ["n", "\u20ac to"]),
-    ("llama", ["<0x41>", "<end>", "<0xE2>", "n"], ["\ufffd\ufffdn"]),  # and not A
-    ("byte-level", ["a", "\u00e2", "\u0124", "\u00ac", "a"], ["a", "\u20ac", "a"]),
-    ("byte-level", ["a", "\u00e2", "\u0124"], ["a", "\ufffd"]),
-    ("wordpiece", ["do", "##ly", ".", "n't"], ["do", "ly", ".", "n't"]),
-    ("bpe", ["a b", "end</w>", "end</w>"], ["a b", "end", " end"]),
-    ("ctc", ["n", "n", "<pad>", "n", "|"], ["n", "n", " "]),
-    ("none", ["do", "not", "<own> token"], ["do", " not", " <own> token"]),
-    ("replace words", ["n", "\u2581to", "\u2581be"], ["nB"]),
-    ("strip at the end", ["\u2581to", "\u2581be"], ["to be"]),
+@pytest.mark.parametrize(
+    ("name", "words", "pieces"),
+    [
+        (
+            "llama",
+            ["\u2581to", "\u2581be", "\u2581or", "n", "not"],
+            ["to", " be", " or", "n", "not"],
+        ),
+        ("llama", ["n", "<0xE2>", "<0x82>", "<0xAC>", "\u2581to"], ["n", "\u20ac to"]),
+        ("llama", ["<0x41>", "<end>", "<0xE2>", "n"], ["\ufffd\ufffdn"]),  # and not A
+        ("byte-level", ["a", "\u00e2", "\u0124", "\u00ac", "a"], ["a", "\u20ac", "a"]),
+        ("byte-level", ["a", "\u00e2", "\u0124"], ["a", "\ufffd"]),
+        ("wordpiece", ["do", "##ly", ".", "n't"], ["do", "ly", ".", "n't"]),
+        ("bpe", ["a b", "end</w>", "end</w>"], ["a b", "end", " end"]),
+        ("ctc", ["n", "n", "<pad>", "n", "|"], ["n", "n", " "]),
+        ("none", ["do", "not", "<own> token"], ["do", " not", " <own> token"]),
+        ("replace words", ["n", "\u2581to", "\u2581be"], ["nB"]),
+        ("strip at the end", ["\u2581to", "\u2581be"], ["to be"]),
+    ],
 )
 def test_a_piece_comes_as_soon_as_nothing_can_change_it(name, words, pieces):
     tokenizer = tokenizer_with(DECODERS[name]())

@@ -7,7 +7,6 @@ import pytest
 from npformer.data.tokenizers import WordTokenizer
 from npformer.data.tokenizers.word_tokenizer import parts_of, split
 from npformer.interop.tokenizers import tokenizer_of
-from tests.in_turn import in_turn
 
 
 def test_words_apostrophes_signs_and_characters_without_spaces():
@@ -94,17 +93,24 @@ def test_it_comes_back_from_json():
     assert back.vocab_size == made.vocab_size == 5
 
 
-@in_turn(
-    (lambda t: t.encode("a b"), TypeError, r"texts is a str; expected a list with a string"),
-    (lambda t: t.encode(["a", None]), TypeError, r"texts\[1\] is missing: None"),
-    (lambda t: t.encode(["a", float("nan")]), TypeError, r"texts\[1\] is missing: nan"),
-    (lambda t: t.encode([np.ones(2)]), TypeError, r"texts\[0\] is an ndarray; expected a string"),
-    (lambda t: t.encode([3]), TypeError, r"texts\[0\] is an int: 3; expected a string"),
-    (lambda t: t.encode(np.array([["a"]])), ValueError, "texts has 2 axes; expected one"),
-    (lambda t: t.encode(["a"], max_len=0), ValueError, "max_len is 0"),
-    (lambda t: t.tokens([4]), ValueError, "an id is 4"),
-    (lambda t: WordTokenizer(["a", "a"]), ValueError, "'a' is there more than once"),
-    (lambda t: tokenizer_of({"kind": "letters"}), ValueError, "kind is 'letters'"),
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda t: t.encode("a b"), TypeError, r"texts is a str; expected a list with a string"),
+        (lambda t: t.encode(["a", None]), TypeError, r"texts\[1\] is missing: None"),
+        (lambda t: t.encode(["a", float("nan")]), TypeError, r"texts\[1\] is missing: nan"),
+        (
+            lambda t: t.encode([np.ones(2)]),
+            TypeError,
+            r"texts\[0\] is an ndarray; expected a string",
+        ),
+        (lambda t: t.encode([3]), TypeError, r"texts\[0\] is an int: 3; expected a string"),
+        (lambda t: t.encode(np.array([["a"]])), ValueError, "texts has 2 axes; expected one"),
+        (lambda t: t.encode(["a"], max_len=0), ValueError, "max_len is 0"),
+        (lambda t: t.tokens([4]), ValueError, "an id is 4"),
+        (lambda t: WordTokenizer(["a", "a"]), ValueError, "'a' is there more than once"),
+        (lambda t: tokenizer_of({"kind": "letters"}), ValueError, "kind is 'letters'"),
+    ],
 )
 def test_mistakes_are_explained(call, error, words):
     with pytest.raises(error, match=words):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from npformer.engine.cpu import averaging, exponentials, rows, tiles
-from tests.in_turn import separately
 from tests.kernels import helpers
 from tests.kernels.cpu.helpers import (
     assert_close,
@@ -55,22 +54,28 @@ def test_large_scores_alone_need_row_maxima(scale, subtracts):
 LONG = tiles.TILE + 77
 
 
-@separately(
-    helpers.attention_heads(1, tiles.TILE + LONG, 1, 4, "padded", True),
-    helpers.attention_heads(1, tiles.TILE + LONG, 1, 4, scale=LARGE),
-    helpers.dense_heads(2, LONG, 1, 4, LONG + 5, "padded", True),
-    helpers.dense_heads(2, LONG, 1, 4, LONG + 5, "padded", bias=1000.0),
+@pytest.mark.parametrize(
+    "case",
+    [
+        helpers.attention_heads(1, tiles.TILE + LONG, 1, 4, "padded", True),
+        helpers.attention_heads(1, tiles.TILE + LONG, 1, 4, scale=LARGE),
+        helpers.dense_heads(2, LONG, 1, 4, LONG + 5, "padded", True),
+        helpers.dense_heads(2, LONG, 1, 4, LONG + 5, "padded", bias=1000.0),
+    ],
 )
 def test_a_long_sequence_with_tiles_as_they_are(case):
     assert_close(run(case), expected(case), 1e-12)
 
 
-@separately(
-    (9, None, True, True),
-    (10, None, True, False),
-    (9, False, True, False),
-    (10, True, True, True),
-    (9, True, False, False),
+@pytest.mark.parametrize(
+    ("length", "store", "keep", "stored"),
+    [
+        (9, None, True, True),
+        (10, None, True, False),
+        (9, False, True, False),
+        (10, True, True, True),
+        (9, True, False, False),
+    ],
 )
 def test_short_sequences_are_stored_unless_told_otherwise(monkeypatch, length, store, keep, stored):
     monkeypatch.setattr(averaging, "STORED", 9)
@@ -85,11 +90,14 @@ def test_stored_and_computed_again_are_the_same_bits(tiling):
 
 
 # Padding ------------------------------------------------------------------------------------------
-@separately(
-    helpers.attention_heads,
-    partial(helpers.attention_heads, causal=True),
-    helpers.dense_heads,
-    partial(helpers.dense_heads, batch=1),
+@pytest.mark.parametrize(
+    "make",
+    [
+        helpers.attention_heads,
+        partial(helpers.attention_heads, causal=True),
+        helpers.dense_heads,
+        partial(helpers.dense_heads, batch=1),
+    ],
 )
 @pytest.mark.parametrize("mask", ["padded", "in front", "one token"])
 def test_padding_may_hold_anything(tiling, mask, make):
@@ -158,9 +166,12 @@ def test_scores_at_the_edge_of_what_is_safe_have_room_on_both_sides(sign, share,
     assert_close(run(case, "float32", dy), expected(case, "float32", dy), 1e-4)
 
 
-@separately(
-    (helpers.attention_heads(4, 13, 1, 8, scale=LARGE), (1, 3), 1.0),
-    (helpers.dense_heads(4, 13, 1, 8), (1,), 100.0),
+@pytest.mark.parametrize(
+    ("case", "biases", "size"),
+    [
+        (helpers.attention_heads(4, 13, 1, 8, scale=LARGE), (1, 3), 1.0),
+        (helpers.dense_heads(4, 13, 1, 8), (1,), 100.0),
+    ],
 )
 @pytest.mark.parametrize("first", [True, False])
 def test_the_largest_scores_may_be_in_any_piece(monkeypatch, first, case, biases, size):

@@ -16,7 +16,6 @@ from npformer.engine.cpu.fourier import fourier_mixing
 from npformer.engine.cpu.tiles import TILE
 from npformer.engine.team import Team
 from npformer.engine.twin_classes import model_cache
-from tests.in_turn import separately
 
 
 @contextmanager
@@ -39,7 +38,10 @@ def peak_of(run):
 
 
 @pytest.mark.slow
-@separately(("attention", 1), ("dense_synthesizer", 1), ("fourier", 1), ("attention", 2))
+@pytest.mark.parametrize(
+    ("mixer", "workers"),
+    [("attention", 1), ("dense_synthesizer", 1), ("fourier", 1), ("attention", 2)],
+)
 def test_a_training_step_uses_its_memory_again(mixer, workers):
     config = nf.EncoderConfig(
         d_model=64, n_layers=1, n_heads=4, d_ff=256, max_len=64, mixer=mixer, dropout=0.1

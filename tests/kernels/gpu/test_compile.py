@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from npformer.engine.gpu.source import FOLDER, REAL, Source
-from tests.in_turn import separately
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 """A100, H100 and H200, B200."""
@@ -95,12 +94,14 @@ def test_a_source_compiles_and_stays_in_registers(name, char, architecture) -> N
         assert ".f64" not in ptx
 
 
-@separately(
-    ("sum += x", "sum += y"),
-    ("index_t n =", "index_t rows ="),
-    ("__device__ real block_sum", "__device__ block_sum"),
-    ("extern", "external"),
-    of="broken",
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ("sum += x", "sum += y"),
+        ("index_t n =", "index_t rows ="),
+        ("__device__ real block_sum", "__device__ block_sum"),
+        ("extern", "external"),
+    ],
 )
 def test_a_broken_source_is_refused(broken) -> None:
     code = Source("sums").text("f")

@@ -19,7 +19,6 @@ from npformer import functional as F
 from npformer.core import Padding
 from npformer.engine import EngineContext, gpu
 from tests import fake_device, normal_tails
-from tests.in_turn import separately
 from tests.kernels import helpers
 from tests.kernels.gpu import emulated
 from tests.kernels.gpu.helpers import (
@@ -230,10 +229,13 @@ HUGE = np.array([[1e4, -1e4, 1e4 - 1.0], [-3e38, 0.0, 3e38]])
 
 
 @in_both_dtypes
-@separately(
-    *((LOGITS, LABELS.astype(kind)) for kind in ("int32", "int8", "uint8")),
-    (LOGITS, np.full_like(LABELS, F.NO_LABEL)),
-    (HUGE, [2, 2]),
+@pytest.mark.parametrize(
+    ("logits", "labels"),
+    [
+        *((LOGITS, LABELS.astype(kind)) for kind in ("int32", "int8", "uint8")),
+        (LOGITS, np.full_like(LABELS, F.NO_LABEL)),
+        (HUGE, [2, 2]),
+    ],
 )
 def test_cross_entropy_of_any_labels_and_logits(dtype, logits, labels) -> None:
     assert_parity(cross_entropy(logits, labels), dtype)
@@ -345,7 +347,9 @@ def test_gradients_in_one_buffer_are_clipped_by_the_kernel(monkeypatch) -> None:
     assert norms[1] == pytest.approx(norms[0], rel=1e-6)
 
 
-@separately((np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.inf), (3e38, np.inf))
+@pytest.mark.parametrize(
+    ("wrong", "norm"), [(np.nan, np.nan), (np.inf, np.inf), (-np.inf, np.inf), (3e38, np.inf)]
+)
 def test_clipping_shows_what_is_not_finite(wrong, norm) -> None:
     g = asarray(np.array([1.0, wrong, wrong], dtype="float32"))
     np.testing.assert_equal(float(down(gpu.clip_by_global_norm_kernel(g, 1.0))), norm)
@@ -414,12 +418,15 @@ def test_the_source_refuses_arrays_with_strides_and_of_two_dtypes() -> None:
         gpu.adam.ADAM.launch("multiply", (1, 32), x[0], y, 3)
 
 
-@separately(
-    ({"x": np.zeros((2, 3, 4), "float32")}, TypeError, "x has dtype float32 and W"),
-    ({"x": np.zeros((2, 3, 5))}, ValueError, "x has shape"),
-    ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64"),
-    ({"mask": np.ones((2, 4), bool)}, ValueError, "mask has shape"),
-    ({"mask": np.ones((2, 1, 1, 3), bool)}, ValueError, "mask has shape"),
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"x": np.zeros((2, 3, 4), "float32")}, TypeError, "x has dtype float32 and W"),
+        ({"x": np.zeros((2, 3, 5))}, ValueError, "x has shape"),
+        ({"mask": np.ones((2, 3))}, TypeError, "mask has dtype float64"),
+        ({"mask": np.ones((2, 4), bool)}, ValueError, "mask has shape"),
+        ({"mask": np.ones((2, 1, 1, 3), bool)}, ValueError, "mask has shape"),
+    ],
 )
 @pytest.mark.parametrize("mixer", ["attention", "dense_synthesizer"])
 def test_heads_refuse_what_a_kernel_would_misread(mixer, wrong, error, message) -> None:

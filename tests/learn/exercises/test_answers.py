@@ -9,7 +9,6 @@ from npformer.learn.exercises.answer import MODULE, Answer
 from npformer.learn.exercises.table import NAMES, every, exercise, stem
 from npformer.learn.exercises.yours import yours
 from npformer.learn.museum import BUGS as MUSEUM
-from tests.in_turn import separately
 from tests.learn.exercises.answers import MIXER, WRONG, WRONG_MIXERS, verdict, with_body
 from tests.sampling import first_of_each, usually
 
@@ -145,26 +144,35 @@ return dx
 """
 
 
-@separately(
-    (
-        "softmax_backward",
-        "import npformer as nf\nreturn nf.functional.softmax_backward(dy, (y, -1, None))",
-        "it calls npformer.functional.softmax.softmax_backward; can you do without?",
-    ),
-    (
-        "adam_update",
-        "from npformer.optim.adam import adam_update as update\n"
-        "theta, m, v = theta.copy(), m.copy(), v.copy()\n"
-        "update(theta, g, m, v, t=t, lr=lr, betas=(beta1, beta2), eps=eps)\n"
-        "return theta, m, v",
-        "it calls npformer.optim.adam.adam_update",
-    ),
-    ("softmax_backward", BY_DIFFERENCES.replace("FORWARD", "softmax(moved)[0]"), "over and over"),
-    (
-        "softmax_backward",
-        BY_DIFFERENCES.replace("FORWARD", "np.exp(moved) / np.exp(moved).sum(-1, keepdims=True)"),
-        "digits, where a formula gives 15: differences, or a constant that is cut short?",
-    ),
+@pytest.mark.parametrize(
+    ("name", "body", "expected"),
+    [
+        (
+            "softmax_backward",
+            "import npformer as nf\nreturn nf.functional.softmax_backward(dy, (y, -1, None))",
+            "it calls npformer.functional.softmax.softmax_backward; can you do without?",
+        ),
+        (
+            "adam_update",
+            "from npformer.optim.adam import adam_update as update\n"
+            "theta, m, v = theta.copy(), m.copy(), v.copy()\n"
+            "update(theta, g, m, v, t=t, lr=lr, betas=(beta1, beta2), eps=eps)\n"
+            "return theta, m, v",
+            "it calls npformer.optim.adam.adam_update",
+        ),
+        (
+            "softmax_backward",
+            BY_DIFFERENCES.replace("FORWARD", "softmax(moved)[0]"),
+            "over and over",
+        ),
+        (
+            "softmax_backward",
+            BY_DIFFERENCES.replace(
+                "FORWARD", "np.exp(moved) / np.exp(moved).sum(-1, keepdims=True)"
+            ),
+            "digits, where a formula gives 15: differences, or a constant that is cut short?",
+        ),
+    ],
 )
 def test_an_answer_that_is_right_but_not_by_hand_passes_and_is_told_so(name, body, expected):
     found = verdict(name, with_body(name, body))
@@ -224,14 +232,17 @@ LATER = "after another forward pass (the cache is for what a call needs later"
 KEEPS = "        self.mask, self.length = context.mask, x.shape[1]\n        y = np.zeros_like(x)\n"
 
 
-@separately(
-    ("x, mask = cache", "x, mask = cache[0], self.mask", f"{LATER}, self for"),
-    ("dx[:, :-1] = dy[:, 1:]", "dx[:, :-1] = x.shape[1] / self.length * dy[:, 1:]", LATER),
-    (
-        "context.mask is None else context.mask\n",
-        "self.mask is None else self.mask\n",
-        "line 37 failed, `return (np.eye",
-    ),
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"),
+    [
+        ("x, mask = cache", "x, mask = cache[0], self.mask", f"{LATER}, self for"),
+        ("dx[:, :-1] = dy[:, 1:]", "dx[:, :-1] = x.shape[1] / self.length * dy[:, 1:]", LATER),
+        (
+            "context.mask is None else context.mask\n",
+            "self.mask is None else self.mask\n",
+            "line 37 failed, `return (np.eye",
+        ),
+    ],
 )
 def test_a_mixer_that_keeps_something_between_calls_is_found(right, wrong, expected):
     keeps = MIXER.replace("        y = np.zeros_like(x)\n", KEEPS)
@@ -400,12 +411,15 @@ def encoder_on(solved):
         path.write_text(text, "utf-8")
 
 
-@separately(
-    ("relu_backward", "x > 0", "x < 0"),
-    pytest.param("relu_backward", "return dy *", "return dy[0] *", marks=pytest.mark.slow),
-    pytest.param("cross_entropy_backward", "return ", "return -1.0 * ", marks=pytest.mark.slow),
-    pytest.param("adam_update", "theta - lr", "theta + lr", marks=pytest.mark.slow),
-    ("adam_update", "(np.sqrt(v_hat) + eps)", "(v_hat + eps)"),
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("relu_backward", "x > 0", "x < 0"),
+        pytest.param("relu_backward", "return dy *", "return dy[0] *", marks=pytest.mark.slow),
+        pytest.param("cross_entropy_backward", "return ", "return -1.0 * ", marks=pytest.mark.slow),
+        pytest.param("adam_update", "theta - lr", "theta + lr", marks=pytest.mark.slow),
+        ("adam_update", "(np.sqrt(v_hat) + eps)", "(v_hat + eps)"),
+    ],
 )
 def test_whatever_fails_the_file_that_is_wrong_is_named(encoder_on, name, right, wrong):
     found = encoder_on(2, name, right, wrong)
@@ -425,21 +439,24 @@ OTHERS_FAULT = "right, but not all that it uses", "not right itself"
 
 
 @pytest.mark.slow
-@separately(
-    (
-        "pooling_backward",
-        "np.where(mask[..., None], share, 0.0)",
-        "share + np.zeros((*mask.shape, 1), share.dtype)",
-        *OTHERS_FAULT,
-    ),
-    ("relu_backward", "return dy *", "dy *= x > 0.0\n    return dy *", *OTHERS_FAULT),
-    (
-        "relu_backward",
-        "return dy * (x > 0.0)",
-        CALLED,
-        "right, but not by hand",
-        "right, but not by hand",
-    ),
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "state", "what"),
+    [
+        (
+            "pooling_backward",
+            "np.where(mask[..., None], share, 0.0)",
+            "share + np.zeros((*mask.shape, 1), share.dtype)",
+            *OTHERS_FAULT,
+        ),
+        ("relu_backward", "return dy *", "dy *= x > 0.0\n    return dy *", *OTHERS_FAULT),
+        (
+            "relu_backward",
+            "return dy * (x > 0.0)",
+            CALLED,
+            "right, but not by hand",
+            "right, but not by hand",
+        ),
+    ],
 )
 def test_of_a_right_encoder_it_says_which_file_is_not(encoder_on, name, right, wrong, state, what):
     found = encoder_on(12, name, right, wrong)
@@ -485,27 +502,30 @@ def test_a_pair_that_is_not_there_is_explained(solved, encoder_on):
 
 
 # What else can be wrong with a file ---------------------------------------------------------------
-@separately(
-    ("return", "returned nothing; expected dx, dW, db. Is a `return` missing?"),
-    ("return dy @ W.T", "returned one array; expected a tuple: dx, dW, db, in this order"),
-    ("return dy @ W.T, None", "returned 2 results; expected 3"),
-    ("return [dy, dy, dy]", "returned a list; expected a tuple"),
-    ("return dy @ W.T, None, None", "dW is None: still to do"),
-    ("return dy @ W.T, 'dW', None", "dW is a str; expected an array"),
-    ("return -dy @ W.T, None, None", "dx has the wrong sign, everywhere"),
-    ("return 3 * dy @ W.T, None, None", "dx is 3 times too large, everywhere"),
-    ("return 0 * dy @ W.T, None, None", "dx is 0 everywhere"),
-    ("return dy @ W.T * np.nan, None, None", "dx holds NaN or infinity, in 18 of its 18"),
-    ("return dy @ W.T + 1j, None, None", "dx is complex"),
-    ("return (dy @ W.T)[None], None, None", "dx is not summed over the batch"),
-    ("return (dy @ W.T).ravel(), None, None", "dx has the wrong shape"),
-    ("return (dy @ W.T).sum(0), None, None", "dx is summed over too many axes"),
-    ("return dy @ W.T + np.eye(6, 3), None, None", "dx is wrong in 3 of its 18 entries"),
-    ("return dW, dW, dW", "line 35 failed, `return dW, dW, dW`: NameError"),
-    ("return 1 / 0", "ZeroDivisionError: division by zero [x (6, 3), W (3, 4), b (4,), dy (6"),
-    ("raise SystemExit", "the file exits Python"),
-    ("return linear_backward(dy, cache)", "RecursionError"),
-    ("return input()", "failed"),
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return", "returned nothing; expected dx, dW, db. Is a `return` missing?"),
+        ("return dy @ W.T", "returned one array; expected a tuple: dx, dW, db, in this order"),
+        ("return dy @ W.T, None", "returned 2 results; expected 3"),
+        ("return [dy, dy, dy]", "returned a list; expected a tuple"),
+        ("return dy @ W.T, None, None", "dW is None: still to do"),
+        ("return dy @ W.T, 'dW', None", "dW is a str; expected an array"),
+        ("return -dy @ W.T, None, None", "dx has the wrong sign, everywhere"),
+        ("return 3 * dy @ W.T, None, None", "dx is 3 times too large, everywhere"),
+        ("return 0 * dy @ W.T, None, None", "dx is 0 everywhere"),
+        ("return dy @ W.T * np.nan, None, None", "dx holds NaN or infinity, in 18 of its 18"),
+        ("return dy @ W.T + 1j, None, None", "dx is complex"),
+        ("return (dy @ W.T)[None], None, None", "dx is not summed over the batch"),
+        ("return (dy @ W.T).ravel(), None, None", "dx has the wrong shape"),
+        ("return (dy @ W.T).sum(0), None, None", "dx is summed over too many axes"),
+        ("return dy @ W.T + np.eye(6, 3), None, None", "dx is wrong in 3 of its 18 entries"),
+        ("return dW, dW, dW", "line 35 failed, `return dW, dW, dW`: NameError"),
+        ("return 1 / 0", "ZeroDivisionError: division by zero [x (6, 3), W (3, 4), b (4,), dy (6"),
+        ("raise SystemExit", "the file exits Python"),
+        ("return linear_backward(dy, cache)", "RecursionError"),
+        ("return input()", "failed"),
+    ],
 )
 def test_what_came_back_is_explained(body, expected):
     assert expected in said(verdict("linear_backward", with_body("linear_backward", body)))
@@ -534,10 +554,13 @@ def test_gradcheck_has_the_last_word():
     assert found == f"gradcheck: {rule}"
 
 
-@separately(
-    ("softmax_backward", "gradient_of_softmax"),
-    ("layer_norm_backward", "gradient_of_layer_norm"),
-    ("dropout_backward", "gradient_of_one_dropout_used_twice"),
+@pytest.mark.parametrize(
+    ("name", "invariant"),
+    [
+        ("softmax_backward", "gradient_of_softmax"),
+        ("layer_norm_backward", "gradient_of_layer_norm"),
+        ("dropout_backward", "gradient_of_one_dropout_used_twice"),
+    ],
 )
 def test_the_museums_invariants_are_asked_as_well(name, invariant):
     """These are right for all shapes but the one that the invariant tries."""
@@ -558,12 +581,15 @@ def test_a_function_that_was_changed_or_is_gone_is_named():
     assert "linear_backward is not defined any more" in said(verdict("linear_backward", text))
 
 
-@separately(
-    ("x = 1\nfor x in\n", "Python cannot read line 2, `for x in`: invalid syntax"),
-    ("x = 1\n  y = 2\n", "Python cannot read line 2, `y = 2`: unexpected indent"),
-    ("import numpi\n", "line 1 failed, `import numpi`: ModuleNotFoundError"),
-    ("x = '\0'", "Python cannot read"),
-    ("", "linear is not defined any more"),
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1\nfor x in\n", "Python cannot read line 2, `for x in`: invalid syntax"),
+        ("x = 1\n  y = 2\n", "Python cannot read line 2, `y = 2`: unexpected indent"),
+        ("import numpi\n", "line 1 failed, `import numpi`: ModuleNotFoundError"),
+        ("x = '\0'", "Python cannot read"),
+        ("", "linear is not defined any more"),
+    ],
 )
 def test_a_file_that_does_not_run_is_explained(text, expected):
     found = verdict("linear_backward", text)

@@ -10,7 +10,6 @@ from npformer.learn.exercises import folder, notebook
 from npformer.learn.exercises.process import check_file
 from npformer.learn.exercises.solution import solution, table
 from npformer.learn.exercises.table import NAMES, every, exercise, stem
-from tests.in_turn import separately
 from tests.learn.exercises.answers import with_body
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -152,35 +151,38 @@ def test_list_names_all(prints):
     assert prints("list", "--markdown") == f"{table()}\n"
 
 
-@separately(
-    ("", "ACTION"),
-    ("begin", "'begin' is unknown; expected start, check, hint, solution, list"),
-    ("start", "the following arguments are required: DIR"),
-    ("start {} nope", "no exercise is called 'nope'"),
-    ("start {} --force", "expected the names of the exercises to restore"),
-    ("start {} --notebook", "npformer exercises start: --notebook is unknown. Did you mean"),
-    ("start {}/01_linear_backward.py", "01_linear_backward.py"),
-    ("check", "holds no exercises; `npformer exercises start ."),
-    (
-        "check sofmax_backward",
-        "exercises: no exercise is called 'sofmax_backward'. Did you mean 'softmax_",
-    ),
-    ("check sofmax_backward", "sofmax_backward is not a folder (`npformer exercises start"),
-    ("check softmax", "no exercise is called 'softmax'. Did you mean 'softmax_backward'?"),
-    ("check softmax_backward", "holds no exercises"),
-    ("check {}/nowhere/5", "is not a folder"),
-    ("check {}/nowhere", "nowhere is not a folder (`npformer exercises start /"),
-    ("check {}/empty", "holds no exercises; `npformer exercises start"),
-    ("check {} softmax_backwards", "Did you mean 'softmax_backward'?"),
-    ("check {} --seconds 0", "--seconds is 0.0; expected"),
-    ("hint {}", "0 exercises are named; expected one, as in: hint 5"),
-    ("hint {} 1 2", "2 exercises are named"),
-    ("hint {} 30", "no exercise is called '30'; `npformer exercises list` names all"),
-    ("hint {} 0", "no exercise is called '0'; `npformer exercises list` names all"),
-    ("hint {}/empty 1", "holds no exercises"),
-    ("solution", "the following arguments are required: NAME"),
-    ("solution linear", "no exercise is called 'linear'. Did you mean 'linear_backward'?"),
-    ("solution nope", "no exercise is called 'nope'; `npformer exercises list` names"),
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "ACTION"),
+        ("begin", "'begin' is unknown; expected start, check, hint, solution, list"),
+        ("start", "the following arguments are required: DIR"),
+        ("start {} nope", "no exercise is called 'nope'"),
+        ("start {} --force", "expected the names of the exercises to restore"),
+        ("start {} --notebook", "npformer exercises start: --notebook is unknown. Did you mean"),
+        ("start {}/01_linear_backward.py", "01_linear_backward.py"),
+        ("check", "holds no exercises; `npformer exercises start ."),
+        (
+            "check sofmax_backward",
+            "exercises: no exercise is called 'sofmax_backward'. Did you mean 'softmax_",
+        ),
+        ("check sofmax_backward", "sofmax_backward is not a folder (`npformer exercises start"),
+        ("check softmax", "no exercise is called 'softmax'. Did you mean 'softmax_backward'?"),
+        ("check softmax_backward", "holds no exercises"),
+        ("check {}/nowhere/5", "is not a folder"),
+        ("check {}/nowhere", "nowhere is not a folder (`npformer exercises start /"),
+        ("check {}/empty", "holds no exercises; `npformer exercises start"),
+        ("check {} softmax_backwards", "Did you mean 'softmax_backward'?"),
+        ("check {} --seconds 0", "--seconds is 0.0; expected"),
+        ("hint {}", "0 exercises are named; expected one, as in: hint 5"),
+        ("hint {} 1 2", "2 exercises are named"),
+        ("hint {} 30", "no exercise is called '30'; `npformer exercises list` names all"),
+        ("hint {} 0", "no exercise is called '0'; `npformer exercises list` names all"),
+        ("hint {}/empty 1", "holds no exercises"),
+        ("solution", "the following arguments are required: NAME"),
+        ("solution linear", "no exercise is called 'linear'. Did you mean 'linear_backward'?"),
+        ("solution nope", "no exercise is called 'nope'; `npformer exercises list` names"),
+    ],
 )
 def test_a_mistake_in_the_call_is_explained(capsys, monkeypatch, begun, words, message):
     (begun / "empty").mkdir()

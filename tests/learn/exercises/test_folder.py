@@ -7,7 +7,6 @@ import pytest
 from npformer.learn.exercises import folder, notebook, reader_file
 from npformer.learn.exercises.referee import is_untouched
 from npformer.learn.exercises.table import NAMES, exercise, named, stem
-from tests.in_turn import separately
 from tests.learn.exercises.answers import MIXER, verdict
 from tests.sampling import usually
 
@@ -54,14 +53,17 @@ def test_only_named_ones_are_written(tmp_path):
     assert found == ["03_relu_backward.py", "05_softmax_backward.py", "README.md"]
 
 
-@separately(
-    "5",
-    "05",
-    "softmax_backward",
-    "05_softmax_backward",
-    "a/05_softmax_backward.py",
-    "05_softmax_backward.ipynb",
-    "06_softmax_backward",  # a name says more than a number
+@pytest.mark.parametrize(
+    "word",
+    [
+        "5",
+        "05",
+        "softmax_backward",
+        "05_softmax_backward",
+        "a/05_softmax_backward.py",
+        "05_softmax_backward.ipynb",
+        "06_softmax_backward",  # a name says more than a number
+    ],
 )
 def test_an_exercise_has_many_names(word):
     assert named(word) == "softmax_backward"

@@ -12,7 +12,6 @@ from npformer.learn.play import bundle, export
 from npformer.learn.play.played import page_of_folder
 from npformer.learn.play.seen import Names
 from npformer.learn.play.trained import points_of, trained
-from tests.in_turn import separately
 
 SMALL = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=8, max_len=8)
 ROBERTA = replace(SMALL, positions="learned", position_padding_id=1)
@@ -52,10 +51,16 @@ def test_nan_is_no_json_and_becomes_null():
     assert contents(html)["points"] == [{"step": 1, "loss": None, "norms": [2.0, None]}]
 
 
-@separately(
-    (nf.Encoder(SMALL), "Encoder"),
-    (nf.EncoderDecoder(SMALL, source_vocab=5, target_vocab=5), "EncoderDecoder"),
-    (nf.SequenceClassifier(replace(SMALL, position_padding_id=1), 3, vocab_size=5), "positions"),
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (nf.Encoder(SMALL), "Encoder"),
+        (nf.EncoderDecoder(SMALL, source_vocab=5, target_vocab=5), "EncoderDecoder"),
+        (
+            nf.SequenceClassifier(replace(SMALL, position_padding_id=1), 3, vocab_size=5),
+            "positions",
+        ),
+    ],
 )
 def test_models_that_it_does_not_know_are_named(model, why):
     with pytest.raises(export.NotRunnableError, match=why):

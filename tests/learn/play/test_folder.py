@@ -10,7 +10,6 @@ import pytest
 from npformer.learn.play.folder import Folder
 from npformer.learn.play.played import page_of_folder
 from npformer.learn.play.settings import Settings
-from tests.in_turn import separately
 
 SETTINGS = Settings.of({"task": "digits"})
 POINT = {"step": 1, "epoch": 1, "loss": 2.0, "lr": 0.1, "accuracy": None}
@@ -131,14 +130,17 @@ def pipe_in(place):
     os.mkfifo(place / "checkpoint.safetensors")
 
 
-@separately(
-    *map(damaged, ["", "3", "[" * 100_000, '{"task": "nope"}', '{"task": 1}', "null"]),
-    damaged('{"task": "digits", "n_heads": {}}'),
-    damaged('{"task": "digits"}' + " " * (1 << 20)),
-    link_in,
-    link_of,
-    pipe,
-    pipe_in,
+@pytest.mark.parametrize(
+    "change",
+    [
+        *map(damaged, ["", "3", "[" * 100_000, '{"task": "nope"}', '{"task": 1}', "null"]),
+        damaged('{"task": "digits", "n_heads": {}}'),
+        damaged('{"task": "digits"}' + " " * (1 << 20)),
+        link_in,
+        link_of,
+        pipe,
+        pipe_in,
+    ],
 )
 def test_what_is_no_run_is_left_out_and_refused(folder, change):
     change(folder.path / "run-2")

@@ -10,7 +10,6 @@ from safetensors.numpy import load_file
 import npformer as nf
 from npformer.learn.play.settings import Settings
 from npformer.learn.play.tasks import work_of
-from tests.in_turn import separately
 from tests.learn.play.browser.server import Server
 from tests.learn.play.conftest import TINY, Client
 
@@ -95,29 +94,32 @@ def test_questions_change_nothing(client, live):
         np.testing.assert_array_equal(disturbed[name], value, err_msg=name)
 
 
-@separately(
-    ({"task": "digit"}, "task is 'digit'; expected one of 'digits'"),
-    ({"task": None}, "task is None; expected one of 'digits'"),
-    ({"mixers": ["attenton"]}, "Did you mean 'attention'?"),
-    ({"mixers": []}, "mixers is []; expected a list of 1 to 8 names"),
-    ({"d_model": 0}, "d_model is 0; expected a whole number of at least 1"),
-    ({"d_model": 17}, "17"),
-    ({"d_model": 10_000}, "at most 512"),
-    ({"lr": -1}, "lr is -1; expected a number above 0"),
-    ({"lr": "fast"}, "lr is 'fast'"),
-    ({"lr": None}, "lr is None; expected a number above 0"),  # a field that was emptied
-    ({"epochs": None}, "epochs is None; expected a whole number"),
-    ({"mixers": None, "activation": None}, "mixers is None; expected a list of 1 to 8 names"),
-    ({"dropout": 1.5}, "dropout is 1.5"),
-    ({"speed": 3}, "a setting is 'speed'; expected one of 'task'"),
-    ({"bug": "none"}, "bug is 'none'; expected one of"),
-    ({"task": "file", "file": "/nowhere.csv"}, "/nowhere.csv"),
-    ({"task": "file"}, "file is empty; expected the path of a CSV"),
-    ({"task": "text", "file": "-"}, "/- does not exist; expected a file"),
-    ({"task": "text", "file": "/dev/tty"}, "/dev/tty is no regular file; expected a file"),
-    ({"task": "text", "file": "/nowhere.txt"}, "/nowhere.txt does not exist"),
-    ({"task": "text", "file": "x" * 5000}, "File name too long: '/"),
-    ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected the task digits"),
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"task": "digit"}, "task is 'digit'; expected one of 'digits'"),
+        ({"task": None}, "task is None; expected one of 'digits'"),
+        ({"mixers": ["attenton"]}, "Did you mean 'attention'?"),
+        ({"mixers": []}, "mixers is []; expected a list of 1 to 8 names"),
+        ({"d_model": 0}, "d_model is 0; expected a whole number of at least 1"),
+        ({"d_model": 17}, "17"),
+        ({"d_model": 10_000}, "at most 512"),
+        ({"lr": -1}, "lr is -1; expected a number above 0"),
+        ({"lr": "fast"}, "lr is 'fast'"),
+        ({"lr": None}, "lr is None; expected a number above 0"),  # a field that was emptied
+        ({"epochs": None}, "epochs is None; expected a whole number"),
+        ({"mixers": None, "activation": None}, "mixers is None; expected a list of 1 to 8 names"),
+        ({"dropout": 1.5}, "dropout is 1.5"),
+        ({"speed": 3}, "a setting is 'speed'; expected one of 'task'"),
+        ({"bug": "none"}, "bug is 'none'; expected one of"),
+        ({"task": "file", "file": "/nowhere.csv"}, "/nowhere.csv"),
+        ({"task": "file"}, "file is empty; expected the path of a CSV"),
+        ({"task": "text", "file": "-"}, "/- does not exist; expected a file"),
+        ({"task": "text", "file": "/dev/tty"}, "/dev/tty is no regular file; expected a file"),
+        ({"task": "text", "file": "/nowhere.txt"}, "/nowhere.txt does not exist"),
+        ({"task": "text", "file": "x" * 5000}, "File name too long: '/"),
+        ({"task": "sentences", "bug": "LayerNormWithoutGamma"}, "expected the task digits"),
+    ],
 )
 def test_wrong_settings_are_named_and_the_old_runs_go_on(client, changes, words):
     before = [run["run"] for run in client.runs()]

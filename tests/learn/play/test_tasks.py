@@ -4,7 +4,6 @@ import pytest
 
 import npformer as nf
 from npformer.learn.play.tasks import choices, defaults, work_of
-from tests.in_turn import separately
 
 LINES = "".join(f"good film {k},yes\nbad film {k},no\n" for k in range(12))
 
@@ -19,9 +18,12 @@ def test_repeats_and_rows_without_a_text_or_label_are_left_out(tmp_path):
     assert {*work.parts["train"].labels} == {"no", "yes"}
 
 
-@separately(
-    (LINES.replace("no", "yes"), "only the class 'yes'; expected at least 2 classes"),
-    ("".join(f"film {i},{i}\n" for i in range(12)), "12 different labels .* Choose another"),
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (LINES.replace("no", "yes"), "only the class 'yes'; expected at least 2 classes"),
+        ("".join(f"film {i},{i}\n" for i in range(12)), "12 different labels .* Choose another"),
+    ],
 )
 def test_labels_that_are_no_classes_are_refused(tmp_path, lines, said):
     file = tmp_path / "a.csv"
@@ -62,12 +64,15 @@ def test_a_table_is_what_the_page_opens_with(tmp_path):
     assert choices()["first"] is None
 
 
-@separately(
-    ("a,b\n1,2\n3,4\n", ("a", "b")),  # never one for both
-    ("text,notes\nA,A long note\nB,A note\nA,No\n", ("text", "notes")),
-    ("year,topic,title\n2026,x,A long one\n2026,y,Another\n2026,y,C\n", ("title", "topic")),
-    ("text,label,topic\nA,1,x\nB,1,y\nC,1,y\n", ("text", "topic")),
-    ("text,source\nA,web\nB,\n", ("text", "")),  # a single value is no label
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        ("a,b\n1,2\n3,4\n", ("a", "b")),  # never one for both
+        ("text,notes\nA,A long note\nB,A note\nA,No\n", ("text", "notes")),
+        ("year,topic,title\n2026,x,A long one\n2026,y,Another\n2026,y,C\n", ("title", "topic")),
+        ("text,label,topic\nA,1,x\nB,1,y\nC,1,y\n", ("text", "topic")),
+        ("text,source\nA,web\nB,\n", ("text", "")),  # a single value is no label
+    ],
 )
 def test_a_label_that_is_guessed_has_two_values_at_least(tmp_path, lines, columns):
     (tmp_path / "a.csv").write_text(lines, "utf-8")

@@ -9,7 +9,6 @@ import npformer as nf
 from npformer.data.masking import MaskedBatch
 from npformer.functional import softmax_cross_entropy
 from npformer.models.trainable import take_over
-from tests.in_turn import in_turn
 from tests.training.distributed.fake_ranks import run_threads
 
 V = 30
@@ -130,10 +129,13 @@ def test_resumed_it_is_the_training_that_was_not_stopped(tmp_path):
         assert resumed.validation_loss == history.validation_loss
 
 
-@in_turn(
-    {"batches": "shuffled"},
-    {"mixer": "fourier", "padding": "per_length"},
-    {"continues": range(5, V, 2)},  # of whole words, not always equally many tokens are hidden,
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"batches": "shuffled"},
+        {"mixer": "fourier", "padding": "per_length"},
+        {"continues": range(5, V, 2)},  # of whole words, not always equally many tokens are hidden,
+    ],
 )
 def test_ranks_and_workers_hide_the_same_tokens(changes):
     of_model = {n: changes[n] for n in ("mixer", "padding", "continues") if n in changes}
@@ -206,14 +208,17 @@ def test_an_encoder_is_handed_on():
         take_over(other, pretrained)
 
 
-@in_turn(
-    (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
-    (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
-    (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),
-    (lambda: trained(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
-    (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
-    (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
-    (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda: nf.MaskedLanguageModel(replace(CONFIG, causal=True), V), ValueError, "both sides"),
+        (lambda: model_of(mask_id=V), ValueError, "mask_id is 30"),
+        (lambda: model_of(mask_share=1.5), ValueError, "mask_share is 1.5"),
+        (lambda: trained(data=texts()[0]), TypeError, r"needs no y: \(x, None, mask\)"),
+        (lambda: trained(data=(texts()[0] + 20, None)), ValueError, "vocab_size is 30"),
+        (lambda: trained(data=(texts()[0] * 1.0, None)), TypeError, "float64"),
+        (lambda: trained(data=(texts()[0] * 0, None, texts()[2])), ValueError, "no labels"),
+    ],
 )
 def test_wrong_models_and_data_are_refused(change, error, message):
     with pytest.raises(error, match=message):

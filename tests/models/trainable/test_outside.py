@@ -7,7 +7,6 @@ import pytest
 
 import npformer as nf
 from npformer.data import stored_samples
-from tests.in_turn import separately
 from tests.models.trainable.outside import MODELS, WORDS, Regressor, as_files, data_of
 from tests.training.common import calling
 
@@ -91,7 +90,14 @@ def test_two_workers_are_one(name):
 
 
 @every
-@separately({"micro_batch": 2}, {"batch_size": 2, "accumulate": 2}, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"micro_batch": 2},
+        {"batch_size": 2, "accumulate": 2},
+    ],
+    ids=str,
+)
 def test_a_batch_in_parts_is_the_batch(name, options):
     whole, _ = trained(name, batches="shuffled")
     parts, _ = trained(name, batches="shuffled", **options)
@@ -99,7 +105,9 @@ def test_a_batch_in_parts_is_the_batch(name, options):
 
 
 @every
-@separately({"workers": 2}, {"workers": 3}, {"micro_batch": 3}, {"workers": 2, "micro_batch": 1})
+@pytest.mark.parametrize(
+    "shared", [{"workers": 2}, {"workers": 3}, {"micro_batch": 3}, {"workers": 2, "micro_batch": 1}]
+)
 def test_masks_of_dropout_are_the_same_however_a_batch_is_shared(name, shared):
     model, (x, y, mask) = MODELS[name](dropout=0.3), data_of(name, 9)
     loss, gradients = model.loss_and_gradients(x, y, mask, seed=4)

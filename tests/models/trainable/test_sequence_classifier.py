@@ -9,10 +9,12 @@ from npformer.engine import cpu
 from npformer.mixers import MIXERS, SCORES
 from npformer.models import accumulate
 from tests.data.test_lengths import model_of
-from tests.in_turn import in_turn, separately
 
 
-@separately(("mean", (5, 3)), ("first", (5, 3)), ("flatten", (5, 3)), ("none", (5, 6, 3)))
+@pytest.mark.parametrize(
+    ("pooling", "shape"),
+    [("mean", (5, 3)), ("first", (5, 3)), ("flatten", (5, 3)), ("none", (5, 6, 3))],
+)
 def test_poolings_give_an_answer_a_sequence_or_a_token(small_model, rng, pooling, shape):
     model, ids = small_model(pooling=pooling), rng.integers(0, 7, (5, 6))
     assert small_model(pooling=pooling, n_features=2)(rng.normal(size=(5, 6, 2))).shape == shape
@@ -40,7 +42,7 @@ def test_one_logit_stands_for_two_classes(small_model, token_batch):
     np.testing.assert_allclose(p.sum(axis=-1), 1.0)
 
 
-@in_turn(*nf.MIXERS)
+@pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_no_samples_have_no_answers(small_model, mixer):
     ids = np.zeros((2, 6), dtype=int)
     for pooling in ("mean", "first", "flatten", "none", "pooler", "one logit"):
@@ -106,7 +108,7 @@ def test_a_numpy_number_smooths_labels_of_a_float32_model(small_model, token_bat
     assert model.loss_and_gradients(ids, y, mask, label_smoothing=np.float64(0.1))[0] == expected
 
 
-@in_turn(*MIXERS)
+@pytest.mark.parametrize("mixer", MIXERS)
 def test_buffers_used_again_change_no_number(small_model, token_batch, mixer):
     model, (ids, y, _) = small_model(mixer=mixer), token_batch
     _, gradients = model.loss_and_gradients(ids, y)  # with a workspace
@@ -138,7 +140,7 @@ def test_parameters_are_the_model_itself(small_model, token_batch):
     np.testing.assert_array_equal(model(ids), np.tile([1.0, 2.0, 3.0], (8, 1)))
 
 
-@in_turn(*MIXERS)
+@pytest.mark.parametrize("mixer", MIXERS)
 def test_a_step_of_training_lowers_the_loss_whatever_the_mixer(small_model, token_batch, mixer):
     model = small_model(mixer=mixer, mixture=tuple(SCORES), padding="per_length")
     before, gradients = model.loss_and_gradients(*token_batch)
@@ -189,10 +191,13 @@ def test_an_error_names_the_shape_of_the_whole_input(small_model):
         small_model(n_features=5).predict(x.astype(float), batch_size=2)
 
 
-@separately(
-    (np.zeros((4, 1), int), r"y has shape \(4, 1\); expected \(4,\).*: y\[\.\.\., 0\]"),
-    (np.eye(3, dtype=int)[[0, 1, 2, 0]], r"y.argmax\(axis=-1\) if this is one-hot"),
-    (np.array(list("abca")), r"expected whole numbers. numpy.unique\(y, return_inverse=True\)"),
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.zeros((4, 1), int), r"y has shape \(4, 1\); expected \(4,\).*: y\[\.\.\., 0\]"),
+        (np.eye(3, dtype=int)[[0, 1, 2, 0]], r"y.argmax\(axis=-1\) if this is one-hot"),
+        (np.array(list("abca")), r"expected whole numbers. numpy.unique\(y, return_inverse=True\)"),
+    ],
 )
 def test_labels_of_another_kind_are_told_how_to_become_numbers(small_model, y, message):
     with pytest.raises((TypeError, ValueError), match=message):
@@ -205,12 +210,15 @@ def test_a_seed_gives_the_same_blocks_whatever_goes_in(small_model, changes):
     np.testing.assert_array_equal(small_model(**changes).encoder.parameters().flat, expected)
 
 
-@in_turn(
-    ({}, True),
-    ({"mixer": "fourier"}, True),
-    ({"mixer": "fourier", "padding": "zero"}, False),
-    ({"padding": "zero"}, True),  # attention skips padding, whatever the setting says
-    ({"pooling": "flatten"}, False),
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, True),
+        ({"mixer": "fourier"}, True),
+        ({"mixer": "fourier", "padding": "zero"}, False),
+        ({"padding": "zero"}, True),  # attention skips padding, whatever the setting says
+        ({"pooling": "flatten"}, False),
+    ],
 )
 def test_whether_the_amount_of_padding_changes_no_output(settings, expected):
     assert model_of(**settings).skips_padding() == expected

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import in_turn
 
 BERT = {"positions": "learned", "scale_embeddings": False}
 BERT |= {"n_token_types": 2, "embedding_norm": True}
@@ -80,12 +79,15 @@ def test_a_gradient_without_its_output_is_refused(encoder, batch):
         gradients_of(encoder(), batch, None, None)
 
 
-@in_turn(
-    ({"vocab_size": 0}, ValueError, "vocab_size is 0; expected a whole number"),
-    ({"vocab_size": None}, ValueError, "vocab_size is None; expected a whole number"),
-    ({"vocab_size": 7, "pooler": 1}, TypeError, "pooler is 1; expected True or False"),
-    ({"vocab_size": 7, "seed": -1}, TypeError, "seed is -1"),
-    ({"vocab_size": 7, "dtype": "float16"}, ValueError, "dtype is 'float16'"),
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"vocab_size": 0}, ValueError, "vocab_size is 0; expected a whole number"),
+        ({"vocab_size": None}, ValueError, "vocab_size is None; expected a whole number"),
+        ({"vocab_size": 7, "pooler": 1}, TypeError, "pooler is 1; expected True or False"),
+        ({"vocab_size": 7, "seed": -1}, TypeError, "seed is -1"),
+        ({"vocab_size": 7, "dtype": "float16"}, ValueError, "dtype is 'float16'"),
+    ],
 )
 def test_wrong_arguments_are_refused(small_config, arguments, error, message):
     with pytest.raises(error, match=message):

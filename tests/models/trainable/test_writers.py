@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import in_turn
 
 CONFIG = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=8)
 RNG = np.random.default_rng(0)
@@ -86,13 +85,16 @@ def test_one_table_is_one_parameter_and_is_saved_once(tmp_path):
         assert again.arguments() == each.arguments()
 
 
-@in_turn(
-    (lambda s, t: (s, t[:, 0]), ValueError, r"y has shape \(12,\).*whole sequences of ids"),
-    (lambda s, t: (s, t[:, :1]), ValueError, "at least two tokens in each target"),
-    (lambda s, t: (s, t + 3), ValueError, "y has 10|x has|8"),
-    (lambda s, t: (s + 6, t), ValueError, "vocab_size is 8"),
-    (lambda s, t: (s[:5], t), ValueError, "5"),
-    (lambda s, t: (s.astype(float), t), TypeError, "float64"),
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda s, t: (s, t[:, 0]), ValueError, r"y has shape \(12,\).*whole sequences of ids"),
+        (lambda s, t: (s, t[:, :1]), ValueError, "at least two tokens in each target"),
+        (lambda s, t: (s, t + 3), ValueError, "y has 10|x has|8"),
+        (lambda s, t: (s + 6, t), ValueError, "vocab_size is 8"),
+        (lambda s, t: (s[:5], t), ValueError, "5"),
+        (lambda s, t: (s.astype(float), t), TypeError, "float64"),
+    ],
 )
 def test_wrong_data_are_refused(change, error, message):
     with pytest.raises(error, match=message):

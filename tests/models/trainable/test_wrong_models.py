@@ -8,7 +8,6 @@ import pytest
 
 import npformer as nf
 from npformer.models.losses import MeanSquaredError, SoftmaxCrossEntropy
-from tests.in_turn import in_turn
 from tests.models.trainable.outside import FEATURES, Regressor, Similarity, Tagger, data_of
 from tests.models.trainable.outside import MODELS as OUTSIDE
 
@@ -25,7 +24,7 @@ T, V, NON_FINITE = TypeError, ValueError, nf.NonFiniteLossError
 COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
 
 
-@in_turn(
+@pytest.mark.parametrize(("name", "data", "options", "error", "message"), [
     (S, (A, SIMILAR), {}, T, "x is an ndarray; expected a tuple of 2"),
         (R, ((X, X), Y), {}, T, "x is a tuple of 2; expected one array"),
         (S, (PAIR, SIMILAR, OF_A), {}, T, "mask is an ndarray; expected a tuple of 2"),
@@ -49,7 +48,7 @@ COUNTS_ALL = "counts the targets of all tokens, and there is a padding mask"
         (S, ((A, WITH_NAN), SIMILAR), {}, NON_FINITE,
          "the first tensor that holds NaN or infinity is the input b"),
         (S, ((WITH_NAN, A), SIMILAR), {}, NON_FINITE, "is the input a. Samples with NaN"),
-)  # fmt: skip
+])  # fmt: skip
 def test_wrong_calls_are_refused(name, data, options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         nf.fit(OUTSIDE[name](), data, progress=False, **options)
@@ -103,14 +102,17 @@ def test_a_loss_of_classes_needs_their_number():
         nf.fit(model, (X, np.zeros(len(X), int)), progress=False)
 
 
-@in_turn(
-    ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
-    ({"loss": "mean_squared_error"}, TypeError, "loss of Own is a str; expected a Loss"),
-    ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),
-    ({"targets_of": 1}, ValueError, "targets_of of Own is 1, and n_inputs is 1"),
-    ({"targets_of": "tokens"}, ValueError, "targets_of of Own is 'tokens'"),
-    ({"figures": {"mine": 3}}, TypeError, r"figures\['mine'\] of Own is 3; expected a func"),
-    ({"figures": {"loss": len}}, ValueError, "figures of Own has 'loss', which every"),
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"loss": MeanSquaredError}, TypeError, "loss of Own is the class MeanSquaredError"),
+        ({"loss": "mean_squared_error"}, TypeError, "loss of Own is a str; expected a Loss"),
+        ({"n_inputs": 3}, ValueError, "n_inputs of Own is 3; expected 1 or 2"),
+        ({"targets_of": 1}, ValueError, "targets_of of Own is 1, and n_inputs is 1"),
+        ({"targets_of": "tokens"}, ValueError, "targets_of of Own is 'tokens'"),
+        ({"figures": {"mine": 3}}, TypeError, r"figures\['mine'\] of Own is 3; expected a func"),
+        ({"figures": {"loss": len}}, ValueError, "figures of Own has 'loss', which every"),
+    ],
 )
 def test_what_a_model_says_is_checked(changes, error, message):
     model = type("Own", (Regressor,), changes)()

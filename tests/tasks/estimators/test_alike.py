@@ -6,29 +6,31 @@ import pytest
 
 from npformer.tasks.estimators.alike import warn_of_alike
 from npformer.tasks.estimators.class_names import ClassNames
-from tests.in_turn import in_turn
 from tests.tasks.estimators.conftest import texts_and_labels
 from tests.tasks.estimators.test_text_classifier import small
 
 
-@in_turn(
-    ("1", "1.0", "'1' (2) and '1.0' (1) are the same number"),
-    ("0", "0.000000e+00", "are the same number"),
-    ("1", "01", "are the same number"),
-    ("-1", "\u22121", "are the same number"),
-    ("1", "\uff11", "are the same number"),
-    ("ham", "HAM", "differ only in case"),
-    ("ham", "ham ", "'ham' (2) and 'ham ' (1) look alike"),
-    ("not ham", "not  ham", "look alike"),
-    ("not ham", "not\u00a0ham", r"'not\xa0ham' (1) look alike"),
-    ("caf\u00e9", "cafe\u0301", r"'cafe\u0301' (1) and 'caf\xe9' (2) look alike"),
-    ("ham", "\uff48\uff41\uff4d", "look alike"),
-    ("ham", "h\u200bam", r"'h\u200bam' (1) look alike"),
-    ("ham", "\ufeffham", "look alike"),
-    ("ham", "h\u0430m", r"'h\u0430m' (1) look alike"),
-    ("non-spam", "non\u2011spam", "look alike"),
-    ("don't", "don\u2019t", "look alike"),
-    ("\ufb01ne", "fine", "look alike"),
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        ("1", "1.0", "'1' (2) and '1.0' (1) are the same number"),
+        ("0", "0.000000e+00", "are the same number"),
+        ("1", "01", "are the same number"),
+        ("-1", "\u22121", "are the same number"),
+        ("1", "\uff11", "are the same number"),
+        ("ham", "HAM", "differ only in case"),
+        ("ham", "ham ", "'ham' (2) and 'ham ' (1) look alike"),
+        ("not ham", "not  ham", "look alike"),
+        ("not ham", "not\u00a0ham", r"'not\xa0ham' (1) look alike"),
+        ("caf\u00e9", "cafe\u0301", r"'cafe\u0301' (1) and 'caf\xe9' (2) look alike"),
+        ("ham", "\uff48\uff41\uff4d", "look alike"),
+        ("ham", "h\u200bam", r"'h\u200bam' (1) look alike"),
+        ("ham", "\ufeffham", "look alike"),
+        ("ham", "h\u0430m", r"'h\u0430m' (1) look alike"),
+        ("non-spam", "non\u2011spam", "look alike"),
+        ("don't", "don\u2019t", "look alike"),
+        ("\ufb01ne", "fine", "look alike"),
+    ],
 )
 def test_labels_that_are_most_likely_one_class_are_reported(one, other, words):
     with pytest.warns(UserWarning, match="one class") as caught:
@@ -37,16 +39,19 @@ def test_labels_that_are_most_likely_one_class_are_reported(one, other, words):
     assert words in str(caught[0].message)
 
 
-@in_turn(
-    ("1", "2"),
-    ("1", "-1"),
-    ("1.0", "1.5"),
-    ("1", "l"),
-    ("e", "\u00e9"),
-    ("c", "c++"),
-    ("nan", "inf"),
-    ("\u043c\u044b", "\u0432\u044b"),
-    ("100%", "100"),
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1", "2"),
+        ("1", "-1"),
+        ("1.0", "1.5"),
+        ("1", "l"),
+        ("e", "\u00e9"),
+        ("c", "c++"),
+        ("nan", "inf"),
+        ("\u043c\u044b", "\u0432\u044b"),
+        ("100%", "100"),
+    ],
 )
 def test_labels_that_differ_are_not_reported(one, other):
     with warnings.catch_warnings():

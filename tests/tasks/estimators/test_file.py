@@ -8,7 +8,6 @@ import pytest
 import npformer as nf
 from npformer.tasks.estimators.file import PREPARATION
 from npformer.training.storage.model_file import read_model_file, write_model_file
-from tests.in_turn import separately
 from tests.tasks.estimators.conftest import SIZES
 
 
@@ -32,14 +31,17 @@ def edited(raw, path, change):
     return path
 
 
-@separately(
-    lambda d, p: p.update(mean=[0.0, 0.0], deviation=[1.0, 1.0]),
-    lambda d, p: p.update(mean=[float("nan")]),
-    lambda d, p: p.update(deviation=[0.0]),
-    lambda d, p: p.update(deviation=[1.0, 2.0]),
-    lambda d, p: p.update(scale=3),
-    lambda d, p: d.update(classes=["x", "x"]),
-    lambda d, p: d.update(classes="xy"),
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d, p: p.update(mean=[0.0, 0.0], deviation=[1.0, 1.0]),
+        lambda d, p: p.update(mean=[float("nan")]),
+        lambda d, p: p.update(deviation=[0.0]),
+        lambda d, p: p.update(deviation=[1.0, 2.0]),
+        lambda d, p: p.update(scale=3),
+        lambda d, p: d.update(classes=["x", "x"]),
+        lambda d, p: d.update(classes="xy"),
+    ],
 )
 def test_a_file_of_a_series_classifier_whose_parts_do_not_fit(tmp_path, change):
     x = np.arange(12.0).reshape(4, 3)
@@ -61,24 +63,27 @@ def test_a_vocabulary_of_another_size_is_refused(classifier, tmp_path):
             nf.load(edited(raw, tmp_path / "model", longer))
 
 
-@separately(
-    lambda d, t: d.pop("members"),
-    lambda d, t: d.update(classes=3),
-    lambda d, t: d.update(classes=["food", "sport", "weather"]),
-    lambda d, t: d.update(classes=["weather", "food"]),
-    lambda d, t: d.update(classes=["food"]),
-    lambda d, t: d.update(classes=["food", None]),
-    lambda d, t: d.update(classes=["food", 1]),
-    lambda d, t: d.update(members=[]),
-    lambda d, t: d.update(arguments={"seed": -1, "dtype": "float32"}),
-    lambda d, t: t.pop(PREPARATION),
-    lambda d, t: t.update({PREPARATION: np.frombuffer(b"{}", "uint8")}),
-    lambda d, t: t.update(
-        {PREPARATION: np.frombuffer(json.dumps({"tokenizer": {}}).encode(), "uint8")}
-    ),
-    lambda d, t: t.pop("0.classify.bias"),
-    lambda d, t: t.update({"0.more": np.zeros(3)}),
-    lambda d, t: d.update(later=1),
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d, t: d.pop("members"),
+        lambda d, t: d.update(classes=3),
+        lambda d, t: d.update(classes=["food", "sport", "weather"]),
+        lambda d, t: d.update(classes=["weather", "food"]),
+        lambda d, t: d.update(classes=["food"]),
+        lambda d, t: d.update(classes=["food", None]),
+        lambda d, t: d.update(classes=["food", 1]),
+        lambda d, t: d.update(members=[]),
+        lambda d, t: d.update(arguments={"seed": -1, "dtype": "float32"}),
+        lambda d, t: t.pop(PREPARATION),
+        lambda d, t: t.update({PREPARATION: np.frombuffer(b"{}", "uint8")}),
+        lambda d, t: t.update(
+            {PREPARATION: np.frombuffer(json.dumps({"tokenizer": {}}).encode(), "uint8")}
+        ),
+        lambda d, t: t.pop("0.classify.bias"),
+        lambda d, t: t.update({"0.more": np.zeros(3)}),
+        lambda d, t: d.update(later=1),
+    ],
 )
 def test_an_edited_file_is_refused_in_words(parts, change):
     path, description, tensors = parts

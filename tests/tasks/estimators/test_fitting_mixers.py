@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from npformer.tasks.estimators.fitting_mixers import TRANSFORMS, usual_pooling, usual_positions
-from tests.in_turn import in_turn, separately
 from tests.tasks.estimators.conftest import SIZES
 
 EXPECTED = {("attention", 1): "mean", ("attention", 2): "mean", ("fourier", 1): "first"}
@@ -13,13 +12,16 @@ EXPECTED |= {("fourier", 2): "mean", ("hartley", 3): "first", (("fourier", "atte
 EXPECTED[("fourier", "fourier", "hartley"), 3] = "first"
 
 
-@in_turn(*EXPECTED)
+@pytest.mark.parametrize(("mixer", "n_layers"), EXPECTED)
 def test_the_number_of_transforms_decides(mixer, n_layers):
     config = nf.EncoderConfig(mixer=mixer, n_layers=n_layers)
     assert usual_pooling(config) == EXPECTED[mixer, n_layers]
 
 
-@separately(("attention", 2, "sinusoidal"), ("fourier", 1, "sinusoidal"), ("fourier", 2, "learned"))
+@pytest.mark.parametrize(
+    ("mixer", "n_layers", "expected"),
+    [("attention", 2, "sinusoidal"), ("fourier", 1, "sinusoidal"), ("fourier", 2, "learned")],
+)
 def test_positions_of_several_transforms_are_learned(mixer, n_layers, expected):
     config = {"mixer": mixer, "n_layers": n_layers}
     assert usual_positions(nf.EncoderConfig(**config)) == expected

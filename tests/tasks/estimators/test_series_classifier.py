@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from npformer.tasks.estimators import NotTrainedError
-from tests.in_turn import in_turn
 from tests.tasks.estimators.conftest import QUICK, SIZES
 
 
@@ -80,18 +79,25 @@ def test_another_training_may_have_other_features(trained):
 TWO = [np.zeros((3, 2)), np.zeros((3, 1))]
 
 
-@in_turn(
-    (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),
-    (lambda t: nf.SeriesClassifier(scale=1).check(), TypeError, "scale is 1"),
-    (lambda t: t.predict("series"), TypeError, "samples is a str; expected a list with an"),
-    (lambda t: t.predict([np.zeros((3, 5))]), ValueError, r"samples\[0\] has 5 features"),
-    (lambda t: t.predict(np.zeros((3, 2))), ValueError, r"1 feat.* a single one write \[samples\]"),
-    (lambda t: t.predict([[[1.0, 2.0], [3.0]]]), ValueError, r"samples\[0\] is object"),
-    (lambda t: t.predict([["a"]]), ValueError, r"samples\[0\] is <U1 \(1,\); expected numbers"),
-    (lambda t: t.predict([np.zeros((0, 2))]), ValueError, r"samples\[0\] is empty"),
-    (lambda t: t.predict([np.eye(2), [[0, 1], [0, np.nan]]]), ValueError, r"\[1\] has NaN or"),
-    (lambda t: t.predict([np.zeros((50, 2))]), ValueError, "50 steps; expected at most 2"),
-    (lambda t: nf.SeriesClassifier().fit(TWO, ["a", "b"]), ValueError, r"\[1\] has 1 features"),
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda t: nf.SeriesClassifier().predict([[1.0]]), NotTrainedError, "not been trained"),
+        (lambda t: nf.SeriesClassifier(scale=1).check(), TypeError, "scale is 1"),
+        (lambda t: t.predict("series"), TypeError, "samples is a str; expected a list with an"),
+        (lambda t: t.predict([np.zeros((3, 5))]), ValueError, r"samples\[0\] has 5 features"),
+        (
+            lambda t: t.predict(np.zeros((3, 2))),
+            ValueError,
+            r"1 feat.* a single one write \[samples\]",
+        ),
+        (lambda t: t.predict([[[1.0, 2.0], [3.0]]]), ValueError, r"samples\[0\] is object"),
+        (lambda t: t.predict([["a"]]), ValueError, r"samples\[0\] is <U1 \(1,\); expected numbers"),
+        (lambda t: t.predict([np.zeros((0, 2))]), ValueError, r"samples\[0\] is empty"),
+        (lambda t: t.predict([np.eye(2), [[0, 1], [0, np.nan]]]), ValueError, r"\[1\] has NaN or"),
+        (lambda t: t.predict([np.zeros((50, 2))]), ValueError, "50 steps; expected at most 2"),
+        (lambda t: nf.SeriesClassifier().fit(TWO, ["a", "b"]), ValueError, r"\[1\] has 1 features"),
+    ],
 )
 def test_mistakes_are_explained(trained, call, error, words):
     with pytest.raises(error, match=words):

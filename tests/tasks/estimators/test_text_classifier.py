@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import NotTrainedError, defaults
-from tests.in_turn import in_turn
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
 
 
@@ -185,35 +184,42 @@ def fit(*data, **settings):
     return lambda: small().fit(*data, **settings)
 
 
-@in_turn(
-    (lambda: nf.TextClassifier(64).check(), TypeError, "config is 64; expected an Encoder"),
-    (lambda: nf.TextClassifier({"layers": 2}).check(), ValueError, "'layers'.*Did you mean"),
-    (lambda: small(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
-    (lambda: small(tokenizer=3).check(), ValueError, "tokenizer is 3; expected one of 'word'"),
-    (lambda: small(tokenizer=OWN, vocab_size=9).check(), ValueError, "together with a Token"),
-    (lambda: small(members=0).check(), ValueError, "members is 0"),
-    (lambda: small(members=1001).check(), ValueError, "members is 1001; .* at most 1000"),
-    (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
-    (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
-    (fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
-    (fit(["a"], "x"), TypeError, "labels is a str; expected a list"),
-    (fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is an int"),
-    (fit(["a", "b"], ["x", None]), TypeError, r"labels\[1\] is missing"),
-    (fit(["a", "b"], ["x", 2.5]), TypeError, r"labels\[1\] is 2.5; expected"),
-    (fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
-    (fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
-    (fit([], []), ValueError, "no sample; expected at least 2 classes"),
-    (fit(["a", "b"], np.array(["x", np.nan])), ValueError, r"labels\[1\] is 'nan', a word for"),
-    (fit(["a", "b"], ["x", ""]), ValueError, r"labels\[1\] is '', a word for"),
-    (fit(*FORTY, class_weight={"fod": 1}), ValueError, "keys of class_weight have 'fod'"),
-    (fit(["a", "b"], ["x", "y", "y"]), ValueError, "samples and labels are 2 and 3"),
-    (fit(["a", "b"], ["x", "y"], validation=0.1), ValueError, "2 samples are too few to set"),
-    (fit(["a", " "], ["x", "y"]), ValueError, "1 of 2 texts .* the first is text number 2"),
-    (fit(*FORTY, validation=(["a"], ["fod"])), ValueError, "'fod' .1 of 1., .*Did you mean"),
-    (fit(*FORTY, validation=(["a"],)), TypeError, r"validation is \(\['a'\],\); expected a share"),
-    (fit(*FORTY, validation=1.5), ValueError, "validation is 1.5; expected a share of"),
-    (fit(*FORTY, model=None), TypeError, "model is given to fit, which sets it itself"),
-    (fit(*FORTY, epoch=3), TypeError, "takes no 'epoch'; .* Did you mean 'epochs'"),
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: nf.TextClassifier(64).check(), TypeError, "config is 64; expected an Encoder"),
+        (lambda: nf.TextClassifier({"layers": 2}).check(), ValueError, "'layers'.*Did you mean"),
+        (lambda: small(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
+        (lambda: small(tokenizer=3).check(), ValueError, "tokenizer is 3; expected one of 'word'"),
+        (lambda: small(tokenizer=OWN, vocab_size=9).check(), ValueError, "together with a Token"),
+        (lambda: small(members=0).check(), ValueError, "members is 0"),
+        (lambda: small(members=1001).check(), ValueError, "members is 1001; .* at most 1000"),
+        (lambda: small().predict(["a"]), NotTrainedError, "has not been trained; expected fit"),
+        (lambda: small().arrays(["a"]), NotTrainedError, "has not been trained"),
+        (fit("a text", ["x"]), TypeError, "samples is a str; expected a list"),
+        (fit(["a"], "x"), TypeError, "labels is a str; expected a list"),
+        (fit(["a", 3], ["x", "y"]), TypeError, r"samples\[1\] is an int"),
+        (fit(["a", "b"], ["x", None]), TypeError, r"labels\[1\] is missing"),
+        (fit(["a", "b"], ["x", 2.5]), TypeError, r"labels\[1\] is 2.5; expected"),
+        (fit(["a", "b"], ["x", 1]), TypeError, r"several types: 'x' \(str\), 1"),
+        (fit(["a", "b"], ["x", "x"]), ValueError, "only the class 'x'; expected"),
+        (fit([], []), ValueError, "no sample; expected at least 2 classes"),
+        (fit(["a", "b"], np.array(["x", np.nan])), ValueError, r"labels\[1\] is 'nan', a word for"),
+        (fit(["a", "b"], ["x", ""]), ValueError, r"labels\[1\] is '', a word for"),
+        (fit(*FORTY, class_weight={"fod": 1}), ValueError, "keys of class_weight have 'fod'"),
+        (fit(["a", "b"], ["x", "y", "y"]), ValueError, "samples and labels are 2 and 3"),
+        (fit(["a", "b"], ["x", "y"], validation=0.1), ValueError, "2 samples are too few to set"),
+        (fit(["a", " "], ["x", "y"]), ValueError, "1 of 2 texts .* the first is text number 2"),
+        (fit(*FORTY, validation=(["a"], ["fod"])), ValueError, "'fod' .1 of 1., .*Did you mean"),
+        (
+            fit(*FORTY, validation=(["a"],)),
+            TypeError,
+            r"validation is \(\['a'\],\); expected a share",
+        ),
+        (fit(*FORTY, validation=1.5), ValueError, "validation is 1.5; expected a share of"),
+        (fit(*FORTY, model=None), TypeError, "model is given to fit, which sets it itself"),
+        (fit(*FORTY, epoch=3), TypeError, "takes no 'epoch'; .* Did you mean 'epochs'"),
+    ],
 )
 def test_mistakes_are_explained(call, error, words):
     with pytest.raises(error, match=words):
@@ -291,7 +297,7 @@ def test_the_temperature_is_fitted_on_texts_that_are_held_out(monkeypatch):
     assert [defaults.calibration("text", n) for n in (400, 100, 99)] == [0.1, 0.1, 0.0]
 
 
-@in_turn(1.5, 1.0, -0.1, "x", True)
+@pytest.mark.parametrize("share", [1.5, 1.0, -0.1, "x", True])
 def test_a_wrong_share_for_the_temperature_is_named(share):
     texts, labels = ["good", "bad"] * 10, ["a", "b"] * 10
     with pytest.raises(ValueError, match=f"calibration is {share!r}; expected a number from 0"):

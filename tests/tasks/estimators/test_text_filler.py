@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from npformer.data.tokenizers import train_tokenizer
-from tests.in_turn import in_turn, separately
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
 
 TEXTS, LABELS = texts_and_labels()
@@ -51,11 +50,17 @@ def test_a_classifier_begins_with_its_tables_and_blocks(filler, tmp_path):
     assert tuned.score(TEXTS, LABELS) > 0.9
 
 
-@separately(
-    (lambda f: nf.TextFiller(tokenizer=train_tokenizer("word", TEXTS)).fit(TEXTS), "has no .MASK"),
-    (lambda f: nf.TextFiller().fit(["", " "]), "texts has no word"),
-    (lambda f: nf.TextFiller().fit(TEXTS, patience=2), "there is no validation"),
-    (lambda f: nf.TextClassifier({"d_model": 8}, pretrained=f).fit(TEXTS, LABELS), "only pre"),
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda f: nf.TextFiller(tokenizer=train_tokenizer("word", TEXTS)).fit(TEXTS),
+            "has no .MASK",
+        ),
+        (lambda f: nf.TextFiller().fit(["", " "]), "texts has no word"),
+        (lambda f: nf.TextFiller().fit(TEXTS, patience=2), "there is no validation"),
+        (lambda f: nf.TextClassifier({"d_model": 8}, pretrained=f).fit(TEXTS, LABELS), "only pre"),
+    ],
 )
 def test_mistakes_are_explained(filler, call, words):
     with pytest.raises(ValueError, match=words):
@@ -87,14 +92,17 @@ def test_each_mask_has_its_likeliest_words(tmp_path):
         assert nf.fill(place, "a [MASK]") == nf.fill(filler, "a [MASK]")
 
 
-@in_turn(
-    ({"text": "a b"}, r"2 tokens and 0 times \[MASK\].*'the film was \[MASK\]'"),
-    ({"text": "[MASK] b c d e f g"}, "7 tokens .*expected at most 6"),
-    ({"model": nf.layers.Linear(2, 2)}, "model is .*TextFiller"),
-    ({"tokenizer": None}, "tokenizer is None.*tokenizer=..."),
-    ({"tokenizer": train_tokenizer("word", SHORT)}, "the mask_id None, the model"),
-    ({"k": 0}, "k is 0"),
-    ({"model": "nowhere"}, "there is no"),
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"text": "a b"}, r"2 tokens and 0 times \[MASK\].*'the film was \[MASK\]'"),
+        ({"text": "[MASK] b c d e f g"}, "7 tokens .*expected at most 6"),
+        ({"model": nf.layers.Linear(2, 2)}, "model is .*TextFiller"),
+        ({"tokenizer": None}, "tokenizer is None.*tokenizer=..."),
+        ({"tokenizer": train_tokenizer("word", SHORT)}, "the mask_id None, the model"),
+        ({"k": 0}, "k is 0"),
+        ({"model": "nowhere"}, "there is no"),
+    ],
 )
 def test_wrong_calls_are_refused(arguments, message):
     usual = {"model": MODEL, "text": "a [MASK]", "tokenizer": TOKENIZER}

@@ -8,7 +8,6 @@ from npformer.data.pairs import PAIRS, pairs
 from npformer.tasks.estimators.defaults import tokenizer_for
 from npformer.tasks.estimators.pair_split import split_by_source
 from npformer.tasks.estimators.translations import edit_distance, translations_of
-from tests.in_turn import in_turn
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "dropout": 0.0}
 SOURCES, TARGETS = pairs("add", 200)
@@ -96,14 +95,17 @@ def test_a_decoder_of_its_own():
     assert len(found.translate(SOURCES[:2])) == 2
 
 
-@in_turn(
-    (lambda: small().fit(["a"], ["b", "c"]), "sources and targets are 1 and 2; expected"),
-    (lambda: small().fit([], []), "at least one"),
-    (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),
-    (lambda: nf.TextTranslator(tokenizer=("char",) * 3).check(), "tokenizer has 3 names"),
-    (lambda: nf.TextTranslator(tokenizer="letters").check(), "tokenizer is 'letters'"),
-    (lambda: small().fit(SOURCES, TARGETS, metric="loss"), "there is no validation"),
-    (lambda: small().translate(["a"]), "has not been trained"),
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: small().fit(["a"], ["b", "c"]), "sources and targets are 1 and 2; expected"),
+        (lambda: small().fit([], []), "at least one"),
+        (lambda: small(max_len=3).fit(SOURCES, TARGETS), "expected at most max_len, 3"),
+        (lambda: nf.TextTranslator(tokenizer=("char",) * 3).check(), "tokenizer has 3 names"),
+        (lambda: nf.TextTranslator(tokenizer="letters").check(), "tokenizer is 'letters'"),
+        (lambda: small().fit(SOURCES, TARGETS, metric="loss"), "there is no validation"),
+        (lambda: small().translate(["a"]), "has not been trained"),
+    ],
 )
 def test_mistakes_are_said(call, words):
     with pytest.raises(ValueError, match=words):

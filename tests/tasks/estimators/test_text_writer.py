@@ -10,7 +10,6 @@ import npformer as nf
 from npformer.tasks.estimators import NotTrainedError
 from npformer.tasks.estimators.ngrams import ngram_loss
 from npformer.tasks.estimators.text_writer import windows
-from tests.in_turn import in_turn
 
 TEXT = "the cat sat on the mat, and the dog lay on the rug.\n" * 30
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "max_len": 16, "dropout": 0.0}
@@ -109,15 +108,18 @@ def test_a_token_that_ends_within_a_character_waits(tmp_path):
     assert not any("\ufffd" in piece for piece in pieces[:-1])
 
 
-@in_turn(
-    (lambda: small().generate("a"), NotTrainedError, "has not been trained"),
-    (lambda: small().fit(["a", "b"]), TypeError, "text"),
-    (lambda: small().fit("a"), ValueError, "the text has 1 tokens; expected at least 2"),
-    (lambda: small().fit(TEXT, patience=1), ValueError, "there is no validation"),
-    (lambda: small().fit(TEXT, data=1), TypeError, "data is given to fit"),
-    (lambda: nf.TextWriter({"mixer": "fourier"}).fit(TEXT), ValueError, "causal"),
-    (lambda: nf.TextWriter(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
-    (lambda: nf.TextWriter({"layers": 2}).check(), ValueError, "a setting in config"),
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: small().generate("a"), NotTrainedError, "has not been trained"),
+        (lambda: small().fit(["a", "b"]), TypeError, "text"),
+        (lambda: small().fit("a"), ValueError, "the text has 1 tokens; expected at least 2"),
+        (lambda: small().fit(TEXT, patience=1), ValueError, "there is no validation"),
+        (lambda: small().fit(TEXT, data=1), TypeError, "data is given to fit"),
+        (lambda: nf.TextWriter({"mixer": "fourier"}).fit(TEXT), ValueError, "causal"),
+        (lambda: nf.TextWriter(tokenizer="letters").check(), ValueError, "tokenizer is 'letters'"),
+        (lambda: nf.TextWriter({"layers": 2}).check(), ValueError, "a setting in config"),
+    ],
 )
 def test_mistakes_are_said(call, error, words):
     with pytest.raises(error, match=words):

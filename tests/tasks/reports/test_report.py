@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import separately
 from tests.tasks.reports.conftest import pixels, read
 
 TENSORS = ("name", "shape", "mean", "spread", "bytes cached")
@@ -40,14 +39,17 @@ def test_padding_within_a_sample_is_grey(small_model, token_batch, shown):
     assert colours[0].tolist() == [150, 150, 150]
 
 
-@separately(
-    ({"pooling": "none"}, "token"),
-    ({"pooling": "flatten", "n_features": 5}, "class"),
-    ({"pooling": "pooler", "share_layers": True}, "class"),
-    ({"output": "sigmoid", "n_classes": 2}, "binary"),
-    ({"output": "mean_squared_error"}, "numbers"),
-    ({"output": "mean_squared_error", "pooling": "none", "n_features": 2}, "token numbers"),
-    ({"dtype": "float32", "norm": "pre", "n_features": 3}, "class"),
+@pytest.mark.parametrize(
+    ("changes", "labels"),
+    [
+        ({"pooling": "none"}, "token"),
+        ({"pooling": "flatten", "n_features": 5}, "class"),
+        ({"pooling": "pooler", "share_layers": True}, "class"),
+        ({"output": "sigmoid", "n_classes": 2}, "binary"),
+        ({"output": "mean_squared_error"}, "numbers"),
+        ({"output": "mean_squared_error", "pooling": "none", "n_features": 2}, "token numbers"),
+        ({"dtype": "float32", "norm": "pre", "n_features": 3}, "class"),
+    ],
     ids=str,
 )
 def test_every_kind_of_model_is_shown(small_model, rng, shown, changes, labels):
@@ -223,13 +225,16 @@ def test_of_long_texts_the_first_tokens_are_at_the_axes(small_model, shown):
     assert "more than 64 tokens" in page.text
 
 
-@separately(
-    ("##ness", "Tokens: ##ness continues the word before it."),
-    ("#<go", "Tokens: #<go is a part of a word"),
-    ("[UNK]", "Tokens: [UNK] is a word that is not in the vocabulary."),
-    ("\u0120go", "with the space before it."),
-    ("#", None),
-    ("go", None),
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        ("##ness", "Tokens: ##ness continues the word before it."),
+        ("#<go", "Tokens: #<go is a part of a word"),
+        ("[UNK]", "Tokens: [UNK] is a word that is not in the vocabulary."),
+        ("\u0120go", "with the space before it."),
+        ("#", None),
+        ("go", None),
+    ],
 )
 def test_pieces_of_words_are_explained(small_model, shown, token, words):
     ids, labels = np.array([[1, 2, 1], [0, 0, 0]]), np.array([0, 1])
@@ -299,29 +304,36 @@ def test_a_model_of_nan_can_be_looked_at(small_model, token_batch, shown):
     assert len(colours) == 66
 
 
-@separately(
-    ({"samples": 0}, ValueError, "samples is 0; expected a whole number of at least 1"),
-    ({"samples": 17}, ValueError, "at most 16"),
-    ({"samples": "many"}, ValueError, "samples is 'many'"),
-    ({"samples": []}, ValueError, "samples has 0 numbers; expected from 1 to 16"),
-    ({"samples": [8]}, ValueError, "a number in samples is 8; .* at most 7"),
-    ({"samples": [-1]}, ValueError, "a number in samples is -1"),
-    ({"token_names": ["a"]}, ValueError, "token_names has 1 names; expected 7"),
-    ({"token_names": "abcdefg"}, TypeError, "token_names is a str; expected a list"),
-    ({"token_names": {7: "h"}}, ValueError, "a key of token_names is 7"),
-    ({"class_names": [1, 2, 3]}, TypeError, r"class_names\[0\] is 1; expected a text"),
-    ({"title": 3}, TypeError, "title is 3; expected a text"),
-    ({"path": "no/such/folder.html"}, OSError, "folder.html is in a folder that does not exist"),
-    ({"notes": "new"}, TypeError, "notes is a str; expected a Mapping"),
-    ({"notes": {"b": "new"}}, ValueError, "a name in notes is 'b'; expected one of 'model'"),
-    ({"notes": {"model": 1}}, TypeError, r"notes\['model'\] is 1; expected a text"),
-    ({"batch_size": 0}, ValueError, "batch_size is 0"),
-    ({"model": {}}, ValueError, "model is an empty mapping"),
-    ({"model": "m"}, TypeError, "model is 'm'; expected a SequenceClassifier"),
-    ({"x": np.full((8, 6), 7)}, ValueError, "x holds 7"),
-    ({"x": np.zeros((8, 6))}, TypeError, "x has dtype float64"),
-    ({"y": np.full(8, 3)}, ValueError, "y holds 3"),
-    ({"mask": np.ones((8, 5), bool)}, ValueError, "mask has shape"),
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"samples": 0}, ValueError, "samples is 0; expected a whole number of at least 1"),
+        ({"samples": 17}, ValueError, "at most 16"),
+        ({"samples": "many"}, ValueError, "samples is 'many'"),
+        ({"samples": []}, ValueError, "samples has 0 numbers; expected from 1 to 16"),
+        ({"samples": [8]}, ValueError, "a number in samples is 8; .* at most 7"),
+        ({"samples": [-1]}, ValueError, "a number in samples is -1"),
+        ({"token_names": ["a"]}, ValueError, "token_names has 1 names; expected 7"),
+        ({"token_names": "abcdefg"}, TypeError, "token_names is a str; expected a list"),
+        ({"token_names": {7: "h"}}, ValueError, "a key of token_names is 7"),
+        ({"class_names": [1, 2, 3]}, TypeError, r"class_names\[0\] is 1; expected a text"),
+        ({"title": 3}, TypeError, "title is 3; expected a text"),
+        (
+            {"path": "no/such/folder.html"},
+            OSError,
+            "folder.html is in a folder that does not exist",
+        ),
+        ({"notes": "new"}, TypeError, "notes is a str; expected a Mapping"),
+        ({"notes": {"b": "new"}}, ValueError, "a name in notes is 'b'; expected one of 'model'"),
+        ({"notes": {"model": 1}}, TypeError, r"notes\['model'\] is 1; expected a text"),
+        ({"batch_size": 0}, ValueError, "batch_size is 0"),
+        ({"model": {}}, ValueError, "model is an empty mapping"),
+        ({"model": "m"}, TypeError, "model is 'm'; expected a SequenceClassifier"),
+        ({"x": np.full((8, 6), 7)}, ValueError, "x holds 7"),
+        ({"x": np.zeros((8, 6))}, TypeError, "x has dtype float64"),
+        ({"y": np.full(8, 3)}, ValueError, "y holds 3"),
+        ({"mask": np.ones((8, 5), bool)}, ValueError, "mask has shape"),
+    ],
     ids=str,
 )
 def test_what_does_not_fit_is_refused(small_model, token_batch, tmp_path, given, error, words):

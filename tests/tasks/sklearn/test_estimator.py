@@ -10,7 +10,6 @@ import npformer as nf
 from npformer.tasks.estimators import defaults
 from npformer.tasks.estimators.fitting_mixers import usual_pooling
 from npformer.tasks.estimators.split import stratified
-from tests.in_turn import separately
 
 
 def parts_of(y):
@@ -158,10 +157,13 @@ def test_partial_fit_goes_on_after_fit(small, series):
     assert (fitted.predict_proba(x) != before).any()
 
 
-@separately(
-    ({}, "classes must be passed on the first call"),
-    ({"classes": [0]}, "one class"),
-    ({"classes": [0, 2]}, r"y holds the classes \[1\].*first partial_fit"),
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({}, "classes must be passed on the first call"),
+        ({"classes": [0]}, "one class"),
+        ({"classes": [0, 2]}, r"y holds the classes \[1\].*first partial_fit"),
+    ],
 )
 def test_partial_fit_says_what_is_wrong_with_classes(small, series, arguments, match):
     with pytest.raises(ValueError, match=match):

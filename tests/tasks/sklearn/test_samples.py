@@ -13,28 +13,30 @@ from sklearn.pipeline import make_pipeline
 
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.sklearn.samples import samples_of
-from tests.in_turn import in_turn
 
 Y = np.arange(8) % 2
 IDS = np.arange(24).reshape(8, 3) % 7
 FLOATS = IDS * 0.5
 
 
-@in_turn(
-    (IDS, "tokens"),
-    (IDS.tolist(), "tokens"),
-    (IDS.astype("uint8"), "tokens"),
-    (IDS > 3, "tokens"),
-    ([[1, 2], [3]], "tokens"),
-    (FLOATS, "series"),
-    (FLOATS.tolist(), "series"),
-    (FLOATS[:, :, None], "series"),
-    (IDS[:, :, None], "series"),
-    ([np.ones((2, 3)), np.ones((4, 3))], "series"),
-    (["a text", "another"], "text"),
-    (("a text", "another"), "text"),
-    (np.array(["a text", "another"]), "text"),
-    (np.array([["a text"], ["another"]], object), "text"),
+@pytest.mark.parametrize(
+    ("x", "kind"),
+    [
+        (IDS, "tokens"),
+        (IDS.tolist(), "tokens"),
+        (IDS.astype("uint8"), "tokens"),
+        (IDS > 3, "tokens"),
+        ([[1, 2], [3]], "tokens"),
+        (FLOATS, "series"),
+        (FLOATS.tolist(), "series"),
+        (FLOATS[:, :, None], "series"),
+        (IDS[:, :, None], "series"),
+        ([np.ones((2, 3)), np.ones((4, 3))], "series"),
+        (["a text", "another"], "text"),
+        (("a text", "another"), "text"),
+        (np.array(["a text", "another"]), "text"),
+        (np.array([["a text"], ["another"]], object), "text"),
+    ],
 )
 def test_the_kind_of_inputs_is_found(x, kind):
     found, samples = samples_of(EncoderClassifier(), x, reset=True)
@@ -42,82 +44,91 @@ def test_the_kind_of_inputs_is_found(x, kind):
     assert len(samples) == len(x)
 
 
-@in_turn(
-    # ragged lists
-    ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
-    ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
-    ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"X\[1\] has 1 features; expected 2"),
-    ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, r"X\[0\] is object \(\); expected numbers"),
-    ([[1, 2], []] * 4, {}, r"X\[1\] is empty"),
-    # strings, and texts
-    (IDS.astype(str), {}, r"strings in an array of shape \(8, 3\)"),
-    (IDS.astype(str), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
-    (IDS.astype(str).tolist(), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
-    (["a"] * 8, {"inputs": "series"}, "holds strings and inputs is 'series'"),
-    (IDS, {"inputs": "text"}, "holds no strings and inputs is 'text'"),
-    ("a text", {}, "one text"),
-    (["a", None] * 4, {}, r"X\[1\] is missing: None; expected a string"),
-    (["a", float("nan")] * 4, {}, r"X\[1\] is missing: nan; expected a string"),
-    # NaN
-    (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
-    (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
-    ([np.full((2, 3), np.nan), np.ones((4, 3))] * 4, {}, r"X\[0\] has NaN or inf.* step 0"),
-    # ids
-    (FLOATS, {"inputs": "tokens"}, "holds 0.5 in row 0, column 1, and inputs is 'tokens'"),
-    (IDS[:, :, None], {"inputs": "tokens"}, r"samples of X have shape \(3, 1\)"),
-    (IDS - 1, {}, r"Negative values in data: X holds -1 in row 0"),
-    (IDS + 10**9, {}, "holds the token id 1000000006.*inputs='series'"),
-    (IDS, {"vocab_size": 5}, "token id 6 in row 2; expected ids from 0 to 4"),
-    # shapes and options
-    (np.ones((8, 2, 2, 2)), {}, "dim 4"),
-    (np.ones(8), {}, "Expected 2D array"),
-    (csr_array(FLOATS), {}, "(?i)sparse"),
-    (FLOATS, {"inputs": "numbers"}, "inputs"),
-    (FLOATS, {"max_iter": 0}, "max_iter"),
-    (FLOATS, {"batch_size": 0}, "batch_size"),
-    (FLOATS, {"max_len": 2}, "max_len"),
-    (FLOATS, {"mixer": "attentoin"}, "attention"),
-    (FLOATS, {"d_model": 7}, "d_model"),
-    (FLOATS, {"early_stopping": "yes"}, "early_stopping"),
-    (FLOATS, {"early_stopping": True, "validation_fraction": 2.0}, "share is 2.0"),
-    (FLOATS, {"class_weight": "equal"}, "class_weight"),
-    (FLOATS, {"tol": -1.0}, "tol"),
+@pytest.mark.parametrize(
+    ("x", "changes", "match"),
+    [
+        # ragged lists
+        ([[1.5, 2.0], [3.0]] * 4, {}, "ragged list: row 1 has length 1 and row 0 2.*one feature"),
+        ([[1, 2], [3.0]] * 4, {}, "ragged list: row 1 has length 1"),
+        ([[[1.0, 2.0]], [[1.0], [2.0]]] * 4, {}, r"X\[1\] has 1 features; expected 2"),
+        ([[[1.0, 2.0], [3.0]], [[1.0, 2.0]]] * 4, {}, r"X\[0\] is object \(\); expected numbers"),
+        ([[1, 2], []] * 4, {}, r"X\[1\] is empty"),
+        # strings, and texts
+        (IDS.astype(str), {}, r"strings in an array of shape \(8, 3\)"),
+        (IDS.astype(str), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
+        (IDS.astype(str).tolist(), {"inputs": "tokens"}, "holds strings and inputs is 'tokens'"),
+        (["a"] * 8, {"inputs": "series"}, "holds strings and inputs is 'series'"),
+        (IDS, {"inputs": "text"}, "holds no strings and inputs is 'text'"),
+        ("a text", {}, "one text"),
+        (["a", None] * 4, {}, r"X\[1\] is missing: None; expected a string"),
+        (["a", float("nan")] * 4, {}, r"X\[1\] is missing: nan; expected a string"),
+        # NaN
+        (np.where(IDS == 3, np.nan, IDS), {}, "contains NaN"),
+        (np.where(IDS == 3, np.inf, IDS)[:, :, None], {}, "contains infinity"),
+        ([np.full((2, 3), np.nan), np.ones((4, 3))] * 4, {}, r"X\[0\] has NaN or inf.* step 0"),
+        # ids
+        (FLOATS, {"inputs": "tokens"}, "holds 0.5 in row 0, column 1, and inputs is 'tokens'"),
+        (IDS[:, :, None], {"inputs": "tokens"}, r"samples of X have shape \(3, 1\)"),
+        (IDS - 1, {}, r"Negative values in data: X holds -1 in row 0"),
+        (IDS + 10**9, {}, "holds the token id 1000000006.*inputs='series'"),
+        (IDS, {"vocab_size": 5}, "token id 6 in row 2; expected ids from 0 to 4"),
+        # shapes and options
+        (np.ones((8, 2, 2, 2)), {}, "dim 4"),
+        (np.ones(8), {}, "Expected 2D array"),
+        (csr_array(FLOATS), {}, "(?i)sparse"),
+        (FLOATS, {"inputs": "numbers"}, "inputs"),
+        (FLOATS, {"max_iter": 0}, "max_iter"),
+        (FLOATS, {"batch_size": 0}, "batch_size"),
+        (FLOATS, {"max_len": 2}, "max_len"),
+        (FLOATS, {"mixer": "attentoin"}, "attention"),
+        (FLOATS, {"d_model": 7}, "d_model"),
+        (FLOATS, {"early_stopping": "yes"}, "early_stopping"),
+        (FLOATS, {"early_stopping": True, "validation_fraction": 2.0}, "share is 2.0"),
+        (FLOATS, {"class_weight": "equal"}, "class_weight"),
+        (FLOATS, {"tol": -1.0}, "tol"),
+    ],
 )
 def test_an_error_says_what_came_and_what_was_expected(small, x, changes, match):
     with pytest.raises((ValueError, TypeError), match=match):
         small(**changes).fit(x, Y)
 
 
-@in_turn(
-    (None, None, "requires y"),
-    (Y[:5], None, "inconsistent numbers of samples"),
-    (Y * 0, None, "one class, 0, in"),
-    (np.full(8, "a"), None, "one class, 'a', in"),
-    (np.where(Y, "a", "nan"), None, r"of y\[1\] is 'nan', a word for a missing label"),
-    (Y + 0.5, None, "continuous"),
-    (np.where(Y, np.nan, 1.0), None, "NaN"),
-    (Y, np.zeros(8), "(?i)weight.*zero"),
-    (Y, -np.ones(8), "(?i)negative"),
-    (Y, np.ones(7), "sample_weight.shape"),
-    (Y, np.where(Y, np.nan, 1.0), "NaN"),
-    (Y, Y.astype(float), "one class"),
+@pytest.mark.parametrize(
+    ("y", "weights", "match"),
+    [
+        (None, None, "requires y"),
+        (Y[:5], None, "inconsistent numbers of samples"),
+        (Y * 0, None, "one class, 0, in"),
+        (np.full(8, "a"), None, "one class, 'a', in"),
+        (np.where(Y, "a", "nan"), None, r"of y\[1\] is 'nan', a word for a missing label"),
+        (Y + 0.5, None, "continuous"),
+        (np.where(Y, np.nan, 1.0), None, "NaN"),
+        (Y, np.zeros(8), "(?i)weight.*zero"),
+        (Y, -np.ones(8), "(?i)negative"),
+        (Y, np.ones(7), "sample_weight.shape"),
+        (Y, np.where(Y, np.nan, 1.0), "NaN"),
+        (Y, Y.astype(float), "one class"),
+    ],
 )
 def test_an_error_says_what_is_wrong_with_y_or_weights(small, y, weights, match):
     with pytest.raises(ValueError, match=match):
         small().fit(FLOATS, y, sample_weight=weights)
 
 
-@in_turn(
-    (IDS, IDS[:, :2], "X has 2 features, but EncoderClassifier is expecting 3"),
-    (IDS, IDS + 1, r"token id 7 in row 2; expected ids from 0 to 6.*vocab_size=8"),
-    (IDS, IDS - 1, "Negative values"),
-    (IDS, FLOATS, "holds 0.5 in row 0"),
-    (IDS, ["a text"], "holds strings"),
-    (FLOATS, FLOATS[:, :2], "X has 2 features"),
-    (FLOATS, ["a text"], "holds strings"),
-    (FLOATS[:, :, None], FLOATS[:, :, None].repeat(2, axis=2), "X has 2 features.*expecting 1"),
-    (FLOATS[:, :, None], FLOATS[:, :2, None], "length 2; expected max_len = 3"),
-    (["a text"] * 4 + ["another"] * 4, IDS, "holds no strings"),
+@pytest.mark.parametrize(
+    ("train", "other", "match"),
+    [
+        (IDS, IDS[:, :2], "X has 2 features, but EncoderClassifier is expecting 3"),
+        (IDS, IDS + 1, r"token id 7 in row 2; expected ids from 0 to 6.*vocab_size=8"),
+        (IDS, IDS - 1, "Negative values"),
+        (IDS, FLOATS, "holds 0.5 in row 0"),
+        (IDS, ["a text"], "holds strings"),
+        (FLOATS, FLOATS[:, :2], "X has 2 features"),
+        (FLOATS, ["a text"], "holds strings"),
+        (FLOATS[:, :, None], FLOATS[:, :, None].repeat(2, axis=2), "X has 2 features.*expecting 1"),
+        (FLOATS[:, :, None], FLOATS[:, :2, None], "length 2; expected max_len = 3"),
+        (["a text"] * 4 + ["another"] * 4, IDS, "holds no strings"),
+    ],
 )
 def test_what_is_predicted_must_be_of_the_kind_and_size_of_the_training(small, train, other, match):
     classifier = small(max_iter=1).fit(train, Y)

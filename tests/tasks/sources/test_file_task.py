@@ -9,7 +9,6 @@ import npformer as nf
 from npformer.tasks.sources.choice import chosen_task
 from npformer.tasks.sources.file_task import FileTask
 from npformer.tasks.sources.recipes import RECIPES
-from tests.in_turn import separately
 
 WORDS = ["spam", "ham"] * 10
 
@@ -49,13 +48,16 @@ def test_a_word_that_may_be_a_class_is_doubted_while_it_is_rare(tmp_path):
     assert "none" in parts["train"].labels
 
 
-@separately(
-    ("label,t0,t1", {}, ("series", "label", None)),
-    ("t0,t1,gait", {}, ("series", "gait", None)),
-    ("t0,t1,gait", {"label": "gait"}, ("series", "gait", None)),
-    ("t0,t1,label", {"id": "t0"}, ("series", "label", ["t1"])),
-    ("t0,t1,label", {"text": "t0"}, ("texts", "label", None)),
-    ("text,t1,label", {}, ("texts", "label", None)),
+@pytest.mark.parametrize(
+    ("heading", "given", "expected"),
+    [
+        ("label,t0,t1", {}, ("series", "label", None)),
+        ("t0,t1,gait", {}, ("series", "gait", None)),
+        ("t0,t1,gait", {"label": "gait"}, ("series", "gait", None)),
+        ("t0,t1,label", {"id": "t0"}, ("series", "label", ["t1"])),
+        ("t0,t1,label", {"text": "t0"}, ("texts", "label", None)),
+        ("text,t1,label", {}, ("texts", "label", None)),
+    ],
 )
 def test_a_series_a_row_is_known_by_its_heading(tmp_path, heading, given, expected):
     (tmp_path / "a.csv").write_text(f"{heading}\n1,2,3\n4,5,6\n")

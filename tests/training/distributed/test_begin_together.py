@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import in_turn
 from tests.models.trainable.outside import MODELS, data_of
 from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of, samples
@@ -25,13 +24,16 @@ def trained(unlike, data=lambda x, y, mask: (x, y, mask), model=model_of):
     return run_threads(2, work)
 
 
-@in_turn(
-    ({"epochs": 2}, "epochs is 2 on rank 1, and 1 on rank 0; expected the same on all ranks"),
-    ({"lr": 0.5}, "lr is 0.5 on rank 1, and 0.001 on rank 0"),
-    ({"schedule": "cosine(total=9)"}, "schedule: 1 is 0.9.* on rank 1, and 1.0 on rank 0"),
-    ({"label_smoothing": 0.1}, "loss: label_smoothing is 0.1 on rank 1, and 0.0"),
-    ({"batches": "shuffled"}, "batches is 'shuffled' on rank 1, and 'by_length' on rank 0"),
-    ({"seed": 3}, "seed is 3 on rank 1, and 0 on rank 0"),
+@pytest.mark.parametrize(
+    ("unlike", "message"),
+    [
+        ({"epochs": 2}, "epochs is 2 on rank 1, and 1 on rank 0; expected the same on all ranks"),
+        ({"lr": 0.5}, "lr is 0.5 on rank 1, and 0.001 on rank 0"),
+        ({"schedule": "cosine(total=9)"}, "schedule: 1 is 0.9.* on rank 1, and 1.0 on rank 0"),
+        ({"label_smoothing": 0.1}, "loss: label_smoothing is 0.1 on rank 1, and 0.0"),
+        ({"batches": "shuffled"}, "batches is 'shuffled' on rank 1, and 'by_length' on rank 0"),
+        ({"seed": 3}, "seed is 3 on rank 1, and 0 on rank 0"),
+    ],
 )
 def test_other_settings_are_named(unlike, message):
     with pytest.raises(ValueError, match=message):

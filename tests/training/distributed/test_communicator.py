@@ -7,7 +7,6 @@ import pytest
 
 from npformer.training.distributed import Communicator, as_communicator, launched_ranks
 from npformer.training.distributed.world import RANKS, SIZES
-from tests.in_turn import separately
 from tests.training.distributed.ranks import ROOT, environment, needs_mpi, run_ranks
 from tests.training.distributed.talk import exchange
 
@@ -61,11 +60,14 @@ def test_what_is_no_communicator(value):
         as_communicator(value)
 
 
-@separately(
-    ({}, None),
-    ({"PMI_SIZE": "4"}, 4),
-    ({"OMPI_COMM_WORLD_SIZE": "2"}, 2),
-    ({"PMIX_RANK": "0"}, 0),
+@pytest.mark.parametrize(
+    ("variables", "n"),
+    [
+        ({}, None),
+        ({"PMI_SIZE": "4"}, 4),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, 2),
+        ({"PMIX_RANK": "0"}, 0),
+    ],
 )
 def test_the_environment_tells_whether_there_is_a_launcher(monkeypatch, variables, n):
     for name in (*SIZES, *RANKS):

@@ -3,7 +3,6 @@
 import pytest
 
 import npformer as nf
-from tests.in_turn import separately
 from tests.training.distributed.ranks import assert_ended_well, needs_mpi, run_jobs
 from tests.training.distributed.test_equal import assert_equal, assert_same_bits
 from tests.training.distributed.train import results
@@ -73,9 +72,12 @@ def test_shards_of_moments_change_no_bit(runs, n):
     assert_same_bits(shards, whole)
 
 
-@separately(
-    ("missing", "NCCL cannot be loaded on rank 1; expected it beside CuPy. Install it"),
-    ("shared", "ranks 0 and 1 share the GPU 0000:00 of "),
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("missing", "NCCL cannot be loaded on rank 1; expected it beside CuPy. Install it"),
+        ("shared", "ranks 0 and 1 share the GPU 0000:00 of "),
+    ],
 )
 def test_gpus_that_cannot_be_joined_are_told_once_and_the_host_does_it(runs, alone, way, words):
     found = results(runs[0] / "2" / way)

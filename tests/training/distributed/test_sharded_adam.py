@@ -13,7 +13,6 @@ from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.training.distributed import Communicator
 from npformer.training.distributed.clipping import clip_over_ranks
 from npformer.training.distributed.sharded_adam import ShardedAdam
-from tests.in_turn import in_turn, separately
 from tests.training.distributed.fake_ranks import run_threads
 from tests.training.distributed.train import model_of
 
@@ -66,12 +65,15 @@ def bits(arrays):
     return {name: x.tobytes() for name, x in arrays.items()}
 
 
-@in_turn(
-    (2, "float32", True),
-    (2, "float64", False),
-    (3, "float32", False),
-    (3, "float64", True),
-    (7, "float32", True),
+@pytest.mark.parametrize(
+    ("n", "dtype", "kernels"),
+    [
+        (2, "float32", True),
+        (2, "float64", False),
+        (3, "float32", False),
+        (3, "float64", True),
+        (7, "float32", True),
+    ],
 )
 def test_weights_and_state_have_the_same_bits_as_without(n, dtype, kernels):
     frozen = ("embed.*",) if n == 3 else ()
@@ -99,8 +101,16 @@ def test_a_buffer_that_is_smaller_than_the_number_of_ranks(n):
     assert set(own) == set(whole) == {whole[0]}
 
 
-@in_turn(*range(3), of="bad")
-@in_turn(np.nan, np.inf, -np.inf, 1e300, of="value")
+@pytest.mark.parametrize("bad", range(3))
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.nan,
+        np.inf,
+        -np.inf,
+        1e300,
+    ],
+)
 def test_a_gradient_that_is_not_finite_raises_on_all_ranks_and_changes_nothing(bad, value):
     def work(ranks):
         model = model_in("float64")
@@ -129,7 +139,9 @@ def test_a_gradient_that_is_not_finite_raises_on_all_ranks_and_changes_nothing(b
 
 
 @pytest.mark.parametrize("shard", [False, True])
-@separately((np.nan, "holds NaN"), (1.7e308, "reaches 1.7e+308"))
+@pytest.mark.parametrize(
+    ("value", "problem"), [(np.nan, "holds NaN"), (1.7e308, "reaches 1.7e+308")]
+)
 def test_clipping_names_the_gradient_on_all_ranks(shard, value, problem):
     def work(ranks):
         gradients = gradients_of(model_in("float64"), 0, 0)
@@ -166,7 +178,7 @@ def test_clipping_over_ranks_is_clipping(size):
     run_threads(3, work)
 
 
-@in_turn((4, 2), (2, 3), (1, 4), (4, 0), (0, 4))
+@pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 3), (1, 4), (4, 0), (0, 4)])
 def test_a_state_goes_on_with_another_number_of_ranks(before, after):
     """0: without sharding. The gradients are the same whatever the number of ranks."""
 

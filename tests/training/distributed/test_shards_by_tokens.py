@@ -10,7 +10,6 @@ import npformer as nf
 from npformer.engine.team import Team
 from npformer.training.distributed import Communicator
 from npformer.training.distributed.shards import shards_by_tokens
-from tests.in_turn import in_turn
 from tests.training.distributed.train import model_of, samples
 
 
@@ -28,8 +27,22 @@ def smallest(lengths, n):
     )
 
 
-@in_turn(True, False, of="in_order")
-@in_turn(1, 2, 3, 4, of="n")
+@pytest.mark.parametrize(
+    "in_order",
+    [
+        True,
+        False,
+    ],
+)
+@pytest.mark.parametrize(
+    "n",
+    [
+        1,
+        2,
+        3,
+        4,
+    ],
+)
 def test_no_other_parts_are_better(in_order, n):
     rng = np.random.default_rng(n)
     for _ in range(100):

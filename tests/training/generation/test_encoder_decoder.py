@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import npformer as nf
-from tests.in_turn import in_turn, separately
 
 V = 5
 CONFIG = nf.EncoderConfig(d_model=8, n_layers=1, n_heads=2, d_ff=12, max_len=12)
@@ -59,8 +58,14 @@ def reference(model, source, max_len, beams, alpha):
     return ended[0][1] if ended else live[0][1]
 
 
-@in_turn("post", "pre", of="norm")
-@in_turn(*range(4), of="seed")
+@pytest.mark.parametrize(
+    "norm",
+    [
+        "post",
+        "pre",
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
 def test_one_beam_is_greedy(norm, seed):
     model = model_of(seed, norm=norm)
     expected = [greedy(model, source, 6) for source in SOURCES]
@@ -68,9 +73,12 @@ def test_one_beam_is_greedy(norm, seed):
 
 
 @pytest.mark.covering(1)
-@separately(
-    *product(range(4), (2, 3, 5), (0.0, 0.6, 2.0), [{}]),
-    *product([1], [3], [0.6], [{"mixer": "dense_synthesizer"}, {"norm": "pre"}]),
+@pytest.mark.parametrize(
+    ("seed", "beams", "alpha", "changes"),
+    [
+        *product(range(4), (2, 3, 5), (0.0, 0.6, 2.0), [{}]),
+        *product([1], [3], [0.6], [{"mixer": "dense_synthesizer"}, {"norm": "pre"}]),
+    ],
 )
 def test_more_beams_find_what_a_search_written_out_finds(seed, beams, alpha, changes):
     model = model_of(seed, **changes)
@@ -78,7 +86,7 @@ def test_more_beams_find_what_a_search_written_out_finds(seed, beams, alpha, cha
     assert model.generate(SOURCES, 6, beams, alpha) == expected
 
 
-@in_turn(*range(6))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_beam_as_wide_as_all_sequences_finds_the_best_of_all(seed):
     model, length = model_of(seed), 3
     candidates = []
@@ -122,11 +130,14 @@ def test_padding_is_never_written():
         assert not any(0 in row for row in model.generate(SOURCES, beams=beams))
 
 
-@separately(
-    (SOURCES, "max_len", 0),
-    (SOURCES, "beams", 0),
-    *((SOURCES, "length_penalty", penalty) for penalty in (-1.0, 10.5)),
-    (np.array([[7]]), "vocab_size", 5),
+@pytest.mark.parametrize(
+    ("sources", "option", "value"),
+    [
+        (SOURCES, "max_len", 0),
+        (SOURCES, "beams", 0),
+        *((SOURCES, "length_penalty", penalty) for penalty in (-1.0, 10.5)),
+        (np.array([[7]]), "vocab_size", 5),
+    ],
 )
 def test_wrong_calls_are_refused(sources, option, value):
     options = {} if option == "vocab_size" else {option: value}

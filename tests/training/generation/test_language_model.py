@@ -6,7 +6,6 @@ import pytest
 import npformer as nf
 from npformer.mixers import SCORES
 from npformer.training.generation.choosing import Choice, generators_of
-from tests.in_turn import in_turn
 
 V, MAX_LEN = 9, 8
 PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 1, 2], [3] * 11]
@@ -39,7 +38,7 @@ def by_hand(model, prompt, n):
     return found
 
 
-@in_turn(False, True)
+@pytest.mark.parametrize("kernels", [False, True])
 def test_greedy_tokens_are_those_of_the_whole_model(model, kernels):
     with nf.use_kernels(kernels):
         tokens = model.generate(PROMPTS, 12, temperature=0)
@@ -104,17 +103,20 @@ def test_the_bytes_of_a_state_are_known_before_and_right(model):
     assert model.start(3, MAX_LEN).nbytes == 3 * model.state_bytes(MAX_LEN)
 
 
-@in_turn(
-    ([], {}, ValueError, r"prompt has shape \(0,\); expected at least one token id"),
-    ([[1], []], {}, ValueError, r"prompt\[1\] has shape \(0,\)"),
-    ("ROMEO", {}, TypeError, "prompt is .*expected token ids"),
-    ([1.5], {}, TypeError, "prompt has dtype float64"),
-    ([[1], [V]], {}, ValueError, rf"prompt\[1\].*{V}"),
-    (np.zeros((1, 1, 1), int), {}, TypeError, "expected token ids"),
-    ([1], {"n": 0}, ValueError, "n is 0"),
-    ([1], {"stop": V}, ValueError, f"stop is {V}; expected .* of at least 0 and at most"),
-    ([1], {"seed": -1}, ValueError, "seed is -1"),
-    ([1], {"top_k": 0}, ValueError, "top_k is 0"),
+@pytest.mark.parametrize(
+    ("prompt", "options", "error", "message"),
+    [
+        ([], {}, ValueError, r"prompt has shape \(0,\); expected at least one token id"),
+        ([[1], []], {}, ValueError, r"prompt\[1\] has shape \(0,\)"),
+        ("ROMEO", {}, TypeError, "prompt is .*expected token ids"),
+        ([1.5], {}, TypeError, "prompt has dtype float64"),
+        ([[1], [V]], {}, ValueError, rf"prompt\[1\].*{V}"),
+        (np.zeros((1, 1, 1), int), {}, TypeError, "expected token ids"),
+        ([1], {"n": 0}, ValueError, "n is 0"),
+        ([1], {"stop": V}, ValueError, f"stop is {V}; expected .* of at least 0 and at most"),
+        ([1], {"seed": -1}, ValueError, "seed is -1"),
+        ([1], {"top_k": 0}, ValueError, "top_k is 0"),
+    ],
 )
 def test_wrong_prompts_and_options_are_refused(prompt, options, error, message):
     with pytest.raises(error, match=message):
@@ -130,18 +132,21 @@ P = np.array([0.1, 0.4, 0.2, 0.3])
 LOGITS = np.log(P)[None]
 
 
-@in_turn(
-    ({}, P),
-    ({"temperature": 0.5}, P**2 / (P**2).sum()),
-    ({"temperature": 0.0}, [0, 1, 0, 0]),
-    ({"top_k": 2}, np.array([0, 4, 0, 3]) / 7),
-    ({"top_k": 9}, P),
-    ({"top_p": 0.4}, [0, 1, 0, 0]),
-    ({"top_p": 0.41}, np.array([0, 4, 0, 3]) / 7),
-    ({"top_p": 1e-9}, [0, 1, 0, 0]),
-    ({"top_p": 1.0}, P),
-    ({"top_k": 2, "top_p": 0.5}, [0, 1, 0, 0]),  # of the two that are left, 4 / 7
-    ({"temperature": 0.5, "top_p": 0.6}, np.array([0, 16, 0, 9]) / 25),
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, P),
+        ({"temperature": 0.5}, P**2 / (P**2).sum()),
+        ({"temperature": 0.0}, [0, 1, 0, 0]),
+        ({"top_k": 2}, np.array([0, 4, 0, 3]) / 7),
+        ({"top_k": 9}, P),
+        ({"top_p": 0.4}, [0, 1, 0, 0]),
+        ({"top_p": 0.41}, np.array([0, 4, 0, 3]) / 7),
+        ({"top_p": 1e-9}, [0, 1, 0, 0]),
+        ({"top_p": 1.0}, P),
+        ({"top_k": 2, "top_p": 0.5}, [0, 1, 0, 0]),  # of the two that are left, 4 / 7
+        ({"temperature": 0.5, "top_p": 0.6}, np.array([0, 16, 0, 9]) / 25),
+    ],
 )
 def test_the_distribution_is_exact(options, expected):
     choice = Choice(**{"temperature": 1.0} | options)
@@ -162,7 +167,10 @@ class Given:
         return self.number
 
 
-@in_turn((0.0, 0), (0.0999, 0), (0.1001, 1), (0.4999, 1), (0.7001, 3), (1 - 2**-53, 3))
+@pytest.mark.parametrize(
+    ("number", "token"),
+    [(0.0, 0), (0.0999, 0), (0.1001, 1), (0.4999, 1), (0.7001, 3), (1 - 2**-53, 3)],
+)
 def test_a_number_is_turned_into_the_token_whose_part_it_lies_in(number, token):
     assert Choice().draw(LOGITS, [Given(number)]).tolist() == [token]
 
@@ -196,7 +204,7 @@ def test_a_row_draws_from_its_child_of_the_seed():
     assert numbers_of(7, row=2) == np.random.default_rng(child).random(4).tolist()
 
 
-@in_turn(*range(3), of="row")
+@pytest.mark.parametrize("row", range(3))
 def test_no_other_seed_draws_what_a_row_draws(row):
     """The words of the pair (7, row) are those of the seed row * 2^32 + 7."""
     as_one_seed = (row << 32) + 7
@@ -206,12 +214,15 @@ def test_no_other_seed_draws_what_a_row_draws(row):
     assert drawn != numbers_of(7 + row + 1, row=0)
 
 
-@in_turn(
-    ({"temperature": -1.0}, "temperature is -1.0; expected 0 or more"),
-    ({"temperature": float("nan")}, "temperature is nan"),
-    ({"top_k": 0}, "top_k is 0; expected a whole number of at least 1"),
-    ({"top_p": 0.0}, "top_p is 0.0; expected"),
-    ({"top_p": 1.5}, "top_p is 1.5; expected a number above 0 and at most 1"),
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": -1.0}, "temperature is -1.0; expected 0 or more"),
+        ({"temperature": float("nan")}, "temperature is nan"),
+        ({"top_k": 0}, "top_k is 0; expected a whole number of at least 1"),
+        ({"top_p": 0.0}, "top_p is 0.0; expected"),
+        ({"top_p": 1.5}, "top_p is 1.5; expected a number above 0 and at most 1"),
+    ],
 )
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

@@ -3,10 +3,9 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.non_finite import first_non_finite
-from tests.in_turn import in_turn
 
 
-@in_turn(*nf.MIXERS)
+@pytest.mark.parametrize("mixer", nf.MIXERS)
 def test_explain_gives_one_explanation_a_layer_from_the_bottom_up(small_model, token_batch, mixer):
     model, (ids, _, mask) = small_model(mixer=mixer, padding="per_length"), token_batch
     explanations = model.explain(ids, mask)

@@ -1,10 +1,10 @@
 import math
 
 import numpy as np
+import pytest
 
 import npformer as nf
 from npformer.training.inspection.non_finite import first_non_finite
-from tests.in_turn import in_turn
 
 
 def test_the_input_is_looked_at_first(small_model, rng):
@@ -14,8 +14,21 @@ def test_the_input_is_looked_at_first(small_model, rng):
     assert first_non_finite(model, x) == "the input x"
 
 
-@in_turn("embed.tokens.weight", "encoder.blocks.1.mixer.key.bias", of="name")
-@in_turn(math.nan, math.inf, -math.inf, of="value")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "embed.tokens.weight",
+        "encoder.blocks.1.mixer.key.bias",
+    ],
+)
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        math.inf,
+        -math.inf,
+    ],
+)
 def test_a_parameter_is_looked_at_before_the_outputs(small_model, ids, name, value):
     model = small_model()
     model.parameters()[name][..., -1] = value
@@ -23,13 +36,22 @@ def test_a_parameter_is_looked_at_before_the_outputs(small_model, ids, name, val
     assert first_non_finite(model, ids) == f"parameter {name}"
 
 
-@in_turn(False, True, of="share_layers")
-@in_turn(
-    ("encoder.blocks.0.mixer.query.weight", "encoder.blocks.0.mixer.query (Linear)"),
-    ("encoder.blocks.0.mixer_norm.gamma", "encoder.blocks.0.mixer_norm (LayerNorm)"),
-    ("encoder.blocks.0.feed_forward.expand.weight", "encoder.blocks.0.feed_forward.expand"),
-    ("embed.tokens.weight", "embed.tokens (Embedding)"),
-    ("classify.weight", "classify (Linear)"),
+@pytest.mark.parametrize(
+    "share_layers",
+    [
+        False,
+        True,
+    ],
+)
+@pytest.mark.parametrize(
+    ("parameter", "culprit"),
+    [
+        ("encoder.blocks.0.mixer.query.weight", "encoder.blocks.0.mixer.query (Linear)"),
+        ("encoder.blocks.0.mixer_norm.gamma", "encoder.blocks.0.mixer_norm (LayerNorm)"),
+        ("encoder.blocks.0.feed_forward.expand.weight", "encoder.blocks.0.feed_forward.expand"),
+        ("embed.tokens.weight", "embed.tokens (Embedding)"),
+        ("classify.weight", "classify (Linear)"),
+    ],
 )
 def test_of_nested_outputs_the_inner_is_named(small_model, ids, share_layers, parameter, culprit):
     model = small_model(share_layers=share_layers)

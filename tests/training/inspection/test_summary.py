@@ -1,7 +1,8 @@
 import re
 
+import pytest
+
 import npformer as nf
-from tests.in_turn import separately
 
 
 def counted(table):
@@ -11,13 +12,16 @@ def counted(table):
     return total, int(last.split()[0].replace(",", ""))
 
 
-@separately(
-    *({"mixer": mixer} for mixer in nf.MIXERS),
-    {"mixer": ["fourier", "attention"], "positions": "learned"},
-    {"share_layers": True},
-    {"norm": "pre", "ffn": "conv1d"},
-    {"norm": "pre", "ffn": "none"},
-    {"pooling": "flatten", "d_model": 32, "d_ff": 128},
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"mixer": mixer} for mixer in nf.MIXERS),
+        {"mixer": ["fourier", "attention"], "positions": "learned"},
+        {"share_layers": True},
+        {"norm": "pre", "ffn": "conv1d"},
+        {"norm": "pre", "ffn": "none"},
+        {"pooling": "flatten", "d_model": 32, "d_ff": 128},
+    ],
     ids=str,
 )
 def test_the_parameters_in_the_table_add_up(small_model, rng, changes):

@@ -7,7 +7,6 @@ import pytest
 import npformer as nf
 from npformer.training.inspection.non_finite import first_non_finite
 from npformer.training.inspection.trace_table import mean_and_spread, number
-from tests.in_turn import in_turn
 
 BLOCK = """
     .mixer .mixer.query .mixer.key .mixer.value .mixer.output .mixer_dropout .mixer_norm
@@ -74,13 +73,13 @@ LABELS = np.array([0, 2])
 NUMBERS, MASK = np.array([[0.5, 1.0, 2.0], [0.0, 0.0, 1.0]]), np.arange(5) < np.array([[5], [3]])
 
 
-@in_turn(
+@pytest.mark.parametrize(("changes", "labels", "mask"), [
     *(({"mixer": mixer, "norm": norm}, LABELS, None)
           for mixer in nf.MIXERS for norm in ("post", "pre")),
         ({"pooling": "none"}, np.array([[0, 1, 2, -1, 0], [1, 1, 2, 0, 0]]), MASK),
         ({"output": "sigmoid", "n_classes": 2}, np.array([0, 1]), MASK),
         ({"output": "mean_squared_error"}, NUMBERS, MASK),
-)  # fmt: skip
+])  # fmt: skip
 def test_gradients_and_loss_are_those_of_a_training_step(small_model, ids, changes, labels, mask):
     model = small_model(**changes)
     found = nf.trace(model, ids, mask, labels=labels)
@@ -242,12 +241,15 @@ def test_an_error_names_the_innermost_layer(small_model, ids):
     assert caught.value.__notes__ == [f"This was in {place}, whose input has shape (2, 5, 8)"]
 
 
-@in_turn(
-    ({"dy": np.ones((2, 3)), "labels": LABELS}, ValueError, "dy and labels are both given"),
-    ({"dy": np.ones((2, 4))}, ValueError, r"dy has shape \(2, 4\); expected \(2, 3\)"),
-    ({"dy": "ones"}, TypeError, "dy is a str; expected an array"),
-    ({"labels": np.array([0, 3])}, ValueError, "y holds 3"),
-    ({"labels": np.array([0])}, ValueError, r"y has shape \(1,\); expected \(2,\)"),
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"dy": np.ones((2, 3)), "labels": LABELS}, ValueError, "dy and labels are both given"),
+        ({"dy": np.ones((2, 4))}, ValueError, r"dy has shape \(2, 4\); expected \(2, 3\)"),
+        ({"dy": "ones"}, TypeError, "dy is a str; expected an array"),
+        ({"labels": np.array([0, 3])}, ValueError, "y holds 3"),
+        ({"labels": np.array([0])}, ValueError, r"y has shape \(1,\); expected \(2,\)"),
+    ],
 )
 def test_wrong_starts_are_refused(small_model, ids, given, error, words):
     with pytest.raises(error, match=words):
@@ -311,7 +313,10 @@ def test_notebooks_get_a_table_in_which_names_are_escaped(rng):
     assert html.count("<tr>") == 2
 
 
-@in_turn((0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15"))
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(0.0, "0"), (1.0, "1.00"), (-12.345, "-12.3"), (123.4, "123"), (2e-15, "2.00e-15")],
+)
 def test_numbers_have_three_digits(value, written):
     assert number(value) == written
 

@@ -5,7 +5,6 @@ import pytest
 
 import npformer as nf
 from npformer.training.storage import checkpoint_folder as folders
-from tests.in_turn import separately
 
 EMPTY = dict.fromkeys(folders.SECTIONS)
 
@@ -41,13 +40,16 @@ def test_names_with_dots_are_told_apart(tmp_path):
     np.testing.assert_array_equal(found["a"]["b+"], three)
 
 
-@separately(
-    (np.array([1j]), r"progress.mine.0 has dtype complex128; expected numbers or bool"),
-    (np.array(["a"]), "progress.mine.0 has dtype <U1; expected numbers or bool"),
-    (np.array([None]), "progress.mine.0 has dtype object; expected numbers or bool"),
-    (np.float32(1), r"progress.mine.0 is a float32; expected texts, numbers, .* NumPy arrays"),
-    ({1, 2}, r"progress.mine.0 is a set; expected texts, numbers"),
-    (len, "progress.mine.0 is a builtin_function_or_method; expected texts"),
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.array([1j]), r"progress.mine.0 has dtype complex128; expected numbers or bool"),
+        (np.array(["a"]), "progress.mine.0 has dtype <U1; expected numbers or bool"),
+        (np.array([None]), "progress.mine.0 has dtype object; expected numbers or bool"),
+        (np.float32(1), r"progress.mine.0 is a float32; expected texts, numbers, .* NumPy arrays"),
+        ({1, 2}, r"progress.mine.0 is a set; expected texts, numbers"),
+        (len, "progress.mine.0 is a builtin_function_or_method; expected texts"),
+    ],
     ids=str,
 )
 def test_what_a_checkpoint_cannot_hold_is_named(tmp_path, value, words):

@@ -15,7 +15,6 @@ import npformer as nf
 from npformer.training.storage import model_file, stated_sizes
 from npformer.training.storage.model_file import read_model_file, write_model_file
 from tests.faults.mutations import joined, sealed, taken_apart
-from tests.in_turn import separately
 
 
 @pytest.fixture
@@ -125,7 +124,10 @@ def test_a_key_from_a_newer_version_is_refused_by_name(saved, where):
     refused(saved, "has quantized, which this version of npformer does not know.* Update npformer")
 
 
-@separately(({1: "a", "1": "b"}, "'1' comes twice"), ({"text": 500 * '"'}, "Shorten the notes"))
+@pytest.mark.parametrize(
+    ("notes", "message"),
+    [({1: "a", "1": "b"}, "'1' comes twice"), ({"text": 500 * '"'}, "Shorten the notes")],
+)
 def test_what_could_not_be_read_back_is_not_written(path, monkeypatch, notes, message):
     monkeypatch.setattr(model_file, "LONGEST_TEXT", 1000)
     with pytest.raises(ValueError, match=message):
@@ -176,20 +178,23 @@ def test_a_file_without_end_is_not_read(saved):
     is_refused_soon(saved, f"{2**40:,} bytes. is not a whole safetensors file")
 
 
-@separately(
-    ("config", "d_model", 2**15),  # nobody should look for divisors
-    ("config", "d_model", 10**9),
-    ("config", "n_layers", 10**6),
-    ("config", "n_layers", 10**400),
-    ("config", "d_ff", 10**6),
-    ("config", "d_ff", 10**9),
-    ("config", "max_len", 10**9),
-    ("config", "n_token_types", 60_000),
-    ("arguments", "vocab_size", 10**5),
-    ("arguments", "vocab_size", 10**12),
-    ("arguments", "n_classes", 10**9),
-    ("config", "dropout", 10**400),
-    ("config", "norm_eps", float("nan")),
+@pytest.mark.parametrize(
+    ("where", "name", "value"),
+    [
+        ("config", "d_model", 2**15),  # nobody should look for divisors
+        ("config", "d_model", 10**9),
+        ("config", "n_layers", 10**6),
+        ("config", "n_layers", 10**400),
+        ("config", "d_ff", 10**6),
+        ("config", "d_ff", 10**9),
+        ("config", "max_len", 10**9),
+        ("config", "n_token_types", 60_000),
+        ("arguments", "vocab_size", 10**5),
+        ("arguments", "vocab_size", 10**12),
+        ("arguments", "n_classes", 10**9),
+        ("config", "dropout", 10**400),
+        ("config", "norm_eps", float("nan")),
+    ],
 )
 def test_a_size_that_no_tensor_has_costs_neither_memory_nor_time(saved, where, name, value):
     change(saved, where, **{name: value})
@@ -207,12 +212,15 @@ def is_refused_soon(path, message=r"\S"):
         tracemalloc.stop()
 
 
-@separately(
-    ("random_synthesizer", {"max_len": 10**5}),
-    ("random_synthesizer", {"n_heads": 8, "max_len": 4000}),
-    ("factorized_random_synthesizer", {"rank": 60_000, "max_len": 10**6}),
-    ("dense_synthesizer", {"max_len": 10**8}),
-    ("linear", {"max_len": 10**5}),
+@pytest.mark.parametrize(
+    ("mixer", "changes"),
+    [
+        ("random_synthesizer", {"max_len": 10**5}),
+        ("random_synthesizer", {"n_heads": 8, "max_len": 4000}),
+        ("factorized_random_synthesizer", {"rank": 60_000, "max_len": 10**6}),
+        ("dense_synthesizer", {"max_len": 10**8}),
+        ("linear", {"max_len": 10**5}),
+    ],
 )
 def test_tables_of_mixers_are_bounded_by_the_file(path, small_model, mixer, changes):
     nf.save(small_model(mixer=mixer, positions="none"), path)

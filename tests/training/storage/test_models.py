@@ -9,7 +9,6 @@ from safetensors.numpy import load_file, save_file
 import npformer as nf
 from npformer.training.storage.model_file import CheckpointError
 from tests.faults.mutations import sealed
-from tests.in_turn import separately
 
 
 @pytest.fixture
@@ -43,21 +42,24 @@ def assert_same_model(loaded, model):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@separately(
-    *({"mixer": mixer} for mixer in nf.MIXERS),
-    {"mixer": ["fourier", "attention"]},
-    {"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES), "rank": 3},
-    {"mixer": "factorized_random_synthesizer", "rank": 1},
-    {"memory": "blocks"},
-    {"share_layers": True, "norm": "pre"},
-    {"positions": "learned", "ffn": "conv1d", "activation": "relu"},
-    {"positions": "none", "scale_embeddings": False, "dropout": 0.25},
-    {"ffn": "none", "norm": "pre"},
-    {"embedding_norm": True, "norm": "pre"},
-    {"pooling": "none", "causal": True},
-    {"pooling": "flatten", "norm_eps": 1e-12},
-    {"pooling": "pooler", "n_token_types": 2, "embedding_norm": True},
-    {"n_classes": 2, "output": "sigmoid"},
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"mixer": mixer} for mixer in nf.MIXERS),
+        {"mixer": ["fourier", "attention"]},
+        {"mixer": "mixture", "mixture": tuple(nf.mixers.SCORES), "rank": 3},
+        {"mixer": "factorized_random_synthesizer", "rank": 1},
+        {"memory": "blocks"},
+        {"share_layers": True, "norm": "pre"},
+        {"positions": "learned", "ffn": "conv1d", "activation": "relu"},
+        {"positions": "none", "scale_embeddings": False, "dropout": 0.25},
+        {"ffn": "none", "norm": "pre"},
+        {"embedding_norm": True, "norm": "pre"},
+        {"pooling": "none", "causal": True},
+        {"pooling": "flatten", "norm_eps": 1e-12},
+        {"pooling": "pooler", "n_token_types": 2, "embedding_norm": True},
+        {"n_classes": 2, "output": "sigmoid"},
+    ],
     ids=str,
 )
 def test_a_classifier_comes_back_whole(path, small_model, rng, dtype, changes):
@@ -85,10 +87,13 @@ def test_a_loaded_model_can_be_trained(saved, token_batch):
     assert history.train_loss[-1] < history.train_loss[0]
 
 
-@separately(
-    ({"mixer": "fixed_random_synthesizer"}, ["R"]),
-    ({"mixer": "random"}, ["W_sequence", "W_features"]),
-    ({"mixer": "mixture", "mixture": ("attention", "fixed_random_synthesizer")}, ["parts.1.R"]),
+@pytest.mark.parametrize(
+    ("changes", "tables"),
+    [
+        ({"mixer": "fixed_random_synthesizer"}, ["R"]),
+        ({"mixer": "random"}, ["W_sequence", "W_features"]),
+        ({"mixer": "mixture", "mixture": ("attention", "fixed_random_synthesizer")}, ["parts.1.R"]),
+    ],
     ids=str,
 )
 def test_tables_that_are_not_trained_come_back_too(path, small_model, token_batch, changes, tables):
@@ -169,10 +174,13 @@ class Subclass(nf.SequenceClassifier):
     pass
 
 
-@separately(
-    nf.layers.Linear(2, 2, seed=0),
-    Subclass(nf.EncoderConfig(d_model=4, d_ff=4, n_heads=1), 2, vocab_size=3),
-    {"weight": np.zeros(3)},
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nf.layers.Linear(2, 2, seed=0),
+        Subclass(nf.EncoderConfig(d_model=4, d_ff=4, n_heads=1), 2, vocab_size=3),
+        {"weight": np.zeros(3)},
+    ],
     ids=lambda layer: type(layer).__name__,
 )
 def test_what_could_not_be_loaded_is_not_saved(path, layer):
@@ -215,12 +223,15 @@ def test_a_file_of_another_program_is_told_apart(path, metadata):
         nf.load(path)
 
 
-@separately(
-    ({"classify.bias": None}, "classify.bias is missing"),
-    ({"extra": np.zeros(2)}, "extra is unknown"),
-    ({BIAS: np.zeros(4)}, r"s shape \(4,\) and dtype float64, expected \(3,\) and float64"),
-    ({BIAS: np.zeros(3, "f4")}, r" shape \(3,\) and dtype float32, .*d \(3,\) and float64"),
-    ({f"extra{i}": np.zeros(1) for i in range(5)}, "extra2 is unknown and 2 more"),
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classify.bias": None}, "classify.bias is missing"),
+        ({"extra": np.zeros(2)}, "extra is unknown"),
+        ({BIAS: np.zeros(4)}, r"s shape \(4,\) and dtype float64, expected \(3,\) and float64"),
+        ({BIAS: np.zeros(3, "f4")}, r" shape \(3,\) and dtype float32, .*d \(3,\) and float64"),
+        ({f"extra{i}": np.zeros(1) for i in range(5)}, "extra2 is unknown and 2 more"),
+    ],
 )
 def test_tensors_that_do_not_fit_are_named(saved, edit, changes, message):
     edit(**changes)
@@ -237,22 +248,25 @@ def changed(**changes):
     return write
 
 
-@separately(
-    (changed(format=2), "has format 2; this npformer reads format 1. Update npformer"),
-    (changed(format=0), "has format 0; this npformer reads format 1. Update npformer"),
-    (changed(format=None), "its npformer configuration is damaged .*Copy or save it again"),
-    (lambda header: "{", "its npformer configuration is damaged .*Copy or save it again"),
-    (lambda header: "[1]", "its npformer configuration is damaged .*Copy or save it again"),
-    (changed(config={"depth": 3}), "has depth, which this .* does not know; .*pdate npformer"),
-    (changed(config=None), "its 'config' is None; expected a dict.*save the model again"),
-    (changed(frozen=None), "its 'frozen' is None; expected a list.*save the model again"),
-    (changed(frozen=["embed.nothing"]), "matches none of the param"),
-    (changed(frozen=3), "its 'frozen' is 3; expected a list.*save the model again"),
-    (changed(config=3), "its description cannot be used.*save the model again"),
-    (changed(config={"d_model": "8"}), "d_model is '8'; expected a whole number"),
-    (changed(config={"mixer": "new"}), "mixer is 'new'; expected one of.*save the model again"),
-    (changed(arguments={"width": 3}), "takes no 'width'.*save the model again"),
-    (changed(**{"class": "Decoder"}), "it holds a Decoder; expected one of Encoder, EncoderD"),
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (changed(format=2), "has format 2; this npformer reads format 1. Update npformer"),
+        (changed(format=0), "has format 0; this npformer reads format 1. Update npformer"),
+        (changed(format=None), "its npformer configuration is damaged .*Copy or save it again"),
+        (lambda header: "{", "its npformer configuration is damaged .*Copy or save it again"),
+        (lambda header: "[1]", "its npformer configuration is damaged .*Copy or save it again"),
+        (changed(config={"depth": 3}), "has depth, which this .* does not know; .*pdate npformer"),
+        (changed(config=None), "its 'config' is None; expected a dict.*save the model again"),
+        (changed(frozen=None), "its 'frozen' is None; expected a list.*save the model again"),
+        (changed(frozen=["embed.nothing"]), "matches none of the param"),
+        (changed(frozen=3), "its 'frozen' is 3; expected a list.*save the model again"),
+        (changed(config=3), "its description cannot be used.*save the model again"),
+        (changed(config={"d_model": "8"}), "d_model is '8'; expected a whole number"),
+        (changed(config={"mixer": "new"}), "mixer is 'new'; expected one of.*save the model again"),
+        (changed(arguments={"width": 3}), "takes no 'width'.*save the model again"),
+        (changed(**{"class": "Decoder"}), "it holds a Decoder; expected one of Encoder, EncoderD"),
+    ],
 )
 def test_a_header_that_cannot_be_used_is_refused_with_the_reason(saved, edit, header, message):
     edit(header)

@@ -14,7 +14,6 @@ from npformer import functional as F
 from npformer.learn.play import state
 from npformer.learn.play.questions import ask
 from npformer.learn.play.questions.sources import lines_of
-from tests.in_turn import separately
 from tests.learn.play.questions.conftest import begun
 
 
@@ -176,11 +175,14 @@ def test_every_mixer_has_lines_of_its_own(mixer):
         assert name not in ("linear", "linear_backward")  # those of its parts
 
 
-@separately(
-    ("encoder.blocks.0.mixer.query.weight", [1, 2]),
-    ("encoder.blocks.1.mixer_norm.gamma", [3]),
-    ("embed.positions.table", [0, 1]),
-    ("classify.bias", [4]),
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("encoder.blocks.0.mixer.query.weight", [1, 2]),
+        ("encoder.blocks.1.mixer_norm.gamma", [3]),
+        ("embed.positions.table", [0, 1]),
+        ("classify.bias", [4]),
+    ],
 )
 @pytest.mark.parametrize("batch", [False, True])
 def test_a_weights_three_gradients_agree(digits, batch, name, index):
@@ -285,22 +287,25 @@ def test_a_translation_has_three_attentions():
         np.testing.assert_allclose(rows, np.ones_like(rows), rtol=1e-5)
 
 
-@separately(
-    ("stp", {}, "question is 'stp'; expected one of"),
-    ("step", {"sampl": 1}, "an argument of step is 'sampl'; expected one of 'sample'"),
-    ("step", {"sample": 10_000}, "sample is 10000; expected a whole number"),
-    ("weight", {"name": "clasify.bias", "index": [0]}, "Did you mean 'classify.bias'?"),
-    ("weight", {"name": "classify.bias", "index": [10]}, r"array of shape \(10,\)"),
-    ("weight", {"name": "classify.bias", "index": 0}, "index is 0; expected a place"),
-    ("digit", {"image": [[0.0] * 8] * 7}, r"image has shape \(7, 8\); expected 8 rows"),
-    ("digit", {"image": [[2.0] * 8] * 8}, "numbers from 0, no ink, to 1"),
-    *(("digit", {"image": image}, "expected 8 rows") for image in ("x", [["0.5"] * 8] * 8)),
-    *(("digit", {"image": [[ink] * 8] * 8}, "expected 8 rows") for ink in (None, 10**400)),
-    ("sentence", {"text": "a"}, "has no words"),
-    ("write", {"prompt": "a"}, "writes nothing"),
-    ("translate", {"source": "a"}, "has no pairs"),
-    ("edit", {"position": 0, "to": "a"}, "expected one of the two"),
-    ("weight", {"name": "classify.bias", "index": [0], "batch": 1}, "batch is 1"),
+@pytest.mark.parametrize(
+    ("question", "arguments", "problem"),
+    [
+        ("stp", {}, "question is 'stp'; expected one of"),
+        ("step", {"sampl": 1}, "an argument of step is 'sampl'; expected one of 'sample'"),
+        ("step", {"sample": 10_000}, "sample is 10000; expected a whole number"),
+        ("weight", {"name": "clasify.bias", "index": [0]}, "Did you mean 'classify.bias'?"),
+        ("weight", {"name": "classify.bias", "index": [10]}, r"array of shape \(10,\)"),
+        ("weight", {"name": "classify.bias", "index": 0}, "index is 0; expected a place"),
+        ("digit", {"image": [[0.0] * 8] * 7}, r"image has shape \(7, 8\); expected 8 rows"),
+        ("digit", {"image": [[2.0] * 8] * 8}, "numbers from 0, no ink, to 1"),
+        *(("digit", {"image": image}, "expected 8 rows") for image in ("x", [["0.5"] * 8] * 8)),
+        *(("digit", {"image": [[ink] * 8] * 8}, "expected 8 rows") for ink in (None, 10**400)),
+        ("sentence", {"text": "a"}, "has no words"),
+        ("write", {"prompt": "a"}, "writes nothing"),
+        ("translate", {"source": "a"}, "has no pairs"),
+        ("edit", {"position": 0, "to": "a"}, "expected one of the two"),
+        ("weight", {"name": "classify.bias", "index": [0], "batch": 1}, "batch is 1"),
+    ],
 )
 def test_wrong_questions_are_named(digits, question, arguments, problem):
     with pytest.raises((ValueError, TypeError), match=problem):
