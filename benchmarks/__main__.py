@@ -32,6 +32,7 @@ BENCHMARKS = {
     "same": "small trainings, equal bit for bit to those of an earlier commit? (a minute)",
     "shape": "calls, complexity, tricks and modules that a reader meets, and the limits (seconds)",
     "tricks": "where statements are packed, as file:line: kind (seconds)",
+    "names": "local names and function names that do not say what they are, as file:line (seconds)",
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
@@ -49,6 +50,7 @@ WITH_OPTIONS = (
     "today",
     "translating",
     "tricks",
+    "names",
     "writing",
 )
 
