@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jupytext
 from docutils import nodes
 from sphinx.application import Sphinx
 
@@ -15,42 +16,31 @@ from docs.site.below_title import below_title, chapter_of
 from npformer.learn.exercises.notebook import of_cells
 
 DOCS = Path(__file__).resolve().parents[1]
-FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
-LEFT_OUT = re.compile(r"^!\[.*?\]\(.*?\)\n|^<!-- (?!source).*? -->\n", re.MULTILINE)
-SOURCE = re.compile(r"<!-- source: .*? -->\n+\Z")
-LINK = re.compile(r"\[([^\]]+)\]\((?!http)[^)]+\)")
 FOLDER = "notebooks"
+
+OUTPUT = re.compile(r"^```text\n.*?^```\n", re.MULTILINE | re.DOTALL)
+QUOTED_SOURCE = re.compile(r"^<!-- source: .*? -->\n+```python", re.MULTILINE)
+"""A function of the package, which is installed: it is text, and not run again."""
+PICTURE = re.compile(r"^!\[.*?\]\(.*?\)\n", re.MULTILINE)
+COMMENT = re.compile(r"^<!-- .*? -->\n", re.MULTILINE)
+LINK_TO_PAGE = re.compile(r"\[([^\]]+)\]\((?!http)[^)]+\)")
+EMPTY_LINES = re.compile(r"\n{3,}")
+"""Two of them would split a cell of text."""
 
 
 def notebook(text: str) -> str:
     """Return the notebook of a chapter."""
-    cells: list[tuple[str, str]] = []
-    end = 0
-    for block in FENCE.finditer(text):
-        before, kind = text[end : block.start()], block[1]
-        quoted = SOURCE.search(before) is not None  # a function of the package: it is installed
-        cells.append(("markdown", before))
-        if kind == "python" and not quoted:
-            cells.append(("code", block[2]))
-        elif kind != "text":
-            cells.append(("markdown", block[0]))
-        end = block.end()
-    cells.append(("markdown", text[end:]))
-    return of_cells(_joined(cells))
-
-
-def _joined(cells: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return cells of which no two beside each other are text, and none is empty."""
-    found: list[tuple[str, str]] = []
-    for kind, text in cells:
-        if kind == "markdown":
-            text = LINK.sub(r"\1", SOURCE.sub("", LEFT_OUT.sub("", text))).strip()
-            if not text:
-                continue
-            if found and found[-1][0] == kind:
-                text = f"{found.pop()[1]}\n\n{text}"
-        found.append((kind, text))
-    return found
+    text = OUTPUT.sub("", text)
+    text = QUOTED_SOURCE.sub("```py", text)
+    text = PICTURE.sub("", text)
+    text = COMMENT.sub("", text)
+    text = EMPTY_LINES.sub("\n\n", text)
+    cells = []
+    for cell in jupytext.reads(text, fmt="md").cells:
+        is_text = cell.cell_type == "markdown"
+        source = LINK_TO_PAGE.sub(r"\1", cell.source) if is_text else cell.source
+        cells.append((cell.cell_type, source))
+    return of_cells(cells)
 
 
 def lead_to_it(app: Sphinx, doctree: nodes.document) -> None:
