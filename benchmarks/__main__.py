@@ -32,10 +32,12 @@ BENCHMARKS = {
     "same": "small trainings, equal bit for bit to those of an earlier commit? (a minute)",
     "shape": "calls, complexity, tricks and modules that a reader meets, and the limits (seconds)",
     "tricks": "where statements are packed, as file:line: kind (seconds)",
+    "cases": "cases that an earlier commit tested, and this one does not (a minute)",
     "names": "local names and function names that do not say what they are, as file:line (seconds)",
     "mutants": "small changes to the package: does a test notice? (an hour; see `mutants --help`)",
 }
 WITH_OPTIONS = (
+    "cases",
     "cpu",
     "faults",
     "gpu",

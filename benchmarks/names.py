@@ -17,28 +17,46 @@ from pathlib import Path
 
 from benchmarks.results_files import ROOT
 
-VAGUE = frozenset(
-    "about asked both done each found given gone got kept made others own part parts piece pieces "
-    "said seen several some such taken these those told used usual wanted whole".split()
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+VAGUE = word_set(
+    """
+    about asked both done each found given gone got kept made others own part parts piece
+    pieces said seen several some such taken these those told used usual wanted whole
+    """
 )
 """Words that say how a value was got, or that it is one of several, but not what it is."""
 
-PREPOSITIONS = frozenset(
-    "about above after as at before behind below beside between by down for from in into like near "
-    "of off on out over since than to under until up with within without".split()
+PREPOSITIONS = word_set(
+    """
+    about above after as at before behind below beside between by down for from in into like
+    near of off on out over since than to under until up with within without
+    """
 )
 
-IRREGULAR_PARTICIPLES = frozenset(
-    "begun bound broken built chosen done drawn fed found given gone got held hidden kept known laid "
-    "led left lost made met paid seen sent shown sold spent spoken stood taken thought thrown told "
-    "understood won worn wound written".split()
+IRREGULAR_PARTICIPLES = word_set(
+    """
+    begun bound broken built chosen done drawn fed found given gone got held hidden kept known
+    laid led left lost made met paid seen sent shown sold spent spoken stood taken thought
+    thrown told understood won worn wound written
+    """
 )
 
-VERBS_IN_ED = frozenset("embed feed need seed shed speed".split())
+VERBS_IN_ED = word_set(
+    """
+    embed feed need seed shed speed
+    """
+)
 
-NOUNS_IN_ING = frozenset(
-    "averaging clipping embedding encoding mapping masking mixing padding pooling setting smoothing "
-    "softmax string training warning".split()
+NOUNS_IN_ING = word_set(
+    """
+    averaging clipping embedding encoding mapping masking mixing padding pooling setting
+    smoothing string training warning
+    """
 )
 """Terms of the field, and nouns of the language."""
 
@@ -48,7 +66,10 @@ MOST_VAGUE = 20.0
 MOST_FUNCTIONS = 7.0
 """Percent of functions that may begin with a participle or a preposition."""
 
-FOLDERS = ("npformer", "tests")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+FOLDERS = ("npformer", "tests", "benchmarks", "docs/site", "examples")
+"""What is measured by default, from the root of the repository."""
 
 
 @dataclass
@@ -66,22 +87,19 @@ class Names:
 
     def add(self, source: str, file: str) -> None:
         """Count the names of a source text."""
+        lines: list[tuple[int, str]] = []
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Assign):
                 self.assignments += 1
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 self.local_names[node.id] += 1
                 if node.id in VAGUE:
-                    self.places.append(f"{file}:{node.lineno}: {node.id}")
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                self._add_function(node, file)
-
-    def _add_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str) -> None:
-        if node.name.startswith("__"):
-            return
-        self.functions[node.name] += 1
-        if begins_badly(node.name):
-            self.places.append(f"{file}:{node.lineno}: {node.name}()")
+                    lines.append((node.lineno, node.id))
+            elif isinstance(node, FUNCTIONS) and not node.name.startswith("__"):
+                self.functions[node.name] += 1
+                if begins_badly(node.name):
+                    lines.append((node.lineno, f"{node.name}()"))
+        self.places += [f"{file}:{line}: {name}" for line, name in sorted(lines)]
 
     @property
     def vague(self) -> float:
