@@ -25,37 +25,37 @@ REGISTERED = re.compile(r'\.register\(("\w+)"')
 def needed(codes: list[str]) -> list[list[int]]:
     """Return, for each block of a page, the numbers of the blocks that it goes on from."""
     names = [_used_and_made(compile(code, f"block {k}", "exec")) for k, code in enumerate(codes)]
-    for (used, made), code in zip(names, codes, strict=True):
-        made |= {*REGISTERED.findall(code)}
-        for word in {*REGISTERED.findall("\n".join(codes))} - made:
-            used |= {word} if re.search(rf"{word}\b", code) else set()
-    found = []
+    for (names_read, names_set), code in zip(names, codes, strict=True):
+        names_set |= {*REGISTERED.findall(code)}
+        for word in {*REGISTERED.findall("\n".join(codes))} - names_set:
+            names_read |= {word} if re.search(rf"{word}\b", code) else set()
+    blocks_needed = []
     for k, (missing, _) in enumerate(names):
         above: list[int] = []
         for j in reversed(range(k)):
-            used, made = names[j]
-            if missing & made:
+            names_read, names_set = names[j]
+            if missing & names_set:
                 above.insert(0, j)
-                missing = (missing - made) | used
+                missing = (missing - names_set) | names_read
         if missing:
             raise ValueError(f"no block above makes {', '.join(sorted(missing))}:\n{codes[k]}")
-        found.append(above)
-    return found
+        blocks_needed.append(above)
+    return blocks_needed
 
 
 def _used_and_made(code: CodeType) -> tuple[set[str], set[str]]:
     """Return the names that code uses before it makes them, and those that it makes."""
-    used: set[str] = set()
-    made: set[str] = set()
+    names_read: set[str] = set()
+    names_set: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"):
-            used |= {step.argval} - made
+            names_read |= {step.argval} - names_set
         elif step.opname == "STORE_NAME":
-            made.add(step.argval)
+            names_set.add(step.argval)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            used |= _used_and_made(inner)[0] - made
-    return used - {*dir(builtins)}, made
+            names_read |= _used_and_made(inner)[0] - names_set
+    return names_read - {*dir(builtins)}, names_set
 
 
 def copied(codes: list[str]) -> list[str]:
@@ -67,18 +67,18 @@ def copied(codes: list[str]) -> list[str]:
 
 def mark(app: Sphinx, doctree: nodes.document) -> None:
     """Give each block of Python a class with the numbers of the blocks that it goes on from."""
-    found = [each for each in doctree.findall() if each.tagname == "literal_block"]
-    blocks = [each for each in found if each.get("language") == "python"]
-    own = [k for k, block in enumerate(blocks) if not _is_quotation(block)]
-    for k, above in zip(own, needed([blocks[k].astext() for k in own]), strict=True):
+    literal_blocks = [node for node in doctree.findall() if node.tagname == "literal_block"]
+    blocks = [node for node in literal_blocks if node.get("language") == "python"]
+    run_blocks = [k for k, block in enumerate(blocks) if not _is_quotation(block)]
+    for k, above in zip(run_blocks, needed([blocks[k].astext() for k in run_blocks]), strict=True):
         if above:
-            blocks[k]["classes"].append("-".join([CLASS, *(str(own[j]) for j in above)]))
+            blocks[k]["classes"].append("-".join([CLASS, *(str(run_blocks[j]) for j in above)]))
 
 
 def _is_quotation(block: nodes.literal_block) -> bool:
     """Return whether a block quotes the package, with the imports that it needs."""
     before = block.parent[: block.parent.index(block)][-1:]
-    return any(each.astext().startswith("<!-- source:") for each in before)
+    return any(node.astext().startswith("<!-- source:") for node in before)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -59,17 +59,17 @@ def pieces(latex: str, display: bool) -> tuple[Piece, ...]:
         raise ValueError(f"{latex!r} has a command that cannot be drawn")
     row = root[0]
     _mend(row)
-    whole = [_drawn(root, list(row))]
-    if whole[0].width <= (LINE if display else WORDY):
-        return tuple(whole)
-    made = []
-    for gap, part in _broken(list(row), relations=True):
-        piece = _drawn(root, part, gap)
+    in_one_line = [_drawn(root, list(row))]
+    if in_one_line[0].width <= (LINE if display else WORDY):
+        return tuple(in_one_line)
+    in_lines = []
+    for gap, elements in _broken(list(row), relations=True):
+        piece = _drawn(root, elements, gap)
         if piece.width <= LINE:
-            made.append(piece)
+            in_lines.append(piece)
         else:
-            made += [_drawn(root, p, g or gap) for g, p in _broken(part, relations=False)]
-    return tuple(made)
+            in_lines += [_drawn(root, p, g or gap) for g, p in _broken(elements, relations=False)]
+    return tuple(in_lines)
 
 
 def _broken(row: list[ET.Element], relations: bool) -> list[tuple[float, list[ET.Element]]]:
@@ -77,28 +77,28 @@ def _broken(row: list[ET.Element], relations: bool) -> list[tuple[float, list[ET
 
     Return the parts, with the gap before each. Brackets are never broken.
     """
-    parts: list[tuple[float, list[ET.Element]]] = [(0.0, [])]
+    breaks: list[tuple[float, list[ET.Element]]] = [(0.0, [])]
     depth = 0
     for element in row:
         core = _core(element)
         sign = (core.text or "") if core.tag == "mo" else ""
         depth += (sign in OPENING) - (sign in CLOSING)
-        current = parts[-1][1]
+        current = breaks[-1][1]
         space = float(element.get("width", "0em")[:-2]) if element.tag == "mspace" else 0.0
         if depth == 0 and relations and space >= 1.0:
-            parts.append((space, []))
+            breaks.append((space, []))
         elif (
             depth == 0
             and current
             and sign in (RELATIONS if relations else BINARY)
             and element.get("form") != "prefix"
         ):
-            parts.append((0.33 if relations else 0.25, [element]))
+            breaks.append((0.33 if relations else 0.25, [element]))
         else:
             current.append(element)
             if depth == 0 and not relations and sign == ",":
-                parts.append((0.3, []))
-    return [(gap, part) for gap, part in parts if part]
+                breaks.append((0.3, []))
+    return [(gap, elements) for gap, elements in breaks if elements]
 
 
 def _mend(element: ET.Element) -> None:
@@ -172,7 +172,7 @@ def _drawn(root: ET.Element, row: list[ET.Element], gap: float = 0.0) -> Piece:
             sides = [f'{k}="{round(float(element.attrib[k]))}"' for k in ("x", "y", "width")]
             thick = max(round(float(element.attrib["height"])), 1)
             drawn.append(f'<rect {" ".join(sides)} height="{thick}"/>')
-    view = [round(float(part)) for part in svg.attrib["viewBox"].split()]
+    view = [round(float(number)) for number in svg.attrib["viewBox"].split()]
     below = (view[1] + view[3]) / UNITS
     box = " ".join(map(str, view))
     return Piece(gap, view[2] / UNITS, below, box, "".join(drawn), tuple(glyphs.items()))
@@ -192,30 +192,30 @@ def _outline(drawn: str) -> tuple[str, str, int, int]:
     return name, outline, round(x), round(y)
 
 
-def html(latex: str, display: bool, seen: set[str], after: str = "") -> str:
+def html(latex: str, display: bool, glyph_ids: set[str], after: str = "") -> str:
     """Return a formula as HTML, with the sign `after` it, which stays on the same line.
 
-    `seen` holds the ids of glyphs whose outlines the page already has.
+    `glyph_ids` holds the ids of glyphs whose outlines the page already has.
     """
-    parts: list[list[str]] = [[]]
+    lines: list[list[str]] = [[]]
     for piece in pieces(latex, display):
-        if piece.gap >= 1.0 and parts[-1]:
-            parts.append([])
-        new = [(name, d) for name, d in piece.glyphs if name not in seen]
-        seen.update(name for name, _ in new)
+        if piece.gap >= 1.0 and lines[-1]:
+            lines.append([])
+        new = [(name, d) for name, d in piece.glyphs if name not in glyph_ids]
+        glyph_ids.update(name for name, _ in new)
         outlines = "".join(f'<path id="{name}" d="{d}"/>' for name, d in new)
         style = f"width:{piece.width:.2f}em;vertical-align:{-piece.below:.2f}em"
         if 0.0 < piece.gap < 1.0:
             style += f";margin-left:{piece.gap:.2g}em"
-        parts[-1].append(
+        lines[-1].append(
             f'<svg viewBox="{piece.view}" style="{style}" aria-hidden="true">'
             f"{f'<defs>{outlines}</defs>' if new else ''}{piece.drawn}</svg>"
         )
     if after:
-        parts[-1][-1] = f'<span class="kept">{parts[-1][-1]}{after}</span>'
+        lines[-1][-1] = f'<span class="kept">{lines[-1][-1]}{after}</span>'
     tag = "div" if display else "span"
     label = escape(" ".join(latex.split()) + after)
-    inner = "".join(f"<span>{'<wbr>'.join(part)}</span>" for part in parts)
+    inner = "".join(f"<span>{'<wbr>'.join(line)}</span>" for line in lines)
     return f'<{tag} class="math" role="img" aria-label="{label}">{inner}</{tag}>'
 
 
@@ -224,8 +224,8 @@ def _write(visitor: Any, node: nodes.math | nodes.math_block) -> None:
         visitor.glyphs_of_formulas = set()
     try:
         display = isinstance(node, nodes.math_block)
-        seen = visitor.glyphs_of_formulas
-        visitor.body.append(html(node.astext(), display, seen, node.get("after", "")))
+        glyph_ids = visitor.glyphs_of_formulas
+        visitor.body.append(html(node.astext(), display, glyph_ids, node.get("after", "")))
     except ValueError as error:
         logging.getLogger(__name__).warning("%s", error, location=node)
     raise nodes.SkipNode

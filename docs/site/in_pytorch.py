@@ -30,30 +30,30 @@ IMPORTS = {
 def forms() -> dict[str, str]:
     """Return the source of each form, and of the functions that forms call, by name."""
     text = FORMULAS.read_text("utf-8")
-    found = {}
+    sources = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
-            found[node.name] = ast.get_source_segment(text, node) or ""
+            sources[node.name] = ast.get_source_segment(text, node) or ""
         elif isinstance(node, ast.Dict):  # REFERENCES, whose values stand for others' names
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    found[key.value] = f"{key.value} = {ast.get_source_segment(text, value)}"
-    return found
+                    sources[key.value] = f"{key.value} = {ast.get_source_segment(text, value)}"
+    return sources
 
 
 def needed(name: str) -> list[str]:
     """Return the form of a name below those that it calls."""
     order: list[str] = []
 
-    def add(each: str) -> None:
-        if each in order:
+    def add(form: str) -> None:
+        if form in order:
             return
-        for other in sorted(names_in(forms()[each]) & {*forms()} - {each}):
+        for other in sorted(names_in(forms()[form]) & {*forms()} - {form}):
             add(other)
-        order.append(each)
+        order.append(form)
 
     add(name)
-    return [forms()[each] for each in order]
+    return [forms()[form] for form in order]
 
 
 def written(value: Any) -> str:
@@ -66,21 +66,23 @@ def written(value: Any) -> str:
 def block(name: str, inputs: dict[str, Any], options: dict[str, Any], dy: Any) -> str:
     """Return the block: imports, inputs, the form, and the gradients of autograd."""
     lines, gradients = [], []
-    for each, value in inputs.items():
+    for argument, value in inputs.items():
         if np.asarray(value).dtype.kind == "f":
             learned = "dtype=torch.float64, requires_grad=True"
-            lines.append(f"{each} = torch.tensor({np.asarray(value).tolist()}, {learned})")
-            gradients.append(f"{each}.grad")
+            lines.append(f"{argument} = torch.tensor({np.asarray(value).tolist()}, {learned})")
+            gradients.append(f"{argument}.grad")
         else:
-            lines.append(f"{each} = {written(value)}")
-    given = {n: written(value) for n, value in options.items()}
-    called = ", ".join([*inputs, *(f"{n}={words}" for n, words in given.items())])
+            lines.append(f"{argument} = {written(value)}")
+    settings = {n: written(value) for n, value in options.items()}
+    called = ", ".join([*inputs, *(f"{n}={words}" for n, words in settings.items())])
     lines += ["", "\n\n".join(needed(name)), "", f"result = {name}({called})"]
     lines += [f"result.backward(torch.tensor({np.asarray(dy).tolist()}, dtype=torch.float64))"]
     lines += [f'print(result.detach(), {", ".join(gradients)}, sep="\\n")']
     code = "\n".join(lines)
-    used = names_in(code)
-    return "\n".join([IMPORTS[each] for each in IMPORTS if each in used] + ["", code])
+    names_read = names_in(code)
+    return "\n".join(
+        [IMPORTS[argument] for argument in IMPORTS if argument in names_read] + ["", code]
+    )
 
 
 def check(code: str, inputs: dict[str, Any], y: Any, ours: Any) -> None:
@@ -93,6 +95,6 @@ def check(code: str, inputs: dict[str, Any], y: Any, ours: Any) -> None:
         exec(compile(code, "in PyTorch", "exec"), names)
     near = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-11)
     near(y, names["result"].detach().numpy())
-    floats = [each for each, value in inputs.items() if np.asarray(value).dtype.kind == "f"]
-    for each, mine in zip(floats, ours, strict=True):
-        near(mine, names[each].grad.numpy(), err_msg=f"gradient of {each}")
+    floats = [argument for argument, value in inputs.items() if np.asarray(value).dtype.kind == "f"]
+    for argument, mine in zip(floats, ours, strict=True):
+        near(mine, names[argument].grad.numpy(), err_msg=f"gradient of {argument}")

@@ -55,14 +55,14 @@ def example(name: str) -> tuple[list[Any], dict[str, Any], Any]:
 
 def traced(function: Any, *inputs: Any, **options: Any) -> tuple[Any, dict[int, dict[str, Any]]]:
     """Call a function; return its result, and for each line that ran what it made, by name."""
-    code, made, line = inspect.unwrap(function).__code__, {}, [0]
+    code, values_by_line, line = inspect.unwrap(function).__code__, {}, [0]
     before: dict[str, Any] = {}
 
     def note(frame: Any) -> None:
         now = {name: _kept(value) for name, value in frame.f_locals.items()}
         if line[0]:
             new = {n: v for n, v in now.items() if n not in before or not _same(v, before[n])}
-            made.setdefault(line[0], {}).update(new)
+            values_by_line.setdefault(line[0], {}).update(new)
         before.clear()
         before.update(now)
 
@@ -70,7 +70,7 @@ def traced(function: Any, *inputs: Any, **options: Any) -> tuple[Any, dict[int, 
         note(frame)
         line[0] = frame.f_lineno
         if event == "return":
-            made.setdefault(line[0], {})["returned"] = _kept(argument)
+            values_by_line.setdefault(line[0], {})["returned"] = _kept(argument)
         return local
 
     def watch(frame: Any, event: str, argument: Any) -> Any:
@@ -81,7 +81,7 @@ def traced(function: Any, *inputs: Any, **options: Any) -> tuple[Any, dict[int, 
         result = function(*inputs, **options)
     finally:
         sys.settrace(None)
-    return result, made
+    return result, values_by_line
 
 
 def _kept(value: Any) -> Any:
@@ -101,11 +101,11 @@ def statements(function: Any) -> Iterator[tuple[int, int, str, str]]:
     assert isinstance(body, ast.FunctionDef)
     begin = body.body[1:] if ast.get_docstring(body) else body.body
     ends = {}
-    for each in _leaves(begin):
-        last = each.body[0].lineno - 1 if hasattr(each, "body") else each.end_lineno
+    for statement in _leaves(begin):
+        last = statement.body[0].lineno - 1 if hasattr(statement, "body") else statement.end_lineno
         while lines[last - 1].strip()[:1] in ("", "#"):  # comments above the first line within
             last -= 1
-        ends[each.lineno] = last
+        ends[statement.lineno] = last
     k, above = begin[0].lineno, ""
     while k <= len(lines):
         last = ends.get(k, k)
@@ -124,10 +124,10 @@ def statements(function: Any) -> Iterator[tuple[int, int, str, str]]:
 
 
 def _leaves(body: list[ast.stmt]) -> Iterator[Any]:
-    for each in body:
-        yield each
-        for part in ("body", "orelse"):
-            yield from _leaves(getattr(each, part, []))
+    for statement in body:
+        yield statement
+        for block in ("body", "orelse"):
+            yield from _leaves(getattr(statement, block, []))
 
 
 def said_of(code: str) -> str:
@@ -138,26 +138,31 @@ def said_of(code: str) -> str:
 def numbers(name: str, value: Any) -> Iterator[str]:
     """Yield a name with the shape and the numbers of its array, or of those in its tuple."""
     if isinstance(value, tuple):
-        for i, each in enumerate(value):
-            yield from numbers(f"{name}[{i}]", each)
+        for i, entry in enumerate(value):
+            yield from numbers(f"{name}[{i}]", entry)
     elif isinstance(value, np.ndarray | np.floating | float):
         shape = f" {value.shape}" if np.ndim(value) else ""
         text = np.array2string(np.asarray(value), precision=4, suppress_small=True, threshold=40)
         yield f"{name}{shape}\n{text}"
 
 
-def section(function: Any, made: dict[int, dict[str, Any]]) -> str:
+def section(function: Any, values_by_line: dict[int, dict[str, Any]]) -> str:
     """Return the HTML of a function's lines."""
     rows: list[str] = []
     for first, last, comments, code in statements(function):
-        at = [k for k in made if first <= k <= last]
-        found = [text for k in at for n, v in made[k].items() for text in numbers(n, v)]
+        lines_that_ran = [k for k in values_by_line if first <= k <= last]
+        texts = [
+            text
+            for k in lines_that_ran
+            for n, v in values_by_line[k].items()
+            for text in numbers(n, v)
+        ]
         if re.search(r"\bempty(_like)?\(", code):  # what is there is left from before
-            found = [f"{text.partition(chr(10))[0]}, filled below" for text in found]
-        shown = "".join(f"<pre class='numbers'>{escape(text)}</pre>" for text in found)
-        ran = "" if at else " not-run"
-        said = (comments or said_of(code)).splitlines()
-        words = "".join(f"<p>{escape(each)}</p>" for each in said)
+            texts = [f"{text.partition(chr(10))[0]}, filled below" for text in texts]
+        shown = "".join(f"<pre class='numbers'>{escape(text)}</pre>" for text in texts)
+        ran = "" if lines_that_ran else " not-run"
+        sentences = (comments or said_of(code)).splitlines()
+        words = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
         rows.append(
             f"<div class='line{ran}'><div class='words'>{words}</div>"
             f"<div><pre class='code'>{escape(code)}</pre>"
@@ -168,26 +173,29 @@ def section(function: Any, made: dict[int, dict[str, Any]]) -> str:
 
 def page(name: str) -> str:
     """Return the page of a pair."""
-    forward, backward = (getattr(F, each) for each in (name, f"{name}_backward"))
+    forward, backward = (getattr(F, chapter) for chapter in (name, f"{name}_backward"))
     inputs, options, dy = example(name)
-    (y, cache), made = traced(forward, *inputs, **options)
-    _, back = traced(backward, dy, cache)
-    named = dict(zip(names_of(forward, len(inputs)), inputs, strict=True))
-    code = in_pytorch.block(name, named, options, dy)
-    in_pytorch.check(code, named, y, gradients_of(name, dy, cache))
-    given = named | options | {names_of(backward, 1)[0]: dy}
+    (y, cache), values_forward = traced(forward, *inputs, **options)
+    _, values_backward = traced(backward, dy, cache)
+    named_inputs = dict(zip(names_of(forward, len(inputs)), inputs, strict=True))
+    code = in_pytorch.block(name, named_inputs, options, dy)
+    in_pytorch.check(code, named_inputs, y, gradients_of(name, dy, cache))
+    example_values = named_inputs | options | {names_of(backward, 1)[0]: dy}
     begin = "\n\n".join(
-        text for n, v in given.items() for text in [*numbers(n, v)] or [f"{n} = {v}"]
+        text for n, v in example_values.items() for text in [*numbers(n, v)] or [f"{n} = {v}"]
     )
-    parts = [
+    sections = [
         f"# `{name}`, line by line",
         f"**Inputs** (lines that they do not reach are grey)\n\n```text\n{begin}\n```",
     ]
-    for title, function, lines in (("Forward", forward, made), ("Backward", backward, back)):
+    for title, function, lines in (
+        ("Forward", forward, values_forward),
+        ("Backward", backward, values_backward),
+    ):
         words = (inspect.getdoc(function) or "").partition("\nParameters\n")[0].strip()
         html = section(function, lines)
-        parts.append(f"## {title}\n\n```text\n{words}\n```\n\n```{{raw}} html\n{html}\n```")
-    parts.append(
+        sections.append(f"## {title}\n\n```text\n{words}\n```\n\n```{{raw}} html\n{html}\n```")
+    sections.append(
         "## The same in PyTorch\n\nAutograd gives the same gradients, to rounding in float64. The "
         f"block runs as it stands.\n\n```python\n{code}\n```"
     )
@@ -195,12 +203,12 @@ def page(name: str) -> str:
     file = f"npformer/{module.removeprefix('npformer.').replace('.', '/')}.py"
     links = [f"[the source](../../{file})", f"{{py:obj}}`the reference <{module}.{name}>`"]
     links += [
-        f"[the chapter on {each.replace('_', ' ')}](../chapters/{each}.md)"
-        for each, has in reversed(chapters().items())
-        if name in has
+        f"[the chapter on {chapter.replace('_', ' ')}](../chapters/{chapter}.md)"
+        for chapter, pairs in reversed(chapters().items())
+        if name in pairs
     ]
-    parts.insert(1, f"See also {', '.join(reversed(links))}.")
-    return "\n\n".join(parts) + "\n"
+    sections.insert(1, f"See also {', '.join(reversed(links))}.")
+    return "\n\n".join(sections) + "\n"
 
 
 def names_of(function: Any, n: int) -> list[str]:
@@ -212,15 +220,15 @@ def names_of(function: Any, n: int) -> list[str]:
 @cache
 def chapters() -> dict[str, list[str]]:
     """Return the pairs that each chapter quotes or has numbers for, in the order of the course."""
-    found: dict[str, list[str]] = {}
+    pairs_by_chapter: dict[str, list[str]] = {}
     course = re.findall(r"^chapters/\w+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.M)
     for file in (ROOT / "docs" / f"{chapter}.md" for chapter in course):
-        quoted = [pair for pair, (chapter, *_) in RUNNING.items() if chapter == file.stem]
-        quoted += " ".join(SOURCE.findall(file.read_text("utf-8"))).split()
-        names = [each.removesuffix("_backward") for each in quoted]
-        if known := [each for each in dict.fromkeys(names) if each in NAMES]:
-            found[file.stem] = known
-    return found
+        quoted_names = [pair for pair, (chapter, *_) in RUNNING.items() if chapter == file.stem]
+        quoted_names += " ".join(SOURCE.findall(file.read_text("utf-8"))).split()
+        names = [pair.removesuffix("_backward") for pair in quoted_names]
+        if known := [pair for pair in dict.fromkeys(names) if pair in NAMES]:
+            pairs_by_chapter[file.stem] = known
+    return pairs_by_chapter
 
 
 def write(app: Sphinx) -> None:

@@ -39,33 +39,33 @@ BLOCK = re.compile(
 
 def pages() -> list[Path]:
     """Return the pages whose Python blocks are run."""
-    made = DOCS / "line_by_line"  # with the site
-    return sorted(p for p in DOCS.rglob("*.md") if p.parent != made)
+    written_with_site = DOCS / "line_by_line"  # with the site
+    return sorted(p for p in DOCS.rglob("*.md") if p.parent != written_with_site)
 
 
 def rewritten(text: str, page: str) -> str:
     """Return a page's text with the current output of its blocks, and the current sources."""
     namespace = {"__name__": "__main__"}
-    parts, end = [], 0
+    texts, end = [], 0
     with _place_of_its_own(), np.printoptions():  # a page may set its own
-        for found in BLOCK.finditer(text):
-            parts.append(text[end : found.start()])
-            end = found.end()
-            if found["source"]:
-                code = source(found["file"], found["names"].split())
-                parts.append(f"{found['source']}```python\n{code}```")
+        for block in BLOCK.finditer(text):
+            texts.append(text[end : block.start()])
+            end = block.end()
+            if block["source"]:
+                code = source(block["file"], block["names"].split())
+                texts.append(f"{block['source']}```python\n{code}```")
                 continue
-            if lacks(found):
-                parts.append(found[0])
+            if lacks(block):
+                texts.append(block[0])
                 continue
             line = text.count(
-                "\n", 0, found.start("code")
+                "\n", 0, block.start("code")
             )  # so that an error names the page's line
-            printed = _run("\n" * line + found["code"], page, namespace)
-            parts.append(f"```python{found['info'] or ''}\n{found['code']}```")
+            printed = _run("\n" * line + block["code"], page, namespace)
+            texts.append(f"```python{block['info'] or ''}\n{block['code']}```")
             if printed:
-                parts.append(f"\n\n```text\n{printed.rstrip()}\n```")
-    return "".join([*parts, text[end:]])
+                texts.append(f"\n\n```text\n{printed.rstrip()}\n```")
+    return "".join([*texts, text[end:]])
 
 
 def lacks(block: re.Match[str]) -> list[str]:
@@ -96,24 +96,32 @@ def names_in(code: str) -> set[str]:
 
 def imports_of(text: str, file: str, code: str) -> str:
     """Return the imports that some code of a file needs, and an empty line below them."""
-    used = names_in(code) - {getattr(node, "name", None) for node in ast.parse(code).body}
+    names_needed = names_in(code) - {getattr(node, "name", None) for node in ast.parse(code).body}
     module = file.removesuffix(".py").replace("/", ".")
-    plain, named = [], {}
+    plain, names_by_module = [], {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            found = [ast.unparse(each) for each in node.names if (each.asname or each.name) in used]
+            imported = [
+                ast.unparse(alias)
+                for alias in node.names
+                if (alias.asname or alias.name) in names_needed
+            ]
         if isinstance(node, ast.Import):
-            plain += found
+            plain += imported
         elif isinstance(node, ast.ImportFrom):
-            named.setdefault(node.module or "", []).extend(found)
+            names_by_module.setdefault(node.module or "", []).extend(imported)
         else:
             targets = getattr(node, "targets", [getattr(node, "target", node)])
-            defined = [getattr(each, "id", getattr(each, "name", "")) for each in targets]
-            named.setdefault(module, []).extend(each for each in defined if each in used)
-    named[module] = named.pop(module, [])  # last: the others first, as usual
+            defined = [getattr(alias, "id", getattr(alias, "name", "")) for alias in targets]
+            names_by_module.setdefault(module, []).extend(
+                alias for alias in defined if alias in names_needed
+            )
+    names_by_module[module] = names_by_module.pop(module, [])  # last: the others first, as usual
     lines = [f"import {name}\n" for name in plain]
     lines += [
-        f"from {where} import {', '.join(names)}\n" for where, names in named.items() if names
+        f"from {where} import {', '.join(names)}\n"
+        for where, names in names_by_module.items()
+        if names
     ]
     return "".join([*lines, "\n" * bool(lines)])
 
@@ -121,8 +129,8 @@ def imports_of(text: str, file: str, code: str) -> str:
 def _definition(text: str, name: str, file: str) -> str:
     body = ast.parse(text).body
     node: ast.AST | None = None
-    for part in name.split("."):
-        node = next((each for each in body if getattr(each, "name", None) == part), None)
+    for inner_name in name.split("."):
+        node = next((each for each in body if getattr(each, "name", None) == inner_name), None)
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             raise ValueError(
                 f"{file} defines no {name}; expected a function, a class or Class.method"
@@ -131,17 +139,21 @@ def _definition(text: str, name: str, file: str) -> str:
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
     lines = text.splitlines(keepends=True)
     first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-    gone = set()
+    docstring_lines = set()
     for each in ast.walk(node):
         if isinstance(each, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(each) is not None:
             doc = each.body[0]
-            gone |= set(range(doc.lineno, (doc.end_lineno or doc.lineno) + 1))
+            docstring_lines |= set(range(doc.lineno, (doc.end_lineno or doc.lineno) + 1))
             # the empty line between a class's docstring and its first method
             if len(each.body) > 1 and not lines[doc.end_lineno or doc.lineno].strip():
-                gone.add((doc.end_lineno or doc.lineno) + 1)
-    kept = [lines[n - 1] for n in range(first, (node.end_lineno or first) + 1) if n not in gone]
-    indent = len(kept[0]) - len(kept[0].lstrip())
-    return "".join(line[indent:] if line.strip() else line for line in kept)
+                docstring_lines.add((doc.end_lineno or doc.lineno) + 1)
+    source_lines = [
+        lines[n - 1]
+        for n in range(first, (node.end_lineno or first) + 1)
+        if n not in docstring_lines
+    ]
+    indent = len(source_lines[0]) - len(source_lines[0].lstrip())
+    return "".join(line[indent:] if line.strip() else line for line in source_lines)
 
 
 def _run(code: str, page: str, namespace: dict[str, object]) -> str:
@@ -226,13 +238,13 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m docs.site.pages", description=__doc__)
     parser.add_argument("pages", nargs="*", type=Path, help="all, if none is named")
     parser.add_argument("--check", action="store_true", help="write nothing, show what differs")
-    chosen = parser.parse_args(words)
+    options = parser.parse_args(words)
     status = 0
-    for page in [path.resolve() for path in chosen.pages] or pages():
-        if chosen.check:
-            found = difference(page)
-            print(found, end="")
-            status |= bool(found)
+    for page in [path.resolve() for path in options.pages] or pages():
+        if options.check:
+            changes = difference(page)
+            print(changes, end="")
+            status |= bool(changes)
         else:
             text = page.read_text("utf-8")
             page.write_text(rewritten(text, page.relative_to(ROOT).as_posix()), "utf-8")
