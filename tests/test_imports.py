@@ -1,4 +1,8 @@
-"""Imports go down only, and what runs on any device asks no library by name."""
+"""Imports go down only, and what runs on any device asks no library by name.
+
+import-linter checks the rooms, circles inside them, and libraries that differentiate by themselves
+(`lint-imports`, with the contracts in pyproject.toml). Here are the folders inside of rooms.
+"""
 
 import ast
 import re
@@ -66,9 +70,6 @@ CONVOLUTIONS = "/causal_convolution.py", "/long_convolution.py", "/state_space.p
 ABOUT_MEMORY = re.compile(r"^    memory : .*\n(?: {8}.*\n)+", re.MULTILINE)
 """What attention's docstrings say of their setting: it is about the engine in part."""
 
-ELSEWHERE = {"torch", "jax", "tensorflow", "autograd", "keras", "thinc"}
-"""Libraries that differentiate by themselves."""
-
 FILES = sorted(ROOT.rglob("*.py"))
 FLOOR_OF = {floor: height for height, floor in enumerate(FLOORS)}
 
@@ -114,39 +115,25 @@ def libraries_imported_by(file):
     return {name.partition(".")[0] for name in imports_of(file)}
 
 
-def test_imports_go_down_only_and_are_absolute():
-    def up(file):
-        own = floor_of(name_of(file).removesuffix(".py"))
-        return {floor for floor in floors_imported_by(file) if FLOOR_OF[floor] > FLOOR_OF[own]}
-
-    assert {name_of(file): up(file) for file in FILES if up(file)} == {}
-    assert offenders(FILES, lambda file: {n for n in imports_of(file) if n.startswith(".")}) == {}
+def floors_above(file):
+    """Return the floors that a file imports from, and that lie above its own."""
+    height = FLOOR_OF[floor_of(name_of(file).removesuffix(".py"))]
+    return {floor for floor in floors_imported_by(file) if FLOOR_OF[floor] > height}
 
 
-def circle_in(folder):
-    """Return the files of a folder that import each other in a circle, and what needs them."""
-    here = f"npformer.{name_of(folder).replace('/', '.')}."
-    above = {
-        file.stem: {
-            name.removeprefix(here).partition(".")[0]
-            for name in imports_of(file)
-            if name.startswith(here) and file.stem != "__init__"
-        }
-        for file in folder.glob("*.py")
-    }
-    while free := {name for name, needs in above.items() if not needs & set(above)}:
-        above = {name: needs for name, needs in above.items() if name not in free}
-    return set(above)
+def relative_imports(file):
+    return {name for name in imports_of(file) if name.startswith(".")}
 
 
-def test_files_of_a_folder_import_each_other_without_a_circle():
-    folders = [file.parent for file in FILES if file.name == "__init__.py"]
-    assert len(folders) > 20
-    assert offenders(folders, circle_in) == {}
+def test_imports_go_down_only():
+    assert offenders(FILES, floors_above) == {}
 
 
-def test_no_library_differentiates_and_cupy_is_imported_in_one_place():
-    assert offenders(FILES, lambda file: libraries_imported_by(file) & ELSEWHERE) == {}
+def test_imports_are_absolute():
+    assert offenders(FILES, relative_imports) == {}
+
+
+def test_cupy_is_imported_in_one_place():
     with_cupy = offenders(FILES, lambda file: libraries_imported_by(file) & {"cupy", "cupyx"})
     assert set(with_cupy) == {"core/cupy/backend.py"}
 
