@@ -6,7 +6,7 @@ import gc
 import os
 import shutil
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
@@ -27,6 +27,7 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.needs import NEEDS
 
 IN_TURN = (
     "tests/training/distributed/",
@@ -91,6 +92,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Keep the tests themselves, a million objects, out of every later collection of garbage."""
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print once for each reason how many tests were skipped for it."""
+    reports = terminalreporter.stats.get("skipped", [])
+    if not reports:
+        return
+    counts = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    terminalreporter.section("tests that were skipped, and why")
+    for reason, count in counts.most_common():
+        terminalreporter.line(f"SKIPPED [{count}] {reason}")
 
 
 def covering(family: list[Any], n: int) -> list[Any]:
@@ -165,9 +177,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def browser():
     """Give a headless Chromium, for the tests of pages."""
-    api = pytest.importorskip(
-        "playwright.sync_api", reason='playwright is not installed: pip install ".[browser]"'
-    )
+    api = pytest.importorskip("playwright.sync_api", reason=NEEDS["playwright"])
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("there is no chromium: apt-get install chromium")

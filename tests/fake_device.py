@@ -30,6 +30,7 @@ import scipy.fft
 import scipy.special
 
 from npformer.core import Backend, Link
+from tests.needs import NEEDS
 
 try:
     with warnings.catch_warnings():
@@ -38,7 +39,7 @@ try:
         import cupyx.scipy.special as cupy_special
 except ImportError as error:
     cupy = cupy_special = None
-    NOT_CHECKED = f"names and keywords are not compared with CuPy's: {error}"
+    NOT_CHECKED = f"{NEEDS['cupy']} (names and keywords are compared with CuPy's; {error})"
 else:
     NOT_CHECKED = ""
 

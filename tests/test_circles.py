@@ -1,11 +1,13 @@
 """Circles of imports are found wherever the import is, and whatever hides it."""
 
-import pytest
-
-pytest.importorskip("grimp", reason="import-linter is not installed: pip install --group dev")
-
 import tomllib
 from pathlib import Path
+
+import pytest
+
+from tests.needs import NEEDS
+
+pytest.importorskip("grimp", reason=NEEDS["grimp"])
 
 from benchmarks import circles
 from tests.test_imports import FLOORS

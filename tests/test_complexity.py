@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-pytest.importorskip("complexipy", reason="complexipy is not installed: pip install --group dev")
+from tests.needs import NEEDS
+
+pytest.importorskip("complexipy", reason=NEEDS["complexipy"])
 
 from benchmarks import complexity
 from benchmarks.shape import run_by

@@ -61,5 +61,14 @@ def test_an_import_of_something_else_is_found():
     assert missing('torch = pytest.importorskip("torch")\nfrom torch import nn') == set()
 
 
+def test_every_skip_for_want_of_a_library_says_how_to_install_it():
+    calls = {}
+    for file in sorted(set((ROOT / "tests").rglob("*.py")) - {Path(__file__)}):
+        for call in re.findall(r"\.importorskip\((.*)\)", file.read_text("utf-8")):
+            calls[f"{file.relative_to(ROOT)}: {call}"] = call
+    assert len(calls) > 50
+    assert [place for place, call in calls.items() if "reason=NEEDS[" not in call] == []
+
+
 def test_what_runs_in_turn_is_there():
     assert [name for name in IN_TURN if not (ROOT / name).exists()] == []

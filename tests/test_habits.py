@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.data.series import read_series
+from tests.needs import NEEDS
 
 METHODS = "fit", "train", "eval", "evaluate", "save", "state_dict", "compile", "cuda"
 
@@ -80,7 +81,7 @@ def test_parameters_hold_no_gradients(model, data):
 
 
 def test_arrays_of_other_libraries(model, data):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason=NEEDS["torch"])
     for call in (lambda x: model(x), model.predict, lambda x: nf.fit(model, (x, data[1]))):
         with pytest.raises(TypeError, match=r"^x( in data)? is a Tensor; .*numpy\.asarray"):
             call(torch.tensor(data[0]))
@@ -153,7 +154,7 @@ def translator(x=TEXTS, y=TEXTS, **more):
 
 
 def through_sklearn(x, y=LABELS, weights=None):
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
     return nf.sklearn.EncoderClassifier(n_layers=1, max_iter=1).fit(x, y, weights)
 
 

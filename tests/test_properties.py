@@ -16,12 +16,10 @@ import npformer as nf
 from npformer import functional as F
 from npformer import layers as L
 from npformer.mixers import MIXERS, Attention, AveragingMixer
+from tests.needs import NEEDS
 from tests.pairs import NAMES, Example, differentiable, gradients_of, pairs, run
 
-pytest.importorskip(
-    "hypothesis",
-    reason='these tests search with hypothesis: python -m pip install "npformer[test]"',
-)
+pytest.importorskip("hypothesis", reason=NEEDS["hypothesis"])
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from benchmarks import shape
+from tests.needs import NEEDS
 from tests.test_imports import FLOORS
 
 ROOMS = "ground", "middle", "top"
@@ -162,7 +163,7 @@ def test_what_is_over_its_limit_is_named(monkeypatch, capsys):
 
 def test_our_own_package_is_within_the_limits():
     for library in ("complexipy", "grimp"):
-        pytest.importorskip(library, reason=f"{library} is not installed: pip install --group dev")
+        pytest.importorskip(library, reason=NEEDS[library])
     figures, listed = shape.measure()
     counts = figures["counts"]
     assert shape.over_limits(counts) == []

@@ -7,6 +7,7 @@ import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import readers, split
 from tests.cli.conftest import TINY, metrics_of
+from tests.needs import NEEDS
 
 pytestmark = pytest.mark.usefixtures("no_curves")
 
@@ -41,7 +42,7 @@ def test_a_run_gets_more_epochs_and_is_measured_with_what_it_drew(
     table, tmp_path, prints, another_library, tokenizer
 ):
     if tokenizer == "wordpiece":
-        pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+        pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     words = (*TINY, "--tokenizer", tokenizer, "--schedule", "constant")
     prints("train", table, *words, "--epochs", 2, "--out", tmp_path / "whole")
     prints("train", table, *words, "--out", tmp_path / "run")

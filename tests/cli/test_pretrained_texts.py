@@ -7,9 +7,10 @@ import npformer as nf
 from tests.cli.conftest import metrics_of
 from tests.cli.test_texts import write
 from tests.interop.folders import tiny
+from tests.needs import NEEDS
 from tests.tasks.estimators.conftest import texts_and_labels
 
-pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 BRIEF = {"epochs": 2, "progress": False, "workers": 1, "lr": 1e-3}
 
 

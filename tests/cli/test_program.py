@@ -17,6 +17,7 @@ from npformer.cli.common import counted
 from npformer.cli.options import workers
 from npformer.cli.program import make_parser
 from tests.cli.conftest import TINY, run
+from tests.needs import NEEDS
 
 SCRIPT = Path(sys.executable).with_name("npformer")
 (SUBPARSERS,) = (a for a in make_parser()._actions if isinstance(a, argparse._SubParsersAction))
@@ -167,7 +168,7 @@ def test_what_a_page_cannot_show_is_named(tmp_path, monkeypatch, fails, words, s
 
 
 def test_a_page_whose_first_run_cannot_begin_says_so(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("starlette", reason='starlette is not installed: pip install ".[play]"')
+    pytest.importorskip("starlette", reason=NEEDS["starlette"])
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "play" / "shown.json").mkdir(parents=True)
     with ThreadPoolExecutor(1) as pool:  # the browser of other tests has a loop running here

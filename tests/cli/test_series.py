@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from tests.cli.conftest import metrics_of, run
+from tests.needs import NEEDS
 from tests.tasks.estimators.test_series_classifier import series_and_labels
 
 TINY = ["--quiet", "--validation=.1", "--epochs=6", "--d-model=16", "--heads=2", "--d-ff=16"]
@@ -37,7 +38,7 @@ def test_a_table_is_trained_on_and_measured(trained_on_series, prints):
     assert (config.d_model, config.n_heads, config.d_ff) == (16, 2, 16)  # as the options say
     assert metrics["samples"] == {"train": 72, "test": 20, "validation": 8}
     assert metrics["test"]["accuracy"] > 0.8
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
     assert set(metrics["baselines"]) == {"majority class", "logistic regression"}
     out = prints("evaluate", trained_on_series / "run")
     assert out.startswith("20 series on CPU")

@@ -12,6 +12,7 @@ import pytest
 import npformer as nf
 from npformer.engine.team import Team
 from tests.cli.conftest import metrics_of, names, run
+from tests.needs import NEEDS
 from tests.tasks.estimators.conftest import texts_and_labels
 
 TINY = ["--quiet", "--validation=.1", "--epochs=4", "--d-model=16", "--heads=2", "--d-ff=16"]
@@ -237,7 +238,7 @@ def test_what_is_most_likely_a_mistake_is_doubted(table, trained_on_texts, tmp_p
 
 
 def test_an_ensemble_with_other_tokens_and_mixer(tmp_path, prints):
-    pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+    pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     table = write(tmp_path / "a.csv", *texts_and_labels(80))
     out = prints(
         "train",

@@ -11,6 +11,7 @@ from npformer.cli import train_task as command
 from npformer.cli.program import make_parser
 from npformer.engine.team import Team
 from tests.cli.conftest import TINY, metrics_of, names, run, train
+from tests.needs import NEEDS
 
 RUN = {"run.json", "checkpoints", ".lock"}
 FILES = {"model.safetensors", "model-ordered.safetensors", "history.json", "metrics.json", *RUN}
@@ -46,7 +47,7 @@ def test_metrics_are_those_of_the_model_that_was_saved(trained, split, file):
 
 
 def test_curves_are_drawn_where_matplotlib_is_installed(trained):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed: there are no curves")
+    pytest.importorskip("matplotlib", reason=NEEDS["matplotlib"])
     assert (trained / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 

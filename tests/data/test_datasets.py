@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from npformer.data import SPLITS, digits, sentences, vowels
+from tests.needs import NEEDS
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def test_a_call_gives_arrays_of_its_own():
 
 
 def test_images_labels_and_the_stratified_split_are_scikit_learns(stored):
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from npformer.data.held_out import held_out_rows
+from tests.needs import NEEDS
 
-pytest.importorskip("hypothesis", reason='it searches: python -m pip install "npformer[test]"')
+pytest.importorskip("hypothesis", reason=NEEDS["hypothesis"])
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -12,6 +12,7 @@ import pytest
 
 from npformer.data.tables import kind_of, read_table
 from npformer.data.text_file import read_text
+from tests.needs import NEEDS
 
 ROWS = [{"text": "one, two", "label": "a"}, {"text": 'say "x"\nand y', "label": "b"}]
 
@@ -59,7 +60,7 @@ def test_every_kind_of_file_gives_the_same_columns(tmp_path, name, words):
 
 
 def test_parquet(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NEEDS["pyarrow"])
     import pyarrow
 
     parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "a.parquet")

@@ -12,6 +12,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import arrays as backends
+from tests.needs import NEEDS
 
 
 class CUDARuntimeError(RuntimeError):
@@ -89,7 +90,7 @@ def test_without_cupy_it_says_how_to_install_it_and_the_model_stays(model, monke
     assert "finds no device" in message(model), "a failure is not remembered"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason="CuPy is not installed")
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is None, reason=NEEDS["cupy"])
 def test_the_installed_cupy_without_a_device_gives_the_same_error(model) -> None:
     import cupy
 

@@ -5,8 +5,9 @@ import pytest
 
 import npformer as nf
 from tests.interop.folders import TEXTS, tiny
+from tests.needs import NEEDS
 
-pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 pytestmark = pytest.mark.usefixtures("plain")
 
 

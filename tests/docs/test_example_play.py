@@ -5,7 +5,9 @@ import re
 
 import pytest
 
-pytest.importorskip("sphinx", reason="the site's extra: docs")
+from tests.needs import NEEDS
+
+pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site.example_play import build
 

@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-pytest.importorskip("ziamath", reason="the site's extra: docs")
+from tests.needs import NEEDS
+
+pytest.importorskip("ziamath", reason=NEEDS["ziamath"])
 
 from docs.site.formulas import LINE, html, pieces
 from docs.site.pages import DOCS

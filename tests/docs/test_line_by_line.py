@@ -5,7 +5,9 @@ import re
 import numpy as np
 import pytest
 
-pytest.importorskip("sphinx", reason="the site's extra: docs")
+from tests.needs import NEEDS
+
+pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site import in_pytorch, line_by_line, running_examples
 from docs.site.line_by_line import NAMES, F
@@ -27,7 +29,7 @@ def test_the_lines_of_softmax_make_the_numbers_of_the_chapter():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_has_every_line_of_a_pair(name):
-    pytest.importorskip("torch", reason="the page compares with PyTorch: the extra parity")
+    pytest.importorskip("torch", reason=NEEDS["torch"])
     text = line_by_line.page(name)
     for function in (getattr(F, name), getattr(F, f"{name}_backward")):
         rows = [*line_by_line.statements(function)]
@@ -60,7 +62,7 @@ def test_a_comment_above_and_one_beside_are_two_paragraphs():
 
 
 def test_a_difference_from_pytorch_is_noticed():
-    pytest.importorskip("torch", reason="the page compares with PyTorch: the extra parity")
+    pytest.importorskip("torch", reason=NEEDS["torch"])
     inputs, _, dy = line_by_line.example("softmax")
     named = {"x": inputs[0]}
     code = in_pytorch.block("softmax", named, {}, dy)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.needs import NEEDS
 
-pytest.importorskip("sphinx", reason="the site's extra: docs")
+pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site.live import FIGURE, script, with_figures
 from docs.site.pages import DOCS

@@ -8,6 +8,7 @@ import pytest
 
 from docs.site import machine
 from docs.site.machine import BOXES, DOCS, FILE, HEIGHT, WIDTH, small, whole
+from tests.needs import NEEDS
 
 SVG = "{http://www.w3.org/2000/svg}"
 CHAPTERS = sorted(file.stem for file in (DOCS / "chapters").glob("*.md"))
@@ -81,7 +82,7 @@ def test_a_chapter_needs_only_chapters_before_it(chapter):
 
 
 def test_the_site_shows_it_with_links_and_above_each_chapter(tmp_path):
-    testing = pytest.importorskip("sphinx.testing.util", reason="needs the extra docs")
+    testing = pytest.importorskip("sphinx.testing.util", reason=NEEDS["sphinx"])
     source = tmp_path / "source"
     (source / "chapters").mkdir(parents=True)
     (source / "pictures").mkdir()

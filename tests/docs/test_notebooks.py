@@ -5,12 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("sphinx", reason="the site's extra: docs")
+from tests.needs import NEEDS
+
+pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site.notebooks import lead_to_it, nodes, notebook
 from docs.site.pages import BLOCK, DOCS
 
-nbformat = pytest.importorskip("nbformat", reason="a notebook's schema: the extra test")
+nbformat = pytest.importorskip("nbformat", reason=NEEDS["nbformat"])
 CHAPTERS = sorted(page.stem for page in (DOCS / "chapters").glob("*.md"))
 
 

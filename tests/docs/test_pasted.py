@@ -14,6 +14,7 @@ import pytest
 from docs.site import pages as site_pages
 from docs.site.copied import copied, needed
 from docs.site.pages import BLOCK, DOCS, ROOT, lacks, pages, same, source
+from tests.needs import NEEDS
 
 TEXTS = {page.relative_to(DOCS).as_posix(): page.read_text("utf-8") for page in pages()}
 TEXTS["README.md"] = (ROOT / "README.md").read_text("utf-8").replace("epochs=20", "epochs=2")
@@ -110,7 +111,7 @@ copybutton_selector = "div.highlight-python pre"
 @pytest.mark.browser
 def test_each_button_of_a_page_copies_what_was_tested(browser, tmp_path):
     for extra in ("sphinx_copybutton", "myst_parser"):
-        pytest.importorskip(extra, reason="the site's extra: docs")
+        pytest.importorskip(extra, reason=NEEDS[extra])
     name = "chapters/attention.md"
     shutil.copytree(DOCS / "_static", tmp_path / "_static")
     (tmp_path / "conf.py").write_text(CONF)

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("sphinx", reason="the site's extra: docs")
+from tests.needs import NEEDS
+
+pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site.docstrings import is_internal
 from docs.site.leads import DOCS, PAGES, pages_of

@@ -11,8 +11,9 @@ import pytest
 from filelock import FileLock
 
 from docs.site.pages import ROOT
+from tests.needs import NEEDS
 
-pytest.importorskip("sphinx_gallery", reason="the site's extra: docs")
+pytest.importorskip("sphinx_gallery", reason=NEEDS["sphinx_gallery"])
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 FIRST = {

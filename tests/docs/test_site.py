@@ -6,10 +6,12 @@ import subprocess
 
 import pytest
 
-pytest.importorskip("sphinx", reason="the site's extra: docs")
-pytest.importorskip("furo", reason="the site's extra: docs")
-pytest.importorskip("myst_parser", reason="the site's extra: docs")
-pytest.importorskip("ziamath", reason="the site's extra: docs")  # whose import warns on Python 3.11
+from tests.needs import NEEDS
+
+pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
+pytest.importorskip("furo", reason=NEEDS["furo"])
+pytest.importorskip("myst_parser", reason=NEEDS["myst_parser"])
+pytest.importorskip("ziamath", reason=NEEDS["ziamath"])  # whose import warns on Python 3.11
 
 from sphinx.application import Sphinx
 

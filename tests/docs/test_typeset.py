@@ -2,7 +2,9 @@
 
 import pytest
 
-pytest.importorskip("sphinx", reason="the site's extra: docs")
+from tests.needs import NEEDS
+
+pytest.importorskip("sphinx", reason=NEEDS["sphinx"])
 
 from docs.site.typeset import nodes, typeset
 

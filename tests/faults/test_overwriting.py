@@ -24,6 +24,7 @@ from npformer.learn.exercises.table import NAMES, stem
 from npformer.learn.play import export, played
 from npformer.training.storage.files import NameTakenError, write_whole
 from npformer.training.storage.outputs import check_place, write_output
+from tests.needs import NEEDS
 from tests.test_defaults import MODULES, public
 
 PRECIOUS = b"a letter to my mother\n"
@@ -351,7 +352,7 @@ def test_methods_hand_the_switch_on():
 def test_no_function_writes_over_a_file(tmp_path, function, state):
     name, call, extra = WRITING[function]
     if extra:
-        pytest.importorskip(extra, reason=f"{extra} is not installed")
+        pytest.importorskip(extra, reason=NEEDS[extra])
     path = tmp_path / name
     state(path)
     before = contents(tmp_path)
@@ -371,7 +372,7 @@ def test_no_function_writes_over_a_file(tmp_path, function, state):
 def test_a_write_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch, function):
     name, call, extra = WRITING[function]
     if extra:
-        pytest.importorskip(extra, reason=f"{extra} is not installed")
+        pytest.importorskip(extra, reason=NEEDS[extra])
     (tmp_path / name).write_bytes(PRECIOUS)
 
     def full(fd: int) -> None:

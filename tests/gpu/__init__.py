@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from npformer.core import BackendUnavailableError, get_backend
+from tests.needs import NEEDS
 
 
 def require_gpu() -> None:
@@ -31,7 +32,7 @@ CYCLES = 2_000_000_000
 
 def hold_up() -> Any:
     """Keep the current stream busy for a second, and return it without waiting."""
-    cupy = pytest.importorskip("cupy")
+    cupy = pytest.importorskip("cupy", reason=NEEDS["cupy"])
     spin = cupy.RawKernel(SPIN, "spin")
     spin((1,), (1,), (np.int64(0),))  # loads it
     stream = cupy.cuda.get_current_stream()

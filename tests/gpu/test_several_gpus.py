@@ -7,6 +7,7 @@ from npformer.core import asarray, get_backend, to_numpy
 from npformer.training.distributed import Communicator
 from npformer.training.distributed.nccl import connect
 from tests.gpu import require_gpu
+from tests.needs import NEEDS
 from tests.training.distributed.ranks import assert_ended_well, needs_mpi, run_jobs
 from tests.training.distributed.test_devices import EVERY
 from tests.training.distributed.test_equal import assert_equal
@@ -32,7 +33,7 @@ def test_nccl_leaves_the_arrays_of_a_single_rank_as_they_are() -> None:
 @needs_mpi
 @pytest.mark.parametrize("shard", [False, True])
 def test_two_ranks_end_as_one_process(tmp_path, shard) -> None:
-    cupy = pytest.importorskip("cupy")
+    cupy = pytest.importorskip("cupy", reason=NEEDS["cupy"])
     few = EVERY | {"mixers": ["attention", "fourier"]}
     assert_ended_well(run_jobs(0, tmp_path, {"alone": ("train", few | {"validate": False})}))
     both = {"both": ("devices", "cupy", few | {"shard_moments": shard})}

@@ -22,6 +22,7 @@ from npformer.engine.team import Team
 from npformer.layers import POOLINGS
 from tests.device.cases import IDS, LABELS, MASK, batch, classifier, one_step
 from tests.gpu import hold_up, require_gpu
+from tests.needs import NEEDS
 
 require_gpu()
 
@@ -29,7 +30,7 @@ require_gpu()
 @contextmanager
 def waiting_raises() -> Iterator[None]:
     """Inside, CuPy raises DeviceSynchronized where it would wait."""
-    cupyx = pytest.importorskip("cupyx")
+    cupyx = pytest.importorskip("cupyx", reason=NEEDS["cupyx"])
     if not hasattr(cupyx, "allow_synchronize"):
         pytest.skip("this CuPy cannot say where it waits: it has no cupyx.allow_synchronize")
     with warnings.catch_warnings():

@@ -6,8 +6,9 @@ import pytest
 
 import npformer as nf
 from npformer.interop import save_pretrained
+from tests.needs import NEEDS
 
-tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+tokenizers = pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 
 WORDS = ["\u2581To", "\u2581be", "\u2581or", "\u2581not", "\u2581", *"Tobernt"]
 MERGES = [("\u2581", "T"), ("\u2581T", "o"), ("\u2581", "b"), ("\u2581b", "e"), ("\u2581", "o")]

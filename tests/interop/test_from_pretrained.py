@@ -14,10 +14,11 @@ import npformer as nf
 from npformer.interop import ARCHITECTURES, PretrainedEncoder, save_pretrained
 from npformer.interop.dense_head import IDENTITY
 from npformer.interop.tokenizers import read_tokenizer
+from tests.needs import NEEDS
 
 from .folders import SIZES, TEXTS, WORDS, random_model, tiny, vocabulary
 
-pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 
 
 WEIGHTS = "model.safetensors"

@@ -14,9 +14,10 @@ from npformer.models.trainable import WideSequenceClassifier
 from npformer.tasks.estimators import SeriesClassifier, TextClassifier
 from tests.interop.folders import TEXTS as SENTENCES
 from tests.interop.folders import tiny
+from tests.needs import NEEDS
 
-pytest.importorskip("onnx", reason="models are written with onnx")
-ort = pytest.importorskip("onnxruntime", reason="files of ONNX are run by onnxruntime")
+pytest.importorskip("onnx", reason=NEEDS["onnx"])
+ort = pytest.importorskip("onnxruntime", reason=NEEDS["onnxruntime"])
 
 LENGTHS = {7: 3, 64: 2, 100: 1}  # {length: batch}
 WHOLE = ("fourier", "hartley", "linear", "random")

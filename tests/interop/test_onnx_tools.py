@@ -5,8 +5,9 @@ import pytest
 
 import npformer as nf
 from tests.interop.test_onnx import CASES, WHOLE, inputs_of, made, session_of
+from tests.needs import NEEDS
 
-onnx = pytest.importorskip("onnx", reason="models are written with onnx")
+onnx = pytest.importorskip("onnx", reason=NEEDS["onnx"])
 SAMPLES = [pytest.param(case.values, id=case.id) for case in CASES if not case.id.endswith(", pre")]
 FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE}
 
@@ -63,7 +64,7 @@ def test_a_file_follows_the_type_of_its_inputs(case_of, tmp_path):
 @pytest.mark.parametrize("case_of", SAMPLES)
 def test_onnxruntime_infers_all_shapes(case_of, tmp_path):
     """Its quantization begins with that, and ends in an error where it cannot."""
-    pytest.importorskip("sympy", reason="onnxruntime infers shapes with sympy")
+    pytest.importorskip("sympy", reason=NEEDS["sympy"])
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
     exported(case_of, tmp_path / "model.onnx")

@@ -8,6 +8,7 @@ from npformer.data.tokenizers import frequent_pairs
 from npformer.layers import Wide
 from npformer.layers.wide import SCALE
 from npformer.models.trainable import WideSequenceClassifier
+from tests.needs import NEEDS
 
 TEXTS = [[2, 3, 4], [2, 3, 2, 3], [3, 2, 5], [4, 6]]
 
@@ -50,7 +51,7 @@ def test_weights_are_tf_idf():
 
 
 def test_weights_are_those_of_scikit_learn():
-    text = pytest.importorskip("sklearn.feature_extraction.text", reason="no scikit-learn")
+    text = pytest.importorskip("sklearn.feature_extraction.text", reason=NEEDS["sklearn"])
     words = [" ".join(f"w{id}" for id in ids) for ids in TEXTS]
     theirs = text.TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
     rows = theirs.fit_transform(words).toarray()

@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer import functional as F
 from npformer.mixers import BlockwiseAttention
+from tests.needs import NEEDS
 
 RATES = ("dropout", "token_dropout", "attention_dropout", "ffn_dropout")
 
@@ -43,7 +44,7 @@ def test_samples_with_the_same_scores_drop_different_weights():
 
 @pytest.mark.slow
 def test_it_is_pytorchs_attention_with_the_same_mask():
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = pytest.importorskip("torch", reason=NEEDS["torch"])
     rng = np.random.default_rng(0)
     scores, value = rng.normal(size=(3, 2, 5, 5)), rng.normal(size=(3, 2, 5, 4))
     dy = rng.normal(size=value.shape)

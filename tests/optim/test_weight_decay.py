@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer.optim import NORMS_AND_BIASES, Adam
 from npformer.optim.weight_decay import fits_any
+from tests.needs import NEEDS
 
 
 def model(**changes):
@@ -48,7 +49,7 @@ def test_only_the_others_decay(flat):
 
 @pytest.mark.parametrize("layer_decay", [1.0, 0.5])
 def test_it_is_adamw_with_groups_of_pytorch(layer_decay):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    torch = pytest.importorskip("torch", reason=NEEDS["torch"])
     ours = model(n_layers=2).parameters()
     theirs = {name: torch.tensor(p, requires_grad=True) for name, p in ours.items()}
     of_layer = {"embed": 3, "encoder.blocks.0": 2, "encoder.blocks.1": 1, "classify": 0}

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import npformer as nf
+from tests.needs import NEEDS
 
-torch = pytest.importorskip(
-    "torch", reason="parity tests compare with PyTorch: python -m pip install '.[parity]'"
-)
+torch = pytest.importorskip("torch", reason=NEEDS["torch"])
 
 # On a busy machine threads that wait for each other turn milliseconds into half a second.
 torch.set_num_threads(1)

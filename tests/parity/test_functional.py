@@ -6,6 +6,7 @@ import pytest
 from npformer import functional as F
 from npformer.interop import ARCHITECTURES
 from npformer.layers import ACTIVATIONS
+from tests.needs import NEEDS
 from tests.pairs import MASKED, NAMES, PLAIN, Example, gradients_of, pairs
 
 from .formulas import FORWARD_ONLY, REFERENCES
@@ -110,8 +111,10 @@ def test_steps_of_a_state_space_are_its_convolution():
 
 
 def test_a_name_that_is_read_means_the_same_function():
-    torch = pytest.importorskip("torch")
-    theirs_by_name = pytest.importorskip("transformers.activations").ACT2FN
+    torch = pytest.importorskip("torch", reason=NEEDS["torch"])
+    theirs_by_name = pytest.importorskip(
+        "transformers.activations", reason=NEEDS["transformers"]
+    ).ACT2FN
     names = {item for each in ARCHITECTURES.values() for item in each.activations.items()}
     x = np.linspace(-6.0, 6.0, 201)
     assert len(names) >= 7

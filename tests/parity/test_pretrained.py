@@ -9,14 +9,12 @@ import pytest
 import npformer as nf
 from npformer.interop import ARCHITECTURES, save_pretrained
 from npformer.interop.families import FAMILIES
+from tests.needs import NEEDS
 
 from .helpers import compute_in_doubles, normals, torch
 
-transformers = pytest.importorskip(
-    "transformers",
-    reason="these tests compare with Hugging Face's models: python -m pip install '.[parity]'",
-)
-tokenizers = pytest.importorskip("tokenizers", reason='it comes with the extra "text"')
+transformers = pytest.importorskip("transformers", reason=NEEDS["transformers"])
+tokenizers = pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 

@@ -7,13 +7,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import npformer as nf
+from tests.needs import NEEDS
 
 from .helpers import compute_in_doubles, torch
 
-transformers = pytest.importorskip(
-    "transformers",
-    reason="these tests compare with Hugging Face's models: python -m pip install '.[parity]'",
-)
+transformers = pytest.importorskip("transformers", reason=NEEDS["transformers"])
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 

@@ -15,17 +15,13 @@ from npformer.core import constants
 from npformer.interop import save_pretrained
 from npformer.interop.tokenizers import read_tokenizer, tokenizer_of
 from tests.interop.pieces import llama_tokenizer, state_of
+from tests.needs import NEEDS
 
 from .helpers import compute_in_doubles, torch
 
-transformers = pytest.importorskip(
-    "transformers",
-    reason="these tests compare with Hugging Face's models: python -m pip install '.[parity]'",
-)
-sentencepiece = pytest.importorskip(
-    "sentencepiece", reason='sentencepiece is not installed: it comes with the extra "translate"'
-)
-tokenizers = pytest.importorskip("tokenizers", reason='it comes with the extra "text"')
+transformers = pytest.importorskip("transformers", reason=NEEDS["transformers"])
+sentencepiece = pytest.importorskip("sentencepiece", reason=NEEDS["sentencepiece"])
+tokenizers = pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 

@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.training.inspection.curves import figure_of
+from tests.needs import NEEDS
 from tests.training.common import fit
 
 VALUES = {"train_loss": [1.0, 0.5], "lr": [0.1, 0.1], "seconds": [0.2, 0.2], "best_epoch": 2}
@@ -39,7 +40,7 @@ def test_a_history_with_other_values_than_its_own_is_refused(values):
 
 @pytest.fixture
 def drawn():
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed: there are no curves")
+    pytest.importorskip("matplotlib", reason=NEEDS["matplotlib"])
 
 
 @pytest.mark.usefixtures("drawn")

@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.models.trainable.metrics import FIGURES, balanced_accuracy, macro_f1
+from tests.needs import NEEDS
 from tests.training.common import STEPS, assert_same_weights, assert_trained, calling, fit
 
 
@@ -23,9 +24,7 @@ def test_a_prediction_of_a_class_without_labels_counts_in_f1_alone():
 
 
 def test_metrics_are_those_of_scikit_learn(rng):
-    metrics = pytest.importorskip(
-        "sklearn.metrics", reason="scikit-learn is not installed, with which metrics are compared"
-    )
+    metrics = pytest.importorskip("sklearn.metrics", reason=NEEDS["sklearn"])
     for n_classes in (2, 3, 9):
         y, predicted = rng.integers(0, n_classes, (2, 30))
         counts = by_class(y, predicted, n_classes)

@@ -6,9 +6,10 @@ import pytest
 import npformer as nf
 from npformer.core.support.weights import moderate
 from npformer.models.losses import BinaryCrossEntropy, MeanSquaredError, SoftmaxCrossEntropy
+from tests.needs import NEEDS
 from tests.training.common import assert_same_weights, fit
 
-pytest.importorskip("hypothesis", reason='it searches: python -m pip install "npformer[test]"')
+pytest.importorskip("hypothesis", reason=NEEDS["hypothesis"])
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

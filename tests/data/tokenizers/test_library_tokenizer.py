@@ -7,8 +7,9 @@ import pytest
 
 from npformer.data.tokenizers import LibraryTokenizer, train_tokenizer
 from npformer.interop.tokenizers import read_tokenizer, tokenizer_of
+from tests.needs import NEEDS
 
-tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+tokenizers = pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 
 TEXTS = ["The cat sat on the mat.", "A dog, a cat and a bird!", "Unrelated sentences"] * 3
 

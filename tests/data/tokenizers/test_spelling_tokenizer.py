@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npformer.data.tokenizers import SpellingTokenizer, writing_tokenizer
+from tests.needs import NEEDS
 
 TEXT = "The cat's mat. The dog -- the cat's, 12 times!\n\tYes,  the cat's."
 
@@ -34,7 +35,7 @@ def test_any_text_of_known_characters_comes_back(text):
 
 
 def test_bytes_come_back():
-    pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     tokenizer = writing_tokenizer("bpe", [TEXT], 300)
     assert tokenizer.decode([tokenizer.begin_id, *tokenizer.ids(TEXT), tokenizer.end_id]) == TEXT
     assert tokenizer.decode(tokenizer.ids("größe 😀")) == "größe 😀"

@@ -5,8 +5,9 @@ import pytest
 
 from npformer.data.tokenizers import LibraryTokenizer, SpellingTokenizer
 from npformer.data.tokenizers.tokenizer import cleaned_up, settled_clean_up
+from tests.needs import NEEDS
 
-tokenizers = pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+tokenizers = pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 decoders = tokenizers.decoders
 
 BYTES = [f"<0x{byte:02X}>" for byte in (0x41, 0x20, 0xE2, 0x82, 0xAC, 0xF0, 0x9F, 0x98, 0x80)]

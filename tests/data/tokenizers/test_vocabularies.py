@@ -5,8 +5,9 @@ import json
 import pytest
 
 from npformer.data.tokenizers import LibraryTokenizer, train_tokenizer
+from tests.needs import NEEDS
 
-pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
 
 TEXTS = ["the cats sat", "the dogs ran", "a star fell", "far cars start", "eleven letters"] * 2
 

@@ -8,6 +8,7 @@ from npformer.learn.exercises import folder, notebook, reader_file
 from npformer.learn.exercises.referee import is_untouched
 from npformer.learn.exercises.table import NAMES, exercise, named, stem
 from tests.learn.exercises.answers import MIXER, verdict
+from tests.needs import NEEDS
 from tests.sampling import usually
 
 FIRST = "01_linear_backward.py"
@@ -101,7 +102,7 @@ def test_a_notebook_holds_the_code_of_the_file(name):
 
 
 def test_a_notebook_follows_the_formats_schema():
-    nbformat = pytest.importorskip("nbformat", reason="nbformat, with the schema, is not installed")
+    nbformat = pytest.importorskip("nbformat", reason=NEEDS["nbformat"])
     for name in NAMES:
         text = notebook.from_source(exercise(name).blank, name)
         nbformat.validate(nbformat.reads(text, as_version=4), version=4, version_minor=5)

@@ -9,6 +9,7 @@ import urllib.request
 import pytest
 
 from tests.learn.play.browser.server import Server
+from tests.needs import NEEDS
 
 TINY = {"task": "digits", "mixers": ["attention"], "d_model": 16, "n_heads": 2, "d_ff": 16}
 
@@ -76,7 +77,7 @@ class Client:
 @pytest.fixture(scope="session")
 def live(tmp_path_factory):
     for package in ("starlette", "uvicorn"):
-        pytest.importorskip(package, reason=f'{package} is not installed: pip install ".[play]"')
+        pytest.importorskip(package, reason=NEEDS[package])
     server = Server(tmp_path_factory.mktemp("live") / "runs")
     server.start()
     yield server

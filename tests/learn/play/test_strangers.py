@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 
 from npformer.learn.play.output import DroppingStream, output_that_never_waits
+from tests.needs import NEEDS
 
-server = pytest.importorskip(
-    "npformer.learn.play.server", reason='starlette is not installed: pip install ".[play]"'
-)
+pytest.importorskip("starlette", reason=NEEDS["starlette"])
+
+from npformer.learn.play import server
 
 SILENT = 0.3
 

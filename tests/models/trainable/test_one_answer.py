@@ -7,6 +7,7 @@ import pytest
 
 import npformer as nf
 from npformer.core import Context, Gradients
+from tests.needs import NEEDS
 from tests.training.distributed.fake_ranks import run_threads
 
 POOLINGS = ("mean", "max", "first", "none", "pooler", "flatten")
@@ -126,7 +127,7 @@ def test_ranks_give_the_same_answer(seed):
 @pytest.mark.filterwarnings("ignore:.*a single sample|.*least populated")
 @pytest.mark.parametrize("seed", draws())
 def test_scikit_learn_gives_the_same_answer(seed):
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
     rng = np.random.default_rng(seed)
     n, longest = 8, int(rng.integers(3, 7))
     lengths = rng.integers(1, longest + 1, n)
@@ -158,7 +159,7 @@ def test_scikit_learn_gives_the_same_answer(seed):
 
 @pytest.mark.parametrize("seed", draws())
 def test_onnx_gives_the_same_answer(seed, tmp_path):
-    runtime = pytest.importorskip("onnxruntime")
+    runtime = pytest.importorskip("onnxruntime", reason=NEEDS["onnxruntime"])
     from npformer.interop.onnx.export import to_onnx
 
     drawn = Drawn(seed, "float32")

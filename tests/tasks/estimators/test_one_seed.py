@@ -18,6 +18,7 @@ from npformer.tasks.estimators import (
     text_translator,
     text_writer,
 )
+from tests.needs import NEEDS
 from tests.tasks.estimators.one_seed import SETTINGS, Stop, digest, estimators, settings_of
 
 PROCESSES = 5
@@ -26,7 +27,7 @@ SINGLE = {name: (estimator, data) for name, estimator, data in estimators()}
 
 @pytest.mark.processes
 def test_five_processes_train_and_resume_the_same_models(tmp_path):
-    pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+    pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     digests = {}
     for number in range(PROCESSES):
         environment = {

@@ -8,6 +8,7 @@ import pytest
 
 import npformer as nf
 from npformer.tasks.estimators import Estimator, NotTrainedError
+from tests.needs import NEEDS
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
 
 KINDS = (nf.TextClassifier, nf.SeriesClassifier, nf.TextWriter, nf.TextTranslator)
@@ -70,7 +71,7 @@ def test_writers_are_scored():
 
 
 def test_scikit_learn_clones_searches_and_validates_them():
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed: the extra sklearn")
+    pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
     from sklearn.base import clone, is_classifier
     from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
     from sklearn.pipeline import make_pipeline

@@ -12,6 +12,7 @@ from npformer.tasks.estimators.calibration import calibrate, factors
 from npformer.tasks.estimators.scores import calibration_error, scores_of
 from npformer.tasks.estimators.split import repeated, stratified
 from npformer.tasks.reports.names import Glossary
+from tests.needs import NEEDS
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_scores_by_hand():
 
 
 def test_scores_beside_scikit_learn(answers):
-    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    metrics = pytest.importorskip("sklearn.metrics", reason=NEEDS["sklearn"])
     y, probabilities = answers
     scores = scores_of(list("abcd"), y, probabilities)
     predicted = probabilities.argmax(axis=1)
@@ -94,7 +95,7 @@ def test_the_majority(answers):
 
 
 def test_words_are_counted(monkeypatch):
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
     texts, y = ["good film", "bad film", "good", "bad"] * 5, np.array([1, 0, 1, 0] * 5)
     words = ["good", "bad"], np.array([1, 0])
     scores = baselines.logistic_regression(["no", "yes"], train=(texts, y), test=words)

@@ -5,6 +5,7 @@ import pytest
 
 import npformer as nf
 from npformer.tasks.estimators import NotTrainedError
+from tests.needs import NEEDS
 from tests.tasks.estimators.conftest import QUICK, SIZES
 
 
@@ -61,7 +62,7 @@ def test_one_feature_and_whole_arrays():
     found = nf.SeriesClassifier(SIZES, members=1).fit(x, np.arange(40) % 2, **QUICK | {"epochs": 1})
     assert found.model.n_features == 1
     assert found.predict(x[..., None]).shape == (40,)
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pandas = pytest.importorskip("pandas", reason=NEEDS["pandas"])
     frame = pandas.DataFrame(x, columns=[f"t{i}" for i in range(6)])  # a series a row
     np.testing.assert_array_equal(found.predict_proba(frame), found.predict_proba(x))
 

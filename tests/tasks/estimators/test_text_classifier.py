@@ -6,6 +6,7 @@ import pytest
 import npformer as nf
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.estimators import NotTrainedError, defaults
+from tests.needs import NEEDS
 from tests.tasks.estimators.conftest import QUICK, SIZES, texts_and_labels
 
 
@@ -108,7 +109,7 @@ def test_what_is_not_said_depends_on_the_texts():
 @pytest.mark.parametrize("tokenizer", ["word", "wordpiece", "bpe"])
 def test_every_tokenizer_trains_and_is_saved(tmp_path, tokenizer):
     if tokenizer != "word":
-        pytest.importorskip("tokenizers", reason='it is of the extra "text"')
+        pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     texts, labels = texts_and_labels()
     vocab_size = None if tokenizer == "word" else 400
     found = small(tokenizer=tokenizer, vocab_size=vocab_size).fit(texts, labels, **QUICK)

@@ -10,6 +10,7 @@ import npformer as nf
 from npformer.tasks.estimators import NotTrainedError
 from npformer.tasks.estimators.ngrams import ngram_loss
 from npformer.tasks.estimators.text_writer import windows
+from tests.needs import NEEDS
 
 TEXT = "the cat sat on the mat, and the dog lay on the rug.\n" * 30
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "max_len": 16, "dropout": 0.0}
@@ -89,7 +90,7 @@ def test_a_short_window_is_looked_at(trained, tmp_path):
 @pytest.mark.parametrize("tokenizer", ["char", "word", "bpe"])
 def test_it_is_saved_whole(tokenizer, tmp_path):
     if tokenizer == "bpe":
-        pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+        pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     writer = small(tokenizer=tokenizer, vocab_size=300, tied=False)
     writer.fit(TEXT, epochs=1, progress=False)
     assert writer.tokenizer_.decode(writer.ids("text", TEXT).tolist()) == TEXT
@@ -101,7 +102,7 @@ def test_it_is_saved_whole(tokenizer, tmp_path):
 
 
 def test_a_token_that_ends_within_a_character_waits(tmp_path):
-    pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    pytest.importorskip("tokenizers", reason=NEEDS["tokenizers"])
     text = "naïve façade über größe 😀 " * 40
     writer = small(tokenizer="bpe", vocab_size=270).fit(text, epochs=30, lr=0.01, progress=False)
     pieces = list(writer.stream("naïve", 30, temperature=0))

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed: the extra sklearn")
+from tests.needs import NEEDS
+
+pytest.importorskip("sklearn", reason=NEEDS["sklearn"])
 
 from npformer.sklearn import EncoderClassifier
 

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from npformer.data.tokenizers import WordTokenizer
 from npformer.tasks.sklearn.samples import samples_of
+from tests.needs import NEEDS
 
 Y = np.arange(8) % 2
 IDS = np.arange(24).reshape(8, 3) % 7
@@ -176,7 +177,7 @@ def test_texts_in_any_container(of_texts, texts):
 
 
 def test_texts_in_a_frame(of_texts, texts):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pandas = pytest.importorskip("pandas", reason=NEEDS["pandas"])
     x, y = texts
     frame = pandas.DataFrame({"text": x, "label": y})
     p = of_texts().fit(x, y).predict_proba(x)

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
+from tests.needs import NEEDS
 from tests.tasks.sklearn.conftest import SMALL
 
 
@@ -86,7 +87,7 @@ def test_a_clone_trains_to_the_same_and_a_pickle_predicts_the_same(small, table,
 
 
 def test_frames_keep_their_names(small, table):
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    pandas = pytest.importorskip("pandas", reason=NEEDS["pandas"])
     x, y = table
     frame = pandas.DataFrame(x, columns=["a", "b", "c"])
     pipeline = make_pipeline(StandardScaler(), small()).set_output(transform="pandas")
